@@ -1,0 +1,1 @@
+"""spotladder keeps Ray training jobs alive on spot capacity."""

@@ -1,0 +1,1 @@
+"""Infrastructure stacks of spotladder: clusters, NodePools and the checkpoint bucket."""
