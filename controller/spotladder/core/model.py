@@ -1,0 +1,444 @@
+"""The records the decision core works on. All frozen; every time is an `Instant`, every length a `Seconds`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from spotladder.core.reasons import Cause, Reason
+
+Instant = float
+"""Seconds since the Unix epoch, as the caller's clock says."""
+
+Seconds = float
+
+FOR_EVER = -1
+"""`max_failures` of a tier that is never left because of lost pods."""
+
+
+class CapacityType(StrEnum):
+    """How capacity is bought; Karpenter's label values."""
+
+    SPOT = "spot"
+    ON_DEMAND = "on-demand"
+    RESERVED = "reserved"
+
+
+class Handover(StrEnum):
+    """When the next attempt may start while the last one is not confirmed gone."""
+
+    FENCED = "Fenced"  # at once: the commit log fences the old one
+    WHEN_GONE = "WhenGone"  # never: the program does not use the commit log
+
+
+class FailureUnit(StrEnum):
+    """What counts as one failure."""
+
+    POD = "Pod"  # each lost pod
+    INTERRUPTION = "Interruption"  # all losses until the job is whole again
+
+
+class Exhausted(StrEnum):
+    """What happens after the last tier."""
+
+    FAIL = "Fail"
+    RESTART = "Restart"  # begin again at the first tier, with fresh counts
+    WAIT = "Wait"  # hold nothing for the longest provisionTimeout, then as Restart
+
+
+class OnInsufficientCapacity(StrEnum):
+    """What a provisioner's explicit refusal means."""
+
+    WAIT = "wait"  # nothing: provisionTimeout decides
+    FALLBACK = "fallback"  # the tier is spent at once
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """USD per node and hour. `on_demand` is what the same node costs on demand, the yardstick for savings."""
+
+    per_node_hour: float = 0.0
+    on_demand: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """One entry of a job's ordered tiers."""
+
+    name: str
+    max_failures: int = 0
+    provision_timeout: Seconds = 600.0
+    capacity_type: CapacityType = CapacityType.ON_DEMAND
+    price: Price = Price()
+    on_insufficient_capacity: OnInsufficientCapacity = OnInsufficientCapacity.WAIT
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """What the user asked for, resolved: tiers with their prices, all defaults filled in.
+
+    `workers` is the number of worker pods that make the job whole. `submitted_at` is when the job was created;
+    `max_duration` counts from there. `budget` is in USD.
+    """
+
+    tiers: tuple[Tier, ...]
+    workers: int = 1
+    submitted_at: Instant = 0.0
+    recovery_timeout: Seconds = 90.0
+    stall_timeout: Seconds = 600.0
+    grace: Seconds = 90.0
+    handover: Handover = Handover.FENCED
+    failure_unit: FailureUnit = FailureUnit.POD
+    backoff_limit: int | None = None
+    application_failures: int = 0
+    exhausted: Exhausted = Exhausted.FAIL
+    deadline: Instant | None = None
+    max_duration: Seconds | None = None
+    budget: float | None = None
+    suspend: bool = False
+
+    def tier(self, name: str) -> Tier | None:
+        """The tier of that name, if the spec still has it."""
+        return next((tier for tier in self.tiers if tier.name == name), None)
+
+
+# --- what is seen ---------------------------------------------------------------------------------------------------
+
+
+class PodRole(StrEnum):
+    HEAD = "head"
+    WORKER = "worker"
+
+
+class PodPhase(StrEnum):
+    PENDING = "Pending"  # wanted, not running
+    RUNNING = "Running"  # its process runs
+    LOST = "Lost"  # failed, killed, terminating, or its node is gone
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    """One pod (or local node process) of an attempt.
+
+    `uid` is its identity: a pod is counted as lost once, however often it is seen. `ready` means that it takes part
+    in the job. `noticed` means that its node is about to be reclaimed. `unschedulable` means Pending for lack of
+    capacity. `cause` is only of interest when `phase` is LOST or `noticed` is set.
+    """
+
+    uid: str
+    role: PodRole = PodRole.WORKER
+    phase: PodPhase = PodPhase.RUNNING
+    ready: bool = True
+    noticed: bool = False
+    notice_ends_at: Instant | None = None
+    unschedulable: bool = False
+    cause: Cause = Cause.UNKNOWN
+    node: str = ""
+
+
+class Exit(StrEnum):
+    """How the program of an attempt ended, as far as it matters for what comes next."""
+
+    SUCCEEDED = "Succeeded"  # exit code 0
+    INTERRUPTED = "Interrupted"  # exit code 75: committed and stopped, to be resumed
+    FENCED = "Fenced"  # exit code 76: a newer writer owns the log
+    FAILED = "Failed"  # any other exit code
+    LOST = "Lost"  # the operator gave up on it (head gone, status unknown, stopped by hand): not the program's word
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptSeen:
+    """One attempt as its backend sees it now.
+
+    `reachable=False`: its cluster cannot be asked; `pods` then is what was last known or empty. `refused`: the
+    provisioner said that there is no capacity. `blocked`: why it cannot start, when that is not capacity.
+    `moved_at`: when the program last showed progress inside this attempt; None when the backend cannot know.
+    """
+
+    number: int
+    pods: tuple[PodSeen, ...] = ()
+    exit: Exit | None = None
+    message: str = ""
+    reachable: bool = True
+    refused: bool = False
+    blocked: str = ""
+    moved_at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The newest commit of the log, and the newest attempt that the log has seen start."""
+
+    step: int = 0
+    total: int = 0
+    committed_at: Instant | None = None
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A snapshot of everything that exists of one job.
+
+    `revision` orders snapshots: one with a smaller revision than the last is ignored. `unavailable` maps the name of
+    a tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone) to why.
+    """
+
+    revision: int
+    attempts: tuple[AttemptSeen, ...] = ()
+    progress: Progress = Progress()
+    unavailable: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def attempt(self, number: int) -> AttemptSeen | None:
+        """The attempt of that number, if it exists."""
+        return next((seen for seen in self.attempts if seen.number == number), None)
+
+
+# --- what is remembered ---------------------------------------------------------------------------------------------
+
+
+class Stage(StrEnum):
+    """Where a job is. `lifecycle.TRANSITIONS` says which changes exist."""
+
+    IDLE = "Idle"  # no attempt; a tier is to be chosen
+    STARTING = "Starting"  # an attempt is planned or launched, never whole so far
+    RUNNING = "Running"  # whole
+    RECOVERING = "Recovering"  # was whole, lost something, may become whole again by itself
+    DRAINING = "Draining"  # asked to commit and stop
+    ENDING = "Ending"  # being removed
+    SUSPENDED = "Suspended"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+class Phase(StrEnum):
+    """What users see of a stage (`status.phase`)."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    DRAINING = "Draining"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    SUSPENDED = "Suspended"
+
+
+PHASE_OF: Mapping[Stage, Phase] = MappingProxyType(
+    {
+        Stage.IDLE: Phase.PENDING,
+        Stage.STARTING: Phase.PENDING,
+        Stage.RUNNING: Phase.RUNNING,
+        Stage.RECOVERING: Phase.RUNNING,
+        Stage.DRAINING: Phase.DRAINING,
+        Stage.ENDING: Phase.DRAINING,
+        Stage.SUSPENDED: Phase.SUSPENDED,
+        Stage.SUCCEEDED: Phase.SUCCEEDED,
+        Stage.FAILED: Phase.FAILED,
+    }
+)
+
+TERMINAL = frozenset({Stage.SUCCEEDED, Stage.FAILED})
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The one live attempt of a job.
+
+    `known_pods` are identities seen alive, so that one that vanishes is noticed; `lost_pods` are identities already
+    counted. `end_reason` is why it is being ended, once it is. `drain_by` is when a drain is cut.
+    """
+
+    number: int
+    tier: str
+    created_at: Instant
+    seen: bool = False
+    running_at: Instant | None = None
+    whole_at: Instant | None = None
+    failures: int = 0
+    known_pods: tuple[str, ...] = ()
+    lost_pods: tuple[str, ...] = ()
+    start_step: int = 0
+    end_reason: Reason | None = None
+    drain_by: Instant | None = None
+    ending_since: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """A finished attempt, for the history that users read."""
+
+    number: int
+    tier: str
+    started_at: Instant
+    running_at: Instant | None
+    ended_at: Instant
+    reason: Reason
+    failures: int
+    start_step: int
+    end_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class TierRecord:
+    """What happened on one tier so far. `spent` is why the tier is not to be used again."""
+
+    name: str
+    failures: int = 0
+    attempts: int = 0
+    node_seconds: float = 0.0
+    cost: float = 0.0
+    on_demand_cost: float = 0.0
+    spent: Reason | None = None
+    last_reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """All memory of a job. Persisted after every change; nothing else is remembered between decisions.
+
+    `waiting_since`: since when the job is not whole on its tier (None while it is). `recovering_since`: since when
+    the live attempt, once whole, is not. `loss_counted`: under `failureUnit: Interruption`, the present episode has
+    been counted. `blocked_since`: since when the wait is not for capacity. `clock` is the `now` of the last decision.
+    """
+
+    stage: Stage = Stage.IDLE
+    attempt: Attempt | None = None
+    last_number: int = 0
+    tier: str = ""
+    tiers: tuple[TierRecord, ...] = ()
+    history: tuple[AttemptRecord, ...] = ()
+    left_behind: tuple[int, ...] = ()
+    reason: Reason = Reason.STEADY
+    message: str = ""
+    failures: int = 0
+    application_failures: int = 0
+    waiting_since: Instant | None = None
+    recovering_since: Instant | None = None
+    blocked_since: Instant | None = None
+    paused_until: Instant | None = None
+    loss_counted: bool = False
+    revision: int = -1
+    clock: Instant = 0.0
+    nodes: int = 0
+    started_at: Instant | None = None
+    ended_at: Instant | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """What users see."""
+        return PHASE_OF[self.stage]
+
+    @property
+    def spent_usd(self) -> float:
+        """USD paid for nodes so far, over all tiers."""
+        return sum(tier.cost for tier in self.tiers)
+
+    def record(self, name: str) -> TierRecord:
+        """The record of that tier; an empty one before its first attempt."""
+        return next((tier for tier in self.tiers if tier.name == name), TierRecord(name))
+
+
+# --- what is decided ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Make this attempt exist on this tier. Repeated until it is seen; must be idempotent."""
+
+    attempt: int
+    tier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Ask this attempt to commit and stop, by `deadline` at the latest. Repeated; must be idempotent."""
+
+    attempt: int
+    deadline: Instant
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove whatever is left of this attempt. Repeated until it is not seen any more; must be idempotent."""
+
+    attempt: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The job ended: write the outcome to the commit log and release everything. Must be idempotent."""
+
+    succeeded: bool
+    reason: Reason
+
+
+Action = Launch | Drain | Delete | Finish
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One change of stage, for logs, Events, metrics and the timeline."""
+
+    source: Stage
+    target: Stage
+    reason: Reason
+    attempt: int
+    tier: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One failure that was counted."""
+
+    pod: str
+    cause: Cause
+    attempt: int
+    tier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The new state, what to do, why, and when to look again (None: only when something changes).
+
+    A decision either changes what is intended (`moves` is not empty; `actions` then is) or acts on what the given
+    state, already persisted, intends. So a crash between any two effects never leads to two different launches
+    under one attempt number.
+    """
+
+    state: JobState
+    actions: tuple[Action, ...] = ()
+    reason: Reason = Reason.STEADY
+    wake_at: Instant | None = None
+    moves: tuple[Move, ...] = ()
+    losses: tuple[Loss, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TierView:
+    """What a policy may know when it chooses.
+
+    `current` is the tier of the live attempt or of the last one ("" before the first). `tiers` are in the user's
+    order. `open` are the names of those that are not spent; `available` those of them that can be used now.
+    """
+
+    now: Instant
+    current: str
+    tiers: tuple[Tier, ...]
+    records: tuple[TierRecord, ...]
+    open: frozenset[str]
+    available: frozenset[str]
+    live: bool
+    progress: Progress
+    deadline: Instant | None
+    spent_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class TierChoice:
+    """`tier` None: none of them. `reason` is shown when the choice ends a live attempt."""
+
+    tier: str | None
+    reason: Reason = Reason.POLICY

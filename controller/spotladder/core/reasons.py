@@ -1,0 +1,65 @@
+"""Why things happen: two closed vocabularies that every log line, Event, metric and report derives from.
+
+`Cause` says why a pod was lost. `Reason` says why the job moved. Both are written in the objects users read, so
+members are only ever added.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """Why a worker or head pod of an attempt went away."""
+
+    INTERRUPTION = "Interruption"  # the cloud reclaimed the node
+    PREEMPTED = "Preempted"  # the scheduler made room for a higher priority
+    CONSOLIDATED = "Consolidated"  # an autoscaler packed nodes
+    NODE_LOST = "NodeLost"  # the node fell silent or its object is gone
+    OOM_KILLED = "OOMKilled"
+    APP_ERROR = "AppError"  # the container ended by the program's own fault
+    STALLED = "Stalled"  # looked whole, committed nothing for stallTimeout
+    UNKNOWN = "Unknown"  # gone without a trace; counts like any other
+
+
+class Reason(StrEnum):
+    """Why a job's stage changed, or why it did not."""
+
+    # towards a running attempt
+    STARTED = "Started"  # an attempt was planned on a tier
+    WHOLE = "Whole"  # every worker and the head are there and the job moves
+    RECOVERING = "Recovering"  # a pod was lost; recovery inside the attempt is awaited
+    # an attempt ends, the tier does not
+    EVICTION_NOTICE = "EvictionNotice"  # a node will go: commit now, then a new attempt
+    RECOVERY_TIMEOUT = "RecoveryTimeout"
+    STALLED = "Stalled"
+    HEAD_LOST = "HeadLost"
+    VANISHED = "Vanished"  # the attempt's objects were removed by somebody else
+    INTERRUPTED = "Interrupted"  # the program committed and stopped because capacity is going (exit code 75)
+    APPLICATION_RETRY = "ApplicationRetry"  # the program's own error, within applicationFailures
+    # an attempt ends and so does the tier
+    MAX_FAILURES_EXCEEDED = "MaxFailuresExceeded"
+    INSUFFICIENT_CAPACITY = "InsufficientCapacity"  # nothing ran for provisionTimeout, or the provisioner refused
+    TIER_REMOVED = "TierRemoved"  # the tier is no longer in the spec
+    POLICY = "Policy"  # the policy prefers another tier (migrate back, deadline)
+    # an attempt's end, step by step
+    DRAINED = "Drained"
+    GRACE_EXCEEDED = "GraceExceeded"
+    GONE = "Gone"
+    LEFT_BEHIND = "LeftBehind"  # not confirmed gone, but fenced: whatever it still writes is not resumed from
+    # the user
+    SUSPEND_REQUESTED = "SuspendRequested"
+    RESUME_REQUESTED = "ResumeRequested"
+    # outcomes
+    COMPLETED = "Completed"
+    APPLICATION_FAILED = "ApplicationFailed"
+    BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
+    TIERS_EXHAUSTED = "TiersExhausted"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    BUDGET_EXCEEDED = "BudgetExceeded"
+    FENCED = "Fenced"  # a newer attempt that is not ours owns the commit log
+    # nothing moved
+    STEADY = "Steady"
+    WAITING_FOR_CAPACITY = "WaitingForCapacity"
+    BLOCKED = "Blocked"  # cannot start for a reason that is not capacity (image, quota, rights)
+    STALE_OBSERVATION = "StaleObservation"

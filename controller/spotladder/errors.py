@@ -1,0 +1,51 @@
+"""Errors, typed by what the caller must do. Expected outcomes (no capacity, an eviction) are data, not errors."""
+
+from __future__ import annotations
+
+
+class SpotladderError(Exception):
+    """Base of all. The message says what, where, and what to do, in one line."""
+
+    exit_code = 1
+
+
+class InvalidSpec(SpotladderError):  # noqa: N818 – named by what it says about the input, as in the docs
+    """The user must change the input. `path` names the field, `where` the file, line and column."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, path: str = "", where: str = "") -> None:
+        self.path = path
+        self.where = where
+        self.message = message
+        super().__init__(": ".join(part for part in (where, path, message) if part))
+
+
+class EnvironmentFailure(SpotladderError):
+    """Something around the job is missing or refuses: bucket, credentials, disk, memory, a port, a package."""
+
+    exit_code = 5
+
+
+class StoreUnavailable(EnvironmentFailure):
+    """The bucket cannot be reached or refuses; retrying later may help."""
+
+
+class Fenced(SpotladderError):  # noqa: N818 – as in the docs: the writer stops at once
+    """A newer writer owns the commit log. Stop at once and write nothing more."""
+
+    exit_code = 76
+
+
+class CheckpointCorrupt(SpotladderError):  # noqa: N818 – as in the docs: go back one commit
+    """A commit's files do not match what was recorded. The commit before it is used instead."""
+
+    exit_code = 5
+
+
+class LogCorrupt(EnvironmentFailure):
+    """A log entry is torn, foreign or of a newer version. The message names the object; nothing is changed."""
+
+
+class IllegalTransition(SpotladderError):  # noqa: N818 – a defect of ours, raised before anything changes
+    """A change of stage that the table does not have. Nothing was changed."""
