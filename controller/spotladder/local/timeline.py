@@ -1,0 +1,338 @@
+"""What happened in a run, in order: one JSON object a line, only ever appended.
+
+1. The timeline is for people and for the report. What a resumed run decides on is the job's state and the commit log;
+   losing the last lines of a timeline never changes what happens next.
+2. A record counts once its line ends. What a killed writer left behind the last newline is not read, and is cut off
+   when the file is opened for appending again.
+3. An append is one write to an open file, whatever the length of the file. Samples (heartbeats, bills) that come closer
+   together than a thousandth of the run so far are thinned out, so that a run of a month has a file of a few megabytes.
+   The last sample before any other record is always kept: it says how far the job was when something happened to it.
+4. Readers ignore kinds and fields they do not know and lines that are damaged (and count these).
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Self, get_args
+
+from spotladder.core.model import Instant, JobSpec, Loss, Move
+from spotladder.core.reasons import Cause, Reason
+from spotladder.errors import EnvironmentFailure
+from spotladder.local.plain import from_plain, to_plain
+
+SAMPLES = 1000
+"""A sample is written only when a `1/SAMPLES`th of the run so far has passed since the last one."""
+
+
+class NodeChange(StrEnum):
+    """What became of a node."""
+
+    ASKED = "Asked"  # wanted from its pool, provisioning
+    UP = "Up"  # its process runs and has joined
+    NOTICED = "Noticed"  # will be reclaimed at `until`
+    GONE = "Gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """A runner took the job up: for the first time, or to go on (`resumed`). The spec is the one in force from here."""
+
+    at: Instant
+    job: str
+    namespace: str
+    spec: JobSpec
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The job's stage changed, as decided."""
+
+    at: Instant
+    move: Move
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """One failure was counted. `failures` is the tier's count with it."""
+
+    at: Instant
+    loss: Loss
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """The attempt's launch was carried out for the first time."""
+
+    at: Instant
+    attempt: int
+    tier: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriverStarted:
+    """The process of the attempt's program exists. The time since the loss before it is the reaction time."""
+
+    at: Instant
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class DriverExited:
+    """The attempt's program ended. `code` None: killed, or never known."""
+
+    at: Instant
+    attempt: int
+    code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChanged:
+    """A node of the attempt was asked for, came up, was noticed or went. `cause` says why it goes or went."""
+
+    at: Instant
+    node: str
+    attempt: int
+    tier: str
+    change: NodeChange
+    cause: Cause | None = None
+    until: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolChanged:
+    """The pool behind a tier began or ceased to give nodes."""
+
+    at: Instant
+    tier: str
+    available: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit was seen in the commit log. `metrics` are the program's own, among them `loss` if it says one."""
+
+    at: Instant
+    attempt: int
+    tier: str
+    step: int
+    total: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A heartbeat of the program: how far it is. A sample."""
+
+    at: Instant
+    attempt: int
+    step: int
+    total: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """What the job has cost so far, in USD, over all tiers, as `JobState` counts it. A sample.
+
+    `nodes` are paid for now; `on_demand` is what the same node-seconds would have cost on demand.
+    """
+
+    at: Instant
+    spent: float
+    on_demand: float
+    nodes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Anything else worth telling, in one line, e.g. that a resume stepped back over a corrupt commit."""
+
+    at: Instant
+    text: str
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The runner left the job: done (0), failed (1, 3, 4), or to be resumed (75)."""
+
+    at: Instant
+    exit_code: int
+    reason: Reason
+    message: str = ""
+
+
+Record = (
+    Began
+    | Moved
+    | Lost
+    | Launched
+    | DriverStarted
+    | DriverExited
+    | NodeChanged
+    | PoolChanged
+    | Committed
+    | Beat
+    | Billed
+    | Noted
+    | Ended
+)
+
+KINDS: Mapping[str, type[Record]] = {kind.__name__: kind for kind in get_args(Record)}
+SAMPLED = (Beat, Billed)
+DAMAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A timeline as read back. `damaged` counts the complete lines that could not be understood."""
+
+    records: tuple[Record, ...] = ()
+    damaged: int = 0
+
+
+class Timeline:
+    """The one writer of a run's timeline; the runner's lock on the job makes it the only one. Not for several threads.
+
+    Raises `EnvironmentFailure` when the file cannot be written (disk full, no rights); nothing half-written is left.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._began: Instant | None = None
+        self._written: dict[type, Instant] = {}
+        self._held: dict[type, Record] = {}
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._size = _cut_torn_tail(self._file)
+            self._began = _first_instant(path)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def append(self, record: Record) -> None:
+        """Write the record, or hold a sample back that comes too soon after the last of its kind."""
+        kind = type(record)
+        if self._began is None:
+            self._began = record.at
+        if kind in SAMPLED:
+            spacing = (record.at - self._began) / SAMPLES
+            if kind in self._written and 0 <= record.at - self._written[kind] < spacing:
+                self._held[kind] = record
+                return
+            self._held.pop(kind, None)
+            self._written[kind] = record.at
+            self._write([record])
+        else:
+            self._write([*self._take_held(), record])
+
+    def close(self) -> None:
+        """Write what is held back and close the file; once is enough."""
+        if self._file >= 0:
+            try:
+                self._write(self._take_held())
+            finally:
+                os.close(self._file)
+                self._file = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _take_held(self) -> list[Record]:
+        held = sorted(self._held.values(), key=lambda record: record.at)
+        self._held.clear()
+        return held
+
+    def _write(self, records: Iterable[Record]) -> None:
+        lines = "".join(f"{encode(record)}\n" for record in records).encode("ascii")
+        if not lines:
+            return
+        try:
+            rest = memoryview(lines)
+            while rest:  # a disk that fills up takes a part first, and says so at the next write
+                rest = rest[os.write(self._file, rest) :]
+        except OSError as error:
+            os.ftruncate(self._file, self._size)
+            raise self._refused(error) from error
+        self._size += len(lines)
+
+    def _refused(self, error: OSError) -> EnvironmentFailure:
+        what = error.strerror or str(error)
+        return EnvironmentFailure(f"{self._path}: cannot write the timeline: {what}; make room, then run with --resume")
+
+
+def read(path: Path) -> Recorded:
+    """All records of a timeline, in the order they were written; an absent file has none.
+
+    Raises `EnvironmentFailure` when the file is there and cannot be read.
+    """
+    records: list[Record] = []
+    damaged = 0
+    try:
+        for line in _complete_lines(path):
+            try:
+                record = decode(line)
+            except DAMAGE:
+                damaged += 1
+                continue
+            if record is not None:
+                records.append(record)
+    except FileNotFoundError:
+        return Recorded()
+    except OSError as error:
+        raise EnvironmentFailure(f"{path}: cannot read the timeline: {error.strerror}") from error
+    return Recorded(tuple(records), damaged)
+
+
+def encode(record: Record) -> str:
+    """One line of strict ASCII JSON, without its newline."""
+    return json.dumps({"kind": type(record).__name__, **to_plain(record)}, separators=(",", ":"), allow_nan=False)
+
+
+def decode(line: str | bytes) -> Record | None:
+    """The record of a line; None for a kind of a newer version. Raises ValueError, TypeError or KeyError on damage."""
+    value = json.loads(line)
+    kind = KINDS.get(value["kind"])
+    return None if kind is None else from_plain(value, kind)
+
+
+def _complete_lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line
+
+
+def _cut_torn_tail(file: int) -> int:
+    """Cut what follows the last newline; the length that remains. Reads backwards: the tail only, not the file."""
+    size = end = os.fstat(file).st_size
+    while end > 0:
+        start = max(0, end - 65536)
+        newline = os.pread(file, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end < size:
+        os.ftruncate(file, end)
+    return end
+
+
+def _first_instant(path: Path) -> Instant | None:
+    for line in _complete_lines(path):
+        try:
+            record = decode(line)
+        except DAMAGE:
+            continue
+        if record is not None:
+            return record.at
+    return None
