@@ -9,7 +9,7 @@ class SpotladderError(Exception):
     exit_code = 1
 
 
-class InvalidSpec(SpotladderError):  # noqa: N818 – named by what it says about the input, as in the docs
+class InvalidSpec(SpotladderError):
     """The user must change the input. `path` names the field, `where` the file, line and column."""
 
     exit_code = 2
@@ -31,13 +31,13 @@ class StoreUnavailable(EnvironmentFailure):
     """The bucket cannot be reached or refuses; retrying later may help."""
 
 
-class Fenced(SpotladderError):  # noqa: N818 – as in the docs: the writer stops at once
+class Fenced(SpotladderError):
     """A newer writer owns the commit log. Stop at once and write nothing more."""
 
     exit_code = 76
 
 
-class CheckpointCorrupt(SpotladderError):  # noqa: N818 – as in the docs: go back one commit
+class CheckpointCorrupt(SpotladderError):
     """A commit's files do not match what was recorded. The commit before it is used instead."""
 
     exit_code = 5
@@ -47,5 +47,5 @@ class LogCorrupt(EnvironmentFailure):
     """A log entry is torn, foreign or of a newer version. The message names the object; nothing is changed."""
 
 
-class IllegalTransition(SpotladderError):  # noqa: N818 – a defect of ours, raised before anything changes
+class IllegalTransition(SpotladderError):
     """A change of stage that the table does not have. Nothing was changed."""

@@ -80,7 +80,8 @@ class JobSpec:
     """What the user asked for, resolved: tiers with their prices, all defaults filled in.
 
     `workers` is the number of worker pods that make the job whole. `submitted_at` is when the job was created;
-    `max_duration` counts from there. `budget` is in USD.
+    `max_duration` counts from there. `budget` is in USD. `settle` is how long after a program's failure the loss of a
+    pod may still come to light: until then the failure is not called the program's own.
     """
 
     tiers: tuple[Tier, ...]
@@ -89,6 +90,7 @@ class JobSpec:
     recovery_timeout: Seconds = 90.0
     stall_timeout: Seconds = 600.0
     grace: Seconds = 90.0
+    settle: Seconds = 0.0
     handover: Handover = Handover.FENCED
     failure_unit: FailureUnit = FailureUnit.POD
     backoff_limit: int | None = None
@@ -154,7 +156,8 @@ class AttemptSeen:
 
     `reachable=False`: its cluster cannot be asked; `pods` then is what was last known or empty. `refused`: the
     provisioner said that there is no capacity. `blocked`: why it cannot start, when that is not capacity.
-    `moved_at`: when the program last showed progress inside this attempt; None when the backend cannot know.
+    `moved_at`: when the program was last seen to progress inside this attempt, by the observer's clock; None when the
+    backend cannot know.
     """
 
     number: int
@@ -179,7 +182,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A snapshot of everything that exists of one job.
+    """A snapshot of everything that exists of one job, including the effects of all earlier calls of its backend.
 
     `revision` orders snapshots: one with a smaller revision than the last is ignored. `unavailable` maps the name of
     a tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone) to why.
@@ -245,7 +248,8 @@ class Attempt:
     """The one live attempt of a job.
 
     `known_pods` are identities seen alive, so that one that vanishes is noticed; `lost_pods` are identities already
-    counted. `end_reason` is why it is being ended, once it is. `drain_by` is when a drain is cut.
+    counted. `end_reason` is why it is being ended, once it is. `drain_by` is when a drain is cut. `exited_at` is when
+    its program was first seen to have failed.
     """
 
     number: int
@@ -261,6 +265,7 @@ class Attempt:
     end_reason: Reason | None = None
     drain_by: Instant | None = None
     ending_since: Instant | None = None
+    exited_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,8 +302,10 @@ class JobState:
     """All memory of a job. Persisted after every change; nothing else is remembered between decisions.
 
     `waiting_since`: since when the job is not whole on its tier (None while it is). `recovering_since`: since when
-    the live attempt, once whole, is not. `loss_counted`: under `failureUnit: Interruption`, the present episode has
-    been counted. `blocked_since`: since when the wait is not for capacity. `clock` is the `now` of the last decision.
+    the live attempt, once whole, is not. `loss_counted`: a failure was counted since the job was last whole.
+    `progress` is the newest commit seen and `progress_at` when it was first seen, by the decider's own clock: the clock
+    of the job's machines is not trusted. `paused_until`: under `exhausted: Wait`, when the job begins again. `clock`
+    is the `now` of the last decision and `nodes` the number of nodes held since then.
     """
 
     stage: Stage = Stage.IDLE
@@ -307,16 +314,16 @@ class JobState:
     tier: str = ""
     tiers: tuple[TierRecord, ...] = ()
     history: tuple[AttemptRecord, ...] = ()
-    left_behind: tuple[int, ...] = ()
     reason: Reason = Reason.STEADY
     message: str = ""
     failures: int = 0
     application_failures: int = 0
     waiting_since: Instant | None = None
     recovering_since: Instant | None = None
-    blocked_since: Instant | None = None
     paused_until: Instant | None = None
     loss_counted: bool = False
+    progress: Progress = Progress()
+    progress_at: Instant | None = None
     revision: int = -1
     clock: Instant = 0.0
     nodes: int = 0

@@ -26,7 +26,9 @@ class Reason(StrEnum):
     """Why a job's stage changed, or why it did not."""
 
     # towards a running attempt
-    STARTED = "Started"  # an attempt was planned on a tier
+    STARTED = "Started"  # an attempt was planned: the first, or the next on the same tier
+    FELL_BACK = "FellBack"  # an attempt was planned on a later tier
+    MIGRATED_BACK = "MigratedBack"  # an attempt was planned on an earlier tier
     WHOLE = "Whole"  # every worker and the head are there and the job moves
     RECOVERING = "Recovering"  # a pod was lost; recovery inside the attempt is awaited
     # an attempt ends, the tier does not
@@ -55,6 +57,7 @@ class Reason(StrEnum):
     APPLICATION_FAILED = "ApplicationFailed"
     BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
     TIERS_EXHAUSTED = "TiersExhausted"
+    BEGIN_AGAIN = "BeginAgain"  # all tiers are spent; the job begins again at the first
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     BUDGET_EXCEEDED = "BudgetExceeded"
     FENCED = "Fenced"  # a newer attempt that is not ours owns the commit log

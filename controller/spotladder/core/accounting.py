@@ -1,0 +1,68 @@
+"""What a job has held and paid so far: node-seconds and money per tier, from observation to observation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spotladder.core.losses import with_record
+from spotladder.core.model import AttemptSeen, Instant, JobSpec, JobState, PodPhase, PodRole, Price, Seconds
+
+HOUR: Seconds = 3600.0
+
+
+def held_nodes(seen: AttemptSeen | None) -> int:
+    """Nodes of the tier that the attempt holds. The head stands on other capacity and is not the tier's."""
+    if seen is None:
+        return 0
+    return sum(1 for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING)
+
+
+def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
+    """Charge the nodes held since the last decision to their tier. A clock that steps back charges nothing."""
+    elapsed = max(0.0, now - state.clock) if state.clock else 0.0
+    if state.nodes and elapsed and state.tier:
+        tier = spec.tier(state.tier)
+        price = tier.price if tier else Price()
+        node_seconds = state.nodes * elapsed
+        record = state.record(state.tier)
+        state = with_record(
+            state,
+            replace(
+                record,
+                node_seconds=record.node_seconds + node_seconds,
+                cost=record.cost + node_seconds / HOUR * price.per_node_hour,
+                on_demand_cost=record.on_demand_cost + node_seconds / HOUR * (price.on_demand or price.per_node_hour),
+            ),
+        )
+    return replace(state, clock=now)
+
+
+def rewound(state: JobState, now: Instant) -> JobState:
+    """After the clock stepped back: no timer starts in the future, so none stands still; it may be late by the step."""
+    if now >= state.clock:
+        return state
+
+    def not_after(instant: Instant | None) -> Instant | None:
+        return None if instant is None else min(instant, now)
+
+    attempt = state.attempt
+    if attempt is not None:
+        step = state.clock - now
+        attempt = replace(
+            attempt,
+            created_at=min(attempt.created_at, now),
+            running_at=not_after(attempt.running_at),
+            whole_at=not_after(attempt.whole_at),
+            ending_since=not_after(attempt.ending_since),
+            exited_at=not_after(attempt.exited_at),
+            drain_by=None if attempt.drain_by is None else attempt.drain_by - step,
+        )
+    return replace(
+        state,
+        attempt=attempt,
+        started_at=not_after(state.started_at),
+        waiting_since=not_after(state.waiting_since),
+        progress_at=not_after(state.progress_at),
+        recovering_since=not_after(state.recovering_since),
+        paused_until=None if state.paused_until is None else state.paused_until - (state.clock - now),
+    )

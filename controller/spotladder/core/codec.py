@@ -1,0 +1,94 @@
+"""`JobState` as JSON, and back: what the local runner keeps in a file and the operator in the object's status.
+
+Unknown fields are refused and missing ones get their defaults, so a state written by an older version is read and one
+written by a newer version is not half-understood.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from spotladder.core.model import JobState
+from spotladder.errors import InvalidSpec
+
+VERSION = 1
+"""Raised when an older reader would misunderstand what a newer writer wrote."""
+
+
+def dump(state: JobState) -> str:
+    """The state as one line of JSON."""
+    return json.dumps({"version": VERSION, **to_plain(state)}, separators=(",", ":"), allow_nan=False)
+
+
+def load_state(text: str) -> JobState:
+    """The state back from `dump`, of this version or an older one.
+
+    Raises:
+        InvalidSpec: not a state, or one of a newer version.
+    """
+    try:
+        plain = json.loads(text)
+    except ValueError as error:
+        raise InvalidSpec(f"the saved state is not JSON ({error}); it was cut short or is another file") from error
+    if not isinstance(plain, dict) or not isinstance(version := plain.pop("version", None), int):
+        raise InvalidSpec("the saved state has no version; it is another file")
+    if version > VERSION:
+        raise InvalidSpec(
+            f"the saved state is of version {version}, this program reads up to {VERSION}; use the newer one"
+        )
+    try:
+        return typing.cast("JobState", from_plain(JobState, plain))
+    except (TypeError, ValueError, KeyError) as error:
+        raise InvalidSpec(f"the saved state cannot be read: {error}") from error
+
+
+def to_plain(value: Any) -> Any:
+    """Records as dicts and tuples as lists; fields at their default are left out, to keep statuses small."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            spec.name: to_plain(item)
+            for spec in fields(value)
+            if (item := getattr(value, spec.name)) != spec.default or spec.default is MISSING
+        }
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return [to_plain(item) for item in value]
+    return value
+
+
+def from_plain(kind: Any, plain: Any) -> Any:
+    """The inverse of `to_plain`, guided by the type of the record."""
+    origin = typing.get_origin(kind)
+    if origin in (types.UnionType, typing.Union):
+        if plain is None:
+            return None
+        (kind,) = [option for option in typing.get_args(kind) if option is not type(None)]
+        return from_plain(kind, plain)
+    if origin is tuple:
+        item = typing.get_args(kind)[0]
+        return tuple(from_plain(item, entry) for entry in plain)
+    if is_dataclass(kind):
+        hints = _hints(typing.cast("type", kind))
+        unknown = plain.keys() - hints.keys()
+        if unknown:
+            raise ValueError(f"unknown fields {', '.join(sorted(unknown))}")
+        return typing.cast("type", kind)(**{name: from_plain(hints[name], item) for name, item in plain.items()})
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(plain)
+    if kind is float and isinstance(plain, int):
+        return float(plain)
+    if not isinstance(plain, kind):
+        raise TypeError(f"expected {kind.__name__}, found {plain!r}")
+    return plain
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)

@@ -1,0 +1,105 @@
+"""Counting failures: each pod once, by its identity, however often and in whatever order it is seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spotladder.core.model import (
+    Attempt,
+    AttemptSeen,
+    FailureUnit,
+    JobState,
+    Loss,
+    PodPhase,
+    PodRole,
+    PodSeen,
+    TierRecord,
+)
+from spotladder.core.reasons import Cause, Reason
+
+
+def with_record(state: JobState, record: TierRecord) -> JobState:
+    """The state with that tier's record put in or replaced."""
+    if any(known.name == record.name for known in state.tiers):
+        return replace(state, tiers=tuple(record if known.name == record.name else known for known in state.tiers))
+    return replace(state, tiers=(*state.tiers, record))
+
+
+def lost_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
+    """Pods of the live attempt that are lost and were not counted before.
+
+    A pod seen alive and then missing is lost too. Once the program has ended, its pods go for that reason: then only
+    those with a known cause outside of the program count.
+    """
+    ended = seen.exit is not None
+    counted = set(attempt.lost_pods)
+    fresh = [pod for pod in seen.pods if pod.phase is PodPhase.LOST and pod.uid not in counted]
+    if ended:
+        return [pod for pod in fresh if pod.cause not in (Cause.UNKNOWN, Cause.APP_ERROR)]
+    if not seen.reachable:
+        return fresh
+    present = {pod.uid for pod in seen.pods}
+    missing = [uid for uid in attempt.known_pods if uid not in present and uid not in counted]
+    return [*fresh, *(PodSeen(uid, phase=PodPhase.LOST) for uid in missing)]
+
+
+def noticed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
+    """Pods that still run and whose node will be reclaimed, not counted before."""
+    counted = set(attempt.lost_pods)
+    return [
+        pod if pod.cause is not Cause.UNKNOWN else replace(pod, cause=Cause.INTERRUPTION)
+        for pod in seen.pods
+        if pod.noticed and pod.phase is not PodPhase.LOST and pod.uid not in counted
+    ]
+
+
+def synthetic(attempt: Attempt, what: str, cause: Cause) -> PodSeen:
+    """A failure that no pod shows, under an identity of its own, so that it too is counted once."""
+    return PodSeen(f"attempt-{attempt.number}/{what}", phase=PodPhase.LOST, cause=cause)
+
+
+def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobState, tuple[Loss, ...]]:
+    """Count these losses against the live attempt, its tier and the job.
+
+    Under `FailureUnit.INTERRUPTION` all losses until the job is whole again are one failure.
+    """
+    attempt = state.attempt
+    if attempt is None or not pods:
+        return state, ()
+    losses = tuple(Loss(pod.uid, pod.cause, attempt.number, attempt.tier) for pod in pods)
+    if unit is FailureUnit.POD:
+        failures = len(pods)
+    else:
+        failures = 0 if state.loss_counted else 1
+    record = state.record(attempt.tier)
+    state = with_record(state, replace(record, failures=record.failures + failures))
+    attempt = replace(
+        attempt,
+        failures=attempt.failures + failures,
+        lost_pods=(*attempt.lost_pods, *(pod.uid for pod in pods)),
+    )
+    return replace(state, attempt=attempt, failures=state.failures + failures, loss_counted=True), losses
+
+
+def remember_alive(attempt: Attempt, seen: AttemptSeen) -> Attempt:
+    """Note which pods are alive, so that one that vanishes without a trace is noticed."""
+    if not seen.reachable:
+        return attempt
+    alive = tuple(sorted(pod.uid for pod in seen.pods if pod.phase is PodPhase.RUNNING))
+    return replace(attempt, seen=True, known_pods=alive)
+
+
+def head_lost(seen: AttemptSeen) -> bool:
+    """The head is lost and nobody but a new attempt brings its program back."""
+    heads = [pod for pod in seen.pods if pod.role is PodRole.HEAD]
+    return bool(heads) and all(pod.phase is PodPhase.LOST for pod in heads)
+
+
+def exceeded(record: TierRecord, max_failures: int) -> bool:
+    """Whether this tier has had more failures than it is allowed; −1 allows any number."""
+    return 0 <= max_failures < record.failures
+
+
+def spend(state: JobState, tier: str, reason: Reason) -> JobState:
+    """Mark the tier as not to be used again."""
+    return with_record(state, replace(state.record(tier), spent=reason))

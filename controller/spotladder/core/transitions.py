@@ -1,0 +1,112 @@
+"""The state machine of a job: which stage follows which, and why. Every change of stage goes through this table.
+
+The diagram in docs/design.md is generated from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from spotladder.core.model import Stage
+from spotladder.core.reasons import Reason
+from spotladder.errors import IllegalTransition
+
+_BEGINNING: Mapping[Reason, Stage] = {
+    Reason.STARTED: Stage.STARTING,
+    Reason.FELL_BACK: Stage.STARTING,
+    Reason.MIGRATED_BACK: Stage.STARTING,
+    Reason.BEGIN_AGAIN: Stage.IDLE,
+    Reason.SUSPEND_REQUESTED: Stage.SUSPENDED,
+    Reason.TIERS_EXHAUSTED: Stage.FAILED,
+    Reason.BACKOFF_LIMIT_EXCEEDED: Stage.FAILED,
+    Reason.DEADLINE_EXCEEDED: Stage.FAILED,
+    Reason.BUDGET_EXCEEDED: Stage.FAILED,
+}
+
+# What ends a live attempt at once: there is nothing left to commit, or nobody left to do it.
+_LOST: Mapping[Reason, Stage] = {
+    Reason.MAX_FAILURES_EXCEEDED: Stage.ENDING,
+    Reason.BACKOFF_LIMIT_EXCEEDED: Stage.ENDING,
+    Reason.HEAD_LOST: Stage.ENDING,
+    Reason.VANISHED: Stage.ENDING,
+    Reason.INTERRUPTED: Stage.ENDING,
+    Reason.APPLICATION_RETRY: Stage.ENDING,
+    Reason.COMPLETED: Stage.SUCCEEDED,
+    Reason.APPLICATION_FAILED: Stage.FAILED,
+    Reason.FENCED: Stage.FAILED,
+}
+
+_WANTED = (
+    Reason.SUSPEND_REQUESTED,
+    Reason.DEADLINE_EXCEEDED,
+    Reason.BUDGET_EXCEEDED,
+    Reason.TIER_REMOVED,
+    Reason.POLICY,
+)
+# The same wish drains a job that is whole, and simply removes one that is not: it cannot commit anything.
+_DRAIN: Mapping[Reason, Stage] = dict.fromkeys(_WANTED, Stage.DRAINING)
+_REMOVE: Mapping[Reason, Stage] = dict.fromkeys(_WANTED, Stage.ENDING)
+
+TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
+    {
+        Stage.IDLE: _BEGINNING,
+        Stage.STARTING: {
+            Reason.WHOLE: Stage.RUNNING,
+            Reason.INSUFFICIENT_CAPACITY: Stage.ENDING,
+            **_LOST,
+            **_REMOVE,
+        },
+        Stage.RUNNING: {
+            Reason.RECOVERING: Stage.RECOVERING,
+            Reason.EVICTION_NOTICE: Stage.DRAINING,
+            Reason.STALLED: Stage.ENDING,
+            **_LOST,
+            **_DRAIN,
+        },
+        Stage.RECOVERING: {
+            Reason.WHOLE: Stage.RUNNING,
+            Reason.EVICTION_NOTICE: Stage.ENDING,
+            Reason.RECOVERY_TIMEOUT: Stage.ENDING,
+            Reason.INSUFFICIENT_CAPACITY: Stage.ENDING,
+            **_LOST,
+            **_REMOVE,
+        },
+        Stage.DRAINING: {
+            Reason.DRAINED: Stage.ENDING,
+            Reason.GRACE_EXCEEDED: Stage.ENDING,
+            Reason.COMPLETED: Stage.SUCCEEDED,
+            Reason.FENCED: Stage.FAILED,
+        },
+        Stage.ENDING: {
+            Reason.GONE: Stage.IDLE,
+            Reason.LEFT_BEHIND: Stage.IDLE,
+            Reason.COMPLETED: Stage.SUCCEEDED,
+        },
+        Stage.SUSPENDED: {Reason.RESUME_REQUESTED: Stage.IDLE},
+        Stage.SUCCEEDED: {},
+        Stage.FAILED: {},
+    }
+)
+
+
+def target(source: Stage, reason: Reason) -> Stage:
+    """The stage that follows `source` for `reason`; `IllegalTransition` if the table has none."""
+    following = TRANSITIONS[source].get(reason)
+    if following is None:
+        raise IllegalTransition(
+            f"a job that is {source} cannot move because of {reason}; the transition table has no such row"
+        )
+    return following
+
+
+def mermaid() -> str:
+    """The table as a Mermaid state diagram."""
+    edges: dict[tuple[Stage, Stage], list[Reason]] = {}
+    for source, row in TRANSITIONS.items():
+        for reason, following in row.items():
+            edges.setdefault((source, following), []).append(reason)
+    lines = ["stateDiagram-v2", f"    [*] --> {Stage.IDLE}"]
+    lines += [f"    {source} --> {following}: {', '.join(reasons)}" for (source, following), reasons in edges.items()]
+    lines += [f"    {stage} --> [*]" for stage, row in TRANSITIONS.items() if not row]
+    return "\n".join(lines) + "\n"
