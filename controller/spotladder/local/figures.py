@@ -1,0 +1,72 @@
+"""How numbers are written for people: lengths of time, money, counts. The same in the view and in the report."""
+
+from __future__ import annotations
+
+import math
+
+from spotladder.core.model import Seconds
+
+NONE = "–"
+
+
+def span(seconds: Seconds | None) -> str:
+    """A length of time in its two largest units: `7s`, `1m 23s`, `2h 05m`, `3d 04h`."""
+    if seconds is None or not math.isfinite(seconds):
+        return NONE
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}m {rest:02}s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours}h {minutes:02}m"
+    days, hours = divmod(hours, 24)
+    return f"{days}d {hours:02}h"
+
+
+def clock(seconds: Seconds) -> str:
+    """A position in a run, of constant width below ten hours: `0:01:23`."""
+    whole = max(0, round(seconds))
+    return f"{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
+
+
+def money(usd: float | None, like: float | None = None) -> str:
+    """USD. `like` is the largest amount shown beside it: all of a column get that one's number of decimals."""
+    if usd is None:
+        return NONE
+    size = abs(usd if like is None else like)
+    decimals = 2 if size >= 10 or size == 0 else 4 if size >= 0.01 else 6
+    return f"${usd:,.{decimals}f}" if usd >= 0 else f"-${-usd:,.{decimals}f}"
+
+
+def count(number: int) -> str:
+    """A whole number with thin groups: `12 345`, never split at a line's end."""
+    return f"{number:,}".replace(",", "\u202f")
+
+
+def percent(share: float | None, decimals: int = 0) -> str:
+    """A share of one as per cent; a minus sign when negative."""
+    return NONE if share is None else f"{share * 100:.{decimals}f}\u202f%".replace("-", "−")
+
+
+def rate(per_second: float | None) -> str:
+    """Steps a second, or a minute when they are slow."""
+    if per_second is None:
+        return NONE
+    if per_second >= 100:
+        return f"{per_second:.0f} steps/s"
+    if per_second >= 0.5:
+        return f"{per_second:.1f} steps/s"
+    return f"{per_second * 60:.1f} steps/min"
+
+
+def measure(value: float) -> str:
+    """A metric such as a loss, in four significant digits."""
+    return f"{value:.4g}"
+
+
+def saved(spent: float, on_demand: float) -> float | None:
+    """The share saved against on-demand; None when prices say nothing."""
+    return None if on_demand <= 0 else 1 - spent / on_demand

@@ -1,0 +1,165 @@
+"""Each record of a timeline in one plain sentence: the live view, the plain lines and the report tell one story."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spotladder.core.model import FOR_EVER, Instant, JobSpec, Move, Stage
+from spotladder.core.reasons import Reason
+from spotladder.local.figures import count, measure, span
+from spotladder.local.timeline import (
+    Began,
+    Committed,
+    DriverExited,
+    Ended,
+    Lost,
+    Moved,
+    NodeChange,
+    NodeChanged,
+    Noted,
+    PoolChanged,
+    Record,
+)
+
+
+class Tone(StrEnum):
+    """How much a sentence wants to be seen."""
+
+    QUIET = "quiet"  # as expected
+    GOOD = "good"
+    CAUTION = "caution"  # something will go, or has to be waited for
+    BAD = "bad"  # something was lost
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One sentence of the story."""
+
+    at: Instant
+    tone: Tone
+    text: str
+
+
+def tolerated(max_failures: int) -> str:
+    """The M of `failures n/M`."""
+    return "∞" if max_failures == FOR_EVER else str(max_failures)
+
+
+def tell(record: Record, spec: JobSpec | None = None) -> Told | None:
+    """The record as a sentence; None for what is not worth one. `spec` adds how many failures its tier tolerates."""
+    said = _say(record, spec)
+    return Told(record.at, *said) if said else None
+
+
+def _say(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
+    match record:
+        case Began():
+            ladder = " → ".join(tier.name for tier in record.spec.tiers)
+            verb = "goes on" if record.resumed else "begins"
+            return Tone.QUIET, f"{record.job} {verb}: {_plural(record.spec.workers, 'worker')} on {ladder}"
+        case Moved():
+            return _say_move(record.move)
+        case Lost():
+            return Tone.BAD, _say_loss(record, spec)
+        case NodeChanged():
+            return _say_node(record)
+        case PoolChanged(available=True):
+            return Tone.QUIET, f"{record.tier}: has capacity again"
+        case PoolChanged():
+            return Tone.CAUTION, f"{record.tier}: has no capacity"
+        case Committed():
+            loss = record.metrics.get("loss")
+            extra = f", loss {measure(loss)}" if loss is not None else ""
+            return Tone.GOOD, f"committed step {count(record.step)}{extra}"
+        case DriverExited(code=75):
+            return Tone.QUIET, f"attempt {record.attempt} has committed and stopped"
+        case DriverExited(code=76):
+            return Tone.CAUTION, f"attempt {record.attempt} was fenced: a newer one owns the job"
+        case Noted():
+            return Tone.CAUTION, record.text
+        case Ended():
+            tone = {0: Tone.GOOD, 75: Tone.CAUTION}.get(record.exit_code, Tone.BAD)
+            text = {0: "done", 75: "stopped, to be resumed"}.get(record.exit_code, f"failed: {record.reason}")
+            return tone, f"{text}: {record.message}" if record.message else text
+    return None
+
+
+def _say_move(move: Move) -> tuple[Tone, str] | None:
+    phrase = _MOVES.get(move.reason)
+    if phrase is None:
+        return None
+    tone, sentence = phrase
+    return tone, f"{sentence(move)}: {move.message}" if move.message else sentence(move)
+
+
+def _say_loss(record: Lost, spec: JobSpec | None) -> str:
+    loss = record.loss
+    tier = spec.tier(loss.tier) if spec else None
+    counted = f", failure {record.failures}" if record.failures else ""
+    limit = f" of {tolerated(tier.max_failures)} tolerated" if tier and counted else ""
+    return f"{loss.tier}: lost {loss.pod} ({loss.cause}){counted}{limit}"
+
+
+def _say_node(record: NodeChanged) -> tuple[Tone, str] | None:
+    if record.change is NodeChange.NOTICED:
+        when = f" in {span(record.until - record.at)}" if record.until is not None else ""
+        cause = f" ({record.cause})" if record.cause else ""
+        return Tone.CAUTION, f"{record.tier}: {record.node} will be taken away{when}{cause}"
+    if record.change is NodeChange.UP:
+        return Tone.QUIET, f"{record.tier}: {record.node} is up"
+    return None  # wanted: the attempt's start says so; gone: told when it is counted
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _begun(move: Move) -> str:
+    return f"attempt {move.attempt} starts on {move.tier}"
+
+
+def _leaves(move: Move) -> str:
+    return f"leaves {move.tier}: {move.reason}"
+
+
+def _ends(move: Move) -> str:
+    verb = "drains" if move.target is Stage.DRAINING else "ends"
+    return f"attempt {move.attempt} {verb}: {move.reason}"
+
+
+def _job(move: Move) -> str:
+    return f"job {move.target}: {move.reason}" if move.target in (Stage.SUCCEEDED, Stage.FAILED) else _ends(move)
+
+
+_MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
+    Reason.STARTED: (Tone.QUIET, _begun),
+    Reason.FELL_BACK: (Tone.CAUTION, lambda move: f"falls back to {move.tier} with attempt {move.attempt}"),
+    Reason.MIGRATED_BACK: (Tone.GOOD, lambda move: f"migrates back to {move.tier} with attempt {move.attempt}"),
+    Reason.BEGIN_AGAIN: (Tone.CAUTION, lambda _: "all tiers are spent: begins again at the first"),
+    Reason.WHOLE: (Tone.GOOD, lambda move: f"attempt {move.attempt} is whole on {move.tier}"),
+    Reason.RECOVERING: (Tone.CAUTION, lambda move: f"attempt {move.attempt} waits to be whole again"),
+    Reason.EVICTION_NOTICE: (Tone.CAUTION, _ends),
+    Reason.RECOVERY_TIMEOUT: (Tone.BAD, _ends),
+    Reason.STALLED: (Tone.BAD, _ends),
+    Reason.HEAD_LOST: (Tone.BAD, _ends),
+    Reason.VANISHED: (Tone.BAD, _ends),
+    Reason.INTERRUPTED: (Tone.CAUTION, _ends),
+    Reason.APPLICATION_RETRY: (Tone.BAD, _ends),
+    Reason.MAX_FAILURES_EXCEEDED: (Tone.BAD, _leaves),
+    Reason.INSUFFICIENT_CAPACITY: (Tone.BAD, _leaves),
+    Reason.TIER_REMOVED: (Tone.CAUTION, _leaves),
+    Reason.POLICY: (Tone.CAUTION, _leaves),
+    Reason.GRACE_EXCEEDED: (Tone.BAD, lambda move: f"attempt {move.attempt} is cut: its grace is over"),
+    Reason.LEFT_BEHIND: (Tone.CAUTION, lambda move: f"attempt {move.attempt} is left behind, fenced"),
+    Reason.SUSPEND_REQUESTED: (Tone.CAUTION, lambda _: "is being suspended"),
+    Reason.RESUME_REQUESTED: (Tone.QUIET, lambda _: "goes on"),
+    Reason.COMPLETED: (Tone.GOOD, _job),
+    Reason.APPLICATION_FAILED: (Tone.BAD, _job),
+    Reason.BACKOFF_LIMIT_EXCEEDED: (Tone.BAD, _job),
+    Reason.TIERS_EXHAUSTED: (Tone.BAD, _job),
+    Reason.DEADLINE_EXCEEDED: (Tone.BAD, _job),
+    Reason.BUDGET_EXCEEDED: (Tone.BAD, _job),
+    Reason.FENCED: (Tone.BAD, _job),
+}

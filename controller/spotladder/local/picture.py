@@ -1,0 +1,260 @@
+"""Draws one snapshot of a job for a terminal of a given size. No meaning hangs on colour alone: marks carry it too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.constrain import Constrain
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from spotladder.core.model import (
+    TERMINAL,
+    AttemptSeen,
+    CapacityType,
+    Instant,
+    Phase,
+    PodPhase,
+    PodRole,
+    PodSeen,
+    Stage,
+    Tier,
+)
+from spotladder.local.figures import NONE, clock, count, measure, money, percent, rate, saved, span
+from spotladder.local.narrate import Tone, tolerated
+
+if TYPE_CHECKING:
+    from spotladder.local.view import Heard, ViewSnapshot
+
+WIDEST = 100
+"""Columns used at most: a wider picture is harder to read, not easier."""
+
+EVENTS = 8
+"""Lines of events at most; their place is kept while there are fewer, so that nothing jumps."""
+
+NODES = 5
+"""More nodes than this are counted, not listed."""
+
+STYLE = {Tone.QUIET: "", Tone.GOOD: "cyan", Tone.CAUTION: "yellow", Tone.BAD: "bold red"}
+MARK = {Tone.QUIET: "·", Tone.GOOD: "✓", Tone.CAUTION: "!", Tone.BAD: "✗"}
+PHASES = {
+    Phase.PENDING: ("○", "yellow"),
+    Phase.RUNNING: ("●", "cyan"),
+    Phase.DRAINING: ("◐", "yellow"),
+    Phase.SUCCEEDED: ("✓", "cyan"),
+    Phase.FAILED: ("✗", "bold red"),
+    Phase.SUSPENDED: ("‖", "yellow"),
+}
+
+
+def draw(snapshot: ViewSnapshot, heard: Heard, width: int, height: int) -> RenderableType:
+    """The picture, less high than the terminal so that it never scrolls; the least important lines go first."""
+    inner = min(width, WIDEST) - 2
+    lines: list[RenderableType] = [
+        _header(snapshot, heard),
+        _progress(snapshot, heard, inner),
+        _learning(snapshot, heard),
+        Text(""),
+        _tiers(snapshot, inner),
+        Text(""),
+        _labelled("nodes", _nodes(snapshot, inner)),
+        _labelled("money", _money(snapshot, inner)),
+    ]
+    room = height - len(lines) - len(snapshot.spec.tiers) - 3  # blank, hint, and the cursor's own line
+    if room > 0:
+        lines += [Text(""), *_events(heard, min(EVENTS, room))]
+    lines.append(_one_line(Text(snapshot.hint, style="dim")))
+    return Constrain(Padding(Group(*lines), (0, 1)), WIDEST)
+
+
+def _header(snapshot: ViewSnapshot, heard: Heard) -> RenderableType:
+    mark, style = PHASES[snapshot.state.phase]
+    grid = Table.grid(expand=True, padding=(0, 2))
+    grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_row(
+        Text(heard.job or "spotladder", style="bold"),
+        Text.assemble((f"{mark} {snapshot.state.phase}", style), f"  {clock(heard.elapsed(snapshot.now))}"),
+    )
+    return grid
+
+
+def _progress(snapshot: ViewSnapshot, heard: Heard, width: int) -> RenderableType:
+    step, total, pace = heard.step(snapshot), heard.total(snapshot), heard.pace(snapshot.now)
+    grid = Table.grid(expand=True, padding=(0, 2))
+    grid.add_column(ratio=1)
+    cells: list[RenderableType] = [ProgressBar(total=total or 1, completed=min(step, total), style="dim")]
+    figures = [
+        f"{count(step)}/{count(total)}" if total else f"step {count(step)}",
+        percent(step / total if total else None).rjust(5),
+        rate(pace).rjust(12) if width >= 60 else "",
+        f"{span((total - step) / pace) if pace and total else NONE} left".rjust(12) if width >= 76 else "",
+    ]
+    for figure in figures:
+        if figure:
+            grid.add_column(justify="right", no_wrap=True)
+            cells.append(Text(figure))
+    grid.add_row(*cells)
+    return grid
+
+
+def _learning(snapshot: ViewSnapshot, heard: Heard) -> RenderableType:
+    progress = snapshot.seen.progress
+    parts = [f"loss {measure(heard.loss)}"] if heard.loss is not None else []
+    if progress.committed_at is not None:
+        parts.append(f"committed step {count(progress.step)}, {span(snapshot.now - progress.committed_at)} ago")
+    else:
+        parts.append("nothing committed yet")
+    return _one_line(Text(" · ".join(parts), style="dim"))
+
+
+def _tiers(snapshot: ViewSnapshot, width: int) -> RenderableType:
+    state = snapshot.state
+    table = Table(box=None, expand=True, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_edge=False)
+    table.add_column("  tier", no_wrap=True, overflow="ellipsis", max_width=max(8, width // 4))
+    if width >= 70:
+        table.add_column("capacity", no_wrap=True)
+    table.add_column("state", ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column("failures" if width >= 60 else "fail", justify="right", no_wrap=True)
+    if width >= 76:
+        table.add_column("attempts", justify="right", no_wrap=True)
+    if width >= 44:
+        table.add_column("cost", justify="right", no_wrap=True, min_width=7)
+    dearest = max((record.cost for record in state.tiers), default=0.0)
+    for tier in snapshot.spec.tiers:
+        record = state.record(tier.name)
+        here = tier.name == state.tier
+        tone, text = tier_state(snapshot, tier)
+        row: list[RenderableType] = [Text(f"{'▸' if here else ' '} {tier.name}", style="bold" if here else "")]
+        if width >= 70:
+            row.append(Text(tier.capacity_type, style="" if tier.capacity_type is CapacityType.SPOT else "magenta"))
+        row += [Text(text, style=STYLE[tone] if here or tone is not Tone.QUIET else "dim")]
+        row += [Text(f"{record.failures}/{tolerated(tier.max_failures)}")]
+        if width >= 76:
+            row.append(Text(str(record.attempts)))
+        if width >= 44:
+            row.append(Text(money(record.cost, dearest) if record.attempts else NONE))
+        table.add_row(*row)
+    return table
+
+
+def tier_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
+    """What a tier is up to, with the time until something follows from it."""
+    state = snapshot.state
+    record = state.record(tier.name)
+    if tier.name == state.tier and state.stage not in TERMINAL:
+        return _current_state(snapshot, tier)
+    if tier.name == state.tier:
+        ok = state.stage is Stage.SUCCEEDED
+        return (Tone.GOOD, "finished here") if ok else (Tone.BAD, f"ended here: {state.reason}")
+    if record.spent:
+        return Tone.CAUTION, f"left: {record.spent}"
+    if tier.name in snapshot.seen.unavailable:
+        return Tone.CAUTION, f"unavailable: {snapshot.seen.unavailable[tier.name]}"
+    return Tone.QUIET, "open"
+
+
+def _current_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
+    state, now = snapshot.state, snapshot.now
+    attempt = state.attempt
+    seen = snapshot.seen.attempt(attempt.number) if attempt else None
+    workers = f"{len(_up(seen))}/{snapshot.spec.workers} up"
+    leaves = _until(state.waiting_since, tier.provision_timeout, now, "leaves in")
+    match state.stage:
+        case Stage.STARTING if seen and seen.blocked:
+            return Tone.BAD, f"blocked: {seen.blocked}"
+        case Stage.STARTING:
+            return Tone.CAUTION, f"starting, {workers}{leaves}"
+        case Stage.RECOVERING:
+            again = _until(state.recovering_since, snapshot.spec.recovery_timeout, now, "new attempt in")
+            return Tone.CAUTION, f"recovering, {workers}{again}"
+        case Stage.DRAINING:
+            return Tone.CAUTION, f"draining{_until(attempt.drain_by if attempt else None, 0.0, now, 'cut in')}"
+        case Stage.ENDING:
+            return Tone.CAUTION, f"ending attempt {attempt.number}" if attempt else "ending"
+        case Stage.RUNNING:
+            ends = [pod.notice_ends_at for pod in _noticed(seen) if pod.notice_ends_at is not None]
+            return Tone.GOOD, "running" + _until(min(ends, default=None), 0.0, now, "a node goes in")
+        case Stage.IDLE if state.paused_until is not None:
+            return Tone.CAUTION, f"pausing{_until(state.paused_until, 0.0, now, 'begins again in')}"
+        case _:
+            return Tone.QUIET, state.stage.lower()
+
+
+def _until(since: Instant | None, length: float, now: Instant, what: str) -> str:
+    return "" if since is None else f", {what} {span(since + length - now)}"
+
+
+def _workers(seen: AttemptSeen | None) -> list[PodSeen]:
+    return [pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST] if seen else []
+
+
+def _up(seen: AttemptSeen | None) -> list[PodSeen]:
+    return [pod for pod in _workers(seen) if pod.phase is PodPhase.RUNNING]
+
+
+def _noticed(seen: AttemptSeen | None) -> list[PodSeen]:
+    return [pod for pod in _workers(seen) if pod.noticed]
+
+
+def _nodes(snapshot: ViewSnapshot, width: int) -> Text:
+    attempt = snapshot.state.attempt
+    pods = _workers(snapshot.seen.attempt(attempt.number)) if attempt else []
+    if not pods:
+        return Text("none", style="dim")
+    listed = [_node(pod, snapshot.now) for pod in pods]
+    line = Text("  ").join(listed)
+    if len(pods) <= NODES and line.cell_len <= width - 8:
+        return line
+    noticed = [pod for pod in pods if pod.noticed]
+    up = [pod for pod in pods if pod.phase is PodPhase.RUNNING and not pod.noticed]
+    wanted = [pod for pod in pods if pod.phase is PodPhase.PENDING]
+    groups = [(up, "● {} up", "cyan"), (noticed, "◐ {} noticed", "yellow"), (wanted, "○ {} wanted", "dim")]
+    return Text("  ").join([Text(form.format(len(group)), style=style) for group, form, style in groups if group])
+
+
+def _node(pod: PodSeen, now: Instant) -> Text:
+    name = pod.node or pod.uid
+    if pod.noticed:
+        when = f" goes in {span(pod.notice_ends_at - now)}" if pod.notice_ends_at is not None else " is noticed"
+        return Text(f"◐ {name}{when}", style="yellow")
+    if pod.phase is PodPhase.PENDING:
+        return Text(f"○ {name}", style="dim")
+    return Text.assemble(("● ", "cyan"), name)
+
+
+def _money(snapshot: ViewSnapshot, width: int) -> Text:
+    spent = snapshot.state.spent_usd
+    on_demand = sum(tier.on_demand_cost for tier in snapshot.state.tiers)
+    share = saved(spent, on_demand)
+    text = Text.assemble((money(spent, on_demand), "bold"), " spent")
+    if share is not None:
+        text.append(f" · {percent(share)} saved", style="cyan" if share > 0 else "")
+        if width >= 60:
+            text.append(f" · {money(on_demand)} on demand", style="dim")
+    if snapshot.spec.budget is not None and width >= 76:
+        text.append(f" · {money(snapshot.spec.budget)} budget", style="dim")
+    return text
+
+
+def _events(heard: Heard, room: int) -> list[RenderableType]:
+    shown = list(heard.events)[-room:]
+    lines: list[RenderableType] = []
+    for told in shown:
+        at = Text(f"{clock(heard.elapsed(told.at))}  ", style="dim")
+        lines.append(
+            _one_line(at.append(f"{MARK[told.tone]} {told.text}", style=STYLE[told.tone] or "default not dim"))
+        )
+    return lines + [Text("")] * (room - len(shown))
+
+
+def _labelled(label: str, content: Text) -> Text:
+    return _one_line(Text.assemble((label.ljust(8), "dim"), content))
+
+
+def _one_line(text: Text) -> Text:
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
