@@ -18,6 +18,10 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Cause, Reason
 
 
+REMEMBERED = 512
+"""So many lost pods of an attempt are remembered by name, the newest: the state stays small on a tier without limit."""
+
+
 def with_record(state: JobState, record: TierRecord) -> JobState:
     """The state with that tier's record put in or replaced."""
     if any(known.name == record.name for known in state.tiers):
@@ -76,7 +80,7 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
     attempt = replace(
         attempt,
         failures=attempt.failures + failures,
-        lost_pods=(*attempt.lost_pods, *(pod.uid for pod in pods)),
+        lost_pods=(*attempt.lost_pods, *(pod.uid for pod in pods))[-REMEMBERED:],
     )
     return replace(state, attempt=attempt, failures=state.failures + failures, loss_counted=True), losses
 

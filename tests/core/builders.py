@@ -1,0 +1,152 @@
+"""Builders for the core's tests: a job under a stepped clock, fed with hand-made observations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from spotladder.core import codec
+from spotladder.core.lifecycle import decide
+from spotladder.core.model import (
+    AttemptSeen,
+    CapacityType,
+    Decision,
+    Exit,
+    JobSpec,
+    JobState,
+    Loss,
+    Move,
+    Observation,
+    PodPhase,
+    PodRole,
+    PodSeen,
+    Price,
+    Progress,
+    Stage,
+    Tier,
+)
+from spotladder.core.policies.ordered import Ordered
+from spotladder.core.reasons import Cause, Reason
+
+START = 1_800_000_000.0
+
+
+def tier(name: str, max_failures: int = 0, provision_timeout: float = 600.0, **more: Any) -> Tier:
+    kind = CapacityType.ON_DEMAND if name.startswith("on-demand") else CapacityType.SPOT
+    return Tier(name, max_failures, provision_timeout, kind, **more)
+
+
+def spec(*tiers: Tier, **more: Any) -> JobSpec:
+    chosen = tiers or (tier("spot-a", 1), tier("spot-b", 0), tier("on-demand", -1))
+    return JobSpec(tiers=chosen, **{"workers": 2, "submitted_at": START, **more})
+
+
+def head(phase: PodPhase = PodPhase.RUNNING) -> PodSeen:
+    return PodSeen("head", PodRole.HEAD, phase)
+
+
+def worker(uid: str, *, ready: bool = True, **more: Any) -> PodSeen:
+    return PodSeen(uid, ready=ready, **more)
+
+
+def pending(uid: str, *, unschedulable: bool = True) -> PodSeen:
+    return PodSeen(uid, phase=PodPhase.PENDING, ready=False, unschedulable=unschedulable)
+
+
+def lost(uid: str, cause: Cause = Cause.INTERRUPTION, **more: Any) -> PodSeen:
+    return PodSeen(uid, phase=PodPhase.LOST, ready=False, cause=cause, **more)
+
+
+def noticed(uid: str, ends_at: float | None = None) -> PodSeen:
+    return PodSeen(uid, noticed=True, notice_ends_at=ends_at)
+
+
+def attempt(number: int, *pods: PodSeen, **more: Any) -> AttemptSeen:
+    return AttemptSeen(number, pods, **more)
+
+
+def whole(number: int, workers: int = 2, **more: Any) -> AttemptSeen:
+    """An attempt with its head and all of its workers ready."""
+    return attempt(number, head(), *(worker(f"w{number}-{index}") for index in range(workers)), **more)
+
+
+class Job:
+    """One job: `see` lets the decider look until it stands still, as a controller would, and remembers what it did.
+
+    The state goes through JSON between any two decisions, so that nothing lives outside of what is persisted.
+    """
+
+    def __init__(self, job: JobSpec | None = None, policy: Any = None) -> None:
+        self.spec = job or spec()
+        self.state = JobState()
+        self.policy = policy or Ordered()
+        self.now = START
+        self.revision = 0
+        self.progress = Progress()
+        self.moves: list[Move] = []
+        self.losses: list[Loss] = []
+        self.last = Decision(self.state)
+
+    def see(self, *attempts: AttemptSeen, after: float = 0.0, **more: Any) -> Decision:
+        self.now += after
+        self.revision += 1
+        seen = Observation(self.revision, attempts, self.progress, **more)
+        for _ in range(10):
+            decision = decide(self.spec, self.state, seen, self.now, self.policy)
+            self.state = codec.load_state(codec.dump(decision.state))
+            assert self.state == decision.state
+            self.moves.extend(decision.moves)
+            self.losses.extend(decision.losses)
+            self.last = decision
+            if not decision.moves:
+                return decision
+            assert decision.actions == (), "a decision that moves does not act"
+        raise AssertionError(f"the decider does not come to rest: {[move.reason for move in self.moves]}")
+
+    def running(self, number: int | None = None) -> Job:
+        """Bring the job from rest to a whole attempt."""
+        self.see()
+        number = number or self.state.last_number
+        self.see(attempt(number))
+        self.see(whole(number), after=10)
+        assert self.state.stage is Stage.RUNNING, self.state
+        return self
+
+    def lose_attempt(self, *pods: PodSeen) -> Job:
+        """The live attempt loses these pods, and its objects go when they are deleted."""
+        live = self.number
+        self.see(attempt(live, head(), *pods), after=1)
+        if self.state.stage is Stage.ENDING:
+            self.see(after=1)
+        return self
+
+    def commit(self, step: int, total: int = 100) -> Job:
+        number = self.state.attempt.number if self.state.attempt else self.state.last_number
+        self.progress = Progress(step, total, self.now, number)
+        return self
+
+    def edit(self, **changes: Any) -> Job:
+        self.spec = replace(self.spec, **changes)
+        return self
+
+    @property
+    def number(self) -> int:
+        assert self.state.attempt is not None
+        return self.state.attempt.number
+
+    @property
+    def reasons(self) -> list[Reason]:
+        return [move.reason for move in self.moves]
+
+
+def priced(name: str, per_hour: float, on_demand: float, **more: Any) -> Tier:
+    return tier(name, price=Price(per_hour, on_demand), **more)
+
+
+ENDED = {
+    "succeeded": Exit.SUCCEEDED,
+    "interrupted": Exit.INTERRUPTED,
+    "fenced": Exit.FENCED,
+    "failed": Exit.FAILED,
+    "lost": Exit.LOST,
+}

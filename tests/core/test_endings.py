@@ -1,0 +1,339 @@
+"""How attempts and jobs end: outcomes, exhausted tiers, suspension, edits, handover, and observations that mislead."""
+
+from __future__ import annotations
+
+import pytest
+
+from spotladder.core.lifecycle import PATIENCE, decide
+from spotladder.core.model import (
+    Attempt,
+    Decision,
+    Delete,
+    Exhausted,
+    Exit,
+    Finish,
+    Handover,
+    JobState,
+    Launch,
+    Observation,
+    Progress,
+    Stage,
+    TierChoice,
+    TierView,
+)
+from spotladder.core.policies.ordered import Ordered
+from spotladder.core.reasons import Cause, Reason
+from spotladder.errors import IllegalTransition, InvalidSpec
+from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, spec, tier, whole, worker
+
+
+def test_success_finishes_the_job_and_removes_what_is_left() -> None:
+    job = Job().running()
+    decision = job.see(whole(1, exit=Exit.SUCCEEDED), after=1)
+    assert job.state.stage is Stage.SUCCEEDED
+    assert decision.actions == (Delete(1, Reason.COMPLETED), Finish(True, Reason.COMPLETED))
+    assert job.see(after=1).wake_at is None
+
+
+def test_the_programs_own_error_fails_the_job_and_never_changes_the_tier() -> None:
+    job = Job().running()
+    job.see(whole(1, exit=Exit.FAILED, message="exit code 1"), after=1)
+    assert (job.state.stage, job.state.reason, job.state.message) == (
+        Stage.FAILED,
+        Reason.APPLICATION_FAILED,
+        "exit code 1",
+    )
+    assert job.state.failures == 0
+
+
+def test_application_failures_start_again_on_the_same_tier_up_to_the_limit() -> None:
+    job = Job(spec(application_failures=2))
+    for number in (1, 2, 3):
+        job.running(number)
+        job.see(whole(number, exit=Exit.FAILED), after=1)
+        if number < 3:
+            job.see(after=1)
+            assert (job.state.tier, job.reasons[-1]) == ("spot-a", Reason.STARTED)
+    assert (job.state.stage, job.state.application_failures) == (Stage.FAILED, 3)
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        attempt(1, head(), lost("w1-0", Cause.NODE_LOST), worker("w1-1"), exit=Exit.FAILED),
+        attempt(1, head(), noticed("w1-0"), worker("w1-1"), exit=Exit.FAILED),
+    ],
+    ids=["lost with it", "noticed before"],
+)
+def test_an_application_error_that_coincides_with_an_eviction_is_an_eviction(ending: object) -> None:
+    job = Job(spec(tier("spot-a", 1), tier("on-demand"))).running()
+    job.see(ending, after=1)  # type: ignore[arg-type]
+    assert job.reasons[-1] is Reason.INTERRUPTED
+    job.see(after=1)
+    assert (job.state.tier, job.state.failures, job.state.application_failures) == ("spot-a", 1, 0)
+
+
+def test_pods_that_go_because_the_program_ended_are_not_an_eviction() -> None:
+    job = Job().running()
+    job.see(attempt(1, head(), lost("w1-0", Cause.UNKNOWN), exit=Exit.FAILED), after=1)
+    assert job.state.reason is Reason.APPLICATION_FAILED
+
+
+def test_a_failure_waits_for_a_loss_to_come_to_light() -> None:
+    job = Job(spec(tier("spot-a", 1), settle=20)).running()
+    decision = job.see(whole(1, exit=Exit.FAILED), after=1)
+    assert (job.state.stage, decision.wake_at) == (Stage.RUNNING, job.now + 20)
+    job.see(attempt(1, head(), lost("w1-0", Cause.NODE_LOST), exit=Exit.FAILED), after=11)
+    assert job.reasons[-1] is Reason.INTERRUPTED
+
+
+def test_a_failure_of_the_program_alone_is_its_own_after_settling() -> None:
+    job = Job(spec(tier("spot-a", 1), settle=20)).running()
+    job.see(whole(1, exit=Exit.FAILED), after=1)
+    job.see(whole(1, exit=Exit.FAILED), after=20)
+    assert job.state.reason is Reason.APPLICATION_FAILED
+
+
+def test_exit_75_without_any_visible_loss_is_one_failure() -> None:
+    job = Job(spec(tier("spot-a", 1))).running()
+    job.see(whole(1, exit=Exit.INTERRUPTED), after=1)
+    assert job.reasons[-1] is Reason.INTERRUPTED
+    assert [loss.cause for loss in job.losses] == [Cause.INTERRUPTION]
+
+
+def test_fenced_by_an_older_self_inside_the_attempt_starts_again() -> None:
+    job = Job(spec(tier("spot-a", 1))).running()
+    job.see(whole(1, exit=Exit.FENCED), after=1)
+    assert job.reasons[-1] is Reason.INTERRUPTED
+
+
+def test_fenced_by_another_controller_gives_the_job_up() -> None:
+    job = Job().running()
+    job.progress = Progress(5, 10, START, attempt=7)
+    job.see(whole(1, exit=Exit.FENCED), after=1)
+    assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.FENCED)
+
+
+def test_exhausted_fail_ends_the_job() -> None:
+    job = Job(spec(tier("spot-a", 0))).running()
+    job.lose_attempt(lost("w1-0"), worker("w1-1"))
+    assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.TIERS_EXHAUSTED)
+    assert "spot-a (MaxFailuresExceeded)" in job.state.message
+
+
+def test_exhausted_restart_begins_again_at_the_first_tier_with_fresh_counts() -> None:
+    job = Job(spec(tier("spot-a", 0), tier("spot-b", 0), exhausted=Exhausted.RESTART)).running()
+    job.lose_attempt(lost("w1-0"), worker("w1-1"))
+    job.running(2).lose_attempt(lost("w2-0"), worker("w2-1"))
+    assert job.reasons[-2:] == [Reason.BEGIN_AGAIN, Reason.STARTED]
+    assert (job.state.tier, job.number, job.state.record("spot-a").failures) == ("spot-a", 3, 0)
+    assert job.state.record("spot-a").attempts == 2
+
+
+def test_exhausted_wait_holds_nothing_and_then_begins_again() -> None:
+    job = Job(spec(tier("spot-a", 0, 60), tier("spot-b", 0, 30), exhausted=Exhausted.WAIT)).running()
+    job.lose_attempt(lost("w1-0"), worker("w1-1"))
+    job.running(2).lose_attempt(lost("w2-0"), worker("w2-1"))
+    assert (job.state.stage, job.last.actions) == (Stage.IDLE, ())
+    job.see(after=59)
+    assert job.state.stage is Stage.IDLE
+    job.see(after=1)
+    assert (job.state.tier, job.number) == ("spot-a", 3)
+
+
+def test_suspend_drains_and_resume_goes_on_with_the_same_tier() -> None:
+    job = Job().running()
+    job.edit(suspend=True).see(whole(1), after=1)
+    assert job.state.stage is Stage.DRAINING
+    job.see(attempt(1, head(), exit=Exit.INTERRUPTED), after=1)
+    job.see(after=1)
+    assert (job.state.stage, job.state.failures) == (Stage.SUSPENDED, 0)
+    assert job.see(after=9999).wake_at is None
+    decision = job.edit(suspend=False).see(after=1)
+    assert decision.actions == (Launch(2, "spot-a"),)
+
+
+def test_suspended_before_it_started_it_launches_nothing() -> None:
+    job = Job(spec(suspend=True))
+    assert job.see().actions == ()
+    assert job.state.stage is Stage.SUSPENDED
+
+
+def test_suspend_of_an_attempt_that_is_not_whole_removes_it() -> None:
+    job = Job()
+    job.see()
+    job.edit(suspend=True).see(attempt(1, head(), pending("w")), after=1)
+    assert job.state.stage is Stage.ENDING
+
+
+def test_completing_during_a_drain_is_success() -> None:
+    job = Job().running()
+    job.edit(suspend=True).see(whole(1), after=1)
+    job.see(whole(1, exit=Exit.SUCCEEDED), after=1)
+    assert job.state.stage is Stage.SUCCEEDED
+
+
+def test_later_tiers_may_change_while_the_job_runs() -> None:
+    job = Job(spec(tier("spot-a", 0), tier("spot-b"))).running()
+    job.edit(tiers=(tier("spot-a", 0), tier("on-demand-new")))
+    job.lose_attempt(lost("w1-0"), worker("w1-1"))
+    assert job.state.tier == "on-demand-new"
+
+
+def test_the_present_tier_removed_from_the_spec_is_drained_and_left() -> None:
+    job = Job(spec(tier("spot-a", 0), tier("spot-b"))).running()
+    job.edit(tiers=(tier("spot-b"),)).see(whole(1), after=1)
+    assert (job.state.stage, job.reasons[-1]) == (Stage.DRAINING, Reason.TIER_REMOVED)
+    job.see(attempt(1, exit=Exit.INTERRUPTED), after=1)
+    job.see(after=1)
+    assert job.state.tier == "spot-b"
+
+
+def test_more_allowed_failures_are_respected_at_once() -> None:
+    job = Job(spec(tier("spot-a", 0), tier("spot-b"))).running()
+    job.edit(tiers=(tier("spot-a", 1), tier("spot-b")))
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
+    assert job.state.stage is Stage.RECOVERING
+
+
+def test_fenced_handover_does_not_wait_for_an_attempt_that_will_not_go() -> None:
+    job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
+    stuck = attempt(1, head(), lost("w1-0"), worker("w1-1"))
+    job.see(stuck, after=1)
+    job.see(stuck, after=PATIENCE - 0.1)
+    assert job.state.stage is Stage.ENDING
+    decision = job.see(stuck, after=0.1)
+    assert job.reasons[-2:] == [Reason.LEFT_BEHIND, Reason.FELL_BACK]
+    assert decision.actions == (Delete(1, Reason.FELL_BACK), Launch(2, "on-demand"))
+
+
+def test_handover_when_gone_waits_however_long_it_takes() -> None:
+    job = Job(spec(tier("spot-a", 0), tier("on-demand"), handover=Handover.WHEN_GONE)).running()
+    stuck = attempt(1, head(), lost("w1-0"), worker("w1-1"))
+    job.see(stuck, after=1)
+    decision = job.see(stuck, after=3600)
+    assert decision.actions == (Delete(1, Reason.MAX_FAILURES_EXCEEDED),)
+    assert decision.wake_at is not None
+    assert decision.wake_at > job.now
+    job.see(after=1)
+    assert job.state.tier == "on-demand"
+
+
+def test_when_gone_does_not_launch_beside_a_stranger() -> None:
+    job = Job(spec(handover=Handover.WHEN_GONE))
+    decision = job.see(attempt(9, worker("old")))
+    assert decision.actions == (Delete(9, Reason.STARTED),)
+    assert job.number == 10
+
+
+def test_an_unreachable_cluster_is_not_a_vanished_attempt() -> None:
+    job = Job(spec(tier("spot-a", 5, 60), tier("on-demand"))).running()
+    for _ in range(6):
+        job.see(unavailable={"spot-a": "the API server does not answer"}, after=11)
+    assert (job.state.stage, job.state.failures) == (Stage.RECOVERING, 0)
+    job.see(unavailable={"spot-a": "the API server does not answer"}, after=11)
+    assert job.reasons[-3:] == [Reason.INSUFFICIENT_CAPACITY, Reason.LEFT_BEHIND, Reason.FELL_BACK]
+    assert job.last.actions == (Launch(2, "on-demand"),)
+
+
+def test_a_tier_that_cannot_be_used_is_passed_over() -> None:
+    job = Job()
+    decision = job.see(unavailable={"spot-a": "its CapacityTier does not exist"})
+    assert decision.actions == (Launch(1, "spot-b"),)
+
+
+def test_an_older_observation_changes_nothing() -> None:
+    job = Job().running()
+    old = Observation(0, (attempt(1, lost("w1-0"), lost("w1-1")),))
+    decision = decide(job.spec, job.state, old, job.now + 1, Ordered())
+    assert (decision.state, decision.actions, decision.reason) == (job.state, (), Reason.STALE_OBSERVATION)
+
+
+@pytest.mark.parametrize("step", [1.0, 59.0, 86_400.0])
+def test_a_clock_that_steps_back_neither_loses_nor_repeats_anything(step: float) -> None:
+    job = Job(spec(tier("spot-a", -1, 60), tier("on-demand")))
+    job.see()
+    stuck = attempt(1, head(), pending("w"))
+    job.see(stuck, after=50)
+    job.see(stuck, after=-step)
+    spent = job.state.record("spot-a").node_seconds
+    job.see(stuck, after=60)
+    assert job.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
+    assert job.state.record("spot-a").node_seconds >= spent
+
+
+def test_invented_attempts_are_deleted_and_their_numbers_never_used_again() -> None:
+    job = Job().running()
+    decision = job.see(whole(1), attempt(40, worker("x")), after=1)
+    assert decision.actions == (Delete(40, Reason.WHOLE),)
+    job.see(attempt(40, worker("x")), after=1)
+    assert job.number == 41
+
+
+def test_a_lost_state_goes_on_behind_the_newest_attempt_of_the_log() -> None:
+    job = Job()
+    job.progress = Progress(30, 100, START, attempt=12)
+    job.see()
+    assert (job.number, job.state.attempt and job.state.attempt.start_step) == (13, 30)
+
+
+class Prefers:
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+
+    def choose(self, view: TierView) -> TierChoice:
+        return TierChoice(self.name)
+
+
+def test_a_policy_moves_a_live_attempt_by_draining_it() -> None:
+    job = Job(policy=Prefers("on-demand")).running()
+    job.policy = Prefers("spot-a")
+    job.see(whole(1), after=1)
+    assert (job.state.stage, job.reasons[-1]) == (Stage.DRAINING, Reason.POLICY)
+    job.see(attempt(1, exit=Exit.INTERRUPTED), after=1)
+    job.see(after=1)
+    assert (job.state.tier, job.reasons[-1], job.state.failures) == ("spot-a", Reason.MIGRATED_BACK, 0)
+
+
+@pytest.mark.parametrize("name", ["no-such-tier", None])
+def test_a_policy_that_names_no_usable_tier_waits(name: str | None) -> None:
+    job = Job(policy=Prefers(name))
+    decision = job.see()
+    assert (job.state.stage, decision.actions) == (Stage.IDLE, ())
+    assert decision.wake_at is not None
+
+
+def test_a_terminal_job_is_never_left() -> None:
+    job = Job().running()
+    job.see(whole(1, exit=Exit.SUCCEEDED), after=1)
+    for edit in ({"suspend": True}, {"deadline": START}, {"tiers": (tier("x"),)}):
+        job.edit(**edit).see(whole(1), attempt(2, worker("w")), after=1)
+        assert job.state.stage is Stage.SUCCEEDED
+
+
+def test_a_spec_without_tiers_is_refused() -> None:
+    with pytest.raises(InvalidSpec, match=r"spec\.tiers"):
+        decide(spec().__class__(tiers=()), JobState(), Observation(0), START, Ordered())
+
+
+def test_the_history_keeps_the_newest_twenty_attempts_with_their_steps() -> None:
+    job = Job(spec(tier("spot-a", -1)))
+    for number in range(1, 26):
+        job.running(number)
+        job.commit(number).see(whole(number), after=1)
+        job.see(after=1)
+    records = job.state.history
+    assert [record.number for record in records] == list(range(6, 26))
+    assert [(record.start_step, record.end_step) for record in records[-2:]] == [(23, 24), (24, 25)]
+    assert {record.reason for record in records} == {Reason.VANISHED}
+
+
+def test_a_defect_raises_and_changes_nothing() -> None:
+    broken = JobState(stage=Stage.SUSPENDED, attempt=Attempt(1, "spot-a", START))
+    before = broken
+    from spotladder.core.transitions import target
+
+    with pytest.raises(IllegalTransition, match="Suspended cannot move because of Whole"):
+        target(Stage.SUSPENDED, Reason.WHOLE)
+    assert broken == before
+    assert isinstance(decide(spec(suspend=True), broken, Observation(0), START, Ordered()), Decision)
