@@ -37,7 +37,7 @@ def money(usd: float | None, like: float | None = None) -> str:
     if usd is None:
         return NONE
     size = abs(usd if like is None else like)
-    decimals = 2 if size >= 10 or size == 0 else 4 if size >= 0.01 else 6
+    decimals = 2 if size >= 10 else 4
     return f"${usd:,.{decimals}f}" if usd >= 0 else f"-${-usd:,.{decimals}f}"
 
 

@@ -66,9 +66,9 @@ def _say(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
         case NodeChanged():
             return _say_node(record)
         case PoolChanged(available=True):
-            return Tone.QUIET, f"{record.tier}: has capacity again"
+            return Tone.QUIET, f"{record.tier} has capacity again"
         case PoolChanged():
-            return Tone.CAUTION, f"{record.tier}: has no capacity"
+            return Tone.CAUTION, f"{record.tier} has no capacity"
         case Committed():
             loss = record.metrics.get("loss")
             extra = f", loss {measure(loss)}" if loss is not None else ""
@@ -91,33 +91,28 @@ def _say_move(move: Move) -> tuple[Tone, str] | None:
     if phrase is None:
         return None
     tone, sentence = phrase
-    return tone, f"{sentence(move)}: {move.message}" if move.message else sentence(move)
+    link = ": " if move.reason in _BEGINNINGS else " – "
+    return tone, f"{sentence(move)}{link}{move.message}" if move.message else sentence(move)
 
 
 def _say_loss(record: Lost, spec: JobSpec | None) -> str:
     loss = record.loss
     tier = spec.tier(loss.tier) if spec else None
     counted = f", failure {record.failures}" if record.failures else ""
-    limit = f" of {tolerated(tier.max_failures)} tolerated" if tier and counted else ""
-    return f"{loss.tier}: lost {loss.pod} ({loss.cause}){counted}{limit}"
+    limit = f" of {tolerated(tier.max_failures)} tolerated on {tier.name}" if tier and counted else ""
+    return f"lost {loss.pod} ({loss.cause}){counted}{limit}"
 
 
 def _say_node(record: NodeChanged) -> tuple[Tone, str] | None:
     if record.change is NodeChange.NOTICED:
         when = f" in {span(record.until - record.at)}" if record.until is not None else ""
         cause = f" ({record.cause})" if record.cause else ""
-        return Tone.CAUTION, f"{record.tier}: {record.node} will be taken away{when}{cause}"
-    if record.change is NodeChange.UP:
-        return Tone.QUIET, f"{record.tier}: {record.node} is up"
-    return None  # wanted: the attempt's start says so; gone: told when it is counted
+        return Tone.CAUTION, f"{record.node} will be taken away{when}{cause}"
+    return None  # asked for and up: the attempt's start and wholeness say so; gone: told when it is counted
 
 
 def _plural(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _begun(move: Move) -> str:
-    return f"attempt {move.attempt} starts on {move.tier}"
 
 
 def _leaves(move: Move) -> str:
@@ -133,12 +128,13 @@ def _job(move: Move) -> str:
     return f"job {move.target}: {move.reason}" if move.target in (Stage.SUCCEEDED, Stage.FAILED) else _ends(move)
 
 
+_BEGINNINGS = frozenset({Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK, Reason.BEGIN_AGAIN})
 _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
-    Reason.STARTED: (Tone.QUIET, _begun),
-    Reason.FELL_BACK: (Tone.CAUTION, lambda move: f"falls back to {move.tier} with attempt {move.attempt}"),
-    Reason.MIGRATED_BACK: (Tone.GOOD, lambda move: f"migrates back to {move.tier} with attempt {move.attempt}"),
-    Reason.BEGIN_AGAIN: (Tone.CAUTION, lambda _: "all tiers are spent: begins again at the first"),
-    Reason.WHOLE: (Tone.GOOD, lambda move: f"attempt {move.attempt} is whole on {move.tier}"),
+    Reason.STARTED: (Tone.QUIET, lambda _: "starts"),
+    Reason.FELL_BACK: (Tone.CAUTION, lambda _: "falls back"),
+    Reason.MIGRATED_BACK: (Tone.GOOD, lambda _: "migrates back"),
+    Reason.BEGIN_AGAIN: (Tone.CAUTION, lambda _: "begins again at the first tier"),
+    Reason.WHOLE: (Tone.GOOD, lambda move: f"attempt {move.attempt} is whole"),
     Reason.RECOVERING: (Tone.CAUTION, lambda move: f"attempt {move.attempt} waits to be whole again"),
     Reason.EVICTION_NOTICE: (Tone.CAUTION, _ends),
     Reason.RECOVERY_TIMEOUT: (Tone.BAD, _ends),

@@ -63,9 +63,11 @@ def draw(snapshot: ViewSnapshot, heard: Heard, width: int, height: int) -> Rende
         _labelled("nodes", _nodes(snapshot, inner)),
         _labelled("money", _money(snapshot, inner)),
     ]
-    room = height - len(lines) - len(snapshot.spec.tiers) - 3  # blank, hint, and the cursor's own line
+    room = height - len(lines) - len(snapshot.spec.tiers) - 3  # a blank line, the hint, and the cursor's own line
     if room > 0:
         lines += [Text(""), *_events(heard, min(EVENTS, room))]
+    if room > EVENTS:
+        lines.append(Text(""))
     lines.append(_one_line(Text(snapshot.hint, style="dim")))
     return Constrain(Padding(Group(*lines), (0, 1)), WIDEST)
 
@@ -86,12 +88,17 @@ def _progress(snapshot: ViewSnapshot, heard: Heard, width: int) -> RenderableTyp
     step, total, pace = heard.step(snapshot), heard.total(snapshot), heard.pace(snapshot.now)
     grid = Table.grid(expand=True, padding=(0, 2))
     grid.add_column(ratio=1)
-    cells: list[RenderableType] = [ProgressBar(total=total or 1, completed=min(step, total), style="dim")]
+    bar = ProgressBar(
+        total=total or 1, completed=min(step, total), style="bright_black", complete_style="cyan", finished_style="cyan"
+    )
+    cells: list[RenderableType] = [bar]
+    pace = pace if snapshot.state.stage is Stage.RUNNING and step < total else None
+    left = f"{span((total - step) / pace)} left" if pace else ""
     figures = [
         f"{count(step)}/{count(total)}" if total else f"step {count(step)}",
         percent(step / total if total else None).rjust(5),
-        rate(pace).rjust(12) if width >= 60 else "",
-        f"{span((total - step) / pace) if pace and total else NONE} left".rjust(12) if width >= 76 else "",
+        (rate(pace) if pace else "").rjust(12) if width >= 60 else "",
+        left.rjust(12) if width >= 76 else "",
     ]
     for figure in figures:
         if figure:
@@ -119,7 +126,7 @@ def _tiers(snapshot: ViewSnapshot, width: int) -> RenderableType:
         table.add_column("capacity", no_wrap=True)
     table.add_column("state", ratio=1, no_wrap=True, overflow="ellipsis")
     table.add_column("failures" if width >= 60 else "fail", justify="right", no_wrap=True)
-    if width >= 76:
+    if width >= 86:
         table.add_column("attempts", justify="right", no_wrap=True)
     if width >= 44:
         table.add_column("cost", justify="right", no_wrap=True, min_width=7)
@@ -133,7 +140,7 @@ def _tiers(snapshot: ViewSnapshot, width: int) -> RenderableType:
             row.append(Text(tier.capacity_type, style="" if tier.capacity_type is CapacityType.SPOT else "magenta"))
         row += [Text(text, style=STYLE[tone] if here or tone is not Tone.QUIET else "dim")]
         row += [Text(f"{record.failures}/{tolerated(tier.max_failures)}")]
-        if width >= 76:
+        if width >= 86:
             row.append(Text(str(record.attempts)))
         if width >= 44:
             row.append(Text(money(record.cost, dearest) if record.attempts else NONE))
@@ -244,10 +251,8 @@ def _events(heard: Heard, room: int) -> list[RenderableType]:
     shown = list(heard.events)[-room:]
     lines: list[RenderableType] = []
     for told in shown:
-        at = Text(f"{clock(heard.elapsed(told.at))}  ", style="dim")
-        lines.append(
-            _one_line(at.append(f"{MARK[told.tone]} {told.text}", style=STYLE[told.tone] or "default not dim"))
-        )
+        at = (f"{clock(heard.elapsed(told.at))}  ", "dim")
+        lines.append(_one_line(Text.assemble(at, (f"{MARK[told.tone]} {told.text}", STYLE[told.tone]))))
     return lines + [Text("")] * (room - len(shown))
 
 

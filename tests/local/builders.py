@@ -1,0 +1,219 @@
+"""A whole run as a story: a scripted world, decided by the real core, written down as the runner does.
+
+`Run` steps a clock second by second. Its timeline and its state belong together, because both come from `decide`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spotladder.core.model import (
+    AttemptSeen,
+    CapacityType,
+    Decision,
+    Delete,
+    Drain,
+    Exit,
+    JobSpec,
+    Launch,
+    Observation,
+    PodPhase,
+    PodRole,
+    PodSeen,
+    Price,
+    Stage,
+    Tier,
+)
+from spotladder.core.reasons import Cause, Reason
+from spotladder.local.timeline import (
+    Beat,
+    Began,
+    Billed,
+    Committed,
+    DriverExited,
+    DriverStarted,
+    Ended,
+    Launched,
+    Lost,
+    Moved,
+    NodeChange,
+    NodeChanged,
+    PoolChanged,
+    Record,
+)
+from spotladder.local.view import ViewSnapshot
+from tests.core.builders import START, Job
+
+SPEC = JobSpec(
+    tiers=(
+        Tier("spot-a", 1, 30.0, CapacityType.SPOT, Price(0.42, 1.41)),
+        Tier("spot-b", 0, 12.0, CapacityType.SPOT, Price(0.38, 1.41)),
+        Tier("on-demand", 0, 60.0, CapacityType.ON_DEMAND, Price(1.41, 1.41)),
+    ),
+    workers=2,
+    submitted_at=START,
+    recovery_timeout=15.0,
+    grace=10.0,
+)
+
+TOTAL = 400
+PACE = 5
+EVERY = 50
+
+
+@dataclass
+class World:
+    """What the cloud does, in seconds since the start."""
+
+    notices: dict[int, float] = field(default_factory=lambda: {31: 5.0})  # when → how long before the node goes
+    kills: frozenset[int] = frozenset({58})
+    dry: frozenset[str] = frozenset({"spot-b"})
+    provision: int = 3
+    start: int = 4  # from whole to the first step
+
+
+class Run:
+    """One job through one world. `play` goes on until it is over or `until` seconds have passed."""
+
+    def __init__(self, spec: JobSpec = SPEC, world: World | None = None, name: str = "digits") -> None:
+        self.job = Job(spec)
+        self.spec = spec
+        self.world = world or World()
+        self.records: list[Record] = [Began(START, name, "team-a", spec)]
+        self.shots: list[ViewSnapshot] = []
+        self.pods: dict[str, PodSeen] = {}
+        self.live = 0
+        self.launched_at = 0.0
+        self.moving_at: float | None = None
+        self.step = 0
+        self.committed = 0
+        self.draining = False
+        self.exit: Exit | None = None
+
+    def play(self, until: int = 10_000) -> Run:
+        second = 0
+        while self.job.state.stage not in (Stage.SUCCEEDED, Stage.FAILED) and second < until:
+            self._world(second)
+            self._look()
+            second += 1
+            self.job.now = START + second
+        state = self.job.state
+        if state.stage in (Stage.SUCCEEDED, Stage.FAILED):
+            code = 0 if state.stage is Stage.SUCCEEDED else 3 if state.reason is Reason.TIERS_EXHAUSTED else 1
+            self.records.append(Ended(self.now, code, state.reason, state.message))
+        return self
+
+    @property
+    def now(self) -> float:
+        return self.job.now
+
+    @property
+    def state(self):
+        return self.job.state
+
+    @property
+    def tier(self) -> str:
+        return self.job.state.tier
+
+    # --- the world ---
+
+    def _world(self, second: int) -> None:
+        if not self.live:
+            return
+        self._provision()
+        spot = self.spec.tier(self.tier).capacity_type is CapacityType.SPOT
+        first = next((uid for uid, pod in self.pods.items() if pod.phase is PodPhase.RUNNING), None)
+        if spot and first and second in self.world.notices:
+            ends = self.now + self.world.notices[second]
+            self._pod(first, PodPhase.RUNNING, noticed=True, notice_ends_at=ends, cause=Cause.INTERRUPTION)
+            self._node(first, NodeChange.NOTICED, Cause.INTERRUPTION, ends)
+        if spot and first and second in self.world.kills:
+            self._pod(first, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST)
+            self._node(first, NodeChange.GONE, Cause.NODE_LOST)
+            self.moving_at = None
+        self._train()
+
+    def _provision(self) -> None:
+        if self.tier in self.world.dry:
+            return
+        for uid, pod in self.pods.items():
+            if pod.phase is PodPhase.PENDING and self.now - self.launched_at >= self.world.provision:
+                self._pod(uid, PodPhase.RUNNING)
+                self._node(uid, NodeChange.UP)
+        whole = all(pod.phase is PodPhase.RUNNING for pod in self.pods.values())
+        if whole and self.moving_at is None and self.exit is None:
+            self.records.append(DriverStarted(self.now, self.live))
+            self.moving_at = self.now + self.world.start
+            self.step = self.committed
+
+    def _train(self) -> None:
+        if self.moving_at is None or self.now < self.moving_at or self.exit is not None:
+            return
+        if self.draining:
+            self._commit()
+            self.exit = Exit.INTERRUPTED
+            self.records.append(DriverExited(self.now, self.live, 75))
+            return
+        self.step = min(TOTAL, self.step + PACE)
+        loss = 2.3 * 0.992**self.step + 0.05
+        self.records.append(Beat(self.now, self.live, self.step, TOTAL, {"loss": loss}))
+        if self.step - self.committed >= EVERY or self.step == TOTAL:
+            self._commit()
+        if self.step == TOTAL:
+            self.exit = Exit.SUCCEEDED
+            self.records.append(DriverExited(self.now, self.live, 0))
+
+    def _commit(self) -> None:
+        self.committed = self.step
+        self.job.commit(self.step, TOTAL)
+        loss = 2.3 * 0.992**self.step + 0.05
+        self.records.append(Committed(self.now, self.live, self.tier, self.step, TOTAL, {"loss": loss}))
+
+    # --- the runner ---
+
+    def _look(self) -> None:
+        losses = len(self.job.losses)
+        moves = len(self.job.moves)
+        seen = [AttemptSeen(self.live, (*self._head(), *self.pods.values()), self.exit)] if self.live else []
+        decision = self.job.see(*seen)
+        for loss in self.job.losses[losses:]:
+            self.records.append(Lost(self.now, loss, self.job.state.record(loss.tier).failures))
+        self.records.extend(Moved(self.now, move) for move in self.job.moves[moves:])
+        self._apply(decision)
+        state = self.job.state
+        on_demand = sum(tier.on_demand_cost for tier in state.tiers)
+        self.records.append(Billed(self.now, state.spent_usd, on_demand, state.nodes))
+        shown = Observation(self.job.revision, tuple(seen), self.job.progress)
+        self.shots.append(ViewSnapshot(self.now, self.spec, state, shown, "Ctrl-C drains and commits"))
+
+    def _apply(self, decision: Decision) -> None:
+        for action in decision.actions:
+            match action:
+                case Launch(attempt=number) if number != self.live:
+                    self._launch(number)
+                case Drain():
+                    self.draining = True
+                case Delete():
+                    for uid, pod in self.pods.items():
+                        if pod.phase is not PodPhase.LOST:
+                            self._node(uid, NodeChange.GONE)
+                    self.live, self.pods, self.draining = 0, {}, False
+
+    def _launch(self, number: int) -> None:
+        self.live, self.launched_at, self.moving_at, self.exit = number, self.now, None, None
+        self.records.append(Launched(self.now, number, self.tier))
+        if self.tier in self.world.dry:
+            self.records.append(PoolChanged(self.now, self.tier, available=False))
+        for index in range(self.spec.workers):
+            uid = f"{self.tier}-{number}-{index + 1}"
+            self._pod(uid, PodPhase.PENDING, ready=False, unschedulable=self.tier in self.world.dry)
+            self._node(uid, NodeChange.ASKED)
+
+    def _head(self) -> tuple[PodSeen, ...]:
+        return (PodSeen(f"head-{self.live}", PodRole.HEAD),)
+
+    def _pod(self, uid: str, phase: PodPhase, **more: object) -> None:
+        self.pods[uid] = PodSeen(uid, phase=phase, node=uid, **more)  # type: ignore[arg-type]
+
+    def _node(self, uid: str, change: NodeChange, cause: Cause | None = None, until: float | None = None) -> None:
+        self.records.append(NodeChanged(self.now, uid, self.live, self.tier, change, cause, until))
