@@ -1,0 +1,1 @@
+"""The commit log beside the checkpoints: who may write, what is committed, what to resume from."""

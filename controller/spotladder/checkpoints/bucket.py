@@ -1,0 +1,216 @@
+"""A store in a bucket: S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage, through obstore."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, StoreRefused
+from spotladder.errors import SpotladderError, StoreUnavailable
+
+if TYPE_CHECKING:
+    from obstore.store import AzureStore, GCSStore, S3Store
+
+PART = 8 << 20
+"""Bytes of one part of an upload and of one range of a download."""
+
+AT_ONCE = 12
+"""Parts or ranges of one file in flight: what a transfer may hold in memory is PART × AT_ONCE."""
+
+_CREDENTIALS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or a role), AWS_REGION, AWS_ENDPOINT_URL",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_CLIENT_ID",
+}
+
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist|InvalidBucketName", re.I)
+_FORBIDDEN = re.compile(
+    r"AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|AuthenticationFailed|AuthorizationFailure|ExpiredToken"
+    r"|\b40[13]\b|Forbidden|Unauthorized",
+    re.I,
+)
+_NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|metadata\.google|MissingCredentials|InstanceCredential", re.I)
+_QUERY = re.compile(r"\?[^\s\"'<>)]*")
+
+
+class BucketStore:
+    """Implements Store on one bucket and prefix."""
+
+    def __init__(self, scheme: str, bucket: str, prefix: str) -> None:
+        self._scheme = scheme
+        self._bucket = bucket
+        self.uri = f"{scheme}://{bucket}" + (f"/{prefix}" if prefix else "")
+        self._store = _connect(scheme, bucket, prefix)
+        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="spotladder-store")
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        with self._typed("create", key):
+            try:
+                self._store.put(key, data, mode="create", use_multipart=False)
+            except (AlreadyExistsError, PreconditionError):
+                return False
+        return True
+
+    def get(self, key: str) -> bytes:
+        with self._typed("read", key):
+            return bytes(self._store.get(key).bytes())
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        return list(self._pool.map(self._get_or_none, keys))
+
+    def _get_or_none(self, key: str) -> bytes | None:
+        try:
+            return self.get(key)
+        except ObjectMissing:
+            return None
+
+    def head(self, key: str) -> ObjectMeta | None:
+        try:
+            with self._typed("read", key):
+                return ObjectMeta(key, self._store.head(key)["size"])
+        except ObjectMissing:
+            return None
+
+    def list(self, prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
+        with self._typed("list", prefix):
+            for page in self._store.list(prefix or None, offset=after, chunk_size=1000):
+                for meta in page:
+                    yield ObjectMeta(meta["path"], meta["size"])
+
+    def put_file(self, key: str, path: Path) -> FileEntry:
+        parts = _Parts(path)
+        with self._typed("write", key), parts:
+            if parts.length <= PART:
+                self._store.put(key, b"".join(parts), use_multipart=False)
+            else:
+                self._store.put(key, parts, use_multipart=True, chunk_size=PART, max_concurrency=AT_ONCE)
+        return FileEntry(key.rpartition("/")[2], parts.size, f"{parts.crc:08x}")
+
+    def get_file(self, key: str, path: Path | None) -> FileEntry:
+        with self._typed("read", key):
+            size = self._store.head(key)["size"]
+            crc = 0
+            with (path or Path(os.devnull)).open("wb", buffering=0) as file:
+                for part in self._ranges(key, size):
+                    crc = zlib.crc32(part, crc)
+                    left = memoryview(part)
+                    while left:
+                        left = left[file.write(left) :]
+        return FileEntry(key.rpartition("/")[2], size, f"{crc:08x}")
+
+    def _ranges(self, key: str, size: int) -> Iterator[Any]:
+        """The object's bytes in order, fetched ahead in parallel."""
+        flying: deque[Future[Any]] = deque()
+        try:
+            for start in range(0, size, PART):
+                flying.append(self._pool.submit(self._store.get_range, key, start=start, end=min(start + PART, size)))
+                if len(flying) == AT_ONCE:
+                    yield flying.popleft().result()
+            while flying:
+                yield flying.popleft().result()
+        finally:
+            for future in flying:
+                future.cancel()
+
+    def delete(self, keys: Iterable[str]) -> None:
+        keys = list(keys)
+        if not keys:
+            return
+        try:
+            with self._typed("delete", keys[0]):
+                self._store.delete(keys)
+        except ObjectMissing:  # Google and Azure say so, and stop there
+            for key in keys:
+                try:
+                    with self._typed("delete", key):
+                        self._store.delete(key)
+                except ObjectMissing:
+                    continue
+
+    @contextmanager
+    def _typed(self, doing: str, key: str) -> Iterator[None]:
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            raise self._failure(doing, key, error) from None
+
+    def _failure(self, doing: str, key: str, error: Exception) -> SpotladderError:
+        from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
+
+        text = " ".join(_QUERY.sub("", str(error)).split())
+        if _NO_BUCKET.search(text):
+            return StoreRefused(f"{self.uri}: there is no bucket {self._bucket}: create it or correct the address")
+        if isinstance(error, FileNotFoundError) and getattr(error, "filename", None) is None:
+            return ObjectMissing(f"{self.uri}/{key}: no such object")
+        if _NO_CREDENTIALS.search(text):
+            return StoreRefused(f"{self.uri}: no credentials found: set {_CREDENTIALS[self._scheme]}")
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _FORBIDDEN.search(text):
+            return StoreRefused(
+                f"cannot {doing} {self.uri}/{key}: access denied: check the bucket's policy and "
+                f"{_CREDENTIALS[self._scheme]}"
+            )
+        return StoreUnavailable(
+            f"cannot {doing} {self.uri}/{key}: {text[:300]}: check the network and the endpoint; it is tried again"
+        )
+
+
+class _Parts:
+    """A file's bytes in parts, with the checksum and the number of the bytes that were handed out."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.size = 0
+        self.crc = 0
+
+    def __enter__(self) -> _Parts:
+        self._file = self._path.open("rb", buffering=0)
+        self.length = os.fstat(self._file.fileno()).st_size
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while part := self._file.read(PART):
+            self.crc = zlib.crc32(part, self.crc)
+            self.size += len(part)
+            yield part
+
+
+def _connect(scheme: str, bucket: str, prefix: str) -> S3Store | GCSStore | AzureStore:
+    from obstore.store import AzureStore, GCSStore, S3Store
+
+    options: dict[str, Any] = {
+        "prefix": prefix or None,
+        "client_options": {
+            "allow_http": True,  # only an endpoint that the user wrote with http:// makes use of it
+            "connect_timeout": timedelta(seconds=5),
+            "timeout": timedelta(seconds=120),
+        },
+        # Long waits are the caller's: the log tries again with what it has learned meanwhile.
+        "retry_config": {
+            "max_retries": 5,
+            "retry_timeout": timedelta(seconds=30),
+            "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=5), "base": 2},
+        },
+    }
+    match scheme:
+        case "s3":
+            return S3Store(bucket, **options)
+        case "gs":
+            return GCSStore(bucket, **options)
+        case _:
+            return AzureStore(bucket, **options)

@@ -1,0 +1,198 @@
+"""A store in a folder of a local disk or of NFS.
+
+An object appears whole or not at all: it is written to a hidden file, flushed to the disk, and then linked
+(`put_if_absent`: a hard link is the one creation that NFS makes atomic) or renamed to its name. It is not built on
+obstore, whose local store neither flushes a file before it links it, so that a power cut can leave an empty log
+entry, nor says why a disk refuses.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, StoreRefused
+from spotladder.errors import SpotladderError, StoreUnavailable
+
+CHUNK = 4 << 20
+
+_HIDDEN = ".spotladder-"
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
+_NO_LINKS = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EPERM})
+
+
+class DiskStore:
+    """Implements Store. The folder is created by the first write."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+        self.uri = self._root.as_uri()
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        target = self._path(key)
+        with self._typed("create", key), self._hidden(target) as hidden:
+            with hidden.open("xb") as file:
+                file.write(data)
+                _flush(file.fileno())
+            try:
+                os.link(hidden, target)
+            except FileExistsError:
+                return False
+            except OSError as error:
+                if error.errno in _NO_LINKS:
+                    raise StoreRefused(
+                        f"{self.uri}: this file system has no hard links ({error.strerror}), which the commit log "
+                        "needs: use another file system, NFS or a bucket"
+                    ) from None
+                raise
+            _flush_folder(target.parent)
+        return True
+
+    def get(self, key: str) -> bytes:
+        with self._typed("read", key):
+            return self._path(key).read_bytes()
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        found: list[bytes | None] = []
+        for key in keys:
+            try:
+                found.append(self.get(key))
+            except ObjectMissing:
+                found.append(None)
+        return found
+
+    def head(self, key: str) -> ObjectMeta | None:
+        try:
+            with self._typed("read", key):
+                return ObjectMeta(key, self._path(key).stat().st_size)
+        except ObjectMissing:
+            return None
+
+    def list(self, prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
+        with self._typed("list", prefix):
+            found = sorted(self._walk(self._path(prefix.rstrip("/")), prefix), key=lambda meta: meta.key)
+        return (meta for meta in found if after is None or meta.key > after)
+
+    def put_file(self, key: str, path: Path) -> FileEntry:
+        target = self._path(key)
+        with self._typed("write", key), self._hidden(target) as hidden:
+            size, crc = _copy(path, hidden)
+            hidden.replace(target)
+            _flush_folder(target.parent)
+        return FileEntry(target.name, size, crc)
+
+    def get_file(self, key: str, path: Path | None) -> FileEntry:
+        with self._typed("read", key):
+            size, crc = _copy(self._path(key), path)
+        return FileEntry(key.rpartition("/")[2], size, crc)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        folders: set[Path] = set()
+        for key in keys:
+            path = self._path(key)
+            with self._typed("delete", key):
+                path.unlink(missing_ok=True)
+            folders.add(path.parent)
+        for folder in sorted(folders, reverse=True):
+            self._prune(folder)
+
+    def _path(self, key: str) -> Path:
+        return self._root / key if key else self._root
+
+    def _walk(self, folder: Path, prefix: str) -> Iterator[ObjectMeta]:
+        try:
+            items = list(os.scandir(folder))
+        except FileNotFoundError:
+            return
+        for item in items:
+            with suppress(FileNotFoundError):  # deleted by another process meanwhile
+                if item.is_dir():
+                    yield from self._walk(folder / item.name, f"{prefix}{item.name}/")
+                elif not item.name.startswith(_HIDDEN):
+                    yield ObjectMeta(prefix + item.name, item.stat().st_size)
+
+    def _prune(self, folder: Path) -> None:
+        with suppress(OSError):  # not empty, or gone: both fine
+            while folder != self._root:
+                folder.rmdir()
+                folder = folder.parent
+
+    @contextmanager
+    def _hidden(self, target: Path) -> Iterator[Path]:
+        """A name beside the target that no listing shows; whatever is left there is removed."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        hidden = target.parent / f"{_HIDDEN}{secrets.token_hex(8)}"
+        try:
+            yield hidden
+        finally:
+            with suppress(OSError):
+                hidden.unlink(missing_ok=True)
+
+    @contextmanager
+    def _typed(self, doing: str, key: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._failure(doing, key, error) from error
+
+    def _failure(self, doing: str, key: str, error: OSError) -> SpotladderError:
+        what = f"{self.uri}/{key}"
+        if isinstance(error, FileNotFoundError):
+            return ObjectMissing(f"{what}: no such object")
+        if error.errno in _FULL:
+            return StoreRefused(f"cannot {doing} {what}: the disk is full: free space or use another checkpoint folder")
+        if error.errno == errno.EROFS:
+            return StoreRefused(f"cannot {doing} {what}: the file system is read-only: use another checkpoint folder")
+        if error.errno in _FORBIDDEN:
+            return StoreRefused(
+                f"cannot {doing} {what}: permission denied: give this user the right or use another folder"
+            )
+        if isinstance(error, NotADirectoryError | IsADirectoryError | FileExistsError):
+            return StoreRefused(
+                f"cannot {doing} {what}: a file lies where a folder must be: use another checkpoint folder"
+            )
+        return StoreUnavailable(
+            f"cannot {doing} {what}: {error.strerror or error}: is the disk or the mount still there?"
+        )
+
+
+def _copy(source: Path, target: Path | None) -> tuple[int, str]:
+    size, crc = 0, 0
+    buffer = memoryview(bytearray(CHUNK))
+    with source.open("rb", buffering=0) as reader:
+        writer = target.open("wb", buffering=0) if target else None
+        try:
+            while count := reader.readinto(buffer):
+                part = buffer[:count]
+                crc = zlib.crc32(part, crc)
+                size += count
+                while writer and len(part):
+                    part = part[writer.write(part) :]
+            if writer:
+                _flush(writer.fileno())
+        finally:
+            if writer:
+                writer.close()
+    return size, f"{crc:08x}"
+
+
+def _flush(descriptor: int) -> None:
+    os.fsync(descriptor)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the new name itself durable. Some network file systems cannot; they need not."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

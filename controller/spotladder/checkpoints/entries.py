@@ -1,0 +1,286 @@
+"""The entries of the commit log and how they are written down: one JSON object each, never changed.
+
+`start`     a writer began: from here on every older writer is fenced. Names the job, so that a log has one owner.
+`commit`    a checkpoint whose files are all in the store, with size and checksum.
+`end`       the job's outcome. Only a `start` goes on after it.
+`drop`      these checkpoints no longer count: their files are being deleted.
+`snapshot`  everything that still matters of all entries before it, which may then be deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from spotladder.errors import LogCorrupt
+
+VERSION = 1
+"""Of the log's format. A log with a greater one is refused; a field that is not known is ignored."""
+
+Metric = float | int | str | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One file of a checkpoint: its name below the checkpoint's folder, bytes, CRC-32 as eight hex digits."""
+
+    name: str
+    size: int
+    crc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The one job a log belongs to. An empty part is not known and agrees with anything."""
+
+    job: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+    def is_same(self, other: Owner) -> bool:
+        """Whether both can be the same job."""
+        mine, theirs = (self.job, self.namespace, self.uid), (other.job, other.namespace, other.uid)
+        return all(a == b or not a or not b for a, b in zip(mine, theirs, strict=True))
+
+    def __str__(self) -> str:
+        name = "/".join(part for part in (self.namespace, self.job) if part) or "a job without name"
+        return f"{name} (uid {self.uid})" if self.uid else name
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """`restart` counts the starts inside the attempt from 0: it makes the folders of each start its own."""
+
+    seq: int
+    nonce: str
+    at: float
+    owner: Owner
+    attempt: int
+    tier: str = ""
+    restart: int = 0
+    kind: Literal["start"] = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """`writer` is the nonce of the start that made it; `path` the folder of its files; `at` the writer's clock."""
+
+    seq: int
+    nonce: str
+    at: float
+    writer: str
+    attempt: int
+    tier: str
+    step: int
+    total: int
+    path: str
+    files: tuple[FileEntry, ...]
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    kind: Literal["commit"] = "commit"
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """`writer` is empty when the controller wrote it."""
+
+    seq: int
+    nonce: str
+    at: float
+    writer: str
+    attempt: int
+    outcome: str
+    message: str = ""
+    kind: Literal["end"] = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    seq: int
+    nonce: str
+    at: float
+    paths: tuple[str, ...]
+    kind: Literal["drop"] = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """`start` and `end` are the newest; `commits` those that still count; `dropped` those not yet deleted for sure."""
+
+    seq: int
+    nonce: str
+    at: float
+    owner: Owner
+    start: Start | None
+    commits: tuple[Commit, ...]
+    dropped: tuple[str, ...]
+    end: End | None
+    kind: Literal["snapshot"] = "snapshot"
+
+
+Entry = Start | Commit | End | Drop | Snapshot
+
+
+def encode(entry: Entry) -> bytes:
+    """The entry as one JSON object with a final newline."""
+    return (json.dumps({"v": VERSION, **_plain(entry)}, separators=(",", ":")) + "\n").encode()
+
+
+def decode(data: bytes, name: str, seq: int) -> Entry:
+    """The entry in `data`. `name` is the object's address, for the message of LogCorrupt.
+
+    Refused are torn, foreign and newer entries, one whose number is not its name's, and file names that would leave
+    the folder they are downloaded to.
+    """
+    try:
+        raw = json.loads(data)
+    except ValueError:
+        raise LogCorrupt(
+            f"{name}: torn log entry ({len(data)} bytes, not JSON): restore this object from the bucket's versions or "
+            "a backup, or continue in a new checkpoint folder; nothing was changed"
+        ) from None
+    if not isinstance(raw, dict) or not isinstance(raw.get("v"), int) or "kind" not in raw:
+        raise LogCorrupt(
+            f"{name}: not an entry of a commit log: move this object away, or use another checkpoint folder; "
+            "nothing was changed"
+        )
+    if raw["v"] > VERSION:
+        raise LogCorrupt(
+            f"{name}: written by a newer spotladder (log format {raw['v']}, this one reads up to {VERSION}): "
+            "upgrade spotladder; nothing was changed"
+        )
+    try:
+        entry = _entry(raw)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LogCorrupt(
+            f"{name}: damaged log entry ({_why(error)}): restore this object from the bucket's versions or a backup, "
+            "or continue in a new checkpoint folder; nothing was changed"
+        ) from None
+    if entry.seq != seq:
+        raise LogCorrupt(
+            f"{name}: holds entry {entry.seq}: objects of a log must not be copied or renamed; restore this object; "
+            "nothing was changed"
+        )
+    return entry
+
+
+def metrics_of(values: Mapping[str, Any] | None) -> dict[str, Metric]:
+    """What of a program's metrics can be written down: numbers (of any library) that are finite, text, booleans."""
+    return {str(name): _metric(value) for name, value in (values or {}).items()}
+
+
+def _metric(value: Any) -> Metric:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return str(value)
+    return number if math.isfinite(number) else None
+
+
+def _plain(entry: Entry | Owner | FileEntry) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(entry)
+
+
+def _entry(raw: Mapping[str, Any]) -> Entry:
+    seq, nonce, at = _int(raw["seq"]), _text(raw["nonce"]), float(raw["at"])
+    match raw["kind"]:
+        case "start":
+            return _start(raw)
+        case "commit":
+            return _commit(raw)
+        case "end":
+            return _end(raw)
+        case "drop":
+            return Drop(seq, nonce, at, tuple(_safe(path) for path in raw["paths"]))
+        case "snapshot":
+            return Snapshot(
+                seq,
+                nonce,
+                at,
+                owner=_owner(raw["owner"]),
+                start=raw["start"] and _start(raw["start"]),
+                commits=tuple(_commit(commit) for commit in raw["commits"]),
+                dropped=tuple(_safe(path) for path in raw["dropped"]),
+                end=raw["end"] and _end(raw["end"]),
+            )
+        case kind:
+            raise ValueError(f"kind {kind!r} is unknown")
+
+
+def _start(raw: Mapping[str, Any]) -> Start:
+    return Start(
+        seq=_int(raw["seq"]),
+        nonce=_text(raw["nonce"]),
+        at=float(raw["at"]),
+        owner=_owner(raw["owner"]),
+        attempt=_int(raw["attempt"]),
+        tier=_text(raw["tier"]),
+        restart=_int(raw["restart"]),
+    )
+
+
+def _commit(raw: Mapping[str, Any]) -> Commit:
+    return Commit(
+        seq=_int(raw["seq"]),
+        nonce=_text(raw["nonce"]),
+        at=float(raw["at"]),
+        writer=_text(raw["writer"]),
+        attempt=_int(raw["attempt"]),
+        tier=_text(raw["tier"]),
+        step=_int(raw["step"]),
+        total=_int(raw["total"]),
+        path=_safe(raw["path"]),
+        files=tuple(FileEntry(_safe(f["name"]), _int(f["size"]), _text(f["crc"])) for f in raw["files"]),
+        metrics=dict(raw.get("metrics", {})),
+    )
+
+
+def _end(raw: Mapping[str, Any]) -> End:
+    return End(
+        seq=_int(raw["seq"]),
+        nonce=_text(raw["nonce"]),
+        at=float(raw["at"]),
+        writer=_text(raw["writer"]),
+        attempt=_int(raw["attempt"]),
+        outcome=_text(raw["outcome"]),
+        message=_text(raw.get("message", "")),
+    )
+
+
+def _owner(raw: Mapping[str, Any]) -> Owner:
+    return Owner(_text(raw["job"]), _text(raw["namespace"]), _text(raw["uid"]))
+
+
+def _int(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _safe(value: object) -> str:
+    name = _text(value)
+    if not name or name.startswith("/") or ".." in PurePosixPath(name).parts or "\0" in name:
+        raise ValueError(f"{name!r} is no name below a checkpoint folder")
+    return name
+
+
+def _why(error: Exception) -> str:
+    return f"field {error} is missing" if isinstance(error, KeyError) else str(error)

@@ -1,0 +1,292 @@
+"""The commit log of one job: read its tail, begin to write, end it.
+
+The protocol, and why it holds:
+
+1. An append creates `log/<seq + 1>` with put-if-absent, where `seq` is the last entry that the writer has read. So an
+   entry stands behind nothing that its writer had not seen, and of two writers one wins and the other reads on.
+2. After the create, won or lost or unanswered, the tail is read again; the entry counts when its nonce is found there.
+   That recognises an entry whose answer was lost, and it unmasks a create that succeeded only because a compaction had
+   deleted the object that stood there: the snapshot then found at the tail does not know the entry.
+3. A start fences all starts before it. An append by an older writer raises Fenced, since rule 1 made it read the start.
+4. A reader goes backwards from the newest entry to the newest snapshot. A gap means that a compaction ran meanwhile:
+   it reads again.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spotladder.checkpoints.entries import Commit, End, Entry, Owner, Snapshot, Start, decode, encode
+from spotladder.checkpoints.history import History
+from spotladder.checkpoints.store import Store, StoreRefused, folder_of
+from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
+
+if TYPE_CHECKING:
+    from spotladder.checkpoints.garbage import Collected
+    from spotladder.checkpoints.resume import Resumed
+    from spotladder.checkpoints.writer import Writer
+
+TRIES = 5
+"""How often an append, or a read that found a gap, is tried when the store does not answer."""
+
+AT_ONCE = 16
+"""Entries read in parallel."""
+
+_NAME = re.compile(r"log/(\d{8,})\.json")
+_LEFT_BY_TOOLS = re.compile(r"log/(\.[^/]*|)")  # .DS_Store, .nfs0000…, a console's placeholder for the folder
+
+
+class ForeignLog(LogCorrupt):
+    """The checkpoint folder belongs to another job."""
+
+
+class CommitLog:
+    """The log of `job` below `<store>/<job>/`.
+
+    An empty `job` means that the store's address is the job's own folder already, and that any owner is right.
+    `clock` gives the time written in entries (no decision depends on it); `pause` waits between tries.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        job: str = "",
+        *,
+        namespace: str = "",
+        uid: str = "",
+        clock: Callable[[], float] = time.time,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if job != Path(job).name or job.startswith("."):
+            raise InvalidSpec(f"{job!r} is no job name: it names a folder below the checkpoint address", path="job")
+        self.store = folder_of(store, job)
+        self.owner = Owner(job, namespace, uid)
+        self.clock = clock
+        self._pause = pause
+
+    @property
+    def uri(self) -> str:
+        """The job's folder."""
+        return self.store.uri
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def tail(self, after: int = -1) -> list[Entry]:
+        """The entries behind `after`, oldest first; where they were compacted, the list begins with the snapshot.
+
+        Read access is enough. Raises LogCorrupt, StoreUnavailable.
+        """
+        missing = 0
+        for attempt in range(TRIES):
+            if attempt:
+                self._pause(0.05 * 2**attempt)
+            numbers = self._numbers(after)
+            entries = self._backwards(numbers)
+            missing = self._gap(entries, numbers, after)
+            if missing < 0:
+                return entries
+        raise LogCorrupt(
+            f"{self.uri}/{_key(missing)}: this log entry is missing although later ones exist: restore it from the "
+            "bucket's versions or a backup, or continue in a new checkpoint folder; nothing was changed"
+        )
+
+    def read(self) -> History:
+        """What the whole log says. Raises ForeignLog when it is another job's."""
+        return self.follow(History())
+
+    def follow(self, history: History) -> History:
+        """`history` and what was appended since: one listing when nothing was."""
+        return self.checked(history.then(self.tail(history.seq)))
+
+    def commits(self) -> tuple[Commit, ...]:
+        """The commits that count, oldest first."""
+        return self.read().commits
+
+    def newest(self) -> Commit | None:
+        """The commit to resume from, unverified; None before the first."""
+        return self.read().newest
+
+    def _numbers(self, after: int) -> list[int]:
+        numbers = []
+        for meta in self.store.list("log/", _key(after) if after >= 0 else None):
+            match = _NAME.fullmatch(meta.key)
+            if match:
+                numbers.append(int(match[1]))
+            elif not _LEFT_BY_TOOLS.fullmatch(meta.key):
+                raise LogCorrupt(
+                    f"{self.uri}/{meta.key}: foreign object in a commit log: move it away, or use another checkpoint "
+                    "folder; nothing was changed"
+                )
+        return sorted(numbers)
+
+    def _backwards(self, numbers: list[int]) -> list[Entry]:
+        """The entries of these numbers from the newest back to a snapshot or to the first that does not exist."""
+        found: list[Entry] = []
+        for end in range(len(numbers), 0, -AT_ONCE):
+            chunk = numbers[max(0, end - AT_ONCE) : end]
+            data = self.store.get_many([_key(seq) for seq in chunk])
+            for seq, content in zip(reversed(chunk), reversed(data), strict=True):
+                if content is None:
+                    return found[::-1]
+                entry = decode(content, f"{self.uri}/{_key(seq)}", seq)
+                found.append(entry)
+                if isinstance(entry, Snapshot):
+                    return found[::-1]
+        return found[::-1]
+
+    def _gap(self, entries: list[Entry], numbers: list[int], after: int) -> int:
+        """The number of an entry that is missing; -1 when the entries lead from `after`, or a snapshot, to the end."""
+        if not numbers:
+            return -1
+        if not entries:
+            return numbers[-1]
+        first = entries[0]
+        expected = first.seq if isinstance(first, Snapshot) else after + 1
+        for entry in entries:
+            if entry.seq != expected:
+                return expected
+            expected += 1
+        return -1
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def start(self, attempt: int, tier: str = "", *, now: float | None = None, nonce: str | None = None) -> Writer:
+        """Begin to write as rank 0 of `attempt`: from here on every older writer is fenced.
+
+        Also an in-place restart inside an attempt starts. Raises Fenced when a newer attempt has started already.
+        """
+        from spotladder.checkpoints.writer import Writer
+
+        mine = nonce or secrets.token_hex(8)
+
+        def build(history: History) -> Start:
+            if history.attempt > attempt:
+                raise Fenced(
+                    f"{self.uri}: attempt {history.attempt} has started after attempt {attempt}, which must stop: "
+                    "what it commits would not be resumed from"
+                )
+            last = history.start
+            return Start(
+                seq=history.seq + 1,
+                nonce=mine,
+                at=self.clock() if now is None else now,
+                owner=self.owner,
+                attempt=attempt,
+                tier=tier,
+                restart=last.restart + 1 if last and last.attempt == attempt else 0,
+            )
+
+        history, entry = self.append(self.read(), build)
+        assert isinstance(entry, Start)  # noqa: S101 – build makes nothing else
+        return Writer(self, history, entry)
+
+    def end_as_controller(
+        self, outcome: str, *, attempt: int | None = None, message: str = "", now: float | None = None
+    ) -> End | None:
+        """Note the job's outcome beside its checkpoints, whoever writes; every writer is fenced by it.
+
+        Returns the entry; the one that is there already when it says the same; None when the job never started.
+        `attempt` is the newest that the caller knows: raises Fenced when the log knows a newer one.
+        """
+        nonce = secrets.token_hex(8)
+
+        def build(history: History) -> End:
+            if attempt is not None and history.attempt > attempt:
+                raise Fenced(f"{self.uri}: attempt {history.attempt} has started, attempt {attempt} cannot end the job")
+            at = self.clock() if now is None else now
+            return End(history.seq + 1, nonce, at, "", history.attempt, outcome, message)
+
+        history = self.read()
+        if history.seq < 0:
+            return None
+        if history.end and history.end.outcome == outcome:
+            return history.end
+        _, entry = self.append(history, build)
+        assert isinstance(entry, End)  # noqa: S101 – build makes nothing else
+        return entry
+
+    def append(self, history: History, build: Callable[[History], Entry]) -> tuple[History, Entry]:
+        """Append the entry that `build` makes for the newest history. Returns the history with it, and the entry.
+
+        `build` gives its entry the number after that history and always the same nonce; it raises (Fenced) when the
+        entry may not stand there. Raises StoreUnavailable when the outcome is not known: the same call again finds
+        out.
+        """
+        failures = 0
+        while True:
+            entry = build(history)
+            try:
+                self.store.put_if_absent(_key(entry.seq), encode(entry))
+                news = self.tail(history.seq)
+            except StoreRefused:
+                raise
+            except StoreUnavailable:
+                failures += 1
+                if failures == TRIES:
+                    raise
+                self._pause(0.2 * 2**failures)
+                continue
+            history = self.checked(history.then(news))
+            for found in news:
+                if found.nonce == entry.nonce:
+                    return history, found
+            if not news:  # it exists, says the store, and does not list it yet
+                failures += 1
+                if failures == TRIES:
+                    raise StoreUnavailable(
+                        f"{self.uri}/{_key(entry.seq)}: exists but is not listed: is the file system's cache stale?"
+                    )
+                self._pause(0.2 * 2**failures)
+
+    def checked(self, history: History) -> History:
+        """The history, if it is this job's. Raises ForeignLog."""
+        if history.owner.is_same(self.owner):
+            return history
+        raise ForeignLog(
+            f"{self.uri}: these checkpoints belong to {history.owner}, not to {self.owner}: use another checkpoint "
+            "address or job name; nothing was changed"
+        )
+
+    # --- checkpoints ------------------------------------------------------------------------------------------------
+
+    def fetch(self, commit: Commit, folder: Path, ranks: Collection[int] | None = None) -> None:
+        """Download the commit's files into `folder` in parallel. Raises CheckpointCorrupt, StoreUnavailable.
+
+        With `ranks`, of the files below `rank-<n>/` only those of these ranks.
+        """
+        from spotladder.checkpoints.resume import fetch
+
+        fetch(self.store, commit, folder, ranks)
+
+    def verify(self, commit: Commit) -> None:
+        """Read all of the commit's files and compare. Raises CheckpointCorrupt, StoreUnavailable."""
+        from spotladder.checkpoints.resume import fetch
+
+        fetch(self.store, commit, None)
+
+    def resume(
+        self, folder: Path, ranks: Collection[int] | None = None, without: Mapping[str, str] | None = None
+    ) -> Resumed | None:
+        """The newest commit whose files verify, downloaded below `folder`. None when there is no commit at all.
+
+        `without` are paths of commits that others found corrupt, and why. Raises CheckpointCorrupt when no commit
+        verifies, StoreUnavailable.
+        """
+        from spotladder.checkpoints.resume import resume
+
+        return resume(self, folder, ranks, without)
+
+    def collect(self, keep: int) -> Collected:
+        """Delete what need not be kept, as one who does not write: `Writer.collect` is for those who do."""
+        from spotladder.checkpoints.garbage import collect
+
+        return collect(self, self.read(), keep)[1]
+
+
+def _key(seq: int) -> str:
+    return f"log/{seq:08d}.json"

@@ -1,0 +1,69 @@
+"""A store in memory, for tests of whatever uses one. Also the base of the stores that inject faults."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.store import ObjectMeta, ObjectMissing
+
+
+class MemoryStore:
+    """Implements Store. `objects` may be looked at and changed."""
+
+    def __init__(self, uri: str = "memory:///") -> None:
+        self.uri = uri
+        self.objects: dict[str, bytes] = {}
+        self._lock = threading.Lock()
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        with self._lock:
+            if key in self.objects:
+                return False
+            self.objects[key] = data
+            return True
+
+    def get(self, key: str) -> bytes:
+        try:
+            return self.objects[key]
+        except KeyError:
+            raise ObjectMissing(f"{self.uri}{key}: no such object") from None
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        return [self.objects.get(key) for key in keys]
+
+    def head(self, key: str) -> ObjectMeta | None:
+        data = self.objects.get(key)
+        return None if data is None else ObjectMeta(key, len(data))
+
+    def list(self, prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
+        with self._lock:
+            keys = sorted(self.objects)
+        for key in keys:
+            if key.startswith(prefix) and (after is None or key > after) and key in self.objects:
+                yield ObjectMeta(key, len(self.objects[key]))
+
+    def put_file(self, key: str, path: Path) -> FileEntry:
+        data = path.read_bytes()
+        with self._lock:
+            self.objects[key] = data
+        return file_entry(key, data)
+
+    def get_file(self, key: str, path: Path | None) -> FileEntry:
+        data = self.get(key)
+        if path:
+            path.write_bytes(data)
+        return file_entry(key, data)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        with self._lock:
+            for key in keys:
+                self.objects.pop(key, None)
+
+
+def file_entry(key: str, data: bytes) -> FileEntry:
+    """What a store says of a file with these bytes."""
+    return FileEntry(key.rpartition("/")[2], len(data), f"{zlib.crc32(data):08x}")

@@ -1,0 +1,117 @@
+"""From a commit to its files on this machine, verified; stepping back over a commit whose files are not its own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spotladder.checkpoints.entries import Commit, FileEntry
+from spotladder.checkpoints.store import ObjectMissing, Store, StoreRefused
+from spotladder.errors import CheckpointCorrupt, StoreUnavailable
+
+if TYPE_CHECKING:
+    from spotladder.checkpoints.log import CommitLog
+
+FILES_AT_ONCE = 4
+TRIES = 3
+
+_RANK = re.compile(r"rank-(\d+)/")
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """`path` holds the files of `commit`. `skipped`: newer commits that did not verify, newest first, and why."""
+
+    commit: Commit
+    path: Path
+    skipped: tuple[tuple[Commit, str], ...] = ()
+
+    @property
+    def step(self) -> int:
+        """The step that was committed."""
+        return self.commit.step
+
+
+def rank_folder(rank: int) -> str:
+    """The folder inside a commit for files that only this rank needs."""
+    return f"rank-{rank:04d}"
+
+
+def resume(
+    log: CommitLog,
+    folder: Path,
+    ranks: Collection[int] | None = None,
+    without: Mapping[str, str] | None = None,
+) -> Resumed | None:
+    """See `CommitLog.resume`."""
+    corrupt = dict(without or {})
+    while True:
+        commits = log.commits()
+        good = [commit for commit in commits if commit.path not in corrupt]
+        if not commits:
+            return None
+        if not good:
+            raise CheckpointCorrupt(
+                f"{log.uri}: none of the {len(commits)} commits verifies (newest: {corrupt[commits[-1].path]}): "
+                "restore the files from the bucket's versions or a backup, or start in a new checkpoint folder"
+            )
+        commit = good[-1]
+        target = folder / Path(commit.path).name
+        try:
+            fetch(log.store, commit, target, ranks)
+        except CheckpointCorrupt as error:
+            shutil.rmtree(target, ignore_errors=True)
+            if any(commit.path == other.path for other in log.commits()):  # else it was collected meanwhile
+                corrupt[commit.path] = str(error)
+            continue
+        skipped = [(other, corrupt[other.path]) for other in reversed(commits) if other.seq > commit.seq]
+        return Resumed(commit, target, tuple(skipped))
+
+
+def fetch(store: Store, commit: Commit, folder: Path | None, ranks: Collection[int] | None = None) -> None:
+    """See `CommitLog.fetch`. Without `folder` the files are only read and compared."""
+    files = [file for file in commit.files if _wanted(file.name, ranks)]
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        for parent in {(folder / file.name).parent for file in files}:
+            parent.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="spotladder-fetch") as pool:
+        largest_first = sorted(files, key=lambda file: -file.size)
+        futures = [pool.submit(_fetch_file, store, commit, file, folder) for file in largest_first]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+
+def _fetch_file(store: Store, commit: Commit, file: FileEntry, folder: Path | None) -> None:
+    key = f"{commit.path}/{file.name}"
+    for attempt in range(1, TRIES + 1):
+        try:
+            found = store.get_file(key, folder and folder / file.name)
+            break
+        except ObjectMissing:
+            raise CheckpointCorrupt(f"{store.uri}/{key}: this file of step {commit.step} is missing") from None
+        except StoreRefused:
+            raise
+        except StoreUnavailable:
+            if attempt == TRIES:
+                raise
+    if (found.size, found.crc) != (file.size, file.crc):
+        raise CheckpointCorrupt(
+            f"{store.uri}/{key}: this file of step {commit.step} is not the one that was committed "
+            f"({found.size} bytes, checksum {found.crc}; committed were {file.size} bytes, {file.crc})"
+        )
+
+
+def _wanted(name: str, ranks: Collection[int] | None) -> bool:
+    match = _RANK.match(name)
+    return ranks is None or match is None or int(match[1]) in ranks

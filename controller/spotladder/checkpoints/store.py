@@ -1,0 +1,155 @@
+"""Where checkpoints and their log lie: the port, its errors, and how an address becomes a store.
+
+One primitive carries the whole protocol: `put_if_absent` creates an object or says that it exists, atomically, so
+that of two writers exactly one wins. Everything else may be slow, repeated or lost without harm.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+from spotladder.checkpoints.entries import FileEntry
+from spotladder.errors import InvalidSpec, SpotladderError, StoreUnavailable
+
+
+class StoreRefused(StoreUnavailable):
+    """The store answers and says no: missing bucket, no rights, read-only, full. A person must act; do not retry."""
+
+
+class ObjectMissing(SpotladderError):
+    """There is no object of that key."""
+
+    exit_code = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMeta:
+    """One object as a listing shows it. `key` is relative to the store's address, `size` in bytes."""
+
+    key: str
+    size: int
+
+
+class Store(Protocol):
+    """A folder of objects in a bucket or on a disk.
+
+    Every method raises StoreUnavailable when the outcome is unknown or nothing was done, and its subclass StoreRefused
+    when a person must act. All methods may be called from several threads at once.
+    """
+
+    uri: str
+    """The address, without credentials."""
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Create the object; False when one of that key exists. After an error it may or may not exist."""
+
+    def get(self, key: str) -> bytes:
+        """The whole object. Raises ObjectMissing."""
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        """The objects in the order of `keys`, in parallel; None for one that does not exist."""
+
+    def head(self, key: str) -> ObjectMeta | None:
+        """The object's size; None when it does not exist."""
+
+    def list(self, prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
+        """All objects whose key starts with `prefix` (ends with "/" or is empty), by key, those > `after` only."""
+
+    def put_file(self, key: str, path: Path) -> FileEntry:
+        """Upload a file, in parts if large. The entry describes the very bytes sent, under the last part of the key."""
+
+    def get_file(self, key: str, path: Path | None) -> FileEntry:
+        """Download to `path` (None: only read), in parallel ranges if large. Raises ObjectMissing."""
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Remove the objects; those that do not exist are no error."""
+
+
+def open_store(uri: str | Path) -> Store:
+    """The store at `s3://bucket/prefix`, `gs://…`, `az://container/…`, `file:///folder` or a plain path.
+
+    Nothing is contacted yet: `check_store` does. Credentials and endpoints come from each cloud's usual environment
+    variables (AWS_…, GOOGLE_…, AZURE_…). Raises InvalidSpec for an address that cannot be read.
+    """
+    text = str(uri)
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        from spotladder.checkpoints.disk import DiskStore
+
+        if not text.strip():
+            raise InvalidSpec("the checkpoint address is empty: give s3://…, gs://…, az://…, file:///… or a folder")
+        return DiskStore(Path(text).expanduser())
+    if scheme == "file":
+        from spotladder.checkpoints.disk import DiskStore
+
+        parts = urlsplit(text)
+        if parts.netloc not in ("", "localhost") or not parts.path:
+            raise InvalidSpec(f"{text}: a file address has three slashes and a full path: file:///folder")
+        return DiskStore(Path(unquote(parts.path)))
+    if scheme not in ("s3", "gs", "az"):
+        raise InvalidSpec(f"{scheme}://… is no checkpoint address: use s3://, gs://, az://, file:/// or a folder")
+    bucket, _, prefix = rest.partition("/")
+    if not bucket or "@" in bucket:
+        raise InvalidSpec(f"the checkpoint address needs a bucket and no credentials: {scheme}://bucket/prefix")
+    from spotladder.checkpoints.bucket import BucketStore
+
+    return BucketStore(scheme, bucket, prefix.strip("/"))
+
+
+def check_store(store: Store, *, write: bool = True) -> None:
+    """Find out now, before anything is started, whether the store can be listed and (`write`) written.
+
+    Leaves nothing behind. Raises StoreUnavailable or StoreRefused with what to do.
+    """
+    for _ in store.list("log/"):
+        break
+    if write:
+        key = f"probe-{secrets.token_hex(8)}"
+        store.put_if_absent(key, b"spotladder looks whether it may write here\n")
+        store.delete([key])
+
+
+def folder_of(store: Store, name: str) -> Store:
+    """The part of the store below `name/`."""
+    return SubStore(store, name.strip("/") + "/") if name.strip("/") else store
+
+
+class SubStore:
+    """A store whose keys all lie below one folder of another store."""
+
+    def __init__(self, store: Store, prefix: str) -> None:
+        self._store = store
+        self._prefix = prefix
+        self.uri = f"{store.uri.rstrip('/')}/{prefix.rstrip('/')}"
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        return self._store.put_if_absent(self._prefix + key, data)
+
+    def get(self, key: str) -> bytes:
+        return self._store.get(self._prefix + key)
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        return self._store.get_many([self._prefix + key for key in keys])
+
+    def head(self, key: str) -> ObjectMeta | None:
+        meta = self._store.head(self._prefix + key)
+        return meta and ObjectMeta(key, meta.size)
+
+    def list(self, prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
+        start = None if after is None else self._prefix + after
+        for meta in self._store.list(self._prefix + prefix, start):
+            yield ObjectMeta(meta.key.removeprefix(self._prefix), meta.size)
+
+    def put_file(self, key: str, path: Path) -> FileEntry:
+        return self._store.put_file(self._prefix + key, path)
+
+    def get_file(self, key: str, path: Path | None) -> FileEntry:
+        return self._store.get_file(self._prefix + key, path)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        self._store.delete([self._prefix + key for key in keys])

@@ -1,0 +1,142 @@
+"""The one who may append: rank 0 of the newest start."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from spotladder.checkpoints.entries import Commit, End, Entry, FileEntry, Start, metrics_of
+from spotladder.checkpoints.history import History
+from spotladder.errors import Fenced, StoreUnavailable
+
+if TYPE_CHECKING:
+    from spotladder.checkpoints.garbage import Collected
+    from spotladder.checkpoints.log import CommitLog
+
+
+class Writer:
+    """Made by `CommitLog.start`. May be used from several threads; they wait for each other.
+
+    Every method that appends raises Fenced when a newer start, or the job's end, stands in the log. Then nothing more
+    may be written, and the process should exit at once.
+    """
+
+    def __init__(self, log: CommitLog, history: History, start: Start) -> None:
+        self.log = log
+        self.start = start
+        self._history = history
+        self._lock = threading.Lock()
+
+    @property
+    def history(self) -> History:
+        """What this writer has read of the log; holds all that there is up to its own last append."""
+        return self._history
+
+    def folder(self, step: int) -> str:
+        """Where the files of a commit at `step` go, relative to the log's store: no other start ever writes there."""
+        again = f".{self.start.restart}" if self.start.restart else ""
+        return f"attempts/{self.start.attempt:04d}{again}/ckpt-{step:06d}"
+
+    def check(self) -> None:
+        """Read what is new in the log. Raises Fenced as soon as somebody else may write."""
+        with self._lock:
+            self._history = self.log.follow(self._history)
+            self._fence(self._history)
+
+    def commit(
+        self,
+        step: int,
+        files: Iterable[FileEntry],
+        *,
+        total: int = 0,
+        path: str = "",
+        metrics: Mapping[str, Any] | None = None,
+        now: float | None = None,
+    ) -> Commit:
+        """Record a checkpoint whose files (names relative to `path`, by default `folder(step)`) have been uploaded.
+
+        The store's listing must show every file with its size. Committing the same path again returns the commit
+        that is there. Raises Fenced; StoreUnavailable when a file is missing or short, or the outcome is not known:
+        then the same call again is right.
+        """
+        path = path or self.folder(step)
+        files = tuple(sorted(files, key=lambda file: file.name))
+
+        def build(history: History) -> Commit:
+            self._fence(history)
+            return Commit(
+                seq=history.seq + 1,
+                nonce=f"{self.start.nonce}:{path}",
+                at=self.log.clock() if now is None else now,
+                writer=self.start.nonce,
+                attempt=self.start.attempt,
+                tier=self.start.tier,
+                step=step,
+                total=total,
+                path=path,
+                files=files,
+                metrics=metrics_of(metrics),
+            )
+
+        with self._lock:
+            for commit in self._history.commits:
+                if commit.path == path:
+                    return commit
+            self._check_uploaded(path, files)
+            entry = self._append(build)
+        assert isinstance(entry, Commit)  # noqa: S101 – build makes nothing else
+        return entry
+
+    def end(self, outcome: str, message: str = "", *, now: float | None = None) -> End:
+        """Record the job's outcome; not for an attempt that is to be resumed. Twice the same is once."""
+
+        def build(history: History) -> End:
+            self._fence(history)
+            at = self.log.clock() if now is None else now
+            nonce = f"{self.start.nonce}:end"
+            return End(history.seq + 1, nonce, at, self.start.nonce, self.start.attempt, outcome, message)
+
+        with self._lock:
+            end = self._history.end
+            if end and end.writer == self.start.nonce and end.outcome == outcome:
+                return end
+            entry = self._append(build)
+        assert isinstance(entry, End)  # noqa: S101 – build makes nothing else
+        return entry
+
+    def collect(self, keep: int) -> Collected:
+        """Delete what need not be kept: fenced like a commit."""
+        from spotladder.checkpoints.garbage import collect
+
+        with self._lock:
+            self._history, collected = collect(self.log, self._history, keep, self._fence_start)
+        return collected
+
+    def _append(self, build: Any) -> Entry:
+        self._history, entry = self.log.append(self._history, build)
+        return entry
+
+    def _fence(self, history: History) -> None:
+        self._fence_start(history)
+        if history.end:
+            raise Fenced(f"{self.log.uri}: the job has ended ({history.end.outcome}): nothing more may be committed")
+
+    def _fence_start(self, history: History) -> None:
+        newest = history.start
+        if newest is None or newest.nonce != self.start.nonce:
+            other = f"attempt {newest.attempt} on tier {newest.tier or '?'}" if newest else "a log without this writer"
+            raise Fenced(
+                f"{self.log.uri}: {other} has started after this writer of attempt {self.start.attempt}, which must "
+                "stop: nothing that it commits would be resumed from"
+            )
+
+    def _check_uploaded(self, path: str, files: tuple[FileEntry, ...]) -> None:
+        found = {meta.key: meta.size for meta in self.log.store.list(path + "/")} if files else {}
+        for file in files:
+            size = found.get(f"{path}/{file.name}")
+            if size != file.size:
+                what = "is missing" if size is None else f"has {size} bytes instead of {file.size}"
+                raise StoreUnavailable(
+                    f"{self.log.uri}/{path}/{file.name}: {what} after its upload: upload the file again, then commit"
+                )
