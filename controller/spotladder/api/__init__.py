@@ -1,0 +1,1 @@
+"""What users write: TieredJob, CapacityTier and the world file, read from YAML, checked, and resolved for the core."""

@@ -1,0 +1,307 @@
+"""The kinds of value that several fields share: each with its check, its message and its JSON schema.
+
+Messages continue the field's path: `spec.grace: must not be negative`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, get_args
+
+from pydantic import BeforeValidator, PlainSerializer, Strict, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from spotladder.api.problems import quoted
+from spotladder.api.suggest import closest
+from spotladder.core.durations import format_duration, parse_duration
+
+LONGEST_LABEL = 63
+"""Characters of a Kubernetes label value, and of the names that become one."""
+
+LONGEST_RAYJOB_NAME = 47
+ATTEMPT_SUFFIX = "-0001"
+LONGEST_JOB_NAME = LONGEST_RAYJOB_NAME - len(ATTEMPT_SUFFIX)
+
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_STEPS = re.compile(r"([0-9]{1,12}) ?steps?")
+_SCHEMES = ("s3", "gs", "az", "file")
+_OTHER_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "gsutil": "gs", "azure": "az", "abfs": "az", "abfss": "az",
+                  "wasb": "az", "wasbs": "az", "nfs": "file"}  # fmt: skip
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)?")
+_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+def refused(message: str) -> PydanticCustomError:
+    """What a validator raises; braces in the message are the user's, not a template's."""
+    return PydanticCustomError("spotladder", "{message}", {"message": message})
+
+
+# --- durations, counts, money, time ----------------------------------------------------------------------------------
+
+
+def _duration(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise refused("must be a duration like 90s, 10m or 1h30m")
+    if not isinstance(value, str):
+        if value < 0:
+            raise refused("must not be negative")
+        raise refused(f"needs a unit: write {value}s for seconds (or 10m, 1h30m)")
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        message = str(error)
+        raise refused(message if message.startswith("must") else f"{quoted(value)} {message}") from None
+
+
+def _positive_duration(value: Any) -> Any:
+    seconds = _duration(value)
+    if seconds == 0:
+        raise refused("must be more than 0s")
+    return seconds
+
+
+_DURATION_SCHEMA = {"type": "string", "pattern": r"^([0-9]+(\.[0-9]+)?(ms|h|m|s))+$"}
+
+Duration = Annotated[
+    float,
+    BeforeValidator(_duration),
+    PlainSerializer(format_duration, return_type=str),
+    WithJsonSchema(_DURATION_SCHEMA),
+]
+"""Seconds in the model, `1h30m` in files."""
+
+PositiveDuration = Annotated[
+    float,
+    BeforeValidator(_positive_duration),
+    PlainSerializer(format_duration, return_type=str),
+    WithJsonSchema(_DURATION_SCHEMA),
+]
+
+WholeNumber = Annotated[int, Strict()]
+Switch = Annotated[bool, Strict()]
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        text = str(value).strip().lstrip("$€").removesuffix("USD").strip().replace(",", ".")
+        hint = f' like "{text}"' if _NUMBER.fullmatch(text) else ' like "0.42"'
+        raise refused(f"must be a plain number{hint}")
+    if value < 0:
+        raise refused("must not be negative")
+    if not math.isfinite(value):
+        raise refused("must be finite")
+    return float(value)
+
+
+def _plain_number(value: float) -> str:
+    return f"{value:.10f}".rstrip("0").rstrip(".")
+
+
+Usd = Annotated[
+    float,
+    BeforeValidator(_number),
+    PlainSerializer(_plain_number, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"}),
+]
+"""US dollars: a decimal string in Kubernetes objects (they have no floats), numbers are accepted too."""
+
+Rate = Annotated[float, BeforeValidator(_number)]
+
+
+def _timestamp(value: Any) -> Any:
+    if isinstance(value, str) and _RFC3339.fullmatch(value):
+        try:
+            instant = datetime.fromisoformat(value.upper())
+        except ValueError as error:
+            raise refused(f"{quoted(value)} is not a date and time: {error}") from None
+        if instant.tzinfo is None:
+            raise refused(f"{quoted(value)} has no time zone: write {value.upper().replace(' ', 'T')}Z for UTC")
+        return instant
+    raise refused("must be a date and time with zone, like 2026-12-01T00:00:00Z")
+
+
+def _rfc3339(value: datetime) -> str:
+    return value.isoformat().replace("+00:00", "Z")
+
+
+Timestamp = Annotated[
+    datetime,
+    BeforeValidator(_timestamp),
+    PlainSerializer(_rfc3339, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None:
+        raise refused("has no value: write a name")
+    if isinstance(value, bool | int | float):
+        raise refused(f'must be text: write it in quotes, "{str(value).lower()}"')
+    raise refused("must be a name")
+
+
+def _name(value: Any, longest: int, why: str, *, letter_first: bool = False) -> str:
+    name = _text(value)
+    if not name:
+        raise refused("must not be empty")
+    first, ends = ("[a-z]", "beginning with a letter") if letter_first else ("[a-z0-9]", "no '-' at the ends")
+    if not re.fullmatch(rf"{first}(?:[-a-z0-9]*[a-z0-9])?", name):
+        meant = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:longest].strip("-")
+        meant = meant.lstrip("0123456789-") if letter_first else meant
+        hint = f'; for example "{meant}"' if meant else ""
+        raise refused(f"{quoted(name)} is no valid name: lower-case letters, digits and '-', {ends}{hint}")
+    if len(name) > longest:
+        raise refused(f"has {len(name)} characters, the most is {longest}{why}")
+    return name
+
+
+def _label_name(value: Any) -> str:
+    return _name(value, LONGEST_LABEL, " (it becomes a Kubernetes label)")
+
+
+def _job_name(value: Any) -> str:
+    why = f" (a RayJob's name has {LONGEST_RAYJOB_NAME}, of which {ATTEMPT_SUFFIX} is added for the attempt)"
+    return _name(value, LONGEST_JOB_NAME, why, letter_first=True)
+
+
+Name = Annotated[
+    str,
+    BeforeValidator(_label_name),
+    WithJsonSchema({"type": "string", "maxLength": LONGEST_LABEL, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}),
+]
+JobName = Annotated[
+    str,
+    BeforeValidator(_job_name),
+    WithJsonSchema({"type": "string", "maxLength": LONGEST_JOB_NAME, "pattern": "^[a-z]([-a-z0-9]*[a-z0-9])?$"}),
+]
+
+
+def _label_value(value: Any) -> str:
+    text = _text(value)
+    if not _LABEL_VALUE.fullmatch(text):
+        raise refused(
+            f"{quoted(text)} is no valid label value: at most {LONGEST_LABEL} letters, digits, '-', '_' and '.', "
+            "beginning and ending with a letter or digit"
+        )
+    return text
+
+
+LabelValue = Annotated[str, BeforeValidator(_label_value)]
+
+
+def _environment_value(value: Any) -> str:
+    if not isinstance(value, str):
+        raise refused("must be text: write the value in quotes")
+    return value
+
+
+EnvironmentValue = Annotated[str, BeforeValidator(_environment_value)]
+"""Never shown in messages: it may be a secret."""
+
+
+def _filled(value: Any) -> str:
+    text = _text(value)
+    if not text.strip():
+        raise refused("must not be empty")
+    return text
+
+
+FilledText = Annotated[str, BeforeValidator(_filled)]
+
+
+def _quantity(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise refused("must be an amount like 4, 500m or 16Gi")
+    if not re.fullmatch(r"[0-9]+(?:\.[0-9]+)?(?:m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi|e[0-9]{1,2})?", str(value)):
+        raise refused(f"{quoted(value)} is not an amount: write one like 4, 500m or 16Gi")
+    return str(value)
+
+
+Quantity = Annotated[str, BeforeValidator(_quantity), WithJsonSchema({"x-kubernetes-int-or-string": True})]
+"""Kubernetes' notation for amounts of CPU, memory and devices."""
+
+
+# --- checkpoints -----------------------------------------------------------------------------------------------------
+
+
+def _interval(value: Any) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise refused(f"needs a unit: write {value}steps or {value}s")
+    if not isinstance(value, str):
+        raise refused("must be a number of steps or a duration, like 50steps or 5m")
+    if steps := _STEPS.fullmatch(value.strip().lower()):
+        if not int(steps[1]):
+            raise refused("must be at least 1steps")
+        return f"{int(steps[1])}steps"
+    return format_duration(_positive_duration(value))
+
+
+Interval = Annotated[
+    str,
+    BeforeValidator(_interval),
+    WithJsonSchema({"type": "string", "pattern": r"^([0-9]+steps|([0-9]+(\.[0-9]+)?(ms|h|m|s))+)$"}),
+]
+"""`50steps` or a duration."""
+
+
+def _uri(value: Any) -> str:
+    uri = _text(value)
+    scheme, separator, rest = uri.partition("://")
+    if not separator:
+        return _filled(uri)
+    if scheme.lower() not in _SCHEMES:
+        other = _OTHER_SCHEMES.get(scheme.lower()) or closest(scheme.lower(), _SCHEMES)
+        hint = f"; write {other}://…" if other else ""
+        raise refused(f"scheme {quoted(scheme)} is not known: s3://, gs://, az://, file:// or a plain path{hint}")
+    if "@" in rest.split("/")[0]:
+        raise refused("must not contain credentials: set them in the environment or name a secret in credentials")
+    if "?" in rest or "#" in rest:
+        raise refused("must not have a query or fragment: write scheme://bucket/prefix")
+    if scheme.lower() == "file":
+        if not rest.startswith("/"):
+            raise refused(f"needs an absolute path after file://: write file:///{rest}")
+    elif not rest.split("/")[0]:
+        raise refused(f"names no bucket: write {scheme.lower()}://bucket/prefix")
+    return f"{scheme.lower()}://{rest}"
+
+
+CheckpointUri = Annotated[str, BeforeValidator(_uri)]
+
+
+# --- choices ---------------------------------------------------------------------------------------------------------
+
+
+def choice(kind: type[StrEnum]) -> BeforeValidator:
+    """Takes one of the enum's values; a misspelt one is answered with the right one."""
+
+    def check(value: Any) -> Any:
+        values = [str(member) for member in kind]
+        if isinstance(value, kind) or (isinstance(value, str) and value in values):
+            return value
+        near = closest(value, values) if isinstance(value, str) else None
+        hint = f"; did you mean {near}?" if near else ""
+        raise refused(f"{quoted(value)} is not one of {', '.join(values)}{hint}")
+
+    return BeforeValidator(check)
+
+
+def inner_type(annotation: Any) -> Any:
+    """The annotation without `Annotated` and `| None`."""
+    while True:
+        arguments = get_args(annotation)
+        if hasattr(annotation, "__metadata__"):
+            annotation = arguments[0]
+        elif type(None) in arguments:
+            annotation = next(argument for argument in arguments if argument is not type(None))
+        else:
+            return annotation

@@ -1,0 +1,68 @@
+"""What is wrong with a user's file: every problem with its place and field, all of a file reported at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from spotladder.errors import InvalidSpec
+
+Path = tuple[str | int, ...]
+"""Where in a document: `("spec", "tiers", 1, "maxFailures")`."""
+
+_LONGEST_QUOTE = 60
+_SHOWN_PROBLEMS = 20
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to correct. `where` is `file:line:column`, `path` the field as users write it."""
+
+    where: str
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.where, self.path, self.message) if part)
+
+
+class InvalidDocument(InvalidSpec):
+    """A file with at least one problem. Its text is one line per problem."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        first = problems[0]
+        super().__init__(first.message, path=first.path, where=first.where)
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        lines = [str(problem) for problem in self.problems[:_SHOWN_PROBLEMS]]
+        if hidden := len(self.problems) - len(lines):
+            lines.append(f"{self.problems[0].where.split(':')[0]}: {hidden} more problems; correct these first")
+        return "\n".join(lines)
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """`spec.tiers[1].maxFailures`; keys that are no plain word are quoted: `labels["a.b/c"]`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif _PLAIN_KEY.fullmatch(part):
+            text += f".{part}" if text else part
+        else:
+            text += f"[{quoted(part)}]"
+    return text
+
+
+def quoted(value: object) -> str:
+    """The value as it may stand in a one-line message: in quotes, shortened, no control characters."""
+    return f'"{printable(str(value))}"'
+
+
+def printable(text: str) -> str:
+    """One line of visible characters, shortened in the middle."""
+    if len(text) > _LONGEST_QUOTE:
+        text = f"{text[: _LONGEST_QUOTE - 20]}…{text[-19:]}"
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

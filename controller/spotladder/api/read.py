@@ -1,0 +1,73 @@
+"""Reads a user's files: one TieredJob, one world, or any mix of our kinds for validation."""
+
+from __future__ import annotations
+
+from pathlib import Path as File
+from typing import TypeVar
+
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.check import checked
+from spotladder.api.document import Document, read_documents
+from spotladder.api.problems import InvalidDocument, Path, Problem, dotted, quoted
+from spotladder.api.record import API_VERSION, Record
+from spotladder.api.suggest import closest
+from spotladder.api.tieredjob import TieredJob
+from spotladder.api.world import World
+from spotladder.errors import InvalidSpec
+
+__all__ = ["model_of", "read_documents", "read_job", "read_world"]
+
+KINDS: dict[str, type[TieredJob | CapacityTier]] = {"TieredJob": TieredJob, "CapacityTier": CapacityTier}
+
+M = TypeVar("M", bound=Record)
+
+
+def read_job(path: str | File) -> TieredJob:
+    """The one TieredJob of a file. Raises InvalidSpec with every problem found."""
+    return _only(path, TieredJob, "a TieredJob")
+
+
+def read_world(path: str | File) -> World:
+    """The world of a file. Raises InvalidSpec with every problem found."""
+    return _only(path, World, "a world file (pools: …)")
+
+
+def model_of(document: Document) -> TieredJob | CapacityTier | World:
+    """The document as the model that its `kind` names (a world has none). Raises InvalidSpec."""
+    return checked(document, kind_of(document))
+
+
+def kind_of(document: Document) -> type[TieredJob | CapacityTier | World]:
+    """Which model the document is meant to be. Raises InvalidSpec for one that is none of ours."""
+    data = document.data
+    if not isinstance(data, dict):
+        raise _refused(document, (), "is no mapping: a TieredJob begins with apiVersion, kind, metadata and spec")
+    if "kind" not in data and "pools" in data:
+        return World
+    if "kind" not in data:
+        near = next((key for key in data if closest(key, ["kind", "pools"], cutoff=0.7)), None)
+        hint = f'; is "{near}" misspelt?' if near else ""
+        raise _refused(document, (), f"has neither kind (TieredJob, CapacityTier) nor pools (a world file){hint}")
+    kind = data["kind"]
+    if isinstance(kind, str) and kind in KINDS:
+        return KINDS[kind]
+    near = closest(kind, KINDS) if isinstance(kind, str) else None
+    hint = f"; did you mean {near}?" if near else f" of {API_VERSION}: {', '.join(KINDS)}"
+    raise _refused(document, ("kind",), f"{quoted(kind)} is not a kind{hint}")
+
+
+def _only(path: str | File, model: type[M], wanted: str) -> M:
+    documents = read_documents(path)
+    if not documents:
+        raise InvalidSpec(f"is empty; give {wanted}", where=str(path))
+    if len(documents) > 1:
+        raise _refused(documents[1], (), f"a second document begins here; give {wanted} alone in its file")
+    kind = kind_of(documents[0])
+    if kind is not model:
+        name = "a world file" if kind is World else f"a {kind.__name__}"
+        raise _refused(documents[0], (), f"is {name}, not {wanted}")
+    return checked(documents[0], model)
+
+
+def _refused(document: Document, path: Path, message: str) -> InvalidDocument:
+    return InvalidDocument([Problem(document.where(path), dotted(path), message)])

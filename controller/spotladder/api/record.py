@@ -1,0 +1,41 @@
+"""What all of our API's models have in common, and the metadata of Kubernetes objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from spotladder.api.fields import EnvironmentValue, LabelValue, Name
+
+API_VERSION = "spotladder.io/v1alpha1"
+
+# Kubernetes sets these; `kubectl get -o yaml` prints them, so files made from its output have them.
+_SET_BY_KUBERNETES = frozenset(
+    {
+        "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generation",
+        "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
+    }
+)  # fmt: skip
+
+
+class Record(BaseModel):
+    """A frozen model with camelCase names in files, in which an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel)
+
+
+class Metadata(Record):
+    """Which object it is."""
+
+    name: Name = Field(description="The object's name. It becomes a label: at most 63 lower-case letters, digits, '-'.")
+    labels: dict[str, LabelValue] = Field(default_factory=dict, description="Labels of the object.")
+    annotations: dict[str, EnvironmentValue] = Field(default_factory=dict, description="Annotations of the object.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_what_kubernetes_sets(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: inner for key, inner in value.items() if key not in _SET_BY_KUBERNETES}
+        return value

@@ -1,0 +1,23 @@
+"""The right word for a misspelt one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+_LONGEST = 64
+
+
+def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The known word that was probably meant. Case, `_` and `-` do not count as differences."""
+    if len(word) > _LONGEST:
+        return None
+    by_folded = {_folded(name): name for name in known}
+    if exact := by_folded.get(_folded(word)):
+        return exact
+    found = difflib.get_close_matches(_folded(word), by_folded, n=1, cutoff=cutoff)
+    return by_folded[found[0]] if found else None
+
+
+def _folded(word: str) -> str:
+    return word.replace("_", "").replace("-", "").lower()

@@ -1,0 +1,198 @@
+"""What a TieredJob runs: a RayJob or a JobSet, given as a template.
+
+The template's `spec` is the other project's and is passed through; only what spotladder relies on or owns is checked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, field_validator, model_validator
+
+from spotladder.api.fields import EnvironmentValue, LabelValue, refused
+from spotladder.api.problems import dotted
+from spotladder.api.record import Record
+from spotladder.api.suggest import closest
+
+_RAYJOB_FIELDS = (
+    "activeDeadlineSeconds", "backoffLimit", "clusterSelector", "deletionStrategy", "entrypoint",
+    "entrypointNumCpus", "entrypointNumGpus", "entrypointResources", "jobId", "managedBy", "metadata",
+    "preRunningDeadlineSeconds", "rayClusterSpec", "runtimeEnvYAML", "shutdownAfterJobFinishes", "submissionMode",
+    "submitterConfig", "submitterPodTemplate", "suspend", "ttlSecondsAfterFinished",
+)  # fmt: skip
+_RAYCLUSTER_FIELDS = (
+    "authOptions", "autoscalerOptions", "enableInTreeAutoscaling", "gcsFaultToleranceOptions", "headGroupSpec",
+    "headServiceAnnotations", "managedBy", "rayVersion", "suspend", "upgradeStrategy", "workerGroupSpecs",
+)  # fmt: skip
+_WORKER_GROUP_FIELDS = (
+    "groupName", "idleTimeoutSeconds", "labels", "maxReplicas", "minReplicas", "numOfHosts", "rayStartParams",
+    "replicas", "resources", "scaleStrategy", "suspend", "template",
+)  # fmt: skip
+
+# Every layer has one owner: what spotladder decides must not be decided in the template as well.
+_OWNED = {
+    "backoffLimit": "is spotladder's: a retry here would compete with it; use spec.restartPolicy.backoffLimit",
+    "suspend": "is spotladder's: use spec.suspend",
+    "managedBy": "is spotladder's: remove it",
+    "clusterSelector": "cannot be used: every attempt gets a cluster of its own; describe it in rayClusterSpec",
+    "jobId": "is spotladder's: every attempt has its own; remove it",
+}
+
+
+class TemplateMetadata(Record):
+    """Labels and annotations of the objects made from a template."""
+
+    labels: dict[str, LabelValue] = Field(default_factory=dict, description="Labels of the objects made from it.")
+    annotations: dict[str, EnvironmentValue] = Field(
+        default_factory=dict, description="Annotations of the objects made from it."
+    )
+
+
+class RayTemplate(Record):
+    """The RayJob of each attempt."""
+
+    metadata: TemplateMetadata = Field(
+        default_factory=TemplateMetadata,
+        description="Labels and annotations of the RayJobs. Their names are spotladder's.",
+    )
+    spec: dict[str, Any] = Field(
+        description="A RayJob's spec (ray.io/v1): entrypoint and rayClusterSpec at least.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+
+    @field_validator("spec")
+    @classmethod
+    def _check_spec(cls, spec: dict[str, Any]) -> dict[str, Any]:
+        found = [*_unknown(spec, _RAYJOB_FIELDS, ()), *_rayjob_problems(spec)]
+        if found:
+            raise several(found)
+        return spec
+
+
+class RayWorkload(Record):
+    """A Ray program, run as one RayJob per attempt."""
+
+    template: RayTemplate = Field(description="The RayJob of each attempt.")
+
+
+class JobSetTemplate(Record):
+    """The JobSet of each attempt."""
+
+    metadata: TemplateMetadata = Field(
+        default_factory=TemplateMetadata,
+        description="Labels and annotations of the JobSets. Their names are spotladder's.",
+    )
+    spec: dict[str, Any] = Field(
+        description="A JobSet's spec (jobset.x-k8s.io/v1alpha2): replicatedJobs at least.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+
+    @field_validator("spec")
+    @classmethod
+    def _check_spec(cls, spec: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(spec.get("replicatedJobs"), list) or not spec["replicatedJobs"]:
+            raise several([(("replicatedJobs",), "is required: a list of at least one replicated job")])
+        return spec
+
+
+class JobSetWorkload(Record):
+    """A program without Ray, run as one JobSet per attempt."""
+
+    template: JobSetTemplate = Field(description="The JobSet of each attempt.")
+
+
+class Workload(Record):
+    """What runs: exactly one of its fields."""
+
+    ray: RayWorkload | None = Field(default=None, description="A Ray program (KubeRay's RayJob).")
+    job_set: JobSetWorkload | None = Field(default=None, description="A program without Ray (JobSet).")
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Workload:
+        if (self.ray is None) == (self.job_set is None):
+            raise refused("needs exactly one of ray and jobSet")
+        return self
+
+
+SubPath = tuple[str | int, ...]
+
+
+def several(found: list[tuple[SubPath, str]]) -> Exception:
+    """Problems at places below the field that is being validated; `check.py` reports each at its own place."""
+    from pydantic_core import PydanticCustomError
+
+    text = "; ".join(f"{dotted(path)} {message}" for path, message in found)
+    return PydanticCustomError("spotladder_several", "{text}", {"text": text, "found": found})
+
+
+def workers_of(spec: dict[str, Any]) -> int:
+    """The number of worker pods that a RayJob spec asks for."""
+    groups = spec.get("rayClusterSpec", {}).get("workerGroupSpecs", [])
+    return sum(group.get("replicas", 0) * group.get("numOfHosts", 1) for group in groups)
+
+
+def _rayjob_problems(spec: dict[str, Any]) -> list[tuple[SubPath, str]]:
+    found: list[tuple[SubPath, str]] = []
+    entrypoint = spec.get("entrypoint")
+    if not isinstance(entrypoint, str) or not entrypoint.strip():
+        found.append((("entrypoint",), "is required: the command that starts the program, like: python train.py"))
+    found += [((name,), why) for name, why in _OWNED.items() if spec.get(name) not in (None, 0, False, "")]
+    found += _runtime_env_problems(spec.get("runtimeEnvYAML"))
+    cluster = spec.get("rayClusterSpec")
+    if not isinstance(cluster, dict):
+        return [*found, (("rayClusterSpec",), "is required: a mapping with workerGroupSpecs")]
+    return [*found, *_unknown(cluster, _RAYCLUSTER_FIELDS, ("rayClusterSpec",)), *_worker_problems(cluster)]
+
+
+def _worker_problems(cluster: dict[str, Any]) -> list[tuple[SubPath, str]]:
+    at: SubPath = ("rayClusterSpec", "workerGroupSpecs")
+    groups = cluster.get("workerGroupSpecs")
+    if not isinstance(groups, list) or not groups or not all(isinstance(group, dict) for group in groups):
+        return [(at, "is required: a list of worker groups, each with replicas")]
+    found: list[tuple[SubPath, str]] = []
+    for index, group in enumerate(groups):
+        found += _unknown(group, _WORKER_GROUP_FIELDS, (*at, index))
+        for name, least in (("replicas", 0), ("numOfHosts", 1)):
+            count = group.get(name, least)
+            if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= 100_000:
+                found.append(((*at, index, name), f"must be a whole number of at least {least}"))
+    if not found and workers_of({"rayClusterSpec": cluster}) == 0:
+        found.append((at, "asks for no workers: set replicas of a worker group to 1 or more"))
+    return found
+
+
+def _runtime_env_problems(text: Any) -> list[tuple[SubPath, str]]:
+    from spotladder.api.document import documents_of
+    from spotladder.errors import InvalidSpec
+
+    at: SubPath = ("runtimeEnvYAML",)
+    if text is None:
+        return []
+    if not isinstance(text, str):
+        return [(at, "must be text that holds YAML: write runtimeEnvYAML: | and indent the lines below")]
+    try:
+        documents = documents_of(text, "line")
+    except InvalidSpec as error:
+        return [(at, f"holds invalid YAML: {line}") for line in str(error).splitlines()]
+    if not documents:
+        return []
+    data = documents[0].data
+    if len(documents) > 1 or not isinstance(data, dict):
+        return [(at, "must hold one YAML mapping, like env_vars: {KEY: value}")]
+    variables = data.get("env_vars", {})
+    if not isinstance(variables, dict):
+        return [(at, "env_vars must be a mapping of names to text")]
+    return [
+        (at, f"env_vars.{name} must be text: write the value in quotes")
+        for name, value in variables.items()
+        if not isinstance(value, str)
+    ]
+
+
+def _unknown(given: dict[str, Any], known: tuple[str, ...], at: SubPath) -> list[tuple[SubPath, str]]:
+    """Misspelt fields. One that resembles nothing known may belong to a newer KubeRay and passes."""
+    return [
+        ((*at, name), f"is not a known field; did you mean {near}?")
+        for name in given
+        if name not in known and (near := closest(name, known, cutoff=0.8))
+    ]
