@@ -1,4 +1,4 @@
-"""The default policy: tiers in the user's order, each until it is spent, never back."""
+"""The default policy: tiers in the user's order, each until it is spent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from spotladder.core.model import TierChoice, TierView
 
 
 class Ordered:
-    """Stay while the tier is open; then the next one that can be used now; then the next one that is open at all."""
+    """Stay while the tier is open; then the next one that can be used now; then the next one that is open at all.
+
+    After the last tier come those that were passed over because they could not be used at the time.
+    """
 
     def choose(self, view: TierView) -> TierChoice:
         """The tier to be on. A tier that cannot be used now is passed over when a later one can, but never left."""
@@ -14,6 +17,6 @@ class Ordered:
         if view.live and view.current in view.open:
             return TierChoice(view.current)
         start = names.index(view.current) if view.current in names else 0
-        open_ones = [name for name in names[start:] if name in view.open]
+        open_ones = [name for name in names[start:] + names[:start] if name in view.open]
         usable = [name for name in open_ones if name in view.available]
         return TierChoice(next(iter(usable or open_ones), None))

@@ -1,0 +1,112 @@
+"""The state on disk: nothing is lost, older versions are read, newer and foreign ones are refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spotladder.core import codec
+from spotladder.core.model import Attempt, AttemptRecord, JobState, Progress, Stage, TierRecord
+from spotladder.core.reasons import Reason
+from spotladder.errors import InvalidSpec
+
+times = st.floats(0, 4e9, allow_nan=False)
+names = st.text(min_size=1, max_size=8)
+attempts = st.builds(
+    Attempt,
+    st.integers(1, 99),
+    names,
+    times,
+    st.booleans(),
+    st.none() | times,
+    st.none() | times,
+    st.integers(0, 9),
+    st.lists(names, max_size=3).map(tuple),
+    end_reason=st.none() | st.sampled_from(Reason),
+    drain_by=st.none() | times,
+)
+records = st.builds(
+    AttemptRecord,
+    st.integers(1, 99),
+    names,
+    times,
+    st.none() | times,
+    times,
+    st.sampled_from(Reason),
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.integers(0, 9),
+)
+states = st.builds(
+    JobState,
+    stage=st.sampled_from(Stage),
+    attempt=st.none() | attempts,
+    tiers=st.lists(
+        st.builds(TierRecord, names, node_seconds=times, spent=st.none() | st.sampled_from(Reason)), max_size=3
+    ).map(tuple),
+    history=st.lists(records, max_size=3).map(tuple),
+    reason=st.sampled_from(Reason),
+    message=st.text(max_size=20),
+    waiting_since=st.none() | times,
+    progress=st.builds(Progress, st.integers(0, 99), st.integers(0, 99), st.none() | times),
+    clock=times,
+)
+
+
+@given(states)
+def test_a_state_comes_back_as_it_was(state: JobState) -> None:
+    assert codec.load_state(codec.dump(state)) == state
+
+
+@given(states, st.sets(st.sampled_from([field.name for field in fields(JobState)])))
+def test_fields_that_an_older_version_did_not_write_get_their_defaults(state: JobState, absent: set[str]) -> None:
+    plain = {name: value for name, value in json.loads(codec.dump(state)).items() if name not in absent}
+    assert codec.load_state(json.dumps(plain)) == replace(state, **{name: getattr(JobState(), name) for name in absent})
+
+
+V1 = (
+    '{"version":1,"stage":"Recovering","attempt":{"number":2,"tier":"spot-b","created_at":1800000100.0,"seen":true,'
+    '"running_at":1800000120.5,"whole_at":1800000120.5,"failures":1,"known_pods":["w2-1"],"lost_pods":["w2-0"]},'
+    '"last_number":2,"tier":"spot-b","tiers":[{"name":"spot-a","failures":2,"attempts":1,"node_seconds":180.0,'
+    '"cost":0.02,"on_demand_cost":0.06,"spent":"MaxFailuresExceeded","last_reason":"MaxFailuresExceeded"},'
+    '{"name":"spot-b","failures":1,"attempts":1}],"failures":3,"waiting_since":1800000200.0,'
+    '"recovering_since":1800000200.0,"loss_counted":true,"progress":{"step":40,"total":100,'
+    '"committed_at":1800000190.0,"attempt":2},"revision":17,"clock":1800000201.0,"nodes":1,"started_at":1800000000.0}'
+)
+
+
+def test_a_state_written_by_the_first_version_is_read() -> None:
+    state = codec.load_state(V1)
+    assert (state.stage, state.tier, state.failures) == (Stage.RECOVERING, "spot-b", 3)
+    assert state.attempt is not None
+    assert state.attempt.lost_pods == ("w2-0",)
+    assert json.loads(codec.dump(state)) == json.loads(V1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not JSON"),
+        (V1[:200], "cut short"),
+        ("[]", "has no version"),
+        ('{"stage":"Idle"}', "has no version"),
+        ('{"version":2}', "version 2, this program reads up to 1"),
+        ('{"version":1,"colour":3}', "unknown fields colour"),
+        ('{"version":1,"stage":"Flying"}', "'Flying'"),
+        ('{"version":1,"failures":"many"}', "expected int"),
+        ('{"version":1,"tiers":[{}]}', "name"),
+    ],
+)
+def test_what_is_not_a_state_of_ours_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidSpec, match=message):
+        codec.load_state(text)
+
+
+def test_defaults_are_left_out() -> None:
+    plain: dict[str, Any] = json.loads(codec.dump(JobState()))
+    assert plain == {"version": 1}

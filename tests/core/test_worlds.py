@@ -1,0 +1,96 @@
+"""What holds in every world. A failing example prints the seed of its world; put it into `@example` to keep it."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from spotladder.core.model import Exhausted, FailureUnit, Handover, JobSpec, Stage
+from spotladder.core.reasons import Reason
+from tests.core.builders import spec, tier
+from tests.core.worlds import TOTAL, Decider, World, suspend
+
+many = settings(max_examples=700, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def specs(dice: Random, **fixed: object) -> JobSpec:
+    tiers = [
+        tier(f"tier-{index}", dice.choice([-1, 0, 1, 3]), dice.choice([20.0, 60.0, 300.0]))
+        for index in range(dice.randint(1, 4))
+    ]
+    chosen: dict[str, object] = {
+        "workers": dice.randint(1, 3),
+        "recovery_timeout": dice.choice([10.0, 90.0]),
+        "stall_timeout": dice.choice([60.0, 600.0]),
+        "grace": dice.choice([0.0, 30.0]),
+        "handover": dice.choice(list(Handover)),
+        "failure_unit": dice.choice(list(FailureUnit)),
+        "exhausted": dice.choice(list(Exhausted)),
+        "backoff_limit": dice.choice([None, None, 3]),
+    }
+    return spec(*tiers, **{**chosen, **fixed})
+
+
+@many
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
+def test_in_any_world(seed: int, crashes: float) -> None:
+    """≤ 1 program without a fence, one tier a number, growing numbers, no busy loop, terminal is terminal (asserted by
+    the world and the decider as they go), and every failure is counted once."""
+    dice = Random(seed)
+    world = World(specs(dice), dice)
+    decider = Decider(world, crashes)
+    for _ in range(4):
+        decider.run(15)
+        suspend(world, dice.random() < 0.2)
+    identities = [loss.pod for loss in decider.losses]
+    note(f"{decider.state}")
+    assert len(identities) == len(set(identities)), "a failure was counted twice"
+    if world.spec.failure_unit is FailureUnit.POD:
+        assert decider.state.failures == len(identities)
+
+
+@many
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.3]))
+def test_never_stuck(seed: int, crashes: float) -> None:
+    """From wherever trouble left the job: if one tier works for ever, the job finishes, woken by nothing but itself."""
+    dice = Random(seed)
+    lasting = dice.choice([Exhausted.RESTART, Exhausted.WAIT])
+    world = World(specs(dice, exhausted=lasting, backoff_limit=None), dice)
+    decider = Decider(world, crashes)
+    decider.run(25)
+    suspend(world, False)
+    world.calm_down(dice.choice(world.spec.tiers).name)
+    decider.crashes = 0.0
+    decider.wake_at = decider.wake_at if decider.wake_at is not None else world.now  # the edit itself wakes it
+    decider.run_on_timers_only(600)
+    note(f"{decider.state}")
+    assert (decider.state.stage, world.committed) == (Stage.SUCCEEDED, TOTAL)
+
+
+@many
+@given(st.integers(0, 2**32))
+def test_a_job_that_fails_had_no_other_way(seed: int) -> None:
+    dice = Random(seed)
+    world = World(specs(dice, exhausted=Exhausted.FAIL), dice)
+    decider = Decider(world, 0.0)
+    decider.run(60)
+    state = decider.state
+    if state.stage is not Stage.FAILED:
+        return
+    assert state.reason in (Reason.TIERS_EXHAUSTED, Reason.BACKOFF_LIMIT_EXCEEDED)
+    if state.reason is Reason.TIERS_EXHAUSTED:
+        assert all(state.record(entry.name).spent for entry in world.spec.tiers)
+    for record in state.tiers:
+        allowed = next(entry.max_failures for entry in world.spec.tiers if entry.name == record.name)
+        assert record.spent is not Reason.MAX_FAILURES_EXCEEDED or record.failures > allowed >= 0
+
+
+@pytest.mark.parametrize("unit", list(FailureUnit))
+def test_a_calm_world_costs_no_failure(unit: FailureUnit) -> None:
+    world = World(spec(failure_unit=unit), Random(1), calm=True)
+    decider = Decider(world, 0.0)
+    decider.run_on_timers_only(200)
+    assert (decider.state.stage, decider.state.failures, decider.state.last_number) == (Stage.SUCCEEDED, 0, 1)

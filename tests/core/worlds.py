@@ -1,0 +1,295 @@
+"""A random world around the decider: capacity that comes and goes, nodes that die, clusters that fall silent, a log
+that fences, and a decider that crashes between any two effects and is shown old pictures.
+
+The world keeps the truth; the decider only sees observations. Everything random comes from one seeded generator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from spotladder.core import codec
+from spotladder.core.lifecycle import decide
+from spotladder.core.model import (
+    TERMINAL,
+    AttemptSeen,
+    Delete,
+    Drain,
+    Exit,
+    Finish,
+    Handover,
+    JobSpec,
+    JobState,
+    Launch,
+    Loss,
+    Observation,
+    PodPhase,
+    PodRole,
+    PodSeen,
+    Progress,
+    Stage,
+)
+from spotladder.core.policies.ordered import Ordered
+from spotladder.core.reasons import Cause
+from tests.core.builders import START
+
+STEPS_PER_SECOND = 1
+TOTAL = 120
+COMMIT_EVERY = 10
+
+
+@dataclass
+class Pod:
+    uid: str
+    role: PodRole
+    phase: PodPhase = PodPhase.PENDING
+    cause: Cause = Cause.UNKNOWN
+    dies_at: float | None = None
+
+
+@dataclass
+class Program:
+    """One attempt as it really is."""
+
+    number: int
+    tier: str
+    pods: list[Pod]
+    started: bool = False
+    step: int = 0
+    exit: Exit | None = None
+    drained_at: float | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self.exit is None and any(pod.phase is PodPhase.RUNNING for pod in self.pods)
+
+    @property
+    def whole(self) -> bool:
+        return bool(self.pods) and all(pod.phase is PodPhase.RUNNING for pod in self.pods)
+
+
+@dataclass
+class Crash(Exception):
+    """The decider dies here."""
+
+
+@dataclass
+class World:
+    spec: JobSpec
+    random: Random
+    calm: bool = False
+    now: float = START
+    revision: int = 0
+    programs: dict[int, Program] = field(default_factory=dict)
+    dry: set[str] = field(default_factory=set)
+    cut_off: set[str] = field(default_factory=set)
+    committed: int = 0
+    committed_at: float | None = None
+    newest_start: int = 0
+    launched: dict[int, str] = field(default_factory=dict)
+    pods_made: int = 0
+
+    # --- the backend ---
+
+    def launch(self, action: Launch) -> None:
+        assert self.launched.setdefault(action.attempt, action.tier) == action.tier, "one number, one tier"
+        if action.attempt in self.programs or action.tier in self.cut_off:
+            return
+        assert action.attempt == max(self.launched), "attempts only ever grow"
+        if self.spec.handover is Handover.WHEN_GONE:
+            assert not any(program.runs for program in self.programs.values()), "two programs without a fence"
+        pods = [self._pod(PodRole.HEAD), *(self._pod(PodRole.WORKER) for _ in range(self.spec.workers))]
+        self.programs[action.attempt] = Program(action.attempt, action.tier, pods, step=self.committed)
+
+    def drain(self, action: Drain) -> None:
+        program = self.programs.get(action.attempt)
+        if program and program.drained_at is None and program.tier not in self.cut_off:
+            program.drained_at = self.now
+
+    def delete(self, action: Delete) -> None:
+        program = self.programs.get(action.attempt)
+        if program and program.tier not in self.cut_off:
+            del self.programs[action.attempt]
+
+    def finish(self, action: Finish) -> None:
+        return
+
+    def observe(self) -> Observation:
+        self.revision += 1
+        return Observation(
+            self.revision,
+            tuple(self._seen(program) for program in self.programs.values() if program.tier not in self.cut_off),
+            Progress(self.committed, TOTAL, self.committed_at, self.newest_start),
+            dict.fromkeys(self.cut_off, "cut off"),
+        )
+
+    def _pod(self, role: PodRole) -> Pod:
+        self.pods_made += 1
+        return Pod(f"pod-{self.pods_made}", role)
+
+    def _seen(self, program: Program) -> AttemptSeen:
+        pods = tuple(
+            PodSeen(
+                pod.uid,
+                pod.role,
+                pod.phase,
+                ready=pod.phase is PodPhase.RUNNING,
+                noticed=pod.dies_at is not None and pod.phase is PodPhase.RUNNING,
+                notice_ends_at=pod.dies_at,
+                unschedulable=pod.phase is PodPhase.PENDING and program.tier in self.dry,
+                cause=pod.cause,
+            )
+            for pod in program.pods
+        )
+        return AttemptSeen(program.number, pods, program.exit)
+
+    # --- time ---
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        for program in list(self.programs.values()):
+            self._live(program, seconds)
+        if not self.calm:
+            self._trouble()
+
+    def _live(self, program: Program, seconds: float) -> None:
+        for pod in program.pods:
+            if pod.phase is PodPhase.PENDING and program.tier not in self.dry:
+                pod.phase = PodPhase.RUNNING
+            if pod.dies_at is not None and self.now >= pod.dies_at:
+                pod.phase, pod.cause, pod.dies_at = PodPhase.LOST, Cause.INTERRUPTION, None
+        if program.exit is not None:
+            return
+        if program.whole:
+            self._train(program, seconds)
+        for pod in [pod for pod in program.pods if pod.phase is PodPhase.LOST and pod.role is PodRole.WORKER]:
+            if self.random.random() < 0.5:  # KubeRay replaces it, at some time
+                program.pods.remove(pod)
+                program.pods.append(self._pod(PodRole.WORKER))
+
+    def _train(self, program: Program, seconds: float) -> None:
+        if not program.started:
+            program.started, program.step = True, self.committed
+            self.newest_start = max(self.newest_start, program.number)
+        program.step = min(TOTAL, program.step + int(seconds * STEPS_PER_SECOND) + 1)
+        draining = program.drained_at is not None or any(pod.dies_at for pod in program.pods)
+        if program.step - self.committed >= COMMIT_EVERY or program.step == TOTAL or draining:
+            if program.number < self.newest_start:
+                program.exit = Exit.FENCED
+                return
+            if program.step > self.committed:
+                self.committed, self.committed_at = program.step, self.now
+        if program.step == TOTAL:
+            program.exit = Exit.SUCCEEDED
+        elif draining:
+            program.exit = Exit.INTERRUPTED
+
+    def _trouble(self) -> None:
+        dice = self.random
+        for tier in self.spec.tiers:
+            if dice.random() < 0.15:
+                (self.dry.discard if tier.name in self.dry else self.dry.add)(tier.name)
+            if dice.random() < 0.05:
+                (self.cut_off.discard if tier.name in self.cut_off else self.cut_off.add)(tier.name)
+        for program in list(self.programs.values()):
+            for pod in program.pods:
+                fate = dice.random()
+                if pod.phase is PodPhase.RUNNING and fate < 0.06:
+                    pod.phase, pod.cause = PodPhase.LOST, dice.choice(list(Cause))
+                elif pod.phase is PodPhase.RUNNING and pod.dies_at is None and fate < 0.12:
+                    pod.dies_at = self.now + dice.choice([1.0, 30.0])
+            if dice.random() < 0.02 and program.tier not in self.cut_off:
+                del self.programs[program.number]  # somebody deletes it by hand
+            elif dice.random() < 0.02 and program.runs:
+                program.exit = Exit.LOST
+
+    def calm_down(self, lasting: str) -> None:
+        """From now on one tier works for ever, and everything can be reached."""
+        self.calm = True
+        self.dry = {tier.name for tier in self.spec.tiers} - {lasting}
+        self.cut_off = set()
+        for program in self.programs.values():
+            for pod in program.pods:
+                pod.dies_at = None
+
+
+class Decider:
+    """Drives the decision core like a controller: load, decide, apply, persist – and dies in between."""
+
+    def __init__(self, world: World, crashes: float) -> None:
+        self.world, self.crashes = world, crashes
+        self.state = JobState()
+        self.losses: list[Loss] = []
+        self.pictures: list[Observation] = []
+        self.wake_at: float | None = world.now
+
+    def look(self) -> None:
+        """One pass."""
+        world, before = self.world, self.state
+        seen = world.observe()
+        self.pictures.append(seen)
+        if self.crashes and world.random.random() < 0.1:
+            seen = world.random.choice(self.pictures[-5:])  # an old picture, or the same one again
+        now = world.now - (world.random.choice([0.5, 3600.0]) if self.crashes and world.random.random() < 0.03 else 0)
+        decision = decide(world.spec, before, seen, now, Ordered())
+        if world.random.random() < 0.1:
+            assert decision == decide(world.spec, before, seen, now, Ordered()), "a function of its arguments"
+        assert not (decision.moves and decision.actions)
+        if before.stage in TERMINAL:
+            assert decision.state.stage is before.stage
+        try:
+            for action in decision.actions:
+                self._maybe_die()
+                self._apply(action)
+            self._maybe_die()
+        except Crash:
+            self.wake_at = world.now  # another decider starts at once
+            return
+        self.state = codec.load_state(codec.dump(decision.state))
+        self.losses.extend(decision.losses)
+        self.wake_at = decision.wake_at
+        assert self.wake_at is None or decision.moves or self.wake_at > now, "a busy loop"
+
+    def _apply(self, action: Launch | Drain | Delete | Finish) -> None:
+        match action:
+            case Launch():
+                self.world.launch(action)
+            case Drain():
+                self.world.drain(action)
+            case Delete():
+                self.world.delete(action)
+            case Finish():
+                self.world.finish(action)
+
+    def _maybe_die(self) -> None:
+        if self.world.random.random() < self.crashes:
+            raise Crash
+
+    def run(self, passes: int) -> None:
+        """Let the world live; the decider looks when it asked to, or when something happens."""
+        for _ in range(passes):
+            if self.state.stage in TERMINAL:
+                return
+            events = self.world.random.choice([1.0, 5.0, 20.0])
+            if self.wake_at is not None and self.wake_at <= self.world.now + events:
+                self.world.pass_time(max(0.0, self.wake_at - self.world.now))
+            else:
+                self.world.pass_time(events)
+            self.look()
+
+    def run_on_timers_only(self, passes: int) -> None:
+        """Nobody tells the decider of changes: only its own `wake_at` brings it back."""
+        for _ in range(passes):
+            if self.state.stage in TERMINAL:
+                return
+            assert self.wake_at is not None, f"never woken again in {self.state}"
+            self.world.pass_time(max(0.0, self.wake_at - self.world.now))
+            self.look()
+
+
+def suspend(world: World, suspended: bool) -> None:
+    world.spec = replace(world.spec, suspend=suspended)
+
+
+__all__ = ["TOTAL", "Decider", "Stage", "World", "suspend"]
