@@ -1,0 +1,60 @@
+# Every target is one line a person can also type. `make help` lists them.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+UV     := $(BIN)/uv pip install --quiet --compile-bytecode --constraint constraints.txt
+FRAMEWORK ?= tensorflow
+DEMO_tensorflow := digits-tensorflow
+DEMO_torch      := digits-pytorch
+DEMO_jax        := digits-jax
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-frameworks demo test test-frameworks test-stores lint format constraints bench clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+
+# The stamp depends on what is installed, so a changed dependency is installed and an unchanged one costs nothing.
+$(VENV)/.setup: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "spotladder needs Python 3.11 or newer; set PYTHON=python3.x" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	@echo "installing spotladder, Ray and TensorFlow into $(VENV) …"
+	@$(UV) --editable '.[local,tensorflow,dev]'
+	@touch $@
+
+$(VENV)/.setup-frameworks: $(VENV)/.setup
+	@echo "installing PyTorch and JAX (about 5 GB on Linux) …"
+	@$(UV) --editable '.[local,tensorflow,torch,jax,dev]'
+	@touch $@
+
+setup: $(VENV)/.setup ## Make .venv with everything the demo and the tests need
+
+setup-frameworks: $(VENV)/.setup-frameworks ## The same, with PyTorch and JAX
+
+demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on this machine while its spot nodes go away (FRAMEWORK=tensorflow|torch|jax)
+	@$(if $(DEMO_$(FRAMEWORK)),,$(error FRAMEWORK is tensorflow, torch or jax, not '$(FRAMEWORK)'))$(BIN)/spotladder run examples/$(DEMO_$(FRAMEWORK))/job.yaml --world examples/$(DEMO_$(FRAMEWORK))/world.yaml --fresh --report demo-report
+
+test: setup ## Tests that need nothing but this machine
+	$(BIN)/python -m pytest -m "not frameworks" --ignore=tests/stores
+
+test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts
+	$(BIN)/python -m pytest -m frameworks
+
+test-stores: setup ## The commit log on the stores of several vendors (needs npm)
+	$(BIN)/python -m pytest tests/stores
+
+lint: setup ## Formatting, style, types and import rules
+	$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
+
+format: setup ## Format the code
+	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+constraints: setup ## Pin the newest versions that fit together
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade --all-extras pyproject.toml -o constraints.txt
+
+bench: setup ## Figures beside a peer or a limit, into .bench and docs/benchmarks.md
+	$(BIN)/python -m tests.bench
+
+clean: ## Remove what was built here
+	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
