@@ -1,0 +1,51 @@
+"""`make bench`: every `bench_*.py` in turn, each in a process of its own; results as JSON and as a page of the docs.
+
+Name some to run only those: `python -m tests.bench import log`. The page keeps the tables of those that did not run.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.bench.rows import Row, table
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+OUT = ROOT / ".bench"
+PAGE = ROOT / "docs" / "benchmarks.md"
+
+HEAD = """# Benchmarks
+
+`make bench` measures these, each beside a peer or a limit in the same run, and writes this page. Absolute figures depend
+on the machine; the ratios are what to compare.
+"""
+
+
+def main() -> int:
+    OUT.mkdir(exist_ok=True)
+    wanted = sys.argv[1:]
+    failed = []
+    for script in sorted(HERE.glob("bench_*.py")):
+        name = script.stem.removeprefix("bench_")
+        if wanted and name not in wanted:
+            continue
+        print(f"--- {name}", flush=True)
+        command = [sys.executable, "-m", f"tests.bench.{script.stem}", "--json", str(OUT / f"{name}.json")]
+        if subprocess.run(command, cwd=ROOT, check=False).returncode:
+            failed.append(name)
+    sections = []
+    for result in sorted(OUT.glob("*.json")):
+        found = json.loads(result.read_text())
+        sections.append(f"## {found['title']}\n\n{table([Row(**row) for row in found['rows']])}")
+    machine = f"Measured with Python {platform.python_version()} on {platform.system()} {platform.machine()}.\n"
+    PAGE.write_text("\n".join([HEAD, machine, *sections]))
+    print(f"written to {PAGE.relative_to(ROOT)}" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
