@@ -20,8 +20,8 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 
 HEAD = """# Benchmarks
 
-`make bench` measures these, each beside a peer or a limit in the same run, and writes this page. Absolute figures depend
-on the machine; the ratios are what to compare.
+`make bench` measures these, each beside a peer or a limit in the same run, and writes this page. Absolute figures
+depend on the machine; the ratios are what to compare.
 """
 
 
