@@ -1,0 +1,81 @@
+"""The fields of the users' files as Markdown tables, from the models themselves: docs/reference.md is made of this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.tieredjob import TieredJob
+from spotladder.api.world import World
+from spotladder.core.durations import format_duration
+
+HEAD = """# Fields of the files
+
+This page is made from the models that check the files (`make reference`). A field without a default must be given.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    kinds: tuple[tuple[str, type[BaseModel]], ...] = (
+        ("TieredJob", TieredJob),
+        ("World file of local mode", World),
+        ("CapacityTier", CapacityTier),
+    )
+    return HEAD + "".join(f"\n## {title}\n\n{_table(model)}" for title, model in kinds)
+
+
+def _table(model: type[BaseModel]) -> str:
+    schema = model.model_json_schema()
+    lines = ["| field | default | meaning |", "| --- | --- | --- |"]
+    for path, default, description in _fields(schema, schema.get("$defs", {}), ""):
+        lines.append(f"| `{path}` | {default} | {description.replace('|', chr(92) + '|')} |")
+    return "\n".join(lines) + "\n"
+
+
+def _fields(node: dict[str, Any], types: dict[str, Any], path: str) -> Iterator[tuple[str, str, str]]:
+    required = node.get("required", [])
+    for name, field in node.get("properties", {}).items():
+        here = f"{path}.{name}" if path else name
+        inner, suffix = _resolve(field, types)
+        if not _is_container(inner):
+            shown = "" if name in required else _default(field, inner)
+            yield here + suffix, shown, field.get("description", "")
+        else:
+            yield here + suffix, "" if name in required else "optional", field.get("description", "")
+            yield from _fields(inner, types, here + suffix)
+
+
+def _resolve(field: dict[str, Any], types: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """What the field holds, through references, optionals, lists and maps, and how its path is written."""
+    options = [option for option in field.get("anyOf", []) if option.get("type") != "null"]
+    if len(options) == 1:
+        field = {**field, **options[0]}
+    if "$ref" in field:
+        return _resolve(types[field["$ref"].rsplit("/", 1)[1]], types)
+    if field.get("type") == "array":
+        inner, suffix = _resolve(field["items"], types)
+        return inner, "[]" + suffix
+    extra = field.get("additionalProperties")
+    if field.get("type") == "object" and isinstance(extra, dict) and "properties" not in field:
+        inner, suffix = _resolve(extra, types)
+        return inner, ".NAME" + suffix
+    return field, ""
+
+
+def _is_container(node: dict[str, Any]) -> bool:
+    return "properties" in node
+
+
+def _default(field: dict[str, Any], inner: dict[str, Any]) -> str:
+    default = field.get("default")
+    if default is None:
+        return "none"
+    if isinstance(default, float) and "ms" in inner.get("pattern", ""):
+        return f"`{format_duration(default)}`"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    return f"`{default}`" if default not in ({}, []) else "none"

@@ -1,0 +1,118 @@
+"""Everything that is wrong with a set of files: each document by itself, and what they say about each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.check import checked
+from spotladder.api.document import Document, read_documents
+from spotladder.api.problems import InvalidDocument, Problem, printable
+from spotladder.api.read import kind_of
+from spotladder.api.resolve import missing_capacity
+from spotladder.api.tieredjob import TieredJob
+from spotladder.api.world import World
+from spotladder.errors import InvalidSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """One object of the files."""
+
+    file: str
+    kind: str
+    name: str
+    valid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What was found, in the order of the files."""
+
+    objects: tuple[Reviewed, ...]
+    problems: tuple[Problem, ...]
+
+
+_Model = TieredJob | CapacityTier | World
+
+
+def review(files: Sequence[Path | str]) -> Review:
+    """Check all documents of all files. Never raises for what is in them."""
+    problems: list[Problem] = []
+    found: list[tuple[Document, type[_Model] | None, _Model | None]] = []
+    for file in files:
+        try:
+            documents = read_documents(file)
+        except InvalidSpec as error:
+            problems += problems_of(error)
+            continue
+        if not documents:
+            problems.append(Problem(printable(str(file)), "", "is empty; give a TieredJob, CapacityTier or world file"))
+        for document in documents:
+            kind, model = None, None
+            try:
+                kind = kind_of(document)
+                model = checked(document, kind)
+            except InvalidSpec as error:
+                problems += problems_of(error)
+            found.append((document, kind, model))
+    between = [*_taken_names(found), *_missing_capacity(found)]
+    faulty = {problem.where for problem in between}
+    objects = tuple(
+        Reviewed(
+            document.file,
+            kind.__name__ if kind else "?",
+            _name(document),
+            model is not None and not any(where in faulty for where in document.values.values()),
+        )
+        for document, kind, model in found
+    )
+    return Review(objects, (*problems, *between))
+
+
+def problems_of(error: InvalidSpec) -> tuple[Problem, ...]:
+    """The problems that an error stands for."""
+    if isinstance(error, InvalidDocument):
+        return error.problems
+    return (Problem(error.where, error.path, error.message),)
+
+
+_Found = Sequence[tuple[Document, type[_Model] | None, _Model | None]]
+
+
+def _taken_names(found: _Found) -> list[Problem]:
+    first: dict[tuple[str, ...], str] = {}
+    problems = []
+    for document, _, model in found:
+        if model is None or isinstance(model, World):
+            continue
+        namespace = model.metadata.namespace if isinstance(model, TieredJob) else ""
+        identity = (model.kind, namespace, model.metadata.name)
+        where = document.where(("metadata", "name"))
+        if identity in first:
+            message = f'"{model.metadata.name}" is taken by the {model.kind} at {first[identity]}'
+            problems.append(Problem(where, "metadata.name", message))
+        first.setdefault(identity, where)
+    return problems
+
+
+def _missing_capacity(found: _Found) -> list[Problem]:
+    known: dict[str, object] = {}
+    for _, _, model in found:
+        if isinstance(model, World):
+            known |= model.pools
+        elif isinstance(model, CapacityTier):
+            known[model.metadata.name] = model
+    if not known or any(model is None and kind in (World, CapacityTier) for _, kind, model in found):
+        return []
+    jobs = ((document, model) for document, _, model in found if isinstance(model, TieredJob))
+    return [problem for document, job in jobs for problem in missing_capacity(job, known, document)]
+
+
+def _name(document: Document) -> str:
+    data = document.data if isinstance(document.data, dict) else {}
+    metadata = data.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return printable(name) if isinstance(name, str) else "–"

@@ -1,0 +1,1 @@
+"""The command line. Each command lives in its own module and is imported only when it is used."""

@@ -1,0 +1,158 @@
+"""`spotladder cost`: the closed formulas, the break-even table and its curve."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spotladder.cli.output import Format, OutputOption, on_terminal, print_data, print_table
+from spotladder.core.cost import Accounting, Estimate, Scenario, break_even, estimate
+
+FRACTIONS = tuple(tenth / 10 for tenth in range(1, 10))
+"""Spot fractions of the break-even table."""
+
+PUBLISHED_NOTE = (
+    'The published table prints "217 %" for a spot fraction of 0.6. That is the ratio of the two durations (2.17×); '
+    "the job may take 117 % longer."
+)
+_PUBLISHED_DISCOUNT = 0.9
+_BAR_WIDTH = 40
+
+
+def cost(
+    *,
+    hours: Annotated[float, typer.Option(help="Hours that the job takes if it runs on demand only (T).")],
+    spot_fraction: Annotated[
+        float, typer.Option(help="Share of the work done on spot before the fallback, 0 to 1 (α).")
+    ],
+    max_failures: Annotated[int, typer.Option(help="Failures that are tolerated on spot (M).")],
+    overhead: Annotated[float, typer.Option(help="Hours that each failure costs: restart and lost work (Δt).")],
+    spot_discount: Annotated[
+        float, typer.Option(help="How much less spot costs than on demand, 0 to 1.")
+    ] = _PUBLISHED_DISCOUNT,
+    accounting: Annotated[
+        Accounting, typer.Option(help="Who pays for the overhead: on demand, both in proportion, or spot.")
+    ] = Accounting.BLENDED,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the break-even curve into a .png or .svg file.")
+    ] = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """What spot capacity saves, by the closed formulas.
+
+    Costs are in hours at the on-demand price: 2.76 h means as much as 2.76 hours on demand.
+
+    \b
+    Examples:
+      spotladder cost --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2
+      spotladder cost --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2 --plot curve.svg
+    """
+    scenario = Scenario(hours, spot_fraction, max_failures, overhead, spot_discount)
+    if plot is not None:
+        from spotladder.cli.breakeven import draw
+
+        draw(plot, scenario, accounting)
+    if output is not Format.TABLE:
+        print_data(_plain(scenario, accounting), output)
+        return
+    _print_estimates(scenario, accounting)
+    typer.echo()
+    _print_break_even(scenario, accounting, chart=plot is None and on_terminal())
+    if plot is not None:
+        typer.echo(f"\nBreak-even curve: {plot}")
+
+
+def _print_estimates(scenario: Scenario, accounting: Accounting) -> None:
+    rows = []
+    for kind in Accounting:
+        result = estimate(scenario, kind)
+        rows.append(
+            (
+                f"{kind} *" if kind is accounting else str(kind),
+                f"{result.cost:.2f} h",
+                f"{result.savings:.2f} h".replace("-", "−"),
+                f"{100 * result.savings_fraction:.1f} %".replace("-", "−"),
+                _count(result.break_even_failures),
+            )
+        )
+    title = (
+        f"{scenario.hours:g} h on demand only; "
+        f"{scenario.total_hours:g} h with {100 * scenario.spot_fraction:g} % on spot and {scenario.max_failures} failures"
+    )
+    print_table(("Accounting", "Cost", "Saved", "Saved %", "Saves up to (failures)"), rows, title)
+
+
+def _print_break_even(scenario: Scenario, accounting: Accounting, *, chart: bool) -> None:
+    columns = ["Spot fraction", "Longer by", "Ratio"]
+    limits = {fraction: break_even(fraction, scenario.spot_discount, accounting) for fraction in FRACTIONS}
+    finite = [limit for limit in limits.values() if math.isfinite(limit)]
+    widest = max([*finite, scenario.overhead_share, 1e-9])
+    rows = []
+    for fraction, limit in limits.items():
+        row = [f"{fraction:.1f}", _percent(limit), f"{1 + limit:.2f}×" if math.isfinite(limit) else "–"]
+        rows.append([*row, _bar(limit, scenario.overhead_share, widest)] if chart else row)
+    if chart:
+        columns.append(f"│ = this job, {_percent(scenario.overhead_share)} longer: bars beyond it save")
+    print_table(columns, rows, f"Break-even ({accounting}): how much longer than on demand until nothing is saved")
+    if accounting is Accounting.BLENDED and scenario.spot_discount == _PUBLISHED_DISCOUNT:
+        typer.echo(PUBLISHED_NOTE)
+
+
+def _bar(limit: float, here: float, widest: float) -> str:
+    """A bar as long as the limit, with a mark where the job itself is."""
+    length = _BAR_WIDTH if math.isinf(limit) else round(_BAR_WIDTH * limit / widest)
+    mark = min(_BAR_WIDTH - 1, round(_BAR_WIDTH * here / widest))
+    cells = ["█" if index < length else " " for index in range(_BAR_WIDTH)]
+    cells[mark] = "│" if mark >= length else "┃"
+    return "".join(cells).rstrip()
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.1f} %" if math.isfinite(fraction) else "any time"
+
+
+def _count(failures: float) -> str:
+    return f"{failures:g}" if math.isfinite(failures) else "any number"
+
+
+def _plain(scenario: Scenario, accounting: Accounting) -> dict[str, object]:
+    chosen = estimate(scenario, accounting)
+    return {
+        "scenario": {
+            "hours": scenario.hours,
+            "spotFraction": scenario.spot_fraction,
+            "maxFailures": scenario.max_failures,
+            "overheadHours": scenario.overhead,
+            "spotDiscount": scenario.spot_discount,
+            "totalHours": scenario.total_hours,
+        },
+        "accounting": str(accounting),
+        **_plain_estimate(chosen),
+        "accountings": {str(kind): _plain_estimate(estimate(scenario, kind)) for kind in Accounting},
+        "breakEven": [
+            {
+                "spotFraction": fraction,
+                "longerPercent": _rounded(100 * break_even(fraction, scenario.spot_discount, accounting)),
+            }
+            for fraction in FRACTIONS
+        ],
+    }
+
+
+def _plain_estimate(result: Estimate) -> dict[str, object]:
+    return {
+        "costOnDemandHours": _rounded(result.cost),
+        "onDemandHours": _rounded(result.on_demand_cost),
+        "savedOnDemandHours": _rounded(result.savings),
+        "savedPercent": _rounded(100 * result.savings_fraction),
+        "breakEvenPercent": _rounded(100 * result.break_even),
+        "breakEvenFailures": _rounded(result.break_even_failures),
+    }
+
+
+def _rounded(value: float) -> float | None:
+    """Without the noise of binary fractions; None for what has no limit."""
+    return round(value, 6) if math.isfinite(value) else None

@@ -1,0 +1,142 @@
+"""`spotladder`: finds the command, runs it, and turns errors into one line each and an exit code.
+
+A command's module is imported only when that command is used, so that `spotladder --help` answers at once.
+Exit codes: 0 ok · 1 job failed · 2 usage or invalid spec · 3 tiers exhausted · 4 deadline or budget ·
+5 environment · 75 interrupted, resumable · 76 fenced · 130 interrupted · 141 the reader of the output went away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from spotladder.errors import SpotladderError
+
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Where a command is: `attribute` is a function, or a `typer.Typer` with subcommands."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+COMMANDS = {
+    "run": _Entry("spotladder.cli.run", "run", "Run a job here, on nodes that come and go like spot capacity."),
+    "validate": _Entry("spotladder.cli.validate", "validate", "Check job, capacity and world files, offline."),
+    "checkpoints": _Entry("spotladder.cli.checkpoints", "app", "Look into the commit log of a job, verify, clean up."),
+    "cost": _Entry("spotladder.cli.cost", "cost", "What spot capacity saves, by the closed formulas."),
+}
+
+
+class _Deferred(TyperCommand):
+    """Stands for a command in the list of commands; becomes it when it is used."""
+
+    def __init__(self, name: str, entry: _Entry) -> None:
+        super().__init__(name, short_help=entry.summary, rich_markup_mode=None)
+        self._entry = entry
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        command: Any = self._load()
+        return command.make_context(info_name, args, parent, **extra)
+
+    def _load(self) -> Any:
+        target = getattr(import_module(self._entry.module), self._entry.attribute)
+        if not isinstance(target, typer.Typer):
+            app = typer.Typer(add_completion=False)
+            app.command(self.name)(target)
+            target = app
+        target.rich_markup_mode = None
+        return get_command(target)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"spotladder {version('spotladder')}")
+        raise typer.Exit
+
+
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Keep Ray training jobs alive on spot capacity.
+
+    \b
+    Examples:
+      spotladder run job.yaml --world world.yaml
+      spotladder validate job.yaml
+      spotladder cost --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2
+    """
+    if context.invoked_subcommand is None and not version:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+def group() -> TyperGroup:
+    """The root command with all others, none of them imported yet."""
+    app = typer.Typer(name="spotladder", rich_markup_mode=None)
+    app.callback(invoke_without_command=True)(_root)
+    root = get_command(app)
+    if not isinstance(root, TyperGroup):  # pragma: no cover – an app with a callback is a group
+        raise TypeError(root)
+    for name, entry in COMMANDS.items():
+        root.add_command(_Deferred(name, entry))
+    return root
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command. Returns the exit code."""
+    _never_fail_on_output()
+    try:
+        outcome = group().main(args=arguments, prog_name="spotladder", standalone_mode=False)
+        sys.stdout.flush()
+    except SpotladderError as error:
+        return _complain(str(error).splitlines(), error.exit_code)
+    except typer.TyperException as error:
+        return _complain([_usage(error)], error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _never_fail_on_output() -> None:
+    """A terminal that cannot show a character gets an escape, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure:
+            reconfigure(errors="backslashreplace")
+
+
+def _usage(error: typer.TyperException) -> str:
+    message = " ".join(error.format_message().split()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    return f"{message} (see: {context.command_path} --help)" if context else message
+
+
+def _complain(lines: list[str], exit_code: int) -> int:
+    for line in lines:
+        print(f"error: {line}", file=sys.stderr)  # noqa: T201 – this is the CLI's one place for errors
+    return exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

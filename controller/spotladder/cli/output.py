@@ -1,0 +1,83 @@
+"""What commands print: tables (drawn on a terminal, plain text elsewhere), JSON and YAML."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+
+class Format(StrEnum):
+    """How a command prints its result."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+_NUMBER = re.compile(r"[-−+$]{0,2}[0-9][0-9,]*(\.[0-9]+)?( ?[%×h])?")
+
+OutputOption = Annotated[Format, typer.Option("--output", "-o", help="How to print the result.")]
+
+
+def on_terminal() -> bool:
+    """Whether a person reads the output."""
+    return sys.stdout.isatty()
+
+
+def print_data(data: Any, output: Format) -> None:
+    """Print plain data (dicts, lists, text, numbers) as JSON or YAML."""
+    if output is Format.YAML:
+        from ruamel.yaml import YAML
+
+        writer = YAML(typ="safe", pure=True)
+        writer.default_flow_style = False
+        writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+        writer.allow_unicode = True
+        writer.dump(data, sys.stdout)
+        return
+    import json
+
+    typer.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Print rows under headings. Columns of numbers stand to the right."""
+    numeric = [bool(rows) and all(_is_number(row[index]) for row in rows) for index in range(len(columns))]
+    if on_terminal():
+        _draw(columns, rows, title, numeric)
+    else:
+        _write(columns, rows, title, numeric)
+
+
+def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, numeric: Sequence[bool]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False)
+    for heading, right in zip(columns, numeric, strict=True):
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
+
+def _write(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, numeric: Sequence[bool]) -> None:
+    if title:
+        typer.echo(title)
+    lines = [[heading.upper() for heading in columns], *rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
+    for line in lines:
+        cells = zip(line, widths, numeric, strict=True)
+        text = "  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in cells)
+        typer.echo(text.rstrip())
+
+
+def _is_number(cell: str) -> bool:
+    return cell in ("", "–") or _NUMBER.fullmatch(cell) is not None

@@ -1,0 +1,58 @@
+"""`spotladder validate`: schema and meaning of files, offline, with line numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+
+if TYPE_CHECKING:
+    from spotladder.api.review import Review
+
+
+def validate(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="YAML files with TieredJobs, CapacityTiers or a world; - is stdin."),
+    ],
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Check job, capacity and world files, offline.
+
+    Every problem is printed with file, line, column, field and remedy. The capacity that jobs name is looked up when
+    a CapacityTier or a world file is among the files. Exit code 2 when there is any problem.
+
+    \b
+    Examples:
+      spotladder validate job.yaml
+      spotladder validate job.yaml world.yaml --output json
+    """
+    from spotladder.api.review import review
+
+    found = review(files)
+    if output is not Format.TABLE:
+        print_data(_plain(found), output)
+        raise typer.Exit(2 if found.problems else 0)
+    for problem in found.problems:
+        typer.echo(f"error: {problem}", err=True)
+    if found.objects:
+        rows = [(entry.file, entry.kind, entry.name, "ok" if entry.valid else "invalid") for entry in found.objects]
+        print_table(("File", "Kind", "Name", "Result"), rows)
+    if found.problems:
+        raise typer.Exit(2)
+
+
+def _plain(found: Review) -> dict[str, object]:
+    return {
+        "valid": not found.problems,
+        "objects": [
+            {"file": entry.file, "kind": entry.kind, "name": entry.name, "valid": entry.valid}
+            for entry in found.objects
+        ],
+        "problems": [
+            {"where": problem.where, "path": problem.path, "message": problem.message} for problem in found.problems
+        ],
+    }
