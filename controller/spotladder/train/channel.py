@@ -1,0 +1,451 @@
+"""What the ranks of one attempt say to each other: a star of TCP connections around rank 0.
+
+Used a few times per commit and never when nothing is due. Every connection proves on both sides that it knows the
+attempt's token (HMAC over a fresh challenge); frames are JSON with a length in front. Two things are said:
+
+`exchange`   every rank gives a value under a topic; rank 0 decides from all of them; every rank gets the decision.
+`agree`      rank 0 settles the step of the next commit with all ranks (see `agreement`).
+
+A rank that is lost ends every exchange with `RankLost`, on all ranks.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import secrets
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from spotladder.errors import SpotladderError
+from spotladder.train.agreement import Agreement
+from spotladder.train.interruption import RankLost
+
+_log = logging.getLogger("spotladder.train")
+
+HANDSHAKE_TIMEOUT = 10.0
+CONNECT_TIMEOUT = 3.0
+FRAME_LIMIT = 256 * 1024 * 1024
+"""Bytes of one frame: a list of a million files fits."""
+
+Decide = Callable[[list[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where rank 0 listens and the secret to be let in. Lies beside the checkpoints: who reads them may join."""
+
+    hosts: tuple[str, ...]
+    port: int
+    token: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"hosts": list(self.hosts), "port": self.port, "token": self.token}
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> Address:
+        return cls(tuple(raw["hosts"]), int(raw["port"]), str(raw["token"]))
+
+
+class Channel(Protocol):
+    """One rank's end."""
+
+    def exchange(self, topic: str, mine: Any, decide: Decide) -> Any:
+        """Give `mine`; returns what rank 0 decided. `decide` gets all values by rank and runs on rank 0 only.
+
+        An error of `decide` is raised on every rank. Every rank must use the same topics, each once.
+        """
+
+    def agree(self, step: int, *, stop: bool) -> None:
+        """Rank 0 only: settle a commit at a step after `step`."""
+
+    def tell(self, notice: dict[str, Any]) -> None:
+        """Let rank 0 know of a notice that this rank heard."""
+
+    def close(self) -> None: ...
+
+
+class Alone:
+    """The end of a job with one rank: nothing is sent."""
+
+    def __init__(self, agreement: Agreement) -> None:
+        self._agreement = agreement
+
+    def exchange(self, topic: str, mine: Any, decide: Decide) -> Any:  # noqa: ARG002
+        return decide([mine])
+
+    def agree(self, step: int, *, stop: bool) -> None:
+        self._agreement.settle(step, stop)
+
+    def tell(self, notice: dict[str, Any]) -> None:
+        """There is nobody else."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Hub:
+    """Rank 0's end: listens, and knows every other rank by its connection."""
+
+    def __init__(
+        self,
+        size: int,
+        agreement: Agreement,
+        *,
+        group: str = "",
+        heard: Callable[[dict[str, Any]], None] = lambda _: None,
+        patience: float = 600.0,
+    ) -> None:
+        self._size = size
+        self._agreement = agreement
+        self._group = group
+        self._heard = heard
+        self._patience = patience
+        self._token = secrets.token_hex(32)
+        self._changed = threading.Condition()
+        self._peers: dict[int, _Link] = {}
+        self._given: dict[str, dict[int, Any]] = {}
+        self._held: dict[int, int] = {}
+        self._lost: RankLost | None = None
+        self._closed = False
+        self._listener = _listen()
+        self.address = Address(_own_hosts(), self._listener.getsockname()[1], self._token)
+        threading.Thread(target=self._accept, name="spotladder-hub", daemon=True).start()
+
+    def exchange(self, topic: str, mine: Any, decide: Decide) -> Any:
+        self._wait(lambda: len(self._given.get(topic, {})) == self._size - 1, f"'{topic}'")
+        with self._changed:
+            given = self._given.pop(topic, {})
+        try:
+            value = decide([mine, *(given[rank] for rank in range(1, self._size))])
+        except Exception as error:
+            self._send_all({"say": "decided", "topic": topic, "error": described(error)})
+            raise
+        self._send_all({"say": "decided", "topic": topic, "value": value})
+        return value
+
+    def agree(self, step: int, *, stop: bool) -> None:
+        with self._changed:
+            self._held.clear()
+        self._wait(lambda: len(self._peers) == self._size - 1, "joining")
+        self._send_all({"say": "hold"})
+        self._wait(lambda: len(self._held) == self._size - 1, "the step of the next commit")
+        with self._changed:
+            settled = max([step, *self._held.values()]) + 1
+        self._send_all({"say": "settle", "step": settled, "stop": stop})
+        self._agreement.settle(settled, stop)
+
+    def tell(self, notice: dict[str, Any]) -> None:
+        self._heard(notice)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            peers = list(self._peers.values())
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for peer in peers:
+            peer.close({"say": "bye"})
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), name="spotladder-peer", daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        link = _Link(connection)
+        rank = self._admit(link)
+        if rank is None:
+            link.close()
+            return
+        try:
+            while (frame := link.receive()) is not None:
+                if not self._take(rank, frame):
+                    return
+        except (OSError, ValueError):
+            pass  # the same as a connection that ended
+        self._lose(rank)
+
+    def _admit(self, link: _Link) -> int | None:
+        """The rank behind a new connection, once it has proved itself; None for one that is not let in."""
+        challenge = secrets.token_hex(16)
+        try:
+            link.timeout(HANDSHAKE_TIMEOUT)
+            link.send({"challenge": challenge})
+            hello = link.receive() or {}
+            rank = int(hello["rank"])
+            if not hmac.compare_digest(str(hello["proof"]), _proof(self._token, challenge, f"rank {rank}")):
+                return None
+            refusal = ""
+            with self._changed:
+                if self._closed or not 0 < rank < self._size or rank in self._peers:
+                    refusal = "no such rank, or it is here already"
+                elif (hello["size"], hello["group"]) != (self._size, self._group):
+                    refusal = "another group of processes"
+                else:
+                    self._peers[rank] = link
+            link.send({"proof": _proof(self._token, str(hello["challenge"]), "hub"), "refusal": refusal})
+            link.timeout(None)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        if refusal:
+            return None
+        with self._changed:
+            self._changed.notify_all()
+        return rank
+
+    def _take(self, rank: int, frame: dict[str, Any]) -> bool:
+        """Act on one frame; False when it was the last."""
+        match frame["say"]:
+            case "give":
+                with self._changed:
+                    self._given.setdefault(frame["topic"], {})[rank] = frame["value"]
+                    self._changed.notify_all()
+            case "held":
+                with self._changed:
+                    self._held[rank] = int(frame["asked"])
+                    self._changed.notify_all()
+            case "notice":
+                self._heard(frame["notice"])
+            case "bye":
+                with self._changed:
+                    self._peers.pop(rank, None)
+                    self._lost = self._lost or RankLost(f"rank {rank} has ended its part, and this was still open")
+                    self._changed.notify_all()
+                return False
+        return True
+
+    def _lose(self, rank: int) -> None:
+        with self._changed:
+            if self._closed or rank not in self._peers:
+                return
+            self._lost = RankLost(f"rank {rank} is gone: its connection to rank 0 ended")
+            peers = list(self._peers.values())
+            self._peers.clear()
+            self._changed.notify_all()
+        for peer in peers:
+            peer.close({"say": "lost", "message": str(self._lost)})
+
+    def _wait(self, ready: Callable[[], bool], what: str) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: ready() or self._lost is not None, self._patience)
+            if ready():
+                return
+            if self._lost is not None:
+                raise self._lost
+            missing = sorted(set(range(1, self._size)) - self._peers.keys())
+            raise RankLost(
+                f"{what}: not all ranks answered within {self._patience:.0f} s"
+                + (f" (never seen: {missing}; does every rank call train.current()?)" if missing else "")
+            )
+
+    def _send_all(self, frame: dict[str, Any]) -> None:
+        with self._changed:
+            peers = list(self._peers.items())
+        for rank, peer in peers:
+            try:
+                peer.send(frame)
+            except OSError:
+                self._lose(rank)
+
+
+class Spoke:
+    """The end of every other rank."""
+
+    def __init__(self, address: Address, rank: int, size: int, agreement: Agreement, *, group: str = "") -> None:
+        self._agreement = agreement
+        self._rank = rank
+        self._changed = threading.Condition()
+        self._decided: dict[str, dict[str, Any]] = {}
+        self._lost: RankLost | None = None
+        self._closed = False
+        self._link = _Link(_connect(address))
+        try:
+            self._introduce(address.token, size, group)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            self._link.close()
+            raise RankLost(f"rank 0 ended the connection of rank {rank}: {error!r}") from None
+        except RankLost:
+            self._link.close()
+            raise
+        threading.Thread(target=self._listen, name="spotladder-spoke", daemon=True).start()
+
+    def exchange(self, topic: str, mine: Any, decide: Decide) -> Any:  # noqa: ARG002 – decided by rank 0
+        try:
+            self._link.send({"say": "give", "topic": topic, "value": mine})
+        except OSError:
+            self._lose("rank 0 is gone")
+        with self._changed:
+            self._changed.wait_for(lambda: topic in self._decided or self._lost is not None)
+            if topic not in self._decided:
+                raise self._lost or RankLost("rank 0 is gone")
+            decided = self._decided.pop(topic)
+        if "error" in decided:
+            raise raised(decided["error"])
+        return decided["value"]
+
+    def agree(self, step: int, *, stop: bool) -> None:
+        raise AssertionError(f"rank {self._rank} decides nothing (step {step}, stop {stop})")
+
+    def tell(self, notice: dict[str, Any]) -> None:
+        with suppress(OSError):
+            self._link.send({"say": "notice", "notice": notice})
+
+    def close(self) -> None:
+        self._closed = True
+        self._link.close({"say": "bye"})
+
+    def _introduce(self, token: str, size: int, group: str) -> None:
+        self._link.timeout(HANDSHAKE_TIMEOUT)
+        challenge = secrets.token_hex(16)
+        asked = (self._link.receive() or {})["challenge"]
+        proof = _proof(token, asked, f"rank {self._rank}")
+        self._link.send(
+            {"rank": self._rank, "size": size, "group": group, "proof": proof, "challenge": challenge},
+        )
+        welcome = self._link.receive()
+        if welcome is None or not hmac.compare_digest(str(welcome["proof"]), _proof(token, challenge, "hub")):
+            raise RankLost("whoever listens at the address of rank 0 is not rank 0 of this attempt")
+        if welcome["refusal"]:
+            raise RankLost(f"rank 0 refused rank {self._rank}: {welcome['refusal']}")
+        self._link.timeout(None)
+
+    def _listen(self) -> None:
+        try:
+            while (frame := self._link.receive()) is not None:
+                match frame["say"]:
+                    case "hold":
+                        self._link.send({"say": "held", "asked": self._agreement.hold()})
+                    case "settle":
+                        self._agreement.settle(int(frame["step"]), bool(frame["stop"]))
+                    case "decided":
+                        with self._changed:
+                            self._decided[frame["topic"]] = frame
+                            self._changed.notify_all()
+                    case "bye":
+                        self._lose("rank 0 has ended its part")
+                        return
+                    case "lost":
+                        self._lose(frame["message"])
+                        return
+        except (OSError, ValueError):
+            pass  # the same as a connection that ended
+        self._lose("rank 0 is gone: the connection to it ended")
+
+    def _lose(self, message: str) -> None:
+        with self._changed:
+            if self._lost is None:
+                self._lost = RankLost(message)
+            self._changed.notify_all()
+        if not self._closed:
+            self._agreement.fail(self._lost)
+
+
+class _Link:
+    """Frames over one connection. Sending is for any thread, receiving for one."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._sending = threading.Lock()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        # A machine without power sends no end of the connection: ask for it after 15 s, give up after 30 s.
+        for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPALIVE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+            if hasattr(socket, option):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+    def timeout(self, seconds: float | None) -> None:
+        self._socket.settimeout(seconds)
+
+    def send(self, frame: dict[str, Any]) -> None:
+        data = json.dumps(frame, separators=(",", ":")).encode()
+        with self._sending:
+            self._socket.sendall(struct.pack(">I", len(data)) + data)
+
+    def receive(self) -> dict[str, Any] | None:
+        """The next frame; None at the end of the connection. Raises ValueError for what is no frame."""
+        head = self._exactly(4)
+        if head is None:
+            return None
+        (length,) = struct.unpack(">I", head)
+        if length > FRAME_LIMIT:
+            raise ValueError(f"a frame of {length} bytes")
+        data = self._exactly(length)
+        if data is None:
+            return None
+        frame = json.loads(data)
+        if not isinstance(frame, dict):
+            raise ValueError("a frame that is no object")  # noqa: TRY004 – the peer's value, not our type
+        return frame
+
+    def close(self, last: dict[str, Any] | None = None) -> None:
+        with suppress(OSError):
+            if last is not None:
+                self.send(last)
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _exactly(self, count: int) -> bytes | None:
+        parts = bytearray()
+        while len(parts) < count:
+            part = self._socket.recv(min(count - len(parts), 1 << 20))
+            if not part:
+                return None
+            parts += part
+        return bytes(parts)
+
+
+def _proof(token: str, challenge: str, who: str) -> str:
+    return hmac.new(token.encode(), f"{challenge} {who}".encode(), "sha256").hexdigest()
+
+
+def described(error: BaseException) -> list[str]:
+    """An error as it is sent."""
+    return [type(error).__name__, str(error)]
+
+
+def raised(description: list[str]) -> SpotladderError:
+    """Another rank's error on this one: of the same type where it is one of ours."""
+    name, message = description
+    kinds = [SpotladderError]
+    for kind in kinds:
+        if kind.__name__ == name:
+            return kind(message)
+        kinds.extend(kind.__subclasses__())
+    return SpotladderError(f"on another rank: {name}: {message}")
+
+
+def _listen() -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", 0))
+
+
+def _own_hosts() -> tuple[str, ...]:
+    """Addresses of this machine, the one others reach it by first. Nothing is sent to find them."""
+    found = []
+    for family, outside in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((outside, 9))
+            found.append(str(probe.getsockname()[0]))
+    return (*dict.fromkeys(found), "127.0.0.1")
+
+
+def _connect(address: Address) -> socket.socket:
+    failure: OSError | None = None
+    for host in address.hosts:
+        try:
+            return socket.create_connection((host, address.port), timeout=CONNECT_TIMEOUT)
+        except OSError as error:
+            failure = error
+    raise RankLost(f"rank 0 cannot be reached at {', '.join(address.hosts)} port {address.port}: {failure}")

@@ -1,0 +1,133 @@
+"""What the controller tells a program: one accessor for each variable, with the default for a script outside a job."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from spotladder.core.durations import parse_duration
+from spotladder.errors import InvalidSpec
+
+_STEPS = re.compile(r"\s*(\d+)\s*steps?\s*")
+_UNSAFE = re.compile(r"[^a-z0-9-]+")
+
+DEFAULT_INTERVAL = "5m"
+DEFAULT_GRACE = "90s"
+DEFAULT_KEEP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """How often to commit: every `steps` steps, or every `seconds` seconds; the other one is 0."""
+
+    steps: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The variables of one process. Nothing is read before it is asked for, so a wrong one is reported by its name."""
+
+    variables: Mapping[str, str]
+
+    @property
+    def job(self) -> str:
+        """The job's name; outside a job the name of the script."""
+        return self._get("JOB") or _UNSAFE.sub("-", Path(sys.argv[0] or "script").stem.lower()).strip("-") or "script"
+
+    @property
+    def namespace(self) -> str:
+        return self._get("NAMESPACE") or "default"
+
+    @property
+    def attempt(self) -> int:
+        """The attempt's number, from 1. A script that is simply started again goes on as attempt 1."""
+        return self._count("ATTEMPT", 1)
+
+    @property
+    def tier(self) -> str:
+        return self._get("TIER") or "local"
+
+    @property
+    def uri(self) -> str:
+        """The bucket and prefix below which the job's folder lies; outside a job a folder of this user's."""
+        return self._get("URI") or str(self._state_folder() / self.namespace / "checkpoints")
+
+    @property
+    def interval(self) -> Interval:
+        text = self._get("INTERVAL") or DEFAULT_INTERVAL
+        if steps := _STEPS.fullmatch(text):
+            if int(steps[1]) < 1:
+                raise InvalidSpec("an interval has at least 1 step", where="SPOTLADDER_INTERVAL")
+            return Interval(steps=int(steps[1]))
+        return Interval(seconds=self._duration("INTERVAL", DEFAULT_INTERVAL, " or a number of steps such as 50steps"))
+
+    @property
+    def grace(self) -> float:
+        """Seconds that a drained attempt has to commit."""
+        return self._duration("GRACE", DEFAULT_GRACE)
+
+    @property
+    def keep(self) -> int:
+        """How many commits are kept."""
+        return self._count("KEEP", DEFAULT_KEEP)
+
+    @property
+    def notice_file(self) -> Path | None:
+        """The file that says when this attempt is to stop."""
+        return self._path("NOTICE")
+
+    @property
+    def notice_url(self) -> str:
+        """A URL that answers with the same words; "" = none."""
+        return self._get("NOTICE_URL")
+
+    @property
+    def heartbeat_file(self) -> Path | None:
+        """Where rank 0 says how far it is."""
+        return self._path("HEARTBEAT")
+
+    def exported(self) -> dict[str, str]:
+        """All of this, defaults filled in, for a process elsewhere that is to work on the same job."""
+        settled = {
+            "SPOTLADDER_JOB": self.job,
+            "SPOTLADDER_NAMESPACE": self.namespace,
+            "SPOTLADDER_ATTEMPT": str(self.attempt),
+            "SPOTLADDER_TIER": self.tier,
+            "SPOTLADDER_URI": self.uri,
+        }
+        given = {key: value for key, value in self.variables.items() if key.startswith("SPOTLADDER_")}
+        return {**given, **settled}
+
+    def _get(self, name: str) -> str:
+        return self.variables.get(f"SPOTLADDER_{name}", "").strip()
+
+    def _path(self, name: str) -> Path | None:
+        text = self._get(name)
+        return Path(text) if text else None
+
+    def _count(self, name: str, default: int) -> int:
+        text = self._get(name) or str(default)
+        if not text.isascii() or not text.isdigit() or int(text) < 1:
+            raise InvalidSpec(f"{text!r} is not a number from 1", where=f"SPOTLADDER_{name}")
+        return int(text)
+
+    def _duration(self, name: str, default: str, alternative: str = "") -> float:
+        try:
+            return parse_duration(self._get(name) or default)
+        except ValueError as error:
+            raise InvalidSpec(f"{error}{alternative}", where=f"SPOTLADDER_{name}") from None
+
+    def _state_folder(self) -> Path:
+        if state := self._get("STATE"):
+            return Path(state)
+        return Path(self.variables.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "spotladder"
+
+
+def read() -> Environment:
+    """The variables of this process, as they are now."""
+    return Environment(dict(os.environ))

@@ -1,0 +1,164 @@
+"""The commit to go on from: the same one on every rank, downloaded and verified."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spotladder.checkpoints.entries import Commit, decode, encode
+from spotladder.checkpoints.resume import rank_folder
+from spotladder.errors import CheckpointCorrupt
+from spotladder.train.channel import Channel
+from spotladder.train.ranks import World
+
+if TYPE_CHECKING:
+    from spotladder.checkpoints.log import CommitLog
+
+_log = logging.getLogger("spotladder.train")
+
+_RANK = re.compile(r"rank-(\d+)/(.+)")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A commit and its files on this machine. The files are temporary: gone when the `with` block ends.
+
+    `path` holds what this rank wrote; for a rank that wrote nothing, what rank 0 wrote. `step` is the number of steps
+    that were done.
+    """
+
+    path: Path
+    commit: Commit = field(repr=False)
+    _log: CommitLog = field(repr=False)
+    _folder: Path = field(repr=False)
+
+    @property
+    def step(self) -> int:
+        return self.commit.step
+
+    @property
+    def total(self) -> int:
+        """The number of steps of the whole job as it was known then; 0: not known."""
+        return self.commit.total
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt made it."""
+        return self.commit.attempt
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """What was given to `commit` beside the files."""
+        return self.commit.metrics
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that wrote files of their own; empty when the files belong to all."""
+        return _ranks(self.commit)
+
+    def merged(self) -> Path:
+        """A folder with the files of all ranks side by side, as sharded formats want it.
+
+        Downloads and verifies what this rank has not yet. A name that several ranks wrote is the lowest rank's. Raises
+        CheckpointCorrupt.
+        """
+        if not self.ranks:
+            return self.path
+        whole = self._folder / "whole"
+        merged = self._folder / "merged"
+        if merged.exists():
+            return merged
+        self._log.fetch(self.commit, whole)
+        for file in sorted(self.commit.files, key=lambda file: file.name, reverse=True):
+            match = _RANK.fullmatch(file.name)
+            target = merged / (match[2] if match else file.name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (whole / file.name).replace(target)
+        return merged
+
+
+def find(log: CommitLog, channel: Channel, world: World, folder: Path, call: int) -> Found | None:
+    """The newest commit whose files verify on every rank. Collective; `call` counts the calls of this process.
+
+    Each rank downloads what it needs. When a file is not what was committed, all ranks step back together.
+    """
+    corrupt: dict[str, str] = {}
+    tries = 0
+    while True:
+        tries += 1
+        mine = _newest(log, folder, corrupt) if world.rank == 0 else None
+        chosen = channel.exchange(f"resume {call}.{tries}", None, lambda _: _settled(mine))  # noqa: B023 – used at once
+        if chosen is None:
+            return None
+        commit = decode(json.dumps(chosen).encode(), log.uri, chosen["seq"])
+        if not isinstance(commit, Commit):
+            raise AssertionError(f"{commit.kind} is no commit")  # noqa: TRY004 – our bug, not the caller's
+        target = folder / Path(commit.path).name
+        problem = _fetched(log, commit, target, world)
+        bad = channel.exchange(
+            f"resumed {call}.{tries}", problem, lambda problems: next((p for p in problems if p is not None), None)
+        )
+        if bad is None:
+            own = target / rank_folder(_source(commit, world.rank))
+            return Found(own if own.is_dir() else target, commit, log, target)
+        corrupt[commit.path] = bad
+        _log.warning("step %d is not resumed from: %s", commit.step, bad)
+
+
+def _newest(log: CommitLog, folder: Path, corrupt: Mapping[str, str]) -> Commit | Exception | None:
+    """Rank 0's part downloaded, stepping back over what does not verify. An error is for all ranks to raise."""
+    try:
+        resumed = log.resume(folder, ranks=[0], without=corrupt)
+    except Exception as error:  # noqa: BLE001 – raised by all ranks in the exchange
+        return error
+    if resumed is None:
+        return None
+    for commit, why in resumed.skipped:
+        if commit.path not in corrupt:
+            _log.warning("step %d is not resumed from: %s", commit.step, why)
+    return resumed.commit
+
+
+def _settled(chosen: Commit | Exception | None) -> dict[str, Any] | None:
+    if isinstance(chosen, Exception):
+        raise chosen
+    if chosen is None:
+        return None
+    commit: dict[str, Any] = json.loads(encode(chosen))
+    return commit
+
+
+def _fetched(log: CommitLog, commit: Commit, target: Path, world: World) -> str | None:
+    """What this rank needs of the commit is below `target`; else why it cannot be."""
+    try:
+        if world.rank > 0:
+            log.fetch(commit, target, ranks=[_source(commit, world.rank)])
+        elif any(rank >= world.size for rank in _ranks(commit)):
+            _check_listed(log, commit)
+    except CheckpointCorrupt as error:
+        return str(error)
+    return None
+
+
+def _check_listed(log: CommitLog, commit: Commit) -> None:
+    """Files of ranks that do not exist any more are read by nobody now: see at least that they are there."""
+    sizes = {meta.key: meta.size for meta in log.store.list(f"{commit.path}/")}
+    for file in commit.files:
+        key = f"{commit.path}/{file.name}"
+        if sizes.get(key) != file.size:
+            raise CheckpointCorrupt(f"{log.uri}{os.sep}{key}: this file of step {commit.step} is missing or cut short")
+
+
+def _source(commit: Commit, rank: int) -> int:
+    """Whose files a rank gets."""
+    return rank if rank in _ranks(commit) else 0
+
+
+def _ranks(commit: Commit) -> tuple[int, ...]:
+    return tuple(sorted({int(match[1]) for file in commit.files if (match := _RANK.fullmatch(file.name))}))

@@ -1,0 +1,210 @@
+"""Who may tell a program that its capacity is going, and how it hears of it.
+
+A file (`SPOTLADDER_NOTICE`, set by the controller: `{"kind", "deadline", "reason"}`, empty = nothing), a URL with the
+same words, SIGTERM, and Ray's own preemption information. Whatever speaks first counts; there is no taking back. The
+signal handler is there only while somebody listens, and passes a second SIGTERM on to what was there before.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+_log = logging.getLogger("spotladder.train")
+
+FILE_SPACING = 0.1
+"""Seconds between two looks at the file: it is a stat of a local file, and steps may be shorter than this."""
+
+URL_SPACING = 2.0
+"""Seconds between two requests, made beside the training and never by it."""
+
+URL_TIMEOUT = 1.0
+
+URL_LIMIT = 64 * 1024
+"""Bytes of an answer that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """This attempt is to commit and stop. `deadline` is in seconds since the epoch; None = as soon as possible."""
+
+    kind: str
+    reason: str
+    deadline: float | None = None
+
+
+class Source(Protocol):
+    """Something that may speak. Asked before every step, so it must answer at once."""
+
+    def look(self) -> Notice | None: ...
+
+    def close(self) -> None: ...
+
+
+class Listener:
+    """All sources as one: the first notice of any of them, for ever after."""
+
+    def __init__(self, sources: list[Source]) -> None:
+        self._sources = sources
+        self._heard: Notice | None = None
+
+    def look(self) -> Notice | None:
+        if self._heard is None:
+            self._heard = next((notice for source in self._sources if (notice := source.look())), None)
+            if self._heard is not None:
+                _log.warning("%s (%s): committing and stopping", self._heard.reason, self._heard.kind)
+        return self._heard
+
+    def close(self) -> None:
+        for source in self._sources:
+            source.close()
+
+
+class NoticeFile:
+    """A file that the controller or a downward-API volume writes."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._clock = clock
+        self._next = float("-inf")
+        self._seen: tuple[int, int, int] | None = None
+
+    def look(self) -> Notice | None:
+        now = self._clock()
+        if now < self._next:
+            return None
+        self._next = now + FILE_SPACING
+        try:
+            found = self._path.stat()
+            version = (found.st_mtime_ns, found.st_size, found.st_ino)
+            if version == self._seen or not found.st_size:
+                return None
+            text = self._path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None  # not there yet, or just being replaced: the next look sees it
+        self._seen = version
+        return read_notice(text, str(self._path))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class NoticeURL:
+    """A URL, asked by a thread of its own so that a slow answer never delays a step."""
+
+    def __init__(self, url: str, spacing: float = URL_SPACING) -> None:
+        self._url = url
+        self._spacing = spacing
+        self._heard: Notice | None = None
+        self._over = threading.Event()
+        threading.Thread(target=self._ask, name="spotladder-notice", daemon=True).start()
+
+    def look(self) -> Notice | None:
+        return self._heard
+
+    def close(self) -> None:
+        self._over.set()
+
+    def _ask(self) -> None:
+        from urllib.request import urlopen
+
+        while not self._over.is_set() and self._heard is None:
+            try:
+                with urlopen(self._url, timeout=URL_TIMEOUT) as answer:  # noqa: S310 – the controller's or user's own URL
+                    self._heard = read_notice(answer.read(URL_LIMIT).decode("utf-8", "replace"), self._url)
+            except (OSError, ValueError):
+                pass  # a metadata server answers 404 until there is a notice, and may be away for a while
+            self._over.wait(self._spacing)
+
+
+class Terminate:
+    """SIGTERM. The handler is set by the first look from the main thread and removed by `close`."""
+
+    def __init__(self) -> None:
+        self._before: Any = None
+        self._set = False
+        self._heard: Notice | None = None
+
+    def look(self) -> Notice | None:
+        if not self._set and threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGTERM, self._handle)
+            self._set = True
+        return self._heard
+
+    def close(self) -> None:
+        if self._set and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self._before if self._before is not None else signal.SIG_DFL)
+            self._set = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._heard is None:
+            self._heard = Notice("notice", "SIGTERM")
+            return
+        self.close()
+        if callable(self._before):
+            self._before(number, frame)
+        elif self._before != signal.SIG_IGN:
+            signal.raise_signal(signal.SIGTERM)
+
+
+class RayPreemption:
+    """What Ray Train knows about nodes of this worker group that are being drained.
+
+    Ray's public question is a barrier over all ranks; here each rank looks at what its own worker was told, and the
+    ranks agree over the channel.
+    """
+
+    def look(self) -> Notice | None:
+        module = sys.modules.get("ray.train.v2._internal.execution.context")
+        try:
+            context = module.get_train_context() if module else None
+            info = context.preemption_context.preemption_info if context else None
+        except (AttributeError, RuntimeError):
+            return None  # not a worker of Ray Train V2, or one without this
+        if info is None:
+            return None
+        deadline = info.deadline_ms / 1000 if info.deadline_ms else None
+        return Notice("notice", "EvictionNotice", deadline)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def read_notice(text: str, where: str) -> Notice | None:
+    """The notice in these words; None when there is none.
+
+    Words that are not understood are a notice all the same: something was written where only notices are written, and
+    stopping after a commit loses less than being killed without one.
+    """
+    if not text.strip():
+        return None
+    try:
+        said = json.loads(text)
+        deadline = said.get("deadline")
+        return Notice(
+            kind=str(said.get("kind", "notice")),
+            reason=str(said.get("reason", "EvictionNotice")),
+            deadline=None if deadline is None else float(deadline),
+        )
+    except (AttributeError, TypeError, ValueError) as error:
+        _log.warning("the notice in %s is not understood (%s); taken as one", where, error)
+        return Notice("notice", "EvictionNotice")
+
+
+def listen(path: Path | None, url: str) -> Listener:
+    """Everything that may speak to this process."""
+    sources: list[Source] = [Terminate(), RayPreemption()]
+    if path is not None:
+        sources.append(NoticeFile(path))
+    if url:
+        sources.append(NoticeURL(url))
+    return Listener(sources)

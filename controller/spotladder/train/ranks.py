@@ -1,0 +1,100 @@
+"""Which of the job's processes this one is, asked of whatever launched it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spotladder.errors import InvalidSpec
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """This process is `rank` of `size`. `group` tells one set of processes from another of the same job."""
+
+    rank: int = 0
+    size: int = 1
+    launcher: str = "alone"
+    group: str = ""
+
+
+_PAIRS = (
+    ("spotladder", "SPOTLADDER_RANK", "SPOTLADDER_WORLD_SIZE"),
+    ("torchrun", "RANK", "WORLD_SIZE"),
+    ("mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("pmi", "PMI_RANK", "PMI_SIZE"),
+)
+_GROUPS = ("SPOTLADDER_GROUP", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT")
+
+
+def discover(variables: Mapping[str, str] | None = None, modules: Mapping[str, Any] | None = None) -> World:
+    """The world of this process. A Ray Train worker asks Ray, which knows best; then the usual variables."""
+    variables = os.environ if variables is None else variables
+    modules = sys.modules if modules is None else modules
+    if "SPOTLADDER_RANK" not in variables and (world := _ray_train(modules)):
+        return world
+    group = "/".join(variables[name] for name in _GROUPS if variables.get(name))
+    for launcher, rank, size in _PAIRS:
+        if variables.get(rank) and variables.get(size):
+            return _checked(_number(variables, rank), _number(variables, size), launcher, group)
+    if variables.get("SLURM_STEP_ID") and variables.get("SLURM_PROCID") and variables.get("SLURM_NTASKS"):
+        step = f"{variables.get('SLURM_JOB_ID', '')}.{variables['SLURM_STEP_ID']}"
+        return _checked(_number(variables, "SLURM_PROCID"), _number(variables, "SLURM_NTASKS"), "slurm", step)
+    if variables.get("TF_CONFIG"):
+        return _tensorflow(variables["TF_CONFIG"])
+    return _jax(modules) or World()
+
+
+def _ray_train(modules: Mapping[str, Any]) -> World | None:
+    train_fn = modules.get("ray.train.v2._internal.execution.train_fn_utils")
+    if train_fn is None:
+        return None
+    try:
+        context = train_fn.get_train_fn_utils().get_context()
+    except RuntimeError:
+        return None  # Ray Train is imported, but this process is not one of its workers
+    return World(context.get_world_rank(), context.get_world_size(), "ray")
+
+
+def _tensorflow(text: str) -> World:
+    """Chief and workers, in this order; parameter servers and evaluators do not commit."""
+    try:
+        config = json.loads(text)
+        cluster, task = config.get("cluster", {}), config.get("task", {})
+        members = [(kind, index) for kind in ("chief", "worker") for index in range(len(cluster.get(kind, ())))]
+        if not members:
+            return World()
+        me = (str(task["type"]), int(task["index"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidSpec(f"not understood: {error!r}", where="TF_CONFIG") from None
+    if me not in members:
+        raise InvalidSpec(f"task {me[0]} {me[1]} is no chief or worker of the cluster", where="TF_CONFIG")
+    return World(members.index(me), len(members), "tensorflow", json.dumps(cluster, sort_keys=True))
+
+
+def _jax(modules: Mapping[str, Any]) -> World | None:
+    """Only when `jax.distributed` was initialized: asking earlier would start JAX's backends behind the user's back."""
+    jax = modules.get("jax")
+    try:
+        if jax is None or not jax.distributed.is_initialized():
+            return None
+    except AttributeError:
+        return None
+    return World(int(jax.process_index()), int(jax.process_count()), "jax")
+
+
+def _number(variables: Mapping[str, str], name: str) -> int:
+    try:
+        return int(variables[name])
+    except ValueError:
+        raise InvalidSpec(f"{variables[name]!r} is not a number", where=name) from None
+
+
+def _checked(rank: int, size: int, launcher: str, group: str) -> World:
+    if not 0 <= rank < size:
+        raise InvalidSpec(f"rank {rank} of {size} processes does not exist", where=launcher)
+    return World(rank, size, launcher, group)

@@ -1,0 +1,71 @@
+"""How the ranks find rank 0: Ray passes its address on where Ray launched them, the bucket everywhere else.
+
+In the bucket the address is an object beside the attempt's files, numbered by the `start` entry that rank 0 has just
+appended. Ranks look for the newest and try again until it lets them in: an address of an older start of the same
+attempt is answered by nobody, by a rank 0 that has all its ranks already, or by one of another group.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from spotladder.checkpoints.store import ObjectMissing, Store
+from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.train.agreement import Agreement
+from spotladder.train.channel import Address, Spoke
+from spotladder.train.interruption import RankLost
+from spotladder.train.ranks import World
+
+_log = logging.getLogger("spotladder.train")
+
+PATIENCE = 600.0
+"""Seconds that ranks wait for one another: importing a framework on a busy machine takes minutes, not hours."""
+
+SPACING = 0.5
+
+
+def publish(store: Store, attempt: int, seq: int, address: Address) -> None:
+    """Rank 0: let the others find it."""
+    store.put_if_absent(f"{_folder(attempt)}{seq:08d}.json", json.dumps(address.to_json()).encode())
+
+
+def seek(
+    store: Store,
+    attempt: int,
+    world: World,
+    agreement: Agreement,
+    *,
+    patience: float = PATIENCE,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Spoke:
+    """Any other rank: its end of the channel, once rank 0 has let it in. Raises RankLost when it never does."""
+    give_up = clock() + patience
+    failure: SpotladderError = RankLost(f"rank 0 of attempt {attempt} has not started")
+    while True:
+        try:
+            newest = max((meta.key for meta in store.list(_folder(attempt))), default=None)
+            if newest is not None:
+                address = Address.from_json(json.loads(store.get(newest)))
+                return Spoke(address, world.rank, world.size, agreement, group=world.group)
+        except (StoreUnavailable, ObjectMissing, RankLost) as error:
+            failure = error
+        if clock() >= give_up:
+            raise RankLost(f"rank {world.rank} found no rank 0 within {patience:.0f} s: {failure}")
+        sleep(SPACING)
+
+
+def broadcast_by_ray(value: dict[str, Any] | None) -> dict[str, Any]:
+    """Rank 0's `value` on every worker of a Ray Train worker group."""
+    train_fn = sys.modules["ray.train.v2._internal.execution.train_fn_utils"]
+    received: dict[str, Any] = train_fn.get_train_fn_utils().broadcast_from_rank_zero(value)
+    return received
+
+
+def _folder(attempt: int) -> str:
+    return f"attempts/{attempt:04d}/channel/"

@@ -1,0 +1,249 @@
+"""The program's side of an attempt: `current()` and the `Job` it returns."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from spotladder.errors import Fenced, SpotladderError
+from spotladder.train import environment, ranks
+from spotladder.train.commits import Checkpoint
+from spotladder.train.found import Found, find
+from spotladder.train.interruption import FENCED, Interrupted
+from spotladder.train.membership import Member, join, leave_at_once
+
+_log = logging.getLogger("spotladder.train")
+
+EXIT_PATIENCE = 30.0
+"""Seconds that a process which ends on its own waits for a commit that is on its way."""
+
+
+class Job:
+    """One rank of the running attempt. Every rank makes the same calls with the same steps.
+
+    A step's number is the count of steps that are done when it ends: the first is 1, the last is `total`, and a job
+    resumed from `found.step` goes on with `found.step + 1`.
+    """
+
+    def __init__(self, member: Member, clock: Callable[[], float] = time.monotonic) -> None:
+        self._member = member
+        self._clock = clock
+        self._interval = member.environment.interval
+        self._total = 0
+        self._asked: tuple[int, bool] = (-1, False)
+        self._committed = 0
+        self._base = 0
+        self._last_commit_at = clock()
+        self._warned = False
+        self._stop_announced = False
+        self._stop_at: int | None = None
+        self._resumes = 0
+
+    @property
+    def name(self) -> str:
+        return self._member.environment.job
+
+    @property
+    def namespace(self) -> str:
+        return self._member.environment.namespace
+
+    @property
+    def attempt(self) -> int:
+        return self._member.environment.attempt
+
+    @property
+    def tier(self) -> str:
+        return self._member.environment.tier
+
+    @property
+    def rank(self) -> int:
+        return self._member.world.rank
+
+    @property
+    def world_size(self) -> int:
+        return self._member.world.size
+
+    @property
+    def uri(self) -> str:
+        """The job's folder in the bucket."""
+        return self._member.log.uri
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the attempt is being drained and the commit for it has been asked for.
+
+        Only for programs that do not use `steps`: commit, leave the loop, `flush`, and exit with code 75.
+        """
+        return self._stop_at is not None
+
+    @contextmanager
+    def resume(self) -> Iterator[Found | None]:
+        """The newest commit that verifies, downloaded; None when there is none. The same on every rank.
+
+        Raises CheckpointCorrupt when there are commits and none verifies, StoreUnavailable.
+        """
+        folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
+        try:
+            self._resumes += 1
+            member = self._member
+            found = find(member.log, member.channel, member.world, folder, self._resumes)
+            if found:
+                self._begin_at(found.step)
+                _log.info("resuming after step %d of attempt %d", found.step, found.attempt)
+            yield found
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def steps(self, start: int, total: int) -> Iterator[int]:
+        """The steps `start + 1` … `total`.
+
+        When the attempt is drained, the loop ends after the commit for it: `Interrupted` (a SystemExit with code 75)
+        is raised here as soon as everything is committed. At the end, waits until the last commit is recorded.
+        """
+        if not 0 <= start <= total:
+            raise ValueError(f"steps({start}, {total}): 0 ≤ start ≤ total")
+        self._begin_at(start)
+        self._total = total
+        self._member.heartbeat.beat(start, total, at_once=True)
+        try:
+            for step in range(start + 1, total + 1):
+                yield step
+                self._member.heartbeat.beat(step, total, at_once=step == total)
+                if self._stop_at is not None and step < total:
+                    self.flush()
+                    raise Interrupted(self._committed)
+            self.flush()
+        finally:
+            self._member.listener.close()
+
+    def should_commit(self, step: int) -> bool:
+        """Whether to commit after this step: the interval is over, the attempt is being drained, or it is the last.
+
+        The same answer on every rank, without a message unless something is due. Raises what went wrong with an
+        earlier commit.
+        """
+        self._member.commits.check()
+        if step == self._asked[0]:
+            return self._asked[1]
+        self._listen(step)
+        settled = self._member.agreement.answer(step)
+        due = settled is not None or step == self._total or self._every(step)
+        if due:
+            self._last_commit_at = self._clock()
+            self._base = step
+        if settled is not None and settled.stop:
+            self._stop_at = step
+        self._asked = (step, due)
+        return due
+
+    @contextmanager
+    def commit(self, step: int, metrics: Mapping[str, Any] | None = None) -> Iterator[Path]:
+        """An empty folder for this rank's files. After the block they are uploaded and committed, in the background.
+
+        Waits for the commit before, and raises its error. An exception in the block passes through and nothing is
+        committed. `metrics` are recorded with the commit: numbers, text.
+        """
+        member = self._member
+        if step <= self._committed:
+            raise ValueError(f"commit({step}) after step {self._committed}: steps only grow")
+        member.commits.wait()
+        folder = Path(tempfile.mkdtemp(prefix="spotladder-commit-"))
+        try:
+            yield folder
+        except BaseException as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            member.commits.abandon(step, error)
+            raise
+        member.commits.submit(Checkpoint(step, folder, self._total, metrics))
+        self._committed = step
+        member.heartbeat.learned(metrics or {})
+        member.heartbeat.beat(step, self._total, at_once=True)
+
+    def flush(self) -> None:
+        """Wait until everything is committed. Raises what went wrong."""
+        self._member.commits.wait()
+
+    def close(self) -> None:
+        """End this rank's part; called by itself when the process ends. Raises what nobody saw of the last commit."""
+        try:
+            if not self._member.commits.wait(EXIT_PATIENCE):
+                _log.error("the last commit was still on its way after %.0f s, and is lost", EXIT_PATIENCE)
+        finally:
+            self._member.close()
+
+    def _begin_at(self, step: int) -> None:
+        self._base = self._committed = step
+        self._last_commit_at = self._clock()
+
+    def _every(self, step: int) -> bool:
+        """Whether an interval in steps ends: pure arithmetic, so equal on every rank."""
+        steps = self._interval.steps
+        return bool(steps) and step // steps > self._base // steps
+
+    def _listen(self, step: int) -> None:
+        """Hear notices; on rank 0, decide whether a commit is to be settled now."""
+        member = self._member
+        notice = member.listener.look()
+        if self.rank > 0:
+            if notice is not None and not self._warned:
+                self._warned = True
+                member.channel.tell({"kind": notice.kind, "reason": notice.reason, "deadline": notice.deadline})
+            return
+        if self._total and step >= self._total - (self.world_size > 1):
+            return  # the last step commits by itself
+        stop = (notice is not None or bool(member.warned)) and not self._stop_announced
+        if stop or self._time_is_up():
+            self._stop_announced |= stop
+            member.channel.agree(step, stop=stop)
+
+    def _time_is_up(self) -> bool:
+        """An interval in seconds is over, and nothing is on its way: a slow bucket must not stall the training."""
+        if not self._interval.seconds or self._member.agreement.pending or self._member.commits.busy:
+            return False
+        return self._clock() - self._last_commit_at >= self._interval.seconds
+
+
+_current: Job | None = None
+_opening = threading.Lock()
+
+
+def current() -> Job:
+    """This process's rank of the running job. The first call joins: every rank must make it.
+
+    Outside a job, a local default: attempt 1 of a job named like the script, in a folder of this user's. A process
+    that a newer attempt has replaced already ends with code 76.
+    """
+    global _current  # noqa: PLW0603 – a process has one rank
+    with _opening:
+        if _current is None:
+            world = ranks.discover()
+            leave = None if world.launcher == "ray" else leave_at_once
+            try:
+                _current = Job(join(environment.read(), world, leave=leave))
+            except Fenced as error:
+                if leave is None:
+                    raise
+                _log.error("%s", error)
+                leave(FENCED)
+                raise
+            atexit.register(_end)
+        return _current
+
+
+def _end() -> None:
+    """The process ends: what is on its way gets its time, and an error that nobody saw is shown and exits non-zero."""
+    if _current is None:
+        return
+    try:
+        _current.close()
+    except SpotladderError as error:
+        _log.error("the last commit failed: %s", error)
+        leave_at_once(error.exit_code)

@@ -1,0 +1,236 @@
+"""The channel between ranks, over real sockets of this machine: threads stand for processes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
+from spotladder.train.agreement import Agreement, Settled
+from spotladder.train.channel import Hub, Spoke
+from spotladder.train.interruption import RankLost
+
+
+class Star:
+    """A hub with `size` - 1 spokes, each with its own agreement."""
+
+    def __init__(self, size: int) -> None:
+        self.agreements = [Agreement() for _ in range(size)]
+        self.heard: list[dict[str, Any]] = []
+        self.hub = Hub(size, self.agreements[0], heard=self.heard.append, patience=5)
+        self.spokes = [Spoke(self.hub.address, rank, size, self.agreements[rank]) for rank in range(1, size)]
+        self.pool = ThreadPoolExecutor(size)
+
+    @property
+    def ends(self) -> list[Hub | Spoke]:
+        return [self.hub, *self.spokes]
+
+    def on_all(self, do: Callable[[int, Hub | Spoke], Any]) -> list[Any]:
+        """What `do` returns, or the exception it raises, on every rank at once."""
+
+        def guarded(rank: int) -> Any:
+            try:
+                return do(rank, self.ends[rank])
+            except Exception as error:  # noqa: BLE001 – handed to the test
+                return error
+
+        return list(self.pool.map(guarded, range(len(self.ends))))
+
+    def close(self) -> None:
+        for end in reversed(self.ends):
+            end.close()
+        self.pool.shutdown()
+
+
+@contextmanager
+def star(size: int) -> Iterator[Star]:
+    made = Star(size)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_every_rank_gets_the_decision_made_from_the_values_of_all(size: int) -> None:
+    with star(size) as ranks:
+        for topic in ("a", "b"):
+            seen = ranks.on_all(lambda rank, end, topic=topic: end.exchange(topic, rank * 10, sum))
+            assert seen == [sum(range(0, size * 10, 10))] * size
+
+
+def test_an_error_of_the_decision_is_of_the_same_type_everywhere() -> None:
+    def refuse(values: list[Any]) -> None:
+        raise Fenced("attempt 3 owns the log")
+
+    with star(3) as ranks:
+        seen = ranks.on_all(lambda rank, end: end.exchange("t", None, refuse))
+        assert [(type(error), str(error)) for error in seen] == [(Fenced, "attempt 3 owns the log")] * 3
+
+
+def test_an_error_that_is_not_ours_is_described_elsewhere() -> None:
+    with star(2) as ranks:
+        mine, other = ranks.on_all(lambda rank, end: end.exchange("t", None, lambda values: values[9]))
+        assert isinstance(mine, IndexError)
+        assert isinstance(other, SpotladderError)
+        assert "on another rank: IndexError" in str(other)
+
+
+def test_values_given_early_wait_for_their_topic() -> None:
+    with star(2) as ranks:
+        late = ranks.pool.submit(ranks.spokes[0].exchange, "second", 2, sum)
+        first = ranks.pool.submit(ranks.hub.exchange, "second", 40, sum)
+        assert (late.result(5), first.result(5)) == (42, 42)
+
+
+def test_a_rank_that_dies_ends_the_exchange_on_all_others() -> None:
+    with star(3) as ranks:
+        waiting = [ranks.pool.submit(end.exchange, "t", None, len) for end in (ranks.hub, ranks.spokes[0])]
+        ranks.spokes[1]._link._socket.shutdown(socket.SHUT_RDWR)
+        for future in waiting:
+            with pytest.raises(RankLost, match="rank 2 is gone"):
+                future.result(5)
+
+
+def test_a_rank_that_ended_its_part_is_no_loss_until_it_is_needed() -> None:
+    with star(3) as ranks:
+        ranks.on_all(lambda rank, end: end.exchange("last", rank, sum))
+        ranks.spokes[1].close()
+        with pytest.raises(RankLost, match="rank 2 has ended its part"):
+            ranks.hub.exchange("more", None, len)
+
+
+def test_a_settled_step_lies_beyond_every_rank() -> None:
+    with star(3) as ranks:
+        for agreement, asked in zip(ranks.agreements, (4, 4, 9), strict=True):
+            agreement.answer(asked)
+        ranks.hub.agree(4, stop=True)
+        assert [agreement.answer(9) for agreement in ranks.agreements[:2]] == [None, None]
+        assert [agreement.answer(10) for agreement in ranks.agreements] == [Settled(10, stop=True)] * 3
+
+
+def test_a_held_rank_answers_only_when_the_step_is_settled() -> None:
+    agreement = Agreement()
+    assert agreement.hold() == 0
+    answered = threading.Event()
+
+    def ask() -> None:
+        agreement.answer(1)
+        answered.set()
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    assert not answered.wait(0.05)
+    agreement.settle(7, stop=False)
+    assert answered.wait(5)
+    asking.join()
+
+
+def test_a_held_rank_is_not_left_alone_when_rank_0_dies() -> None:
+    with star(2) as ranks:
+        ranks.agreements[1].hold()
+        asking = ranks.pool.submit(ranks.agreements[1].answer, 1)
+        next(iter(ranks.hub._peers.values()))._socket.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(RankLost):
+            asking.result(5)
+
+
+def test_an_earlier_settled_step_is_kept_for_ranks_that_did_not_reach_it() -> None:
+    agreement = Agreement()
+    agreement.settle(10, stop=False)
+    agreement.settle(12, stop=True)
+    assert [agreement.answer(step) for step in (9, 10, 11, 12, 13)] == [
+        None,
+        Settled(10, stop=False),
+        None,
+        Settled(12, stop=True),
+        None,
+    ]
+
+
+def test_a_settled_step_that_is_not_asked_about_counts_at_the_next_that_is() -> None:
+    agreement = Agreement()
+    agreement.settle(11, stop=False)
+    agreement.settle(12, stop=True)
+    assert agreement.answer(20) == Settled(20, stop=True)
+    assert not agreement.pending
+
+
+def test_notices_reach_rank_0() -> None:
+    with star(2) as ranks:
+        ranks.spokes[0].tell({"kind": "notice"})
+        ranks.on_all(lambda rank, end: end.exchange("after", None, len))
+        assert ranks.heard == [{"kind": "notice"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "rank", "size", "group", "token", "match"),
+    [
+        ("wrong token", 1, 3, "", "0" * 64, "is not rank 0"),
+        ("rank taken", 1, 3, "", None, "here already"),
+        ("rank 0 again", 0, 3, "", None, "no such rank"),
+        ("rank beyond the world", 3, 3, "", None, "no such rank"),
+        ("another world size", 2, 4, "", None, "another group"),
+        ("another group", 2, 3, "other", None, "another group"),
+    ],
+)
+def test_who_is_not_let_in(  # noqa: PLR0917 – a row of the table
+    name: str, rank: int, size: int, group: str, token: str | None, match: str
+) -> None:
+    hub = Hub(3, Agreement(), patience=1)
+    first = Spoke(hub.address, 1, 3, Agreement())
+    try:
+        address = replace(hub.address, token=token) if token else hub.address
+        with pytest.raises(RankLost, match=match):
+            Spoke(address, rank, size, Agreement(), group=group)
+        Spoke(hub.address, 2, 3, Agreement()).close()
+    finally:
+        first.close()
+        hub.close()
+
+
+def test_a_stranger_at_the_address_is_not_believed() -> None:
+    hub, stranger = Hub(2, Agreement()), Hub(2, Agreement())
+    try:
+        with pytest.raises(RankLost):
+            Spoke(replace(hub.address, port=stranger.address.port), 1, 2, Agreement())
+    finally:
+        hub.close()
+        stranger.close()
+
+
+def test_garbage_on_the_port_harms_nobody() -> None:
+    hub = Hub(2, Agreement(), patience=5)
+    try:
+        with socket.create_connection(("127.0.0.1", hub.address.port)) as noise:
+            noise.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
+            spoke = Spoke(hub.address, 1, 2, Agreement())
+            spoke.close()
+    finally:
+        hub.close()
+
+
+def test_a_rank_that_never_comes_is_named() -> None:
+    hub = Hub(3, Agreement(), patience=0.05)
+    spoke = Spoke(hub.address, 1, 3, Agreement())
+    try:
+        with pytest.raises(RankLost, match=r"never seen: \[2\]"):
+            hub.exchange("t", None, len)
+    finally:
+        spoke.close()
+        hub.close()
+
+
+def test_a_failure_of_the_store_keeps_its_type() -> None:
+    def refuse(values: list[Any]) -> None:
+        raise StoreUnavailable("the bucket is away")
+
+    with star(2) as ranks:
+        assert isinstance(ranks.on_all(lambda rank, end: end.exchange("t", None, refuse))[1], StoreUnavailable)
