@@ -9,7 +9,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-frameworks demo test test-frameworks test-stores lint format constraints bench clean
+.PHONY: help setup reference setup-frameworks demo test test-frameworks test-stores lint format constraints bench clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -58,3 +58,6 @@ bench: setup ## Figures beside a peer or a limit, into .bench and docs/benchmark
 
 clean: ## Remove what was built here
 	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
+
+reference: setup ## Write docs/reference.md from the models
+	$(BIN)/python -c 'from spotladder.api.reference import page; print(page(), end="")' > docs/reference.md

@@ -41,12 +41,13 @@ def _fields(node: dict[str, Any], types: dict[str, Any], path: str) -> Iterator[
     for name, field in node.get("properties", {}).items():
         here = f"{path}.{name}" if path else name
         inner, suffix = _resolve(field, types)
-        if not _is_container(inner):
-            shown = "" if name in required else _default(field, inner)
-            yield here + suffix, shown, field.get("description", "")
-        else:
-            yield here + suffix, "" if name in required else "optional", field.get("description", "")
+        # The schema leaves a field's description out where it is the same as its type's.
+        meaning = field.get("description") or inner.get("description", "")
+        if "properties" in inner:
+            yield here + suffix, "" if name in required else "optional", meaning
             yield from _fields(inner, types, here + suffix)
+        else:
+            yield here + suffix, "" if name in required else _default(field, inner), meaning
 
 
 def _resolve(field: dict[str, Any], types: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -59,15 +60,11 @@ def _resolve(field: dict[str, Any], types: dict[str, Any]) -> tuple[dict[str, An
     if field.get("type") == "array":
         inner, suffix = _resolve(field["items"], types)
         return inner, "[]" + suffix
-    extra = field.get("additionalProperties")
-    if field.get("type") == "object" and isinstance(extra, dict) and "properties" not in field:
-        inner, suffix = _resolve(extra, types)
+    values = [*field.get("patternProperties", {}).values(), field.get("additionalProperties")]
+    if field.get("type") == "object" and "properties" not in field and isinstance(values[0], dict):
+        inner, suffix = _resolve(values[0], types)
         return inner, ".NAME" + suffix
     return field, ""
-
-
-def _is_container(node: dict[str, Any]) -> bool:
-    return "properties" in node
 
 
 def _default(field: dict[str, Any], inner: dict[str, Any]) -> str:

@@ -1,0 +1,19 @@
+"""The reference page is what the models say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spotladder.api.reference import page
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text() == page(), "run `make reference`"
+
+
+def test_every_field_says_what_it_means() -> None:
+    rows = [line for line in page().splitlines() if line.startswith("| `")]
+    assert len(rows) > 50
+    assert not [row for row in rows if row.rstrip(" |").endswith("`") or row.endswith("|  |")]
