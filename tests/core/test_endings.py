@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.core.lifecycle import PATIENCE, decide
+from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     Attempt,
     Decision,
@@ -23,6 +23,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.situation import PATIENCE
 from spotladder.errors import IllegalTransition, InvalidSpec
 from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, spec, tier, whole, worker
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.core.lifecycle import PATIENCE
 from spotladder.core.model import (
     Drain,
     Exit,
@@ -14,6 +13,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.situation import PATIENCE
 from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, priced, spec, tier, whole, worker
 
 

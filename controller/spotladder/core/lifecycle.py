@@ -12,7 +12,8 @@ Rules
  6. The program's own errors never change the tier; a failure that coincides with an eviction is an eviction.
  7. A terminal stage is never left.
 
-The stages and what leads from one to another: `transitions.py`.
+The stages and what leads from one to another: `transitions.py`. Facts that decisions rest on: `situation.py`. What a
+move brings along: `moving.py`. What a state asks for: `acting.py`.
 """
 
 from __future__ import annotations
@@ -20,62 +21,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from spotladder.core.accounting import HOUR, account, held_nodes, rewound
-from spotladder.core.losses import (
-    count,
-    exceeded,
-    head_lost,
-    lost_pods,
-    noticed_pods,
-    remember_alive,
-    spend,
-    synthetic,
-    with_record,
-)
+from spotladder.core.accounting import account, held_nodes, rewound
+from spotladder.core.acting import REPEAT, actions, steady_reason, wake_at
+from spotladder.core.losses import count, head_lost, lost_pods, noticed_pods, remember_alive, spend, synthetic
 from spotladder.core.model import (
     TERMINAL,
-    Action,
     Attempt,
-    AttemptRecord,
     AttemptSeen,
     Decision,
-    Delete,
-    Drain,
     Exhausted,
     Exit,
-    Finish,
     Handover,
     Instant,
     JobSpec,
     JobState,
-    Launch,
     Loss,
     Move,
     Observation,
     OnInsufficientCapacity,
-    PodPhase,
-    PodRole,
     PodSeen,
-    Seconds,
     Stage,
-    Tier,
-    TierView,
 )
+from spotladder.core.moving import moved, planned
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.transitions import target
+from spotladder.core.situation import LIVE, PATIENCE, Situation
 from spotladder.errors import InvalidSpec
-
-PATIENCE: Seconds = 10.0
-"""How long a fenced attempt may take to be gone before the next one starts without it."""
-
-REPEAT: Seconds = 10.0
-"""An action whose effect is not seen is repeated after this long, even when nothing else happens."""
-
-HISTORY = 20
-"""So many finished attempts are remembered, the newest."""
-
-_LIVE = frozenset({Stage.STARTING, Stage.RUNNING, Stage.RECOVERING})
 
 
 def decide(spec: JobSpec, state: JobState, seen: Observation, now: Instant, policy: Policy) -> Decision:
@@ -116,12 +87,17 @@ class _Pass:
         self._look()
         while self._step():
             pass
-        state = self.state
-        if self.moves:
-            wake = None if state.stage in TERMINAL and not self._actions() else self.now
-            return Decision(state, (), self.moves[-1].reason, wake, tuple(self.moves), tuple(self.losses))
-        actions = self._actions()
-        return Decision(state, actions, self._steady_reason(), self._wake_at(bool(actions)), (), tuple(self.losses))
+        moves, losses = tuple(self.moves), tuple(self.losses)
+        if moves:
+            return Decision(self.state, (), moves[-1].reason, self.now, moves, losses)
+        todo = actions(self._here)
+        return Decision(
+            self.state, todo, steady_reason(self._here), wake_at(self._here, acted=bool(todo)), losses=losses
+        )
+
+    @property
+    def _here(self) -> Situation:
+        return Situation(self.spec, self.state, self.seen, self.now)
 
     # --- looking ---
 
@@ -139,7 +115,7 @@ class _Pass:
             return
         if self._counts_losses(attempt):
             self._count(lost_pods(attempt, seen))
-            attempt = self._attempt
+            attempt = self._here.attempt
         attempt = remember_alive(attempt, seen)
         if seen.exit is Exit.FAILED and attempt.exited_at is None:
             attempt = replace(attempt, exited_at=self.now)
@@ -147,7 +123,7 @@ class _Pass:
 
     def _counts_losses(self, attempt: Attempt) -> bool:
         """Pods lost while we take the attempt down ourselves are not failures; those of an eviction under way are."""
-        if self.state.stage in _LIVE:
+        if self.state.stage in LIVE:
             return True
         return self.state.stage is Stage.DRAINING and attempt.end_reason is Reason.EVICTION_NOTICE
 
@@ -174,100 +150,32 @@ class _Pass:
         return len(self.moves) > before
 
     def _move(self, reason: Reason, message: str = "") -> None:
-        """Change the stage, with everything that this stage always brings along."""
-        state = self.state
-        source, following = state.stage, target(state.stage, reason)
-        attempt = state.attempt
-        number, tier = (attempt.number, attempt.tier) if attempt else (state.last_number, state.tier)
-        if following is Stage.RUNNING and attempt is not None:
-            attempt = replace(attempt, running_at=attempt.running_at or self.now, whole_at=self.now)
-            state = replace(state, waiting_since=None, recovering_since=None, loss_counted=False)
-        elif following is Stage.RECOVERING:
-            state = replace(state, waiting_since=self.now, recovering_since=self.now)
-        elif following is Stage.DRAINING and attempt is not None:
-            attempt = replace(attempt, end_reason=reason, drain_by=self._drain_by(reason))
-        elif following is Stage.ENDING and attempt is not None:
-            attempt = replace(attempt, end_reason=attempt.end_reason or reason, ending_since=self.now)
-            if state.waiting_since is None:
-                state = replace(state, waiting_since=self.now)
-        self.state = replace(state, stage=following, attempt=attempt, reason=reason, message=message)
-        if attempt is not None and following not in (*_LIVE, Stage.DRAINING, Stage.ENDING):
-            self._close(attempt, attempt.end_reason or reason)
-        if following in TERMINAL:
-            self.state = replace(self.state, ended_at=self.now, waiting_since=None, recovering_since=None)
-        self.moves.append(Move(source, following, reason, number, tier, message))
-
-    def _close(self, attempt: Attempt, reason: Reason) -> None:
-        """The attempt is over: into the history with it."""
-        record = AttemptRecord(
-            attempt.number,
-            attempt.tier,
-            attempt.created_at,
-            attempt.running_at,
-            self.now,
-            reason,
-            attempt.failures,
-            attempt.start_step,
-            max(attempt.start_step, self.seen.progress.step),
-        )
-        tier = replace(self.state.record(attempt.tier), last_reason=reason)
-        history = (*self.state.history, record)[-HISTORY:]
-        state = replace(self.state, attempt=None, history=history, recovering_since=None, nodes=0)
-        self.state = with_record(state, tier)
-
-    def _drain_by(self, reason: Reason) -> Instant:
-        seen = self._seen
-        notices = [pod.notice_ends_at for pod in seen.pods if pod.notice_ends_at is not None] if seen else []
-        ends = notices if reason is Reason.EVICTION_NOTICE else []
-        return min([self.now + self.spec.grace, *(max(self.now, end) for end in ends)])
+        self.state, move = moved(self._here, reason, message)
+        self.moves.append(move)
 
     # --- one method per stage: the first thing that is due ---
 
     def _idle(self) -> None:
-        if (limit := self._limit()) is not None:
+        if (limit := self._here.limit) is not None:
             return self._move(*limit)
         if self.spec.suspend:
             return self._move(Reason.SUSPEND_REQUESTED)
         if self.state.paused_until is not None and self.now < self.state.paused_until:
             return None
-        if not self._open():
+        if not self._here.open:
             return self._exhausted()
-        choice = self.policy.choose(self._view(live=False))
-        if choice.tier in self._open():
-            self._plan(choice.tier)
+        choice = self.policy.choose(self._here.view(live=False))
+        if choice.tier is not None and choice.tier in self._here.open:
+            self.state, reason, message = planned(self._here, choice.tier)
+            self._move(reason, message)
         return None
-
-    def _plan(self, tier: str) -> None:
-        state = self.state
-        highest = max(state.last_number, self.seen.progress.attempt, *(seen.number for seen in self.seen.attempts), 0)
-        names = [entry.name for entry in self.spec.tiers]
-        reason, message = Reason.STARTED, f"attempt {highest + 1} on {tier}"
-        if state.tier and state.tier != tier:
-            back = state.tier in names and names.index(tier) < names.index(state.tier)
-            reason = Reason.MIGRATED_BACK if back else Reason.FELL_BACK
-            spent = state.record(state.tier).spent
-            message += f", from {state.tier}" + (f" ({spent})" if spent else "")
-        moved = state.tier != tier
-        record = state.record(tier)
-        attempt = Attempt(highest + 1, tier, self.now, start_step=self.seen.progress.step)
-        self.state = replace(
-            with_record(state, replace(record, attempts=record.attempts + 1)),
-            attempt=attempt,
-            last_number=attempt.number,
-            tier=tier,
-            waiting_since=self.now if moved or state.waiting_since is None else state.waiting_since,
-            started_at=self.now if state.started_at is None else state.started_at,
-            paused_until=None,
-            loss_counted=False,
-        )
-        self._move(reason, message)
 
     def _exhausted(self) -> None:
         if self.spec.exhausted is Exhausted.FAIL:
-            return self._move(Reason.TIERS_EXHAUSTED, "every tier is spent: " + self._spent_tiers())
+            return self._move(Reason.TIERS_EXHAUSTED, "every tier is spent: " + self._here.spent_tiers)
         wait = self.spec.exhausted is Exhausted.WAIT
         pause = max(tier.provision_timeout for tier in self.spec.tiers) if wait else 0.0
-        message = "every tier is spent: " + self._spent_tiers()
+        message = "every tier is spent: " + self._here.spent_tiers
         fresh = tuple(replace(record, failures=0, spent=None) for record in self.state.tiers)
         until = self.now + pause if wait else None
         self.state = replace(self.state, tiers=fresh, tier="", waiting_since=None, paused_until=until)
@@ -276,74 +184,72 @@ class _Pass:
     def _starting(self) -> None:
         if self._ended_by_itself() or self._unwanted():
             return None
-        if self._whole():
+        if self._here.whole:
             return self._move(Reason.WHOLE)
         return self._out_of_capacity()
 
     def _running(self) -> None:
         if self._ended_by_itself() or self._unwanted():
             return None
-        seen = self._seen
-        notices = noticed_pods(self._attempt, seen) if seen else []
+        seen = self._here.attempt_seen
+        notices = noticed_pods(self._here.attempt, seen) if seen else []
         if notices:
             self._count(notices)
             self._spend_if_exceeded()
             return self._move(Reason.EVICTION_NOTICE, _pods(notices))
-        if not self._whole():
-            return self._move(Reason.RECOVERING, self._what_is_missing())
+        if not self._here.whole:
+            return self._move(Reason.RECOVERING, self._what_is_missing)
         return self._stalled()
 
     def _recovering(self) -> None:
         if self._ended_by_itself() or self._unwanted():
             return None
-        seen = self._seen
-        notices = noticed_pods(self._attempt, seen) if seen else []
+        seen = self._here.attempt_seen
+        notices = noticed_pods(self._here.attempt, seen) if seen else []
         if notices:
             self._count(notices)
             if not self._tier_exceeded():
                 self._move(Reason.EVICTION_NOTICE, _pods(notices))
             return None
-        if self._whole() and self._moves_again():
+        if self._here.whole and self._here.moves_again:
             return self._move(Reason.WHOLE)
         self._out_of_capacity()
         since = self.state.recovering_since
         if self.state.stage is not Stage.RECOVERING or since is None or self.now - since < self.spec.recovery_timeout:
             return None
-        if not self._reachable() or (seen is not None and any(pod.unschedulable for pod in seen.pods)):
-            return None  # a new attempt would find no capacity either: provisionTimeout decides
+        if not self._here.reachable or self._here.waits_for_capacity:
+            return None  # provisionTimeout decides
         if not self.state.loss_counted:
-            self._count([synthetic(self._attempt, f"recovery-{since:.3f}", Cause.UNKNOWN)])
+            self._count([synthetic(self._here.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN)])
             if self._tier_exceeded():
                 return None
         return self._move(Reason.RECOVERY_TIMEOUT, f"not whole again within {self.spec.recovery_timeout:g} s")
 
     def _draining(self) -> None:
-        attempt, seen = self._attempt, self._seen
+        attempt, seen = self._here.attempt, self._here.attempt_seen
         if attempt.end_reason is Reason.EVICTION_NOTICE:
             if seen is not None and seen.exit is None:
                 self._count(noticed_pods(attempt, seen))  # a second node may be reclaimed meanwhile
             self._spend_if_exceeded()
         if seen is not None and seen.exit is Exit.SUCCEEDED:
             return self._move(Reason.COMPLETED)
-        if seen is not None and seen.exit is Exit.FENCED and self._foreign_owner():
-            return self._move(Reason.FENCED, self._owner())
-        if seen is None and not self._reachable():
-            pass  # it may still be committing where we cannot look
-        elif seen is None or seen.exit is not None or not self._alive(seen):
+        if seen is not None and seen.exit is Exit.FENCED and self._here.foreign_owner:
+            return self._move(Reason.FENCED, self._owner)
+        if (seen is not None and seen.exit is not None) or not self._here.anybody_alive:
             return self._move(Reason.DRAINED)
         if attempt.drain_by is None or self.now >= attempt.drain_by:
             return self._move(Reason.GRACE_EXCEEDED, f"did not stop within {self.spec.grace:g} s")
         return None
 
     def _ending(self) -> None:
-        attempt, seen = self._attempt, self._seen
+        attempt, seen = self._here.attempt, self._here.attempt_seen
         if seen is not None and seen.exit is Exit.SUCCEEDED:
             return self._move(Reason.COMPLETED)
-        if seen is None and self._reachable():
+        if seen is None and self._here.reachable:
             return self._move(Reason.GONE)
         if self.spec.handover is Handover.WHEN_GONE or attempt.ending_since is None:
             return None
-        if not self._reachable() or self.now - attempt.ending_since >= PATIENCE:
+        if not self._here.reachable or self.now - attempt.ending_since >= PATIENCE:
             return self._move(Reason.LEFT_BEHIND, "not confirmed gone; its commits are fenced")
         return None
 
@@ -354,18 +260,28 @@ class _Pass:
 
     # --- parts of the stages ---
 
+    @property
+    def _what_is_missing(self) -> str:
+        if self.losses:
+            return ", ".join(f"{loss.pod} ({loss.cause})" for loss in self.losses)
+        return "not every pod is ready" if self._here.reachable else "its cluster cannot be reached"
+
+    @property
+    def _owner(self) -> str:
+        return f"attempt {self.seen.progress.attempt} of another controller owns the commit log"
+
     def _ended_by_itself(self) -> bool:
         """The live attempt is over without our doing: its program ended, its head or all of it is gone."""
-        attempt, seen = self._attempt, self._seen
+        attempt, seen = self._here.attempt, self._here.attempt_seen
         before = len(self.moves)
         if seen is None:
-            if attempt.seen and self._reachable():
+            if attempt.seen and self._here.reachable:
                 self._lost(Reason.VANISHED, synthetic(attempt, "vanished", Cause.UNKNOWN))
         elif seen.exit is Exit.SUCCEEDED:
             self._move(Reason.COMPLETED)
         elif seen.exit is Exit.FENCED:
-            if self._foreign_owner():
-                self._move(Reason.FENCED, self._owner())
+            if self._here.foreign_owner:
+                self._move(Reason.FENCED, self._owner)
             else:
                 self._lost(Reason.INTERRUPTED, synthetic(attempt, "fenced", Cause.UNKNOWN))
         elif seen.exit is Exit.INTERRUPTED:
@@ -390,9 +306,9 @@ class _Pass:
             self._move(reason, message)
 
     def _program_failed(self, seen: AttemptSeen) -> None:
-        exited_at = self._attempt.exited_at
+        exited_at = self._here.attempt.exited_at
         if self.state.loss_counted:
-            self._lost(Reason.INTERRUPTED, synthetic(self._attempt, "interrupted", Cause.UNKNOWN), seen.message)
+            self._lost(Reason.INTERRUPTED, synthetic(self._here.attempt, "interrupted", Cause.UNKNOWN), seen.message)
         elif exited_at is not None and self.now - exited_at >= self.spec.settle:
             failed = self.state.application_failures + 1
             self.state = replace(self.state, application_failures=failed)
@@ -401,29 +317,22 @@ class _Pass:
 
     def _tier_exceeded(self) -> bool:
         """End the attempt if its tier, or the job, has had more failures than allowed."""
-        if self._over_backoff_limit():
+        if self._here.over_backoff_limit:
             self._move(Reason.BACKOFF_LIMIT_EXCEEDED, f"{self.state.failures} failures over all tiers")
-        elif self._over_limit():
-            self.state = spend(self.state, self._attempt.tier, Reason.MAX_FAILURES_EXCEEDED)
-            self._move(Reason.MAX_FAILURES_EXCEEDED, f"{self.state.record(self._attempt.tier).failures} failures")
+        elif self._here.over_limit:
+            self.state = spend(self.state, self._here.attempt.tier, Reason.MAX_FAILURES_EXCEEDED)
+            self._move(Reason.MAX_FAILURES_EXCEEDED, f"{self.state.record(self._here.attempt.tier).failures} failures")
         else:
             return False
         return True
 
     def _spend_if_exceeded(self) -> None:
-        if self._over_limit() and self.state.record(self._attempt.tier).spent is None:
-            self.state = spend(self.state, self._attempt.tier, Reason.MAX_FAILURES_EXCEEDED)
-
-    def _over_limit(self) -> bool:
-        tier = self._tier
-        return tier is not None and exceeded(self.state.record(tier.name), tier.max_failures)
-
-    def _over_backoff_limit(self) -> bool:
-        return self.spec.backoff_limit is not None and self.state.failures > self.spec.backoff_limit
+        if self._here.over_limit and self.state.record(self._here.attempt.tier).spent is None:
+            self.state = spend(self.state, self._here.attempt.tier, Reason.MAX_FAILURES_EXCEEDED)
 
     def _out_of_capacity(self) -> None:
         """provisionTimeout, from the moment the job is not whole; what blocks for another reason does not count."""
-        tier, seen, since = self._tier, self._seen, self.state.waiting_since
+        tier, seen, since = self._here.tier, self._here.attempt_seen, self.state.waiting_since
         if tier is None or since is None:
             return
         if seen is not None and seen.blocked:
@@ -436,178 +345,26 @@ class _Pass:
             self._move(Reason.INSUFFICIENT_CAPACITY, why)
 
     def _stalled(self) -> None:
-        progress, attempt = self.seen.progress, self._attempt
-        finished = 0 < progress.total <= progress.step
-        last = self._last_progress(attempt)
-        if finished or self.now - last < self.spec.stall_timeout:
+        if self._here.finished or self.now - self._here.last_progress < self.spec.stall_timeout:
             return
-        self._count([synthetic(attempt, "stalled", Cause.STALLED)])
+        self._count([synthetic(self._here.attempt, "stalled", Cause.STALLED)])
         if not self._tier_exceeded():
             self._move(Reason.STALLED, f"no commit for {self.spec.stall_timeout:g} s")
 
     def _unwanted(self) -> bool:
         """The attempt is well, but is not to go on: a limit, the user or the policy says so."""
-        wish: tuple[Reason, str] | None = self._limit()
+        wish: tuple[Reason, str] | None = self._here.limit
         if wish is None and self.spec.suspend:
             wish = (Reason.SUSPEND_REQUESTED, "")
-        if wish is None and self._tier is None:
-            wish = (Reason.TIER_REMOVED, f"{self._attempt.tier} is no longer among the tiers")
+        if wish is None and self._here.tier is None:
+            wish = (Reason.TIER_REMOVED, f"{self._here.attempt.tier} is no longer among the tiers")
         if wish is None:
-            choice = self.policy.choose(self._view(live=True))
-            if choice.tier in self._open() and choice.tier != self._attempt.tier:
+            choice = self.policy.choose(self._here.view(live=True))
+            if choice.tier in self._here.open and choice.tier != self._here.attempt.tier:
                 wish = (Reason.POLICY, f"{choice.tier} is preferred ({choice.reason})")
         if wish is not None:
             self._move(*wish)
         return wish is not None
-
-    def _limit(self) -> tuple[Reason, str] | None:
-        """A limit of the whole job that is reached."""
-        if self.state.stage is Stage.IDLE and self._over_backoff_limit():
-            return Reason.BACKOFF_LIMIT_EXCEEDED, f"{self.state.failures} failures over all tiers"
-        if self._deadline() is not None and self.now >= (self._deadline() or 0.0):
-            return (
-                Reason.DEADLINE_EXCEEDED,
-                f"{self.seen.progress.step} of {self.seen.progress.total} steps are committed",
-            )
-        if self.spec.budget is not None and self.state.spent_usd >= self.spec.budget:
-            return Reason.BUDGET_EXCEEDED, f"{self.state.spent_usd:.2f} of {self.spec.budget:.2f} USD are spent"
-        return None
-
-    # --- facts ---
-
-    @property
-    def _attempt(self) -> Attempt:
-        if self.state.attempt is None:  # the table lets no live stage be without one
-            raise AssertionError(f"stage {self.state.stage} without an attempt")
-        return self.state.attempt
-
-    @property
-    def _seen(self) -> AttemptSeen | None:
-        return self.seen.attempt(self.state.attempt.number) if self.state.attempt else None
-
-    @property
-    def _tier(self) -> Tier | None:
-        return self.spec.tier(self.state.tier)
-
-    def _reachable(self) -> bool:
-        seen = self._seen
-        return seen.reachable if seen is not None else self.state.tier not in self.seen.unavailable
-
-    def _whole(self) -> bool:
-        seen = self._seen
-        if seen is None or not seen.reachable:
-            return False
-        ready = [pod for pod in seen.pods if pod.phase is PodPhase.RUNNING and pod.ready]
-        workers = sum(1 for pod in ready if pod.role is PodRole.WORKER)
-        heads = [pod for pod in seen.pods if pod.role is PodRole.HEAD]
-        return workers >= self.spec.workers and (not heads or any(pod.role is PodRole.HEAD for pod in ready))
-
-    def _alive(self, seen: AttemptSeen) -> bool:
-        """Whether anybody is left who could commit."""
-        workers = any(pod.phase is PodPhase.RUNNING for pod in seen.pods if pod.role is PodRole.WORKER)
-        return not seen.reachable or (workers and not head_lost(seen))
-
-    def _last_progress(self, attempt: Attempt) -> Instant:
-        return max(attempt.whole_at or attempt.created_at, self.state.progress_at or attempt.created_at)
-
-    def _moves_again(self) -> bool:
-        """Whether the program has shown progress since it was hurt; a backend that cannot know is believed."""
-        seen, since = self._seen, self.state.recovering_since
-        return seen is None or seen.moved_at is None or since is None or seen.moved_at >= since
-
-    def _foreign_owner(self) -> bool:
-        return self.seen.progress.attempt > self._attempt.number
-
-    def _owner(self) -> str:
-        return f"attempt {self.seen.progress.attempt} of another controller owns the commit log"
-
-    def _deadline(self) -> Instant | None:
-        ends = [] if self.spec.deadline is None else [self.spec.deadline]
-        if self.spec.max_duration is not None:
-            ends.append(self.spec.submitted_at + self.spec.max_duration)
-        return min(ends, default=None)
-
-    def _open(self) -> frozenset[str]:
-        return frozenset(tier.name for tier in self.spec.tiers if self.state.record(tier.name).spent is None)
-
-    def _view(self, *, live: bool) -> TierView:
-        return TierView(
-            now=self.now,
-            current=self.state.tier,
-            tiers=self.spec.tiers,
-            records=tuple(self.state.record(tier.name) for tier in self.spec.tiers),
-            open=self._open(),
-            available=self._open() - self.seen.unavailable.keys(),
-            live=live,
-            progress=self.seen.progress,
-            deadline=self._deadline(),
-            spent_usd=self.state.spent_usd,
-        )
-
-    def _spent_tiers(self) -> str:
-        return ", ".join(f"{tier.name} ({self.state.record(tier.name).spent})" for tier in self.spec.tiers)
-
-    def _what_is_missing(self) -> str:
-        if self.losses:
-            return ", ".join(f"{loss.pod} ({loss.cause})" for loss in self.losses)
-        return "its cluster cannot be reached" if not self._reachable() else "not every pod is ready"
-
-    def _steady_reason(self) -> Reason:
-        if self.state.stage in (Stage.STARTING, Stage.RECOVERING):
-            seen = self._seen
-            return Reason.BLOCKED if seen is not None and seen.blocked else Reason.WAITING_FOR_CAPACITY
-        return self.state.reason if self.state.stage in TERMINAL else Reason.STEADY
-
-    # --- acting and waking ---
-
-    def _actions(self) -> tuple[Action, ...]:
-        """What the persisted state asks for, given what is seen. Nothing here changes the state."""
-        state, attempt = self.state, self.state.attempt
-        others = [seen for seen in self.seen.attempts if attempt is None or seen.number != attempt.number]
-        actions: list[Action] = [Delete(seen.number, state.reason) for seen in others if seen.reachable]
-        if state.stage is Stage.STARTING and attempt is not None and not attempt.seen:
-            held_back = self.spec.handover is Handover.WHEN_GONE and others
-            if not held_back and attempt.tier not in self.seen.unavailable:
-                actions.append(Launch(attempt.number, attempt.tier))
-        elif state.stage is Stage.DRAINING and attempt is not None:
-            actions.append(Drain(attempt.number, attempt.drain_by or self.now, attempt.end_reason or state.reason))
-        elif state.stage is Stage.ENDING and attempt is not None:
-            actions.append(Delete(attempt.number, attempt.end_reason or state.reason))
-        elif state.stage in TERMINAL:
-            actions.append(Finish(state.stage is Stage.SUCCEEDED, state.reason))
-        return tuple(actions)
-
-    def _wake_at(self, repeat: bool) -> Instant | None:
-        """The next moment at which time alone may change the decision."""
-        state, spec, attempt, tier = self.state, self.spec, self.state.attempt, self._tier
-        if state.stage in TERMINAL:
-            return self.now + REPEAT if self.seen.attempts else None
-        times: list[Instant | None] = [self.now + REPEAT if repeat else None]
-        if state.stage is not Stage.SUSPENDED:
-            times += [self._deadline(), self._budget_ends_at()]
-        if state.stage is Stage.IDLE:
-            times += [state.paused_until, self.now + REPEAT]
-        if state.waiting_since is not None and tier is not None and state.stage in _LIVE:
-            times.append(state.waiting_since + tier.provision_timeout)
-        if state.recovering_since is not None:
-            times.append(state.recovering_since + spec.recovery_timeout)
-        if attempt is not None:
-            times += [attempt.drain_by if state.stage is Stage.DRAINING else None]
-            if attempt.ending_since is not None and spec.handover is Handover.FENCED:
-                times.append(attempt.ending_since + PATIENCE)
-            if attempt.exited_at is not None and state.stage in _LIVE:
-                times.append(attempt.exited_at + spec.settle)
-            if state.stage is Stage.RUNNING and attempt.whole_at is not None:
-                times.append(self._last_progress(attempt) + spec.stall_timeout)
-        # A time that has passed without effect (a deadline while a drain is under way) must not make a busy loop.
-        return min((time if time > self.now else self.now + 1.0 for time in times if time is not None), default=None)
-
-    def _budget_ends_at(self) -> Instant | None:
-        tier, budget = self._tier, self.spec.budget
-        if budget is None or tier is None or not self.state.nodes or tier.price.per_node_hour <= 0:
-            return None
-        rate = self.state.nodes * tier.price.per_node_hour / HOUR
-        return self.now + max(0.0, (budget - self.state.spent_usd) / rate)
 
 
 def _pods(pods: list[PodSeen]) -> str:

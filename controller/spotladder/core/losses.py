@@ -17,7 +17,6 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 
-
 REMEMBERED = 512
 """So many lost pods of an attempt are remembered by name, the newest: the state stays small on a tier without limit."""
 

@@ -1,0 +1,96 @@
+"""What a persisted state asks for, and when to look again. Nothing here changes the state."""
+
+from __future__ import annotations
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.model import (
+    TERMINAL,
+    Action,
+    Delete,
+    Drain,
+    Finish,
+    Handover,
+    Instant,
+    Launch,
+    Seconds,
+    Stage,
+)
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import LIVE, PATIENCE, Situation
+
+REPEAT: Seconds = 10.0
+"""An action whose effect is not seen is repeated after this long, even when nothing else happens."""
+
+
+def actions(here: Situation) -> tuple[Action, ...]:
+    """What is to be done now. Each action is repeated until its effect is seen."""
+    state, attempt = here.state, here.state.attempt
+    others = [seen for seen in here.seen.attempts if attempt is None or seen.number != attempt.number]
+    todo: list[Action] = [Delete(seen.number, state.reason) for seen in others if seen.reachable]
+    if state.stage is Stage.STARTING and attempt is not None and not attempt.seen:
+        held_back = here.spec.handover is Handover.WHEN_GONE and others
+        if not held_back and attempt.tier not in here.seen.unavailable:
+            todo.append(Launch(attempt.number, attempt.tier))
+    elif state.stage is Stage.DRAINING and attempt is not None:
+        todo.append(Drain(attempt.number, attempt.drain_by or here.now, attempt.end_reason or state.reason))
+    elif state.stage is Stage.ENDING and attempt is not None:
+        todo.append(Delete(attempt.number, attempt.end_reason or state.reason))
+    elif state.stage in TERMINAL:
+        todo.append(Finish(state.stage is Stage.SUCCEEDED, state.reason))
+    return tuple(todo)
+
+
+def steady_reason(here: Situation) -> Reason:
+    """Why nothing moves."""
+    if here.state.stage in (Stage.STARTING, Stage.RECOVERING):
+        seen = here.attempt_seen
+        return Reason.BLOCKED if seen is not None and seen.blocked else Reason.WAITING_FOR_CAPACITY
+    return here.state.reason if here.state.stage in TERMINAL else Reason.STEADY
+
+
+def wake_at(here: Situation, *, acted: bool) -> Instant | None:
+    """The next moment at which time alone may change the decision; None: only when something happens."""
+    if here.state.stage in TERMINAL:
+        return here.now + REPEAT if here.seen.attempts else None
+    times = [*_limits(here), *_timers(here)]
+    if acted or here.state.stage is Stage.IDLE:
+        times.append(here.now + REPEAT)
+    # A time that has passed without effect (a deadline while a drain is under way) must not make a busy loop.
+    return min((time if time > here.now else here.now + 1.0 for time in times if time is not None), default=None)
+
+
+def _limits(here: Situation) -> list[Instant | None]:
+    if here.state.stage is Stage.SUSPENDED:
+        return []
+    return [here.deadline, _budget_ends_at(here)]
+
+
+def _timers(here: Situation) -> list[Instant | None]:
+    spec, state, attempt, tier = here.spec, here.state, here.state.attempt, here.tier
+    times: list[Instant | None] = []
+    if state.stage is Stage.IDLE:
+        times.append(state.paused_until)
+    if attempt is None:
+        return times
+    if state.stage in LIVE:
+        if state.waiting_since is not None and tier is not None:
+            times.append(state.waiting_since + tier.provision_timeout)
+        if state.recovering_since is not None:
+            times.append(state.recovering_since + spec.recovery_timeout)
+        if attempt.exited_at is not None:
+            times.append(attempt.exited_at + spec.settle)
+    if state.stage is Stage.RUNNING:
+        times.append(here.last_progress + spec.stall_timeout)
+    elif state.stage is Stage.DRAINING:
+        times.append(attempt.drain_by)
+    elif state.stage is Stage.ENDING and attempt.ending_since is not None and spec.handover is Handover.FENCED:
+        times.append(attempt.ending_since + PATIENCE)
+    return times
+
+
+def _budget_ends_at(here: Situation) -> Instant | None:
+    tier, budget = here.tier, here.spec.budget
+    if budget is None or tier is None or not here.state.nodes or tier.price.per_node_hour <= 0:
+        return None
+    rate = here.state.nodes * tier.price.per_node_hour / HOUR
+    return here.now + max(0.0, (budget - here.state.spent_usd) / rate)

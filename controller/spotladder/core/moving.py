@@ -1,0 +1,92 @@
+"""What each change of stage brings along: timers that begin and end, the plan of an attempt, the end of one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spotladder.core.losses import with_record
+from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobState, Move, Stage
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import LIVE, Situation
+from spotladder.core.transitions import target
+
+HISTORY = 20
+"""So many finished attempts are remembered, the newest."""
+
+_WITH_ATTEMPT = LIVE | {Stage.DRAINING, Stage.ENDING}
+
+
+def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState, Move]:
+    """The state in the stage that follows. Raises IllegalTransition, and then nothing was changed."""
+    state, now, attempt = here.state, here.now, here.state.attempt
+    source, following = state.stage, target(state.stage, reason)
+    number, tier = (attempt.number, attempt.tier) if attempt else (state.last_number, state.tier)
+    if attempt is not None:
+        if following is Stage.RUNNING:
+            attempt = replace(attempt, running_at=attempt.running_at or now, whole_at=now)
+            state = replace(state, waiting_since=None, recovering_since=None, loss_counted=False)
+        elif following is Stage.RECOVERING:
+            state = replace(state, waiting_since=now, recovering_since=now)
+        elif following is Stage.DRAINING:
+            attempt = replace(attempt, end_reason=reason, drain_by=_drain_by(here, reason))
+        elif following is Stage.ENDING:
+            attempt = replace(attempt, end_reason=attempt.end_reason or reason, ending_since=now)
+            if state.waiting_since is None:
+                state = replace(state, waiting_since=now)
+    state = replace(state, stage=following, attempt=attempt, reason=reason, message=message)
+    if attempt is not None and following not in _WITH_ATTEMPT:
+        state = _closed(state, attempt, here)
+    if following in TERMINAL:
+        state = replace(state, ended_at=now, waiting_since=None, recovering_since=None)
+    return state, Move(source, following, reason, number, tier, message)
+
+
+def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
+    """The state with a new attempt on this tier written down, and why and how that reads."""
+    state, now = here.state, here.now
+    number = 1 + max(state.last_number, here.seen.progress.attempt, *(seen.number for seen in here.seen.attempts), 0)
+    reason, message = Reason.STARTED, f"attempt {number} on {tier}"
+    changed = state.tier != tier
+    if state.tier and changed:
+        names = [entry.name for entry in here.spec.tiers]
+        back = state.tier in names and names.index(tier) < names.index(state.tier)
+        reason = Reason.MIGRATED_BACK if back else Reason.FELL_BACK
+        spent = state.record(state.tier).spent
+        message += f", from {state.tier}" + (f" ({spent})" if spent else "")
+    record = state.record(tier)
+    state = replace(
+        with_record(state, replace(record, attempts=record.attempts + 1)),
+        attempt=Attempt(number, tier, now, start_step=here.seen.progress.step),
+        last_number=number,
+        tier=tier,
+        waiting_since=now if changed or state.waiting_since is None else state.waiting_since,
+        started_at=now if state.started_at is None else state.started_at,
+        paused_until=None,
+        loss_counted=False,
+    )
+    return state, reason, message
+
+
+def _closed(state: JobState, attempt: Attempt, here: Situation) -> JobState:
+    """The attempt is over: into the history with it."""
+    reason = attempt.end_reason or state.reason
+    record = AttemptRecord(
+        attempt.number,
+        attempt.tier,
+        attempt.created_at,
+        attempt.running_at,
+        here.now,
+        reason,
+        attempt.failures,
+        attempt.start_step,
+        max(attempt.start_step, here.seen.progress.step),
+    )
+    state = with_record(state, replace(state.record(attempt.tier), last_reason=reason))
+    return replace(state, attempt=None, history=(*state.history, record)[-HISTORY:], recovering_since=None, nodes=0)
+
+
+def _drain_by(here: Situation, reason: Reason) -> Instant:
+    seen = here.attempt_seen
+    notices = [pod.notice_ends_at for pod in seen.pods if pod.notice_ends_at is not None] if seen else []
+    ends = notices if reason is Reason.EVICTION_NOTICE else []
+    return min([here.now + here.spec.grace, *(max(here.now, end) for end in ends)])

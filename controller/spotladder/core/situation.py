@@ -1,0 +1,165 @@
+"""Facts that follow from what is wanted, remembered and seen. Nothing here decides or changes anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spotladder.core.losses import exceeded, head_lost
+from spotladder.core.model import (
+    Attempt,
+    AttemptSeen,
+    Instant,
+    JobSpec,
+    JobState,
+    Observation,
+    PodPhase,
+    PodRole,
+    Seconds,
+    Stage,
+    Tier,
+    TierView,
+)
+from spotladder.core.reasons import Reason
+
+LIVE = frozenset({Stage.STARTING, Stage.RUNNING, Stage.RECOVERING})
+"""Stages with an attempt that is meant to go on."""
+
+PATIENCE: Seconds = 10.0
+"""How long a fenced attempt may take to be gone before the next one starts without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything a decision may look at, and what is to be concluded from it."""
+
+    spec: JobSpec
+    state: JobState
+    seen: Observation
+    now: Instant
+
+    @property
+    def attempt(self) -> Attempt:
+        """The live attempt, in a stage that has one."""
+        if self.state.attempt is None:  # the transition table lets no such stage be without one
+            raise AssertionError(f"stage {self.state.stage} without an attempt")
+        return self.state.attempt
+
+    @property
+    def attempt_seen(self) -> AttemptSeen | None:
+        """The live attempt as it is seen; None when it does not exist, or cannot be looked at."""
+        return self.seen.attempt(self.state.attempt.number) if self.state.attempt else None
+
+    @property
+    def tier(self) -> Tier | None:
+        """The tier the job is on, if the spec still has it."""
+        return self.spec.tier(self.state.tier)
+
+    @property
+    def reachable(self) -> bool:
+        """Whether what is not seen is known not to exist."""
+        seen = self.attempt_seen
+        return seen.reachable if seen is not None else self.state.tier not in self.seen.unavailable
+
+    @property
+    def whole(self) -> bool:
+        """Whether every worker and the head take part."""
+        seen = self.attempt_seen
+        if seen is None or not seen.reachable:
+            return False
+        ready = [pod for pod in seen.pods if pod.phase is PodPhase.RUNNING and pod.ready]
+        workers = sum(1 for pod in ready if pod.role is PodRole.WORKER)
+        heads = [pod for pod in seen.pods if pod.role is PodRole.HEAD]
+        return workers >= self.spec.workers and (not heads or any(pod.role is PodRole.HEAD for pod in ready))
+
+    @property
+    def moves_again(self) -> bool:
+        """Whether the program has shown progress since it was hurt; a backend that cannot know is believed."""
+        seen, since = self.attempt_seen, self.state.recovering_since
+        return seen is None or seen.moved_at is None or since is None or seen.moved_at >= since
+
+    @property
+    def anybody_alive(self) -> bool:
+        """Whether anybody is left who could commit."""
+        seen = self.attempt_seen
+        if seen is None or not seen.reachable:
+            return not self.reachable
+        workers = any(pod.phase is PodPhase.RUNNING for pod in seen.pods if pod.role is PodRole.WORKER)
+        return workers and not head_lost(seen)
+
+    @property
+    def waits_for_capacity(self) -> bool:
+        """Whether pods cannot be placed: a new attempt would find no capacity either."""
+        seen = self.attempt_seen
+        return seen is not None and any(pod.unschedulable for pod in seen.pods)
+
+    @property
+    def last_progress(self) -> Instant:
+        """When the job last became whole or committed, by the decider's own clock."""
+        attempt = self.attempt
+        return max(attempt.whole_at or attempt.created_at, self.state.progress_at or attempt.created_at)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last step is committed: the program may still evaluate, but has nothing more to commit."""
+        return 0 < self.seen.progress.total <= self.seen.progress.step
+
+    @property
+    def foreign_owner(self) -> bool:
+        """Whether the log knows an attempt that this job's decider never planned."""
+        return self.seen.progress.attempt > self.attempt.number
+
+    @property
+    def over_limit(self) -> bool:
+        """Whether the present tier has had more failures than it is allowed."""
+        tier = self.tier
+        return tier is not None and exceeded(self.state.record(tier.name), tier.max_failures)
+
+    @property
+    def over_backoff_limit(self) -> bool:
+        """Whether the job has had more failures than it is allowed over all tiers."""
+        return self.spec.backoff_limit is not None and self.state.failures > self.spec.backoff_limit
+
+    @property
+    def deadline(self) -> Instant | None:
+        """When the job must be done, by whichever limit comes first."""
+        ends = [] if self.spec.deadline is None else [self.spec.deadline]
+        if self.spec.max_duration is not None:
+            ends.append(self.spec.submitted_at + self.spec.max_duration)
+        return min(ends, default=None)
+
+    @property
+    def limit(self) -> tuple[Reason, str] | None:
+        """A limit of the whole job that is reached, and how that reads."""
+        if self.state.stage is Stage.IDLE and self.over_backoff_limit:
+            return Reason.BACKOFF_LIMIT_EXCEEDED, f"{self.state.failures} failures over all tiers"
+        deadline, progress = self.deadline, self.seen.progress
+        if deadline is not None and self.now >= deadline:
+            return Reason.DEADLINE_EXCEEDED, f"{progress.step} of {progress.total} steps are committed"
+        if self.spec.budget is not None and self.state.spent_usd >= self.spec.budget:
+            return Reason.BUDGET_EXCEEDED, f"{self.state.spent_usd:.2f} of {self.spec.budget:.2f} USD are spent"
+        return None
+
+    @property
+    def open(self) -> frozenset[str]:
+        """Names of the tiers that are not spent."""
+        return frozenset(tier.name for tier in self.spec.tiers if self.state.record(tier.name).spent is None)
+
+    @property
+    def spent_tiers(self) -> str:
+        """Why each tier is spent, for a message."""
+        return ", ".join(f"{tier.name} ({self.state.record(tier.name).spent})" for tier in self.spec.tiers)
+
+    def view(self, *, live: bool) -> TierView:
+        """What the policy may know."""
+        return TierView(
+            now=self.now,
+            current=self.state.tier,
+            tiers=self.spec.tiers,
+            records=tuple(self.state.record(tier.name) for tier in self.spec.tiers),
+            open=self.open,
+            available=self.open - self.seen.unavailable.keys(),
+            live=live,
+            progress=self.seen.progress,
+            deadline=self.deadline,
+            spent_usd=self.state.spent_usd,
+        )
