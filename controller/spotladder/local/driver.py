@@ -1,0 +1,67 @@
+"""What Ray's job submission starts for an attempt: waits until the job is whole, runs the entrypoint, notes how it ended.
+
+Ray's job supervisor and this process come up while the nodes do, so the entrypoint starts in the moment the last node
+is there. It is the runner's only source for the program's process and exit code: files in the attempt's folder, written
+whole or not at all. It runs by itself and imports the standard library only, so that it starts in a moment.
+
+| file | says |
+|---|---|
+| `program.json` | (from the runner) `entrypoint`, `cwd` |
+| `go` | (from the runner) the job is whole |
+| `waiting.json` | this process is there: `pid` |
+| `started.json` | the program's process is there: `pid`, `at` |
+| `exited.json` | how it ended: `code` (negative: by that signal), `at` |
+| `driver.log` | what it wrote |
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+POLL = 0.02
+"""Seconds between two looks for `go`."""
+
+
+def note(path: Path, **facts: object) -> None:
+    """Write a small JSON file, whole or not at all."""
+    partial = path.with_name(f".{path.name}")
+    partial.write_text(json.dumps(facts))
+    partial.replace(path)
+
+
+def drive(folder: Path) -> int:
+    """Run the attempt's program; its exit code."""
+    note(folder / "waiting.json", pid=os.getpid())
+    while not (folder / "go").exists():
+        time.sleep(POLL)
+    program = json.loads((folder / "program.json").read_text())
+    with (folder / "driver.log").open("ab", buffering=0) as log:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", program["entrypoint"]],
+            cwd=program["cwd"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+        )
+    note(folder / "started.json", pid=process.pid, at=time.time())
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)  # the shell may not pass it on
+
+    signal.signal(signal.SIGTERM, forward)
+    signal.signal(signal.SIGINT, forward)
+    code = process.wait()
+    note(folder / "exited.json", code=code, at=time.time())
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(drive(Path(sys.argv[1])))

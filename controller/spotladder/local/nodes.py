@@ -1,0 +1,201 @@
+"""Real Ray nodes on this machine, each a process tree in a session of its own.
+
+1. Every port is chosen by the system at the moment it is bound, and every node has a temporary folder of its own, so
+   nodes meet neither each other, nor another run, nor a Ray that was here before. Two nodes that start in one folder
+   at the same moment pick the same socket and one dies of it.
+2. Socket names must stay under 104 bytes (macOS) and Ray puts 63 of them below its folder: the folder is a short one
+   under /tmp, whatever TMPDIR says.
+3. A notice is SIGTERM to `ray start` alone, as Kubernetes does it: Ray then drains the node with reason PREEMPTION until
+   the notice ends. SIGTERM to the whole group would end the raylet at once. A loss is SIGKILL of the whole session.
+4. The dashboard stays off: its nine processes cost 1 GiB and most of the start time, and jobs are submitted to the
+   agent that every node has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spotladder.errors import EnvironmentFailure
+from spotladder.local.reaper import MARK, Reaper, end_session
+
+STARTED = b"Ray runtime started."
+"""What `ray start` writes once the node has joined its cluster."""
+
+START_LIMIT = 60.0
+"""Seconds that a node may take to start; Ray itself gives up after 30 on most of the steps."""
+
+_ADDRESS = re.compile(r"--address='?([^'\s]+:\d+)")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What all nodes of a run have in common. `mark` is what the reaper knows the run by."""
+
+    mark: str
+    scratch: Path
+    folder: Path
+    reaper: Reaper
+    object_store: int
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def environ(self) -> dict[str, str]:
+        """The environment of a node: this process's, with this interpreter first and without another Ray's address."""
+        own = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        return {**own, **self.environment, **_RAY, "PATH": path, MARK: self.mark}
+
+
+_FOREIGN = ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR", "RAY_RUNTIME_ENV_HOOK", "PYTHONSTARTUP")
+_RAY = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",  # several nodes on macOS: what they are warned of does not matter here
+    "DASHBOARD_METRIC_PORT": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # Ray Train: the program stays where its job.yaml is
+}
+
+
+class Node:
+    """One `ray start --block` and everything below it."""
+
+    def __init__(self, name: str, machine: Machine, arguments: list[str], drain: float = 0.0) -> None:
+        self.name = name
+        self.folder = machine.scratch / name
+        self.log = machine.folder / f"{name}.log"
+        self.began = time.monotonic()
+        self._up = False
+        environ = machine.environ() | {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": f"{drain:.0f}"}
+        try:
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            with self.log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    [*_ray(), "start", "--block", *_COMMON, *arguments, f"--temp-dir={self.folder}"]
+                    + [f"--object-store-memory={machine.object_store}"],
+                    env=environ,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise EnvironmentFailure(f"{self.log}: cannot start a Ray node: {error.strerror}") from error
+        machine.reaper.adopt(self._process.pid)
+
+    @property
+    def session(self) -> int:
+        """The session of all of its processes."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether its first process runs; without it the others end."""
+        return self._process.poll() is None
+
+    @property
+    def up(self) -> bool:
+        """Whether it has joined the cluster."""
+        if not self._up:
+            self._up = STARTED in self.log.read_bytes()
+        return self._up
+
+    def notice(self) -> None:
+        """Tell Ray that the node will be reclaimed."""
+        if self.alive:
+            self._process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End all of it, now."""
+        end_session(self.session)
+        self._process.wait()
+
+    def failed(self) -> str | None:
+        """Why it did not start, in one line; None while it may still."""
+        if self.up or (self.alive and time.monotonic() - self.began < START_LIMIT):
+            return None
+        lines = [line for line in _plain(self.log).splitlines() if line.strip()]
+        errors = [line for line in lines if "Error" in line or "rror:" in line]
+        said = (errors or lines or ["it said nothing"])[-1].strip()
+        return f"`ray start` did not get {self.name} up: {said} (all of it: {self.log})"
+
+
+class Head(Node):
+    """The node that holds the cluster's state and the drivers; it offers no CPU, so no work lands on it."""
+
+    def __init__(self, name: str, machine: Machine) -> None:
+        client_port = free_port()  # Ray's one port that cannot be 0; a start that loses the race for it is repeated
+        options = ["--head", "--port=0", "--num-cpus=0", "--include-dashboard=false", "--no-monitor"]
+        super().__init__(name, machine, [*options, f"--ray-client-server-port={client_port}"])
+
+    @property
+    def address(self) -> str:
+        """Where the cluster is, as other nodes are told. Only of use once it is up."""
+        found = _ADDRESS.search(_plain(self.log))
+        if not found:
+            raise EnvironmentFailure(
+                f"{self.log}: this version of Ray does not say where its head is; see pyproject.toml"
+            )
+        return found.group(1)
+
+    @property
+    def agent(self) -> str | None:
+        """Where jobs are submitted; None until the agent has bound its port."""
+        noted = next(iter(self.folder.glob("session_2*/dashboard_agent_listen_port_*")), None)
+        port = noted.read_text().strip() if noted else ""
+        return f"http://{self.address.rpartition(':')[0]}:{port}" if port else None
+
+
+class Worker(Node):
+    """A node that a pool has given."""
+
+    def __init__(
+        self, name: str, machine: Machine, address: str, *, cpus: int, labels: Mapping[str, str], drain: float
+    ) -> None:
+        told = ",".join(f"{key}={value}" for key, value in labels.items())
+        resources = json.dumps({f"tier:{labels['spotladder.io/tier']}": cpus})
+        options = [f"--address={address}", f"--num-cpus={cpus}", f"--labels={told}", f"--resources={resources}"]
+        super().__init__(name, machine, options, drain)
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+def new_scratch() -> Path:
+    """A folder for Ray's sockets and session, with a name short enough for them."""
+    short = Path("/tmp")  # noqa: S108 – made by mkdtemp, for this user alone
+    try:
+        return Path(tempfile.mkdtemp(prefix="sl-", dir=short if os.access(short, os.W_OK) else None))
+    except OSError as error:
+        raise EnvironmentFailure(f"{short}: cannot make a temporary folder: {error.strerror}; make room") from error
+
+
+_COMMON = [
+    "--disable-usage-stats",
+    "--dashboard-agent-listen-port=0",
+    "--dashboard-agent-grpc-port=0",
+    "--min-worker-port=0",
+    "--max-worker-port=0",
+]
+
+
+def _ray() -> list[str]:
+    """Ray's command in this interpreter, whatever PATH has."""
+    return [sys.executable, "-c", "import sys; from ray.scripts.scripts import main; sys.argv[0] = 'ray'; main()"]
+
+
+def _plain(log: Path) -> str:
+    return _COLOURS.sub("", log.read_text(errors="replace"))

@@ -1,0 +1,157 @@
+"""Nothing that a run starts outlives it, not even after `kill -9` of the runner.
+
+1. The watchdog is a small process in a session of its own. It holds the read end of a pipe whose only write end is the
+   runner's: when the runner goes, in whatever way, the watchdog reads the end of the pipe and ends everything.
+2. What belongs to the run: the sessions the runner told of, and every process that carries the run's mark in its
+   environment. The mark finds what made a session of its own (a driver, a daemon); the sessions find what has
+   overwritten its environment (Ray's workers write their title there). Both work on Linux and macOS.
+3. There is one way to end a run, `Reaper.close`, and it takes the same path as a crash: close the pipe and wait.
+4. Processes are found by what they are, never by a remembered pid alone: pids are used again.
+
+The file is also the watchdog's program, run by itself so that it starts in a moment: it imports the standard library
+only.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+MARK = "SPOTLADDER_RUN"
+"""The environment variable that every process of a run carries."""
+
+PATIENCE = 10.0
+"""Seconds that the processes of a run may take to be gone after SIGKILL."""
+
+
+class Reaper:
+    """The runner's end: tells the watchdog of sessions, and ends the run. `scratch` is removed with it."""
+
+    def __init__(self, mark: str, scratch: Path) -> None:
+        self._mark, self._scratch = mark, scratch
+        self._sessions: list[int] = []
+        self._watchdog = self._start()
+
+    def adopt(self, session: int) -> None:
+        """Let everything in that session end with the run."""
+        self._sessions.append(session)
+        self._tell(session)
+
+    def ensure(self) -> None:
+        """Start the watchdog anew if somebody has killed it."""
+        if self._watchdog.poll() is not None:
+            if self._watchdog.stdin:
+                self._watchdog.stdin.close()
+            self._watchdog = self._start()
+            for session in self._sessions:
+                self._tell(session)
+
+    def close(self) -> None:
+        """End everything of the run and wait until it is gone."""
+        self.ensure()
+        if self._watchdog.stdin:
+            self._watchdog.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._watchdog.wait(2 * PATIENCE)
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, self._mark, str(self._scratch)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+        )
+
+    def _tell(self, session: int) -> None:
+        if self._watchdog.stdin:
+            with contextlib.suppress(BrokenPipeError):  # it was killed this very moment; `ensure` tells the next one
+                self._watchdog.stdin.write(b"%d\n" % session)
+                self._watchdog.stdin.flush()
+
+
+def end_all(mark: str, sessions: set[int]) -> list[int]:
+    """Kill every process of the run, until none is left; those that would not go (there should be none)."""
+    deadline = time.monotonic() + PATIENCE
+    while (left := members(mark, sessions)) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+    return left
+
+
+def end_session(session: int) -> None:
+    """Kill every process of one session, now. What it starts while dying is found by the mark when the run ends."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(session, signal.SIGKILL)  # the leader's group first: it is what would start others
+    for pid in members("", {session}):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def members(mark: str, sessions: set[int]) -> list[int]:
+    """The living processes of a run: in one of its sessions, or carrying its mark. Never this process itself."""
+    found = marked(mark) if mark else set()
+    for pid in everyone():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) in sessions and alive(pid):
+                found.add(pid)
+    return sorted(found - {os.getpid()})
+
+
+def everyone() -> list[int]:
+    """The pids of all processes."""
+    if sys.platform == "linux":
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 – half the time of a Path
+    listed = subprocess.run(["/bin/ps", "-axo", "pid="], capture_output=True, text=True, check=False).stdout
+    return [int(pid) for pid in listed.split()]
+
+
+def alive(pid: int) -> bool:
+    """Whether the process still runs; one that nobody has waited for yet does not."""
+    if sys.platform == "linux":
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_bytes()
+        except OSError:
+            return False
+        return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    shown = subprocess.run(["/bin/ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(shown.stdout.strip()) and not shown.stdout.startswith("Z")
+
+
+def marked(mark: str) -> set[int]:
+    """The pids of the processes whose environment carries the mark."""
+    wanted = f"{MARK}={mark}"
+    found: set[int] = set()
+    if sys.platform == "linux":
+        for pid in everyone():
+            with contextlib.suppress(OSError):  # gone meanwhile, or another user's
+                if wanted.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    found.add(pid)
+        return found
+    listed = subprocess.run(["/bin/ps", "-axEwwo", "pid=,command="], capture_output=True, text=True, check=False)
+    for line in listed.stdout.splitlines():
+        pid_text, _, command = line.strip().partition(" ")
+        if wanted in command.split():
+            found.add(int(pid_text))
+    return found
+
+
+def watch(mark: str, scratch: Path) -> int:
+    """The watchdog: collect sessions until the pipe ends, then end them."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # it goes when the run goes, not before
+    sessions = {int(line) for line in sys.stdin.buffer}
+    left = end_all(mark, sessions)
+    shutil.rmtree(scratch, ignore_errors=True)
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(watch(sys.argv[1], Path(sys.argv[2])))
