@@ -1,0 +1,46 @@
+"""How the TensorFlow of Ray Train's workers finds its peers, without loading TensorFlow anywhere else.
+
+Ray ships no types: hence the `type: ignore` of its base classes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from ray.train.backend import Backend, BackendConfig
+
+
+@dataclass
+class ClusterConfig(BackendConfig):  # type: ignore[misc]
+    """Each worker gets a TF_CONFIG that names all of them by rank."""
+
+    @property
+    def backend_cls(self) -> type[Backend]:
+        return _Cluster
+
+
+class _Cluster(Backend):  # type: ignore[misc]
+    def on_start(self, worker_group: Any, backend_config: ClusterConfig) -> None:  # noqa: ARG002 – Ray's protocol
+        workers = worker_group.execute(_address)
+        ray.get(
+            [
+                worker_group.execute_single_async(rank, _announce, workers=workers, rank=rank)
+                for rank in range(len(worker_group))
+            ]
+        )
+
+
+def _address() -> str:
+    """An address of this worker on which nobody listens yet."""
+    from ray.train._internal.utils import get_address_and_port
+
+    host, port = get_address_and_port()
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _announce(workers: list[str], rank: int) -> None:
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}})

@@ -1,0 +1,122 @@
+"""TensorFlow: all that a training program must remember, kept in `tf.train.Checkpoint`s.
+
+    state = train.tensorflow.State(model=model, optimizer=optimizer, data=iter(dataset))
+    with job.resume() as found:
+        if found:
+            state.restore(found)
+            start = found.step
+    …
+            with job.commit(step) as folder:
+                state.save(folder)
+
+What belongs to the whole job (models, optimizers with their learning-rate schedules, `tf.Variable`s, generators) is
+written once, by rank 0, into `model.*`; the position in the data (`tf.data` iterators) and the random state of Python
+and NumPy are written by every rank for itself, into `rank-N.*`. Both are plain `tf.train.Checkpoint`s that TensorFlow
+reads without spotladder. A Keras model's `tf.train.Checkpoint` leaves out the seeds of its random layers (Dropout …) and
+its metrics; here they are part of it.
+
+Under `MultiWorkerMirroredStrategy`, give each rank its own shard as a plain iterator (`Dataset.shard(size, rank)`), not
+a distributed dataset: TensorFlow cannot save the position of the latter.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from spotladder.errors import CheckpointCorrupt, InvalidSpec
+from spotladder.train import randomness, ranks
+from spotladder.train.found import Found
+
+_SHARED = "model"
+
+
+class State:
+    """The named parts of a training program: anything that `tf.train.Checkpoint` tracks.
+
+    Build optimizers first (`optimizer.build(model.trainable_variables)`), so that what is restored has a place.
+    """
+
+    def __init__(self, **parts: Any) -> None:
+        import tensorflow as tf
+
+        for name, part in parts.items():
+            if not getattr(part, "built", True):
+                raise InvalidSpec(
+                    "is not built yet, so nothing could be restored into it: call its build() before State()", path=name
+                )
+            if not isinstance(part, tf.__internal__.tracking.Trackable):
+                raise InvalidSpec(
+                    f"tf.train.Checkpoint cannot track {type(part).__name__}: give a Keras or TensorFlow object",
+                    path=name,
+                )
+        own = {name: part for name, part in parts.items() if isinstance(part, tf.data.Iterator)}
+        shared = {name: part for name, part in parts.items() if name not in own}
+        shared |= {f"{name}_untracked": left for name, part in shared.items() if (left := _untracked(part))}
+        self._rank = ranks.discover().rank
+        self._shared = tf.train.Checkpoint(**shared) if shared else None
+        self._own = tf.train.Checkpoint(**own) if own else None
+
+    def save(self, folder: Path) -> None:
+        """Write this rank's part of a commit. Every rank must call it."""
+        if self._shared is not None and self._rank == 0:
+            self._shared.write(str(folder / _SHARED))
+        elif self._shared is not None:
+            # Reading a variable that each replica adds to is a collective: all ranks write, one is kept.
+            with tempfile.TemporaryDirectory(prefix="spotladder-replica-") as discarded:
+                self._shared.write(str(Path(discarded) / _SHARED))
+        if self._own is not None:
+            self._own.write(str(folder / self._mine))
+        randomness.save(folder / f"{self._mine}.random.json")
+
+    def restore(self, found: Found | Path) -> None:
+        """Bring everything back to where `save` found it, from a commit or a folder with the files of all ranks.
+
+        A rank that did not exist then goes on with rank 0's position in the data. Raises CheckpointCorrupt when the
+        files are of other parts or shapes than these.
+        """
+        folder = found.merged() if isinstance(found, Found) else found
+        mine = self._mine if (folder / f"{self._mine}.random.json").exists() else "rank-0"
+        for checkpoint, name in ((self._shared, _SHARED), (self._own, mine)):
+            if checkpoint is not None:
+                _read(checkpoint, folder / name)
+        randomness.restore(folder / f"{mine}.random.json")
+
+    @property
+    def _mine(self) -> str:
+        return f"rank-{self._rank}"
+
+
+def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
+    """Ray's `TensorflowTrainer(loop, **arguments)`, started sooner: only the workers load TensorFlow.
+
+    Ray's own makes the driver and its controller load it too, one after the other, at the start of every attempt:
+    about 5 s each. What the workers see is the same: TF_CONFIG with the addresses of all of them.
+    """
+    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+
+    from spotladder.train.raytensorflow import ClusterConfig
+
+    return DataParallelTrainer(loop, backend_config=ClusterConfig(), **arguments)
+
+
+def _untracked(part: Any) -> list[Any]:
+    """What changes in a Keras model and is not among the weights that TensorFlow tracks: seeds and metrics."""
+    if not hasattr(part, "weights"):
+        return []
+    tracked = {id(variable) for variable in part.weights}
+    return [variable.value for variable in part.variables if id(variable) not in tracked]
+
+
+def _read(checkpoint: Any, prefix: Path) -> None:
+    import tensorflow as tf
+
+    try:
+        checkpoint.read(str(prefix)).assert_consumed()
+    except (tf.errors.OpError, AssertionError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise CheckpointCorrupt(
+            f"{prefix.name}: these files do not fit this program's parts ({reason}): was it changed since the commit?"
+        ) from error

@@ -1,0 +1,103 @@
+"""Builders for tests of the in-job library: jobs on a folder of the test's own, ranks as threads, a clock by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.store import open_store
+from spotladder.train.environment import Environment
+from spotladder.train.membership import Member, join
+from spotladder.train.ranks import World
+from spotladder.train.session import Job
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def variables(folder: Path, **more: object) -> dict[str, str]:
+    """The environment of a job `digits` below `folder`; `attempt=2` sets SPOTLADDER_ATTEMPT, and so on."""
+    given = {"job": "digits", "uri": folder, "interval": "10steps", **more}
+    return {f"SPOTLADDER_{name.upper()}": str(value) for name, value in given.items()}
+
+
+def log_of(folder: Path) -> CommitLog:
+    return CommitLog(open_store(folder), "digits")
+
+
+def member(folder: Path, world: World | None = None, *, left: list[int] | None = None, **more: object) -> Member:
+    """One rank, joined. `left` gets the exit codes with which it would have left."""
+    return join(Environment(variables(folder, **more)), world or World(), leave=None if left is None else left.append)
+
+
+def job(
+    folder: Path, *, clock: Callable[[], float] | None = None, left: list[int] | None = None, **more: object
+) -> Job:
+    return Job(member(folder, left=left, **more), clock or Clock())
+
+
+class Ranks:
+    """A job of several ranks, each with a thread of its own."""
+
+    def __init__(
+        self, folder: Path, size: int, *, clock: Clock | None = None, own: Sequence[dict[str, Any]] = (), **more: object
+    ) -> None:
+        self.pool = ThreadPoolExecutor(size)
+        self.clock = clock or Clock()
+        per_rank = own or [{}] * size
+        self.jobs: list[Job] = list(
+            self.pool.map(
+                lambda rank: Job(member(folder, World(rank, size, "test"), **{**more, **per_rank[rank]}), self.clock),
+                range(size),
+            )
+        )
+
+    def on_all(self, do: Callable[[Job], Any]) -> list[Any]:
+        """What `do` returns, or the exception it raises, for every rank at once."""
+
+        def guarded(job: Job) -> Any:
+            try:
+                return do(job)
+            except BaseException as error:  # noqa: BLE001 – handed to the test
+                return error
+
+        return list(self.pool.map(guarded, self.jobs))
+
+    def close(self) -> None:
+        self.on_all(lambda job: job.close())
+        self.pool.shutdown()
+
+    def __enter__(self) -> Ranks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def train(job: Job, total: int, *, on_step: Callable[[int], None] = lambda _: None, flush: bool = False) -> list[int]:
+    """A whole program: adds up step numbers, keeps the sum in its checkpoints. Returns the steps it committed."""
+    committed = []
+    start = value = 0
+    with job.resume() as found:
+        if found:
+            value, start = int((found.path / "sum").read_text()), found.step
+    for step in job.steps(start, total):
+        value += step
+        on_step(step)
+        if job.should_commit(step):
+            with job.commit(step, {"sum": value}) as folder:
+                (folder / "sum").write_text(str(value))
+            committed.append(step)
+            if flush:
+                job.flush()
+    return committed

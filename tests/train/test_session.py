@@ -1,0 +1,355 @@
+"""One process: what a program sees of commits, notices, restarts and errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import CheckpointCorrupt, Fenced, StoreUnavailable
+from spotladder.train import notice
+from spotladder.train.interruption import Interrupted
+from spotladder.train.session import Job
+from tests.train.builders import Clock, job, log_of, train
+
+
+def committed(folder: Path) -> list[tuple[int, int]]:
+    """(attempt, step) of every commit that counts."""
+    return [(commit.attempt, commit.step) for commit in log_of(folder).commits()]
+
+
+def test_the_first_start_finds_nothing(tmp_path: Path) -> None:
+    with job(tmp_path).resume() as found:
+        assert found is None
+
+
+def test_every_interval_and_the_last_step_are_committed(tmp_path: Path) -> None:
+    assert train(job(tmp_path), 25) == [10, 20, 25]
+    assert committed(tmp_path) == [(1, 10), (1, 20), (1, 25)]
+
+
+def test_a_commit_says_how_far_the_job_is_and_what_was_measured(tmp_path: Path) -> None:
+    train(job(tmp_path), 25)
+    newest = log_of(tmp_path).newest()
+    assert newest is not None
+    assert (newest.step, newest.total, dict(newest.metrics)) == (25, 25, {"sum": 325})
+
+
+def test_a_later_attempt_goes_on_where_the_last_commit_was(tmp_path: Path) -> None:
+    first = job(tmp_path)
+
+    def die(step: int) -> None:
+        if step == 17:
+            raise KeyError("a bug of the program")
+
+    with pytest.raises(KeyError, match="a bug of the program"):
+        train(first, 30, on_step=die)
+    first.flush()
+    done: list[int] = []
+    assert train(job(tmp_path, attempt=2), 30, on_step=done.append) == [20, 30]
+    assert done == list(range(11, 31))
+    with job(tmp_path, attempt=3).resume() as found:
+        assert found is not None
+        assert (found.step, found.total, found.attempt) == (30, 30, 2)
+        assert (found.path / "sum").read_text() == str(sum(range(1, 31)))
+
+
+def test_a_finished_program_that_runs_again_does_nothing(tmp_path: Path) -> None:
+    train(job(tmp_path), 20)
+    done: list[int] = []
+    assert train(job(tmp_path), 20, on_step=done.append) == []
+    assert done == []
+
+
+def test_what_was_found_is_gone_after_the_block(tmp_path: Path) -> None:
+    train(job(tmp_path), 10)
+    with job(tmp_path).resume() as found:
+        assert found is not None
+        path = found.path
+        assert found.merged() == path
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(("start", "total", "steps"), [(0, 3, [1, 2, 3]), (3, 6, [4, 5, 6]), (6, 6, []), (0, 0, [])])
+def test_step_numbers_count_finished_steps(tmp_path: Path, start: int, total: int, steps: list[int]) -> None:
+    assert list(job(tmp_path).steps(start, total)) == steps
+
+
+@pytest.mark.parametrize(("start", "total"), [(-1, 3), (4, 3)])
+def test_steps_that_cannot_be(tmp_path: Path, start: int, total: int) -> None:
+    with pytest.raises(ValueError, match="0 ≤ start ≤ total"):
+        list(job(tmp_path).steps(start, total))
+
+
+def test_the_same_question_has_the_same_answer(tmp_path: Path) -> None:
+    asked = job(tmp_path)
+    assert [asked.should_commit(step) for step in (9, 10, 10, 11, 11)] == [False, True, True, False, False]
+
+
+def test_an_interval_in_steps_is_kept_by_a_program_that_asks_rarely(tmp_path: Path) -> None:
+    asked = job(tmp_path)
+    assert [step for step in range(7, 70, 7) if asked.should_commit(step)] == [14, 21, 35, 42, 56, 63]
+
+
+def test_an_interval_in_seconds_counts_from_the_last_commit(tmp_path: Path) -> None:
+    clock = Clock()
+    timed = job(tmp_path, clock=clock, interval="30s")
+    due = []
+    for step in timed.steps(0, 10):
+        clock.now += 12
+        if timed.should_commit(step):
+            due.append(step)
+            with timed.commit(step):
+                pass
+            timed.flush()
+    assert due == [3, 6, 9, 10]
+
+
+def test_a_slow_bucket_delays_the_next_timed_commit_and_not_the_training(tmp_path: Path) -> None:
+    clock = Clock()
+    timed = job(tmp_path, clock=clock, interval="30s")
+    with held_uploads(timed) as release:
+        with timed.commit(1) as folder:
+            (folder / "a").write_text("a")
+        clock.now += 100
+        assert not timed.should_commit(2)
+        release.set()
+        timed.flush()
+        assert timed.should_commit(3)
+
+
+def test_the_next_commit_waits_for_the_one_before(tmp_path: Path) -> None:
+    slow = job(tmp_path)
+    with held_uploads(slow) as release:
+        with slow.commit(1) as folder:
+            (folder / "a").write_text("a")
+        threading.Timer(0.05, release.set).start()
+        with slow.commit(2):
+            assert committed(tmp_path) == [(1, 1)]
+
+
+def test_an_exception_in_the_commit_block_passes_unchanged_and_commits_nothing(tmp_path: Path) -> None:
+    one = job(tmp_path)
+    with pytest.raises(ZeroDivisionError), one.commit(1) as folder:
+        (folder / "half").write_text(str(1 / 0))
+    assert not folder.exists()
+    with one.commit(2):
+        pass
+    one.flush()
+    assert committed(tmp_path) == [(1, 2)]
+
+
+@pytest.mark.parametrize("step", [3, 5])
+def test_steps_only_grow(tmp_path: Path, step: int) -> None:
+    one = job(tmp_path)
+    with one.commit(5):
+        pass
+    with pytest.raises(ValueError, match="steps only grow"), one.commit(step):
+        pass
+
+
+def test_a_failed_upload_is_raised_by_the_next_call_once(tmp_path: Path) -> None:
+    one = job(tmp_path)
+    with one.commit(1) as folder:
+        (folder / "a").write_text("a")
+        one._member.log.store.put_file = refuse  # type: ignore[method-assign]
+    while one._member.commits.busy:
+        pass
+    with pytest.raises(StoreUnavailable, match="the bucket is away"):
+        one.should_commit(2)
+    assert not one.should_commit(3)
+
+
+def test_the_checkpoint_stays_on_disk_no_longer_than_its_upload(tmp_path: Path) -> None:
+    one = job(tmp_path)
+    with one.commit(1) as folder:
+        (folder / "a").write_text("a")
+    one.flush()
+    assert not folder.exists()
+
+
+def test_a_corrupt_commit_is_stepped_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    train(job(tmp_path), 20)
+    newest = log_of(tmp_path).newest()
+    assert newest is not None
+    (tmp_path / "digits" / newest.path / "sum").write_text("nonsense")
+    with job(tmp_path, attempt=2).resume() as found:
+        assert found is not None
+        assert found.step == 10
+    assert "step 20 is not resumed from" in caplog.text
+
+
+def test_when_nothing_verifies_the_program_does_not_start_from_nothing(tmp_path: Path) -> None:
+    train(job(tmp_path), 10)
+    for file in (tmp_path / "digits").rglob("sum"):
+        file.unlink()
+    with pytest.raises(CheckpointCorrupt), job(tmp_path, attempt=2).resume():
+        pass
+
+
+def test_only_the_newest_commits_are_kept(tmp_path: Path) -> None:
+    train(job(tmp_path, keep=2), 50)
+    assert committed(tmp_path) == [(1, 40), (1, 50)]
+    assert sorted(path.name for path in (tmp_path / "digits/attempts/0001").iterdir()) == ["ckpt-000040", "ckpt-000050"]
+
+
+# --- being told to stop ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def look_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of tests are shorter than the pause between two looks at the notice file."""
+    monkeypatch.setattr(notice, "FILE_SPACING", 0.0)
+
+
+def write_notice(file: Path, **words: object) -> None:
+    draft = file.with_suffix(".draft")
+    draft.write_text(json.dumps({"kind": "drain", "deadline": 99.0, "reason": "EvictionNotice", **words}))
+    draft.replace(file)
+
+
+def test_a_notice_commits_and_then_ends_the_loop_with_75(tmp_path: Path) -> None:
+    file = tmp_path / "notice"
+    stopped = job(tmp_path, notice=file)
+    with pytest.raises(Interrupted) as interrupted:
+        train(stopped, 30, on_step=lambda step: write_notice(file) if step == 4 else None)
+    assert interrupted.value.code == 75
+    assert interrupted.value.step == 4
+    assert committed(tmp_path) == [(1, 4)]
+
+
+def test_an_attempt_that_is_drained_before_its_first_step_commits_one(tmp_path: Path) -> None:
+    write_notice(tmp_path / "notice")
+    with pytest.raises(Interrupted):
+        train(job(tmp_path, notice=tmp_path / "notice"), 30)
+    assert committed(tmp_path) == [(1, 1)]
+
+
+def test_a_notice_at_the_end_does_not_undo_it(tmp_path: Path) -> None:
+    file = tmp_path / "notice"
+    assert train(job(tmp_path, notice=file), 30, on_step=lambda step: write_notice(file) if step == 30 else None) == [
+        10,
+        20,
+        30,
+    ]
+
+
+def test_the_exit_waits_until_the_commit_is_recorded(tmp_path: Path) -> None:
+    file = tmp_path / "notice"
+    stopped = job(tmp_path, notice=file)
+    with held_uploads(stopped) as release:
+        write_notice(file)
+        threading.Timer(0.1, release.set).start()
+        with pytest.raises(Interrupted):
+            train(stopped, 30)
+        assert release.is_set()
+    assert committed(tmp_path) == [(1, 1)]
+
+
+def test_sigterm_is_a_notice_while_training_and_what_it_was_before_and_after(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted) as interrupted:
+        train(job(tmp_path), 30, on_step=lambda step: os.kill(os.getpid(), signal.SIGTERM) if step == 12 else None)
+    assert interrupted.value.step == 12
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_second_sigterm_reaches_the_handler_of_the_program(tmp_path: Path) -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        stopped = job(tmp_path)
+        stopped.should_commit(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert heard == []
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert heard == [signal.SIGTERM]
+        stopped.close()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_program_with_its_own_loop_sees_that_it_is_to_stop(tmp_path: Path) -> None:
+    write_notice(tmp_path / "notice")
+    own = job(tmp_path, notice=tmp_path / "notice")
+    assert not own.stopping
+    assert own.should_commit(7)
+    assert own.stopping
+
+
+# --- being replaced -------------------------------------------------------------------------------------------------
+
+
+def test_a_program_that_was_replaced_leaves_at_once_with_76(tmp_path: Path) -> None:
+    left: list[int] = []
+    old = job(tmp_path, left=left)
+    job(tmp_path, attempt=2)
+    with old.commit(10):
+        pass
+    with pytest.raises(Fenced):
+        old.flush()
+    assert left == [76]
+    assert committed(tmp_path) == []
+
+
+def test_an_in_place_restart_replaces_its_older_self(tmp_path: Path) -> None:
+    old = job(tmp_path)
+    with old.commit(10) as folder:
+        (folder / "sum").write_text("55")
+    old.flush()
+    new = job(tmp_path)
+    with old.commit(20) as folder:
+        (folder / "sum").write_text("a zombie's")
+    with pytest.raises(Fenced):
+        old.flush()
+    train(new, 20)
+    assert committed(tmp_path) == [(1, 10), (1, 20)]
+    with job(tmp_path, attempt=2).resume() as found:
+        assert found is not None
+        assert (found.path / "sum").read_text() == "210"
+
+
+def test_an_older_attempt_does_not_even_start(tmp_path: Path) -> None:
+    job(tmp_path, attempt=2)
+    with pytest.raises(Fenced):
+        job(tmp_path, attempt=1)
+
+
+# --- heartbeats -----------------------------------------------------------------------------------------------------
+
+
+def test_the_heartbeat_says_how_far_the_program_is(tmp_path: Path) -> None:
+    file = tmp_path / "heartbeat"
+    seen: list[dict[str, float]] = []
+    beating = job(tmp_path, heartbeat=file)
+    train(beating, 20, on_step=lambda _: seen.append(json.loads(file.read_text())))
+    assert [(beat["step"], beat["total"]) for beat in (seen[0], seen[10])] == [(0, 20), (10, 20)]
+    last = json.loads(file.read_text())
+    assert (last["step"], last["total"], last["sum"]) == (20, 20, 210)
+
+
+@contextmanager
+def held_uploads(job: Job) -> Iterator[threading.Event]:
+    """No upload of this job ends before the event is set."""
+    release = threading.Event()
+    upload = job._member.commits._upload
+
+    def held(*arguments: object) -> object:
+        release.wait(10)
+        return upload(*arguments)  # type: ignore[arg-type]
+
+    job._member.commits._upload = held  # type: ignore[method-assign, assignment]
+    try:
+        yield release
+    finally:
+        release.set()
+
+
+def refuse(*_: object) -> None:
+    raise StoreUnavailable("the bucket is away")

@@ -1,0 +1,236 @@
+"""Several ranks: one commit of all of them, the same answers, the same commit to go on from."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
+from spotladder.train import notice, rendezvous
+from spotladder.train.interruption import Interrupted, RankLost
+from spotladder.train.ranks import World
+from spotladder.train.session import Job
+from tests.train.builders import Ranks, job, log_of, member, train
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notice, "FILE_SPACING", 0.0)
+    monkeypatch.setattr(rendezvous, "SPACING", 0.01)
+
+
+def in_step(ranks: Ranks, total: int, interval: float = 0.0) -> list[object]:
+    """Train on all ranks with a barrier in every step, as an all-reduce is one."""
+    barrier = threading.Barrier(len(ranks.jobs))
+
+    def on_step(_: int) -> None:
+        if barrier.wait(10) == 0:
+            ranks.clock.now += interval
+
+    return ranks.on_all(lambda job: train(job, total, on_step=on_step, flush=True))
+
+
+def files_of(folder: Path) -> list[str]:
+    newest = log_of(folder).newest()
+    assert newest is not None
+    return sorted(file.name for file in newest.files)
+
+
+def write_own(job: Job, step: int) -> None:
+    with job.commit(step, {"rank": job.rank}) as folder:
+        (folder / "shared").write_text(f"of {job.rank}")
+        (folder / f"shard-{job.rank}").write_text(str(job.rank))
+    job.flush()
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_one_commit_holds_the_files_of_all_ranks(tmp_path: Path, size: int) -> None:
+    with Ranks(tmp_path, size) as ranks:
+        assert in_step(ranks, 25) == [[10, 20, 25]] * size
+    assert [commit.step for commit in log_of(tmp_path).commits()] == [10, 20, 25]
+    assert files_of(tmp_path) == [f"rank-{rank:04d}/sum" for rank in range(size)]
+
+
+def test_time_is_up_for_all_ranks_at_the_same_step(tmp_path: Path) -> None:
+    with Ranks(tmp_path, 3, interval="30s") as ranks:
+        answers = in_step(ranks, 40, interval=7.0)
+    assert answers == [answers[0]] * 3
+    assert len(answers[0]) > 3  # type: ignore[arg-type]
+
+
+def test_a_notice_that_one_rank_hears_stops_all_at_the_same_step(tmp_path: Path) -> None:
+    file = tmp_path / "notice"
+    file.write_text('{"kind": "notice", "reason": "EvictionNotice"}')
+    with Ranks(tmp_path, 3, own=[{}, {}, {"notice": file}], interval="1h") as ranks:
+        stopped = in_step(ranks, 1000)
+    assert all(isinstance(end, Interrupted) for end in stopped)
+    newest = log_of(tmp_path).newest()
+    assert newest is not None
+    assert [end.step for end in stopped] == [newest.step] * 3  # type: ignore[attr-defined]
+
+
+def test_every_rank_gets_its_own_files_back(tmp_path: Path) -> None:
+    with Ranks(tmp_path, 3) as ranks:
+        ranks.on_all(lambda job: write_own(job, 5))
+    with Ranks(tmp_path, 3, attempt=2) as ranks:
+        assert ranks.on_all(seen) == [
+            (5, (0, 1, 2), f"of {rank}", ["shard-0", "shard-1", "shard-2", "shared"]) for rank in range(3)
+        ]
+
+
+@pytest.mark.parametrize(("size", "sources"), [(1, [0]), (2, [0, 1]), (4, [0, 1, 2, 0])])
+def test_another_number_of_ranks_goes_on(tmp_path: Path, size: int, sources: list[int]) -> None:
+    with Ranks(tmp_path, 3) as ranks:
+        ranks.on_all(lambda job: write_own(job, 5))
+    with Ranks(tmp_path, size, attempt=2) as ranks:
+        assert [own for _, _, own, _ in ranks.on_all(seen)] == [f"of {source}" for source in sources]
+
+
+def test_a_commit_of_one_process_is_for_all_ranks(tmp_path: Path) -> None:
+    write_own(job(tmp_path), 5)
+    with Ranks(tmp_path, 2, attempt=2) as ranks:
+        assert ranks.on_all(seen) == [(5, (), "of 0", ["shard-0", "shared"])] * 2
+
+
+def test_a_rank_that_wrote_nothing_gets_what_rank_0_wrote(tmp_path: Path) -> None:
+    def write(job: Job) -> None:
+        with job.commit(5) as folder:
+            if job.rank == 0:
+                (folder / "shared").write_text("of 0")
+        job.flush()
+
+    with Ranks(tmp_path, 2) as ranks:
+        assert ranks.on_all(write) == [None, None]
+    with Ranks(tmp_path, 2, attempt=2) as ranks:
+        assert ranks.on_all(seen) == [(5, (0,), "of 0", ["shared"])] * 2
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_all_ranks_step_back_when_the_file_of_one_is_damaged(tmp_path: Path, rank: int) -> None:
+    with Ranks(tmp_path, 3) as ranks:
+        ranks.on_all(lambda job: write_own(job, 5))
+        ranks.on_all(lambda job: write_own(job, 6))
+    newest = log_of(tmp_path).newest()
+    assert newest is not None
+    (tmp_path / "digits" / newest.path / f"rank-{rank:04d}" / "shared").write_text("nonsense")
+    with Ranks(tmp_path, 3, attempt=2) as ranks:
+        assert [step for step, *_ in ranks.on_all(seen)] == [5, 5, 5]
+
+
+def test_a_missing_file_of_a_rank_that_is_no_more_is_noticed(tmp_path: Path) -> None:
+    with Ranks(tmp_path, 3) as ranks:
+        ranks.on_all(lambda job: write_own(job, 5))
+        ranks.on_all(lambda job: write_own(job, 6))
+    newest = log_of(tmp_path).newest()
+    assert newest is not None
+    (tmp_path / "digits" / newest.path / "rank-0002" / "shard-2").unlink()
+    with Ranks(tmp_path, 2, attempt=2) as ranks:
+        assert [step for step, *_ in ranks.on_all(seen)] == [5, 5]
+
+
+def test_when_one_rank_cannot_upload_nothing_is_committed_and_all_hear_of_it(tmp_path: Path) -> None:
+    with Ranks(tmp_path, 2) as ranks:
+
+        def refuse(*_: object) -> None:
+            raise StoreUnavailable("the bucket is away")
+
+        ranks.jobs[1]._member.log.store.put_file = refuse  # type: ignore[method-assign]
+        ends = ranks.on_all(lambda job: write_own(job, 5))
+        assert [type(end) for end in ends] == [StoreUnavailable] * 2
+    assert log_of(tmp_path).newest() is None
+
+
+def test_a_rank_that_gives_up_its_commit_lets_the_others_know(tmp_path: Path) -> None:
+    def write(job: Job) -> None:
+        with job.commit(5):
+            if job.rank == 1:
+                raise KeyError("a bug of the program")
+        job.flush()
+
+    with Ranks(tmp_path, 2) as ranks:
+        ends = ranks.on_all(write)
+        assert isinstance(ends[1], KeyError)
+        assert isinstance(ends[0], SpotladderError)
+        assert "rank 1 gave up the commit of step 5: KeyError" in str(ends[0])
+    assert log_of(tmp_path).newest() is None
+
+
+def test_ranks_that_commit_different_steps_are_told_so(tmp_path: Path) -> None:
+    with Ranks(tmp_path, 2) as ranks:
+        ends = ranks.on_all(lambda job: write_own(job, 5 + job.rank))
+        assert ["ranks commit different steps [5, 6]" in str(end) for end in ends] == [True, True]
+    assert log_of(tmp_path).newest() is None
+
+
+def test_all_ranks_of_a_replaced_group_are_fenced(tmp_path: Path) -> None:
+    with Ranks(tmp_path, 2) as old, Ranks(tmp_path, 2, attempt=2):
+        assert [type(end) for end in old.on_all(lambda job: write_own(job, 5))] == [Fenced] * 2
+    assert log_of(tmp_path).newest() is None
+
+
+def test_ranks_of_a_restarted_group_find_the_new_rank_0(tmp_path: Path) -> None:
+    with Ranks(tmp_path, 2), Ranks(tmp_path, 2) as again:
+        assert again.on_all(lambda job: write_own(job, 5)) == [None, None]
+
+
+def test_a_rank_that_finds_nobody_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendezvous.seek, "__kwdefaults__", {**rendezvous.seek.__kwdefaults__, "patience": 0.02})
+    with pytest.raises(RankLost, match="rank 1 found no rank 0"):
+        member(tmp_path, World(1, 2, "test"))
+
+
+PROGRAM = """
+    import sys, time
+    from pathlib import Path
+    from spotladder import train
+    job = train.current()
+    with job.resume() as found:
+        start = found.step if found else 0
+    for step in job.steps(start, 100000):
+        time.sleep(0.005)
+        if job.should_commit(step):
+            with job.commit(step) as folder:
+                (folder / "mine").write_text(str(job.rank))
+        if step == 5:
+            Path(sys.argv[1], f"running-{job.rank}").touch()
+"""
+
+
+def test_processes_of_a_launcher_stop_together_on_a_sigterm_to_one(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent(PROGRAM))
+    settings = {"SPOTLADDER_JOB": "digits", "SPOTLADDER_URI": str(tmp_path), "SPOTLADDER_INTERVAL": "1h"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(script), str(tmp_path)],
+            env={**os.environ, **settings, "RANK": str(rank), "WORLD_SIZE": "2"},
+        )
+        for rank in range(2)
+    ]
+    try:
+        while not all((tmp_path / f"running-{rank}").exists() for rank in range(2)):
+            assert all(process.poll() is None for process in processes)
+            time.sleep(0.02)
+        processes[1].send_signal(signal.SIGTERM)
+        assert [process.wait(20) for process in processes] == [75, 75]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert files_of(tmp_path) == ["rank-0000/mine", "rank-0001/mine"]
+
+
+def seen(job: Job) -> tuple[int, tuple[int, ...], str, list[str]]:
+    """What a rank finds: step, ranks, its own `shared`, and the names of all files side by side."""
+    with job.resume() as found:
+        assert found is not None
+        merged = sorted(path.name for path in found.merged().iterdir())
+        return found.step, found.ranks, (found.path / "shared").read_text(), merged
