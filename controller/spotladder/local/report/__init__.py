@@ -1,0 +1,43 @@
+"""The report of a run: report.html, report.json and timeline.png from its timeline and its state, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spotladder.core.model import JobState
+from spotladder.errors import EnvironmentFailure
+from spotladder.local.report.facts import Facts, gather
+from spotladder.local.timeline import Recorded
+
+
+def write_report(folder: Path, recorded: Recorded, state: JobState) -> Facts:
+    """Write the three files into the folder, each complete or not at all, and return what they say.
+
+    Raises `EnvironmentFailure` when the timeline has no beginning or the folder cannot be written.
+    """
+    from spotladder.local.report.data import as_json
+    from spotladder.local.report.page import page
+    from spotladder.local.report.png import draw_png
+
+    facts = gather(recorded, state)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace(folder / "report.html", page(facts))
+        _replace(folder / "report.json", as_json(facts))
+        picture = folder / ".timeline.png"
+        draw_png(facts, picture)
+        picture.replace(folder / "timeline.png")
+    except OSError as error:
+        raise EnvironmentFailure(
+            f"{folder}: cannot write the report: {error.strerror or error}; name another folder with --report"
+        ) from error
+    return facts
+
+
+def _replace(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
+__all__ = ["Facts", "gather", "write_report"]

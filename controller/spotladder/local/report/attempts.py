@@ -1,0 +1,186 @@
+"""The attempts of a run, one after another: from the moves that were decided and the work that was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from spotladder.core.model import TERMINAL, CapacityType, Instant, JobSpec, Move, Seconds, Stage
+from spotladder.core.reasons import Reason
+from spotladder.local.report.work import Stretch
+from spotladder.local.timeline import Began, Billed, Committed, Lost, Moved, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From `start` to `end`, in seconds of the run."""
+
+    start: Seconds
+    end: Seconds
+
+    @property
+    def seconds(self) -> Seconds:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFacts:
+    """One attempt. `whole` are the times in which every worker was there; `work` those in which steps were done, `new`
+    the seconds of it that went into steps done for the first time.
+
+    `overhead` is the time from the last new step before this attempt to its own first new step: what the restart cost.
+    """
+
+    number: int
+    tier: str
+    capacity_type: CapacityType
+    start: Seconds
+    end: Seconds
+    reason: Reason
+    message: str = ""
+    failures: int = 0
+    start_step: int = 0
+    end_step: int = 0
+    committed_step: int = 0
+    recomputed: int = 0
+    overhead: Seconds | None = None
+    new: Seconds = 0.0
+    whole: tuple[Span, ...] = ()
+    work: tuple[Span, ...] = ()
+    cost: float = 0.0
+    on_demand_cost: float = 0.0
+
+
+class RunClock:
+    """Turns instants into seconds of the run, without the times in which no runner was at work."""
+
+    def __init__(self, records: tuple[Record, ...]) -> None:
+        self._start = records[0].at
+        self._gaps = [
+            (before.at, after.at)
+            for before, after in pairwise(records)
+            if isinstance(after, Began) and after.at > before.at
+        ]
+        self.end = max(record.at for record in records)
+        self.length = self.of(self.end)
+        self.breaks = tuple((self.of(start), end - start) for start, end in self._gaps)
+
+    def of(self, at: Instant) -> Seconds:
+        away = sum(min(max(at, start), end) - start for start, end in self._gaps)
+        return max(0.0, at - self._start - away)
+
+
+def attempts_of(
+    records: Iterable[Record],
+    clock: RunClock,
+    spec: JobSpec,
+    start_steps: Mapping[int, int],
+    work: list[Stretch],
+) -> tuple[AttemptFacts, ...]:
+    """Every attempt that was planned, in order; a live one ends with the timeline."""
+    ledger = _Ledger(clock, spec, start_steps)
+    for record in records:
+        ledger.enter(record)
+    return tuple(_with_work(attempt, clock, work) for attempt in ledger.closed())
+
+
+class _Ledger:
+    """Takes records in and keeps the attempts up to date."""
+
+    def __init__(self, clock: RunClock, spec: JobSpec, start_steps: Mapping[int, int]) -> None:
+        self._clock = clock
+        self._spec = spec
+        self._start_steps = start_steps
+        self._found: dict[int, AttemptFacts] = {}
+        self._number = 0
+        self._whole_since: Seconds | None = None
+        self._committed = 0
+        self._payer = 0
+        self._bill = (0.0, 0.0)
+
+    def enter(self, record: Record) -> None:
+        match record:
+            case Moved(move=move) if move.target is Stage.STARTING:
+                self._open(move, self._clock.of(record.at))
+            case Moved(move=move) if move.source is not Stage.IDLE and move.attempt == self._number:
+                self._move(move, self._clock.of(record.at))
+            case Lost(loss=loss):
+                self._change(loss.attempt, lambda attempt: replace(attempt, failures=attempt.failures + 1))
+            case Committed(step=step):
+                self._committed = step
+                self._change(record.attempt, lambda attempt: replace(attempt, committed_step=step))
+            case Billed():
+                self._charge(record)
+
+    def closed(self) -> list[AttemptFacts]:
+        self._end_whole(self._clock.length)
+        return list(self._found.values())
+
+    def _open(self, move: Move, at: Seconds) -> None:
+        tier = self._spec.tier(move.tier)
+        kind = tier.capacity_type if tier else CapacityType.ON_DEMAND
+        step = self._start_steps.get(move.attempt, self._committed)
+        self._number = move.attempt
+        self._found[move.attempt] = AttemptFacts(
+            move.attempt, move.tier, kind, at, self._clock.length, move.reason, start_step=step, committed_step=step
+        )
+
+    def _move(self, move: Move, at: Seconds) -> None:
+        if move.target is Stage.RUNNING:
+            self._whole_since = at
+        else:
+            self._end_whole(at)
+        if (
+            move.source not in (Stage.DRAINING, Stage.ENDING) or move.target in TERMINAL
+        ):  # these only carry a reason out
+            self._change(self._number, lambda each: replace(each, reason=move.reason, message=move.message))
+        if move.target is Stage.IDLE or move.target in TERMINAL:
+            self._change(self._number, lambda each: replace(each, end=at))
+
+    def _end_whole(self, at: Seconds) -> None:
+        if self._whole_since is not None:
+            span = Span(self._whole_since, at)
+            self._change(self._number, lambda each: replace(each, whole=(*each.whole, span)))
+            self._whole_since = None
+
+    def _charge(self, bill: Billed) -> None:
+        """The amount was run up since the last bill, so by the attempt that was live then."""
+        spent, on_demand = bill.spent - self._bill[0], bill.on_demand - self._bill[1]
+        self._change(
+            self._payer,
+            lambda each: replace(each, cost=each.cost + spent, on_demand_cost=each.on_demand_cost + on_demand),
+        )
+        self._payer, self._bill = self._number, (bill.spent, bill.on_demand)
+
+    def _change(self, number: int, change: Callable[[AttemptFacts], AttemptFacts]) -> None:
+        if number in self._found:
+            self._found[number] = change(self._found[number])
+
+
+def _with_work(attempt: AttemptFacts, clock: RunClock, work: list[Stretch]) -> AttemptFacts:
+    own = [stretch for stretch in work if stretch.attempt == attempt.number]
+    first_new = next((stretch for stretch in own if stretch.new), None)
+    before = [stretch for stretch in work if stretch.attempt < attempt.number and stretch.new]
+    overhead = None
+    if first_new is not None:
+        overhead = clock.of(first_new.start) - (clock.of(before[-1].end) if before else 0.0)
+    return replace(
+        attempt,
+        end_step=max((stretch.last for stretch in own), default=attempt.start_step),
+        recomputed=sum(stretch.steps for stretch in own if not stretch.new),
+        overhead=overhead,
+        new=sum(stretch.seconds for stretch in own if stretch.new),
+        work=_joined([Span(clock.of(stretch.start), clock.of(stretch.end)) for stretch in own]),
+    )
+
+
+def _joined(spans: list[Span]) -> tuple[Span, ...]:
+    """Spans that touch, as one."""
+    joined: list[Span] = []
+    for span in spans:
+        if joined and span.start - joined[-1].end < 1e-6:
+            joined[-1] = Span(joined[-1].start, span.end)
+        else:
+            joined.append(span)
+    return tuple(joined)

@@ -1,0 +1,211 @@
+"""The report's charts as inline SVG. Colours come from the page's style sheet: dark and light are one drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+from spotladder.local.figures import clock, count, measure, money, span
+from spotladder.local.report.attempts import AttemptFacts, Span
+from spotladder.local.report.axes import Scale, decades, ticks, time_ticks
+from spotladder.local.report.facts import Facts
+from spotladder.local.report.markup import Markup, element, join
+
+T = TypeVar("T")
+
+LANE = 44
+MARGIN = 8
+POINTS = 500
+"""A curve has at most so many points; more cannot be seen."""
+
+
+def timeline(facts: Facts, width: int) -> Markup:
+    """One lane for each tier: when it was asked, when it was whole, when steps were done; evictions and commits."""
+    left = 92 if width >= 600 else 8
+    label_above = width < 600
+    lane = LANE + (16 if label_above else 0)
+    top = 26
+    tiers = [tier.name for tier in facts.spec.tiers]
+    bottom = top + lane * len(tiers)
+    height = bottom + 150
+    x = Scale(0, facts.length or 1.0, left, width - MARGIN)
+    lanes = {name: top + lane * index + (16 if label_above else 0) for index, name in enumerate(tiers)}
+    parts: list[Markup] = []
+    for name, y in lanes.items():
+        parts.append(element("rect", x=left, y=y, width=width - MARGIN - left, height=LANE - 10, class_="lane", rx=3))
+        parts.append(
+            element("text", name, x=left, y=y - 5, class_="label")
+            if label_above
+            else element("text", _short(name, 12), x=left - 10, y=y + 21, class_="label end")
+        )
+        parts.extend(
+            element(
+                "rect",
+                element("title", f"{name}: no capacity, {clock(dry.start)} – {clock(dry.end)}"),
+                x=x(dry.start),
+                y=y,
+                width=max(1.0, x(dry.end) - x(dry.start)),
+                height=LANE - 10,
+                class_="dry",
+            )
+            for dry in facts.dry.get(name, ())
+        )
+    attempts = [attempt for attempt in facts.attempts if attempt.tier in lanes]
+    for before, after in pairwise(attempts):
+        if before.tier != after.tier:
+            points = f"{x(before.end):.1f},{lanes[before.tier] + 17} {x(before.end):.1f},{lanes[after.tier] + 17}"
+            parts.append(element("polyline", points=points, class_="fall"))
+    parts.extend(_attempt(attempt, x, lanes[attempt.tier]) for attempt in attempts)
+    for commit in facts.commits:
+        if commit.tier in lanes:
+            y = lanes[commit.tier] + LANE - 10
+            title = element("title", f"step {count(commit.step)} committed at {clock(commit.at)}")
+            parts.append(element("path", title, d=f"M{x(commit.at):.1f},{y} v-9", class_="commit"))
+    for notice in facts.notices:
+        if notice.tier in lanes:
+            title = element("title", f"{notice.what}: eviction notice at {clock(notice.at)}")
+            parts.append(_diamond(x(notice.at), lanes[notice.tier] + 17, title))
+    for eviction in facts.evictions:
+        if eviction.tier in lanes:
+            title = element("title", f"lost {eviction.what} at {clock(eviction.at)}")
+            parts.append(_cross(x(eviction.at), lanes[eviction.tier] - 1, title))
+    parts.append(_steps(facts, x, bottom + 14, height - 24))
+    parts.append(_time_axis(facts, x, top - 6, height - 24, width))
+    return _svg(width, height, "Timeline of the run by tier, with evictions and commits", parts)
+
+
+def loss(facts: Facts, width: int) -> Markup | None:
+    """The loss over the steps, across attempts. None when the program says none."""
+    curves = {number: _thin(curve) for number, curve in facts.losses.items()}
+    values = [value for curve in curves.values() for _, value in curve]
+    if not values:
+        return None
+    height, left, top = 240, 52, 12
+    low, high = min(values), max(values)
+    log = low > 0 and high / low > 20
+    low, high = (low, high) if log else (min(0.0, low), high)
+    high = high if high > low else low + 1.0
+    x = Scale(0, max((step for curve in curves.values() for step, _ in curve), default=1) or 1, left, width - MARGIN)
+    y = Scale(low, high, height - 26, top, log)
+    kinds = {attempt.number: str(attempt.capacity_type) for attempt in facts.attempts}
+    parts = [
+        join(
+            element("line", x1=left, x2=width - MARGIN, y1=y(tick), y2=y(tick), class_="grid"),
+            element("text", measure(tick), x=left - 8, y=y(tick) + 4, class_="tick end"),
+        )
+        for tick in (decades(low, high) if log else ticks(high, 4, low))
+    ]
+    parts += [
+        element("text", count(round(tick)), x=x(tick), y=height - 8, class_="tick middle")
+        for tick in ticks(x.high, 5 if width >= 600 else 3)
+    ]
+    for number, curve in curves.items():
+        kind = kinds.get(number, "spot")
+        title = element("title", f"attempt {number}")
+        if len(curve) > 1:
+            parts.append(element("polyline", title, points=_points(curve, x, y), class_=f"curve {kind}"))
+        step, value = curve[0]
+        parts.append(element("circle", cx=x(step), cy=y(value), r=3.5, class_=f"start {kind}"))
+    return _svg(width, height, "Loss over the steps, across attempts", parts)
+
+
+def cost(facts: Facts, width: int) -> Markup | None:
+    """Money over time: what was paid, and what the same nodes would have cost on demand. None without prices."""
+    if facts.on_demand <= 0 or len(facts.bill) < 2:
+        return None
+    height, left, top = 200, 64, 12
+    x = Scale(0, facts.length or 1.0, left, width - MARGIN)
+    y = Scale(0, max(facts.on_demand, facts.spent), height - 26, top)
+    parts = [
+        join(
+            element("line", x1=left, x2=width - MARGIN, y1=y(tick), y2=y(tick), class_="grid"),
+            element("text", money(tick, y.high), x=left - 8, y=y(tick) + 4, class_="tick end"),
+        )
+        for tick in ticks(y.high, 4)
+    ]
+    bill = _thin(facts.bill)
+    on_demand = [(at, amount) for at, _, amount in bill]
+    spent = [(at, amount) for at, amount, _ in bill]
+    area = f"{_points(spent, x, y)} {x(spent[-1][0]):.1f},{y(0):.1f} {x(spent[0][0]):.1f},{y(0):.1f}"
+    parts.append(element("polygon", points=area, class_="paid-area"))
+    parts.append(element("polyline", points=_points(on_demand, x, y), class_="curve yardstick"))
+    parts.append(element("polyline", points=_points(spent, x, y), class_="curve paid"))
+    parts.append(_time_axis(facts, x, None, height - 26, width))
+    return _svg(width, height, "Cost over time: paid, and the same nodes on demand", parts)
+
+
+def _attempt(attempt: AttemptFacts, x: Scale, y: float) -> Markup:
+    kind = str(attempt.capacity_type)
+    text = f"attempt {attempt.number} on {attempt.tier}: {attempt.reason}, {span(attempt.end - attempt.start)}"
+    bars = [_bar(x, Span(attempt.start, attempt.end), y + 4, f"asked {kind}")]
+    bars += [_bar(x, each, y + 4, f"whole {kind}") for each in attempt.whole]
+    bars += [_bar(x, each, y + 4, f"work {kind}") for each in attempt.work]
+    if x(attempt.end) - x(attempt.start) >= 18:
+        at = x(attempt.work[0].start if attempt.work else attempt.start) + 6
+        tone = "number" if attempt.work else "number open"
+        if not attempt.work or x(attempt.work[0].end) - at >= 10:
+            bars.append(element("text", str(attempt.number), x=at, y=y + 21.5, class_=tone))
+    return element("g", element("title", text), *bars)
+
+
+def _bar(x: Scale, of: Span, y: float, kind: str) -> Markup:
+    width = max(1.0, x(of.end) - x(of.start))
+    return element("rect", x=x(of.start), y=y, width=width, height=LANE - 18, class_=kind, rx=2)
+
+
+def _cross(x: float, y: float, title: Markup) -> Markup:
+    return element("path", title, d=f"M{x - 4:.1f},{y - 4} l8,8 m0,-8 l-8,8", class_="eviction")
+
+
+def _diamond(x: float, y: float, title: Markup) -> Markup:
+    return element("path", title, d=f"M{x:.1f},{y - 5} l5,5 l-5,5 l-5,-5 z", class_="notice")
+
+
+def _steps(facts: Facts, x: Scale, top: float, bottom: float) -> Markup:
+    """The step over time, below the lanes: each fall is work that has to be done again."""
+    highest = max(facts.total, facts.steps, 1)
+    y = Scale(0, highest, bottom, top + 14)
+    parts = [
+        element("line", x1=x.start, x2=x.end, y1=y(highest), y2=y(highest), class_="grid"),
+        element("text", f"step {count(highest)}", x=x.start, y=y(highest) - 5, class_="tick"),
+    ]
+    if facts.progress:
+        parts.append(element("polyline", points=_points(_thin_steps(facts.progress), x, y), class_="curve step"))
+    return join(*parts)
+
+
+def _time_axis(facts: Facts, x: Scale, top: float | None, y: float, width: float) -> Markup:
+    parts = [element("line", x1=x.start, x2=x.end, y1=y, y2=y, class_="axis")]
+    for tick in time_ticks(facts.length, 8 if width >= 600 else 4):
+        anchor = "tick middle" if x(tick) < x.end - 18 else "tick end"
+        parts.append(element("text", clock(tick), x=max(x(tick), x.start + 16), y=y + 17, class_=anchor))
+        parts.append(element("line", x1=x(tick), x2=x(tick), y1=y, y2=y + 4, class_="axis"))
+    for at, length in facts.breaks:
+        title = element("title", f"interrupted here; resumed {span(length)} later")
+        parts.append(element("line", title, x1=x(at), x2=x(at), y1=top or 0, y2=y, class_="break"))
+    return join(*parts)
+
+
+def _points(curve: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
+    return " ".join(f"{x(at):.1f},{y(value):.1f}" for at, value in curve)
+
+
+def _thin(curve: Sequence[T]) -> list[T]:
+    stride = -(-len(curve) // POINTS)
+    return [*curve[::stride], curve[-1]] if stride > 1 else list(curve)
+
+
+def _thin_steps(curve: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
+    """As `_thin`, with both ends of each fall kept: these are what the curve is drawn for."""
+    falls = [index for index in range(1, len(curve)) if curve[index][1] < curve[index - 1][1]]
+    kept = {*range(0, len(curve), -(-len(curve) // POINTS)), *falls, *(index - 1 for index in falls), len(curve) - 1}
+    return [curve[index] for index in sorted(kept)]
+
+
+def _short(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _svg(width: float, height: float, label: str, parts: list[Markup]) -> Markup:
+    return element("svg", *parts, viewBox=f"0 0 {width} {height}", role="img", aria_label=label, class_="chart")

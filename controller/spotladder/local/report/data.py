@@ -1,0 +1,136 @@
+"""report.json: the numbers of the report for programs. `schema.json`, beside this file, says what each of them is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from spotladder.local.figures import saved
+from spotladder.local.report.attempts import AttemptFacts, Span
+from spotladder.local.report.facts import Facts, Mark
+from spotladder.local.report.prediction import ON_DEMAND, measured, yardsticks
+
+FORMAT = "spotladder.report/v1"
+"""Fields are only ever added under one number."""
+
+
+def as_json(facts: Facts) -> str:
+    """The document, as strict JSON."""
+    return json.dumps(as_data(facts), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def as_data(facts: Facts) -> dict[str, Any]:
+    """The document as plain data. Times are in seconds of the run, money in USD."""
+    run = measured(facts)
+    sticks = yardsticks(facts)
+    uninterrupted = sticks.cost(ON_DEMAND)
+    return {
+        "format": FORMAT,
+        "job": facts.job,
+        "namespace": facts.namespace,
+        "outcome": {"exitCode": facts.exit_code, "reason": str(facts.reason), "message": facts.message},
+        "beganAt": facts.began_at,
+        "sessions": facts.sessions,
+        "steps": {
+            "reached": facts.steps,
+            "total": facts.total,
+            "committed": facts.committed,
+            "recomputed": facts.recomputed,
+        },
+        "time": {
+            "total": facts.time.total,
+            "new": facts.time.new,
+            "recomputed": facts.time.recomputed,
+            "waiting": facts.time.waiting,
+            "starting": facts.time.starting,
+            "handover": facts.time.handover,
+            "idle": facts.time.idle,
+            "goodput": facts.time.goodput,
+        },
+        "cost": {
+            "paid": facts.spent,
+            "nodeHours": facts.node_hours,
+            "onDemandSameNodes": facts.on_demand,
+            "onDemandUninterrupted": uninterrupted,
+            "savedAgainstSameNodes": saved(facts.spent, facts.on_demand),
+            "savedAgainstUninterrupted": None if uninterrupted is None else saved(facts.spent, uninterrupted),
+            "predicted": None
+            if run is None
+            else {
+                "hours": run.scenario.hours,
+                "spotFraction": run.scenario.spot_fraction,
+                "failures": run.scenario.max_failures,
+                "overheadHours": run.scenario.overhead,
+                "spotDiscount": run.scenario.spot_discount,
+                "onDemandPerHour": run.price,
+                "blended": sticks.cost("blended"),
+                "conservative": sticks.cost("conservative"),
+                "atSpotPrice": sticks.cost("at-spot-price"),
+            },
+        },
+        "failures": {
+            "total": facts.state.failures,
+            "byCause": {str(key): value for key, value in facts.causes.items()},
+        },
+        "tiers": [
+            {
+                "name": tier.name,
+                "capacityType": str(tier.capacity_type),
+                "maxFailures": tier.max_failures,
+                "failures": record.failures,
+                "attempts": record.attempts,
+                "nodeHours": record.node_seconds / 3600,
+                "perNodeHour": tier.price.per_node_hour,
+                "cost": record.cost,
+                "onDemandCost": record.on_demand_cost,
+                "spent": None if record.spent is None else str(record.spent),
+            }
+            for tier, record in facts.tiers
+        ],
+        "attempts": [_attempt(attempt) for attempt in facts.attempts],
+        "evictions": [_mark(mark) for mark in facts.evictions],
+        "notices": [_mark(mark) for mark in facts.notices],
+        "commits": [
+            {"at": mark.at, "attempt": mark.attempt, "tier": mark.tier, "step": mark.step} for mark in facts.commits
+        ],
+        "noCapacity": {tier: [_span(span) for span in spans] for tier, spans in facts.dry.items()},
+        "breaks": [{"at": at, "seconds": length} for at, length in facts.breaks],
+        "loss": [
+            {"attempt": number, "points": [{"step": step, "loss": loss} for step, loss in curve]}
+            for number, curve in facts.losses.items()
+        ],
+        "bill": [{"at": at, "paid": paid, "onDemand": on_demand} for at, paid, on_demand in facts.bill],
+        "events": [{"at": at, "tone": str(told.tone), "text": told.text} for at, told in facts.story],
+        "damagedLines": facts.damaged,
+    }
+
+
+def _attempt(attempt: AttemptFacts) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "tier": attempt.tier,
+        "capacityType": str(attempt.capacity_type),
+        "start": attempt.start,
+        "end": attempt.end,
+        "reason": str(attempt.reason),
+        "message": attempt.message,
+        "failures": attempt.failures,
+        "startStep": attempt.start_step,
+        "endStep": attempt.end_step,
+        "committedStep": attempt.committed_step,
+        "recomputedSteps": attempt.recomputed,
+        "overhead": attempt.overhead,
+        "newSeconds": attempt.new,
+        "whole": [_span(span) for span in attempt.whole],
+        "work": [_span(span) for span in attempt.work],
+        "cost": attempt.cost,
+        "onDemandCost": attempt.on_demand_cost,
+    }
+
+
+def _mark(mark: Mark) -> dict[str, Any]:
+    return {"at": mark.at, "tier": mark.tier, "attempt": mark.attempt, "what": mark.what}
+
+
+def _span(span: Span) -> dict[str, float]:
+    return {"start": span.start, "end": span.end}

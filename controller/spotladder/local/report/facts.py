@@ -1,0 +1,249 @@
+"""What a finished (or interrupted) run comes to. Every number of the report is worked out here, from two sources only:
+the timeline says when things happened, the job's state says how often and what they cost.
+
+Times are in seconds of the run: those in which no runner was at work (between an interrupt and `--resume`) are cut out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage, Tier, TierRecord
+from spotladder.core.reasons import Cause, Reason
+from spotladder.errors import EnvironmentFailure
+from spotladder.local.narrate import Told, tell
+from spotladder.local.report.attempts import AttemptFacts, RunClock, Span, attempts_of
+from spotladder.local.report.work import Stretch, stretches
+from spotladder.local.timeline import (
+    Beat,
+    Began,
+    Billed,
+    Committed,
+    Ended,
+    Lost,
+    Moved,
+    NodeChange,
+    NodeChanged,
+    PoolChanged,
+    Record,
+    Recorded,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened at one moment, on one tier."""
+
+    at: Seconds
+    tier: str
+    attempt: int
+    what: str = ""
+    step: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimeUse:
+    """Where the time of the run went, in seconds. The parts make up the whole."""
+
+    new: Seconds = 0.0  # steps done for the first time
+    recomputed: Seconds = 0.0  # steps done again
+    waiting: Seconds = 0.0  # not whole: provisioning, recovering, no capacity
+    starting: Seconds = 0.0  # whole, no step done yet
+    handover: Seconds = 0.0  # draining and ending attempts
+    idle: Seconds = 0.0  # whole and started, no step done: a last commit, a stall
+
+    @property
+    def total(self) -> Seconds:
+        return self.new + self.recomputed + self.waiting + self.starting + self.handover + self.idle
+
+    @property
+    def goodput(self) -> float | None:
+        """The share of the time in which new steps were done."""
+        return self.new / self.total if self.total > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The whole run."""
+
+    job: str
+    namespace: str
+    spec: JobSpec
+    state: JobState
+    exit_code: int | None
+    reason: Reason
+    message: str
+    began_at: Instant
+    length: Seconds
+    sessions: int
+    attempts: tuple[AttemptFacts, ...]
+    time: TimeUse
+    steps: int
+    total: int
+    committed: int
+    recomputed: int
+    evictions: tuple[Mark, ...]
+    notices: tuple[Mark, ...]
+    commits: tuple[Mark, ...]
+    dry: Mapping[str, tuple[Span, ...]]
+    breaks: tuple[tuple[Seconds, Seconds], ...]  # where the run was interrupted, and for how long
+    progress: tuple[tuple[Seconds, int], ...]
+    losses: Mapping[int, tuple[tuple[int, float], ...]]
+    bill: tuple[tuple[Seconds, float, float], ...]  # at, spent, on demand
+    story: tuple[tuple[Seconds, Told], ...]
+    damaged: int = 0
+    causes: Mapping[Cause, int] = field(default_factory=dict)
+
+    @property
+    def spent(self) -> float:
+        """USD paid for nodes."""
+        return self.state.spent_usd
+
+    @property
+    def on_demand(self) -> float:
+        """USD that the same node-seconds would have cost on demand."""
+        return sum(tier.on_demand_cost for tier in self.state.tiers)
+
+    @property
+    def node_hours(self) -> float:
+        return sum(tier.node_seconds for tier in self.state.tiers) / 3600
+
+    @property
+    def tiers(self) -> tuple[tuple[Tier, TierRecord], ...]:
+        """Each tier of the spec with what happened on it."""
+        return tuple((tier, self.state.record(tier.name)) for tier in self.spec.tiers)
+
+
+def gather(recorded: Recorded, state: JobState) -> Facts:
+    """The facts of a run. Raises `EnvironmentFailure` when the timeline does not even say what job it was."""
+    records = recorded.records
+    began = [record for record in records if isinstance(record, Began)]
+    if not began:
+        raise EnvironmentFailure("the timeline has no beginning, so there is nothing to report; run the job first")
+    clock = RunClock(records)
+    start_steps = {attempt.number: attempt.start_step for attempt in state.history}
+    if state.attempt:
+        start_steps[state.attempt.number] = state.attempt.start_step
+    work = stretches(records, start_steps)
+    spec = began[-1].spec
+    ended = next((record for record in reversed(records) if isinstance(record, Ended)), None)
+    attempts = attempts_of(records, clock, spec, start_steps, work)
+    beats = [record for record in records if isinstance(record, Beat)]
+    commits = [record for record in records if isinstance(record, Committed)]
+    losses = [record for record in records if isinstance(record, Lost)]
+    return Facts(
+        job=began[-1].job,
+        namespace=began[-1].namespace,
+        spec=spec,
+        state=state,
+        exit_code=ended.exit_code if ended and ended.at >= began[-1].at else None,
+        reason=ended.reason if ended else state.reason,
+        message=(ended.message if ended else "") or state.message,
+        began_at=began[0].at,
+        length=clock.length,
+        sessions=len(began),
+        attempts=attempts,
+        time=_time_use(records, clock, work, attempts),
+        steps=max((stretch.last for stretch in work), default=0),
+        total=max(
+            (*(beat.total for beat in beats), *(commit.total for commit in commits)), default=state.progress.total
+        ),
+        committed=max((record.step for record in commits), default=state.progress.step),
+        recomputed=sum(stretch.steps for stretch in work if not stretch.new),
+        evictions=tuple(
+            Mark(clock.of(each.at), each.loss.tier, each.loss.attempt, f"{each.loss.pod} ({each.loss.cause})")
+            for each in losses
+        ),
+        notices=tuple(
+            Mark(clock.of(each.at), each.tier, each.attempt, each.node)
+            for each in records
+            if isinstance(each, NodeChanged) and each.change is NodeChange.NOTICED
+        ),
+        commits=tuple(Mark(clock.of(each.at), each.tier, each.attempt, step=each.step) for each in commits),
+        dry=_dry(records, clock),
+        breaks=clock.breaks,
+        progress=_progress(work, clock),
+        losses=_loss_curves(beats or commits),
+        bill=tuple((clock.of(each.at), each.spent, each.on_demand) for each in records if isinstance(each, Billed)),
+        story=tuple((clock.of(each.at), told) for each in records if (told := tell(each, spec))),
+        damaged=recorded.damaged,
+        causes=Counter(each.loss.cause for each in losses),
+    )
+
+
+_SPENT_ON: Mapping[Stage, str] = {
+    Stage.IDLE: "waiting",
+    Stage.STARTING: "waiting",
+    Stage.RECOVERING: "waiting",
+    Stage.SUSPENDED: "waiting",
+    Stage.DRAINING: "handover",
+    Stage.ENDING: "handover",
+    Stage.RUNNING: "idle",
+}
+
+
+def _time_use(
+    records: tuple[Record, ...], clock: RunClock, work: list[Stretch], attempts: tuple[AttemptFacts, ...]
+) -> TimeUse:
+    """Work where there was work; the rest of the time is put down to the stage that the job was in."""
+    stages: list[tuple[Seconds, Stage]] = [(0.0, Stage.IDLE)]
+    stages += [(clock.of(record.at), record.move.target) for record in records if isinstance(record, Moved)]
+    end = stages[-1][0] if stages[-1][1] in TERMINAL else clock.length
+    new = sum(clock.of(each.end) - clock.of(each.start) for each in work if each.new)
+    again = sum(clock.of(each.end) - clock.of(each.start) for each in work if not each.new)
+    rest = {"waiting": 0.0, "handover": 0.0, "idle": 0.0}
+    busy = [span for attempt in attempts for span in attempt.work]
+    for (start, stage), (until, _) in pairwise([*stages, (max(end, stages[-1][0]), Stage.IDLE)]):
+        if stage in _SPENT_ON:
+            worked = sum(max(0.0, min(until, span.end) - max(start, span.start)) for span in busy)
+            rest[_SPENT_ON[stage]] += max(0.0, until - start - worked)
+    starting = sum(
+        max(0.0, (attempt.work[0].start if attempt.work else attempt.whole[0].end) - attempt.whole[0].start)
+        for attempt in attempts
+        if attempt.whole
+    )
+    starting = min(starting, rest["idle"])
+    return TimeUse(new, again, rest["waiting"], starting, rest["handover"], rest["idle"] - starting)
+
+
+def _dry(records: tuple[Record, ...], clock: RunClock) -> Mapping[str, tuple[Span, ...]]:
+    """When each tier's pool had nothing to give."""
+    since: dict[str, Seconds] = {}
+    spans: dict[str, tuple[Span, ...]] = {}
+    for record in records:
+        if not isinstance(record, PoolChanged):
+            continue
+        if not record.available:
+            since.setdefault(record.tier, clock.of(record.at))
+        elif record.tier in since:
+            spans[record.tier] = (*spans.get(record.tier, ()), Span(since.pop(record.tier), clock.of(record.at)))
+    for tier, start in since.items():
+        spans[tier] = (*spans.get(tier, ()), Span(start, clock.length))
+    return spans
+
+
+def _progress(work: list[Stretch], clock: RunClock) -> tuple[tuple[Seconds, int], ...]:
+    """The step over time. What a restart does not find in a commit is lost in the moment the work stopped."""
+    points: list[tuple[Seconds, int]] = []
+    for stretch in work:
+        if points and points[-1][1] > stretch.first:
+            points.append((points[-1][0], stretch.first))
+        start = (clock.of(stretch.start), stretch.first)
+        if not points or points[-1] != start:
+            points.append(start)
+        points.append((clock.of(stretch.end), stretch.last))
+    return tuple(points)
+
+
+def _loss_curves(samples: list[Beat] | list[Committed]) -> Mapping[int, tuple[tuple[int, float], ...]]:
+    """The loss over the steps, for each attempt; what is not a number is left out."""
+    curves: dict[int, list[tuple[int, float]]] = {}
+    for sample in samples:
+        loss = sample.metrics.get("loss")
+        if loss is not None and math.isfinite(loss):
+            curves.setdefault(sample.attempt, []).append((sample.step, loss))
+    return {attempt: tuple(curve) for attempt, curve in curves.items()}

@@ -1,0 +1,48 @@
+"""Elements of HTML and SVG in which text is always escaped: nothing a user names can become markup."""
+
+from __future__ import annotations
+
+import html
+import re
+
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""Control characters, unpaired surrogates, and marks that turn the direction of the text after them."""
+
+VOID = frozenset({"br", "hr", "meta"})
+
+
+class Markup(str):
+    """Text that is markup already. Only `element` and `join` make it."""
+
+    __slots__ = ()
+
+
+def element(name: str, /, *children: str | None, **attributes: object) -> Markup:
+    """`<name attributes>children</name>`. Attributes that are None or False are left out; `class_` stands for `class`,
+    and an underscore inside a name for a hyphen."""
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_escaped(_number(value))}"'
+        for key, value in attributes.items()
+        if value is not None and value is not False
+    )
+    if name in VOID:
+        return Markup(f"<{name}{written}>")
+    return Markup(f"<{name}{written}>{join(*children)}</{name}>")
+
+
+def join(*children: str | None) -> Markup:
+    """The children one after another; plain text is escaped."""
+    return Markup("".join(each if isinstance(each, Markup) else _escaped(each) for each in children if each))
+
+
+def trusted(text: str) -> Markup:
+    """Text of our own that is markup: the style sheet, the document type."""
+    return Markup(text)
+
+
+def _number(value: object) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def _escaped(text: str) -> str:
+    return html.escape(UNSAFE.sub("\ufffd", text), quote=True)

@@ -1,0 +1,282 @@
+"""report.html: one file that loads nothing and runs nothing, for a desk, a phone, paper, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from time import gmtime, strftime
+
+from spotladder.local.figures import NONE, clock, count, money, percent, saved, span
+from spotladder.local.narrate import tolerated
+from spotladder.local.report import charts
+from spotladder.local.report.facts import Facts
+from spotladder.local.report.markup import Markup, element, join, trusted
+from spotladder.local.report.prediction import ON_DEMAND, Yardstick, yardsticks
+
+WIDE, NARROW = 940, 360
+"""Widths that each chart is drawn for; the style sheet shows the one that fits, so that text keeps its size."""
+
+STORY_SHOWN = 60
+"""Longer stories are folded."""
+
+ATTEMPT_COLUMNS = (
+    *("attempt", "tier", "began", "lasted", "steps", "committed", "recomputed", "overhead", "failures", "cost"),
+    "ended by",
+)
+TIER_COLUMNS = (
+    *("tier", "capacity", "failures", "attempts", "node-hours", "per node-hour", "cost", "saved"),
+    "left or ended by",
+)
+
+
+def page(facts: Facts) -> str:
+    """The whole page."""
+    title = f"{facts.namespace}/{facts.job}"
+    body = element(
+        "main",
+        _header(facts, title),
+        _timeline(facts),
+        _time(facts),
+        _loss(facts),
+        _cost(facts),
+        _attempts(facts),
+        _tiers(facts),
+        _story(facts),
+        _footer(facts),
+    )
+    style = trusted(files(__package__).joinpath("style.css").read_text(encoding="utf-8"))
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", f"{title} – spotladder report"),
+        element("style", style),
+    )
+    return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
+
+
+def _header(facts: Facts, title: str) -> Markup:
+    tone, word = _verdict(facts)
+    times = f"{facts.attempts[-1].number if facts.attempts else 0}"
+    sentence = f" in {span(facts.time.total)}, {_plural(times, 'attempt')}, {_plural(len(facts.evictions), 'failure')}"
+    detail = f": {facts.reason}" + (f" – {facts.message}" if facts.message else "") if facts.exit_code != 0 else ""
+    return element(
+        "header",
+        element("h1", title),
+        element("p", element("span", word, class_=f"badge {tone}"), sentence, detail, class_="verdict"),
+        element("dl", *[element("div", *each, class_="figure") for each in _figures(facts)], class_="figures"),
+    )
+
+
+def _figures(facts: Facts) -> list[tuple[Markup, Markup]]:
+    def figure(name: str, value: str, note: str) -> tuple[Markup, Markup]:
+        return element("dt", name), element("dd", value, element("small", note))
+
+    uninterrupted = yardsticks(facts).cost(ON_DEMAND)
+    share = saved(facts.spent, facts.on_demand if uninterrupted is None else uninterrupted)
+    against = "the same nodes on demand" if uninterrupted is None else "on-demand, uninterrupted"
+    done = f"of {count(facts.total)}, " if facts.total else ""
+    return [
+        figure("steps", count(facts.steps), f"{done}{count(facts.recomputed)} recomputed"),
+        figure("goodput", percent(facts.time.goodput), "of the time went into new steps"),
+        figure("paid", money(facts.spent), f"{facts.node_hours:.3g} node-hours"),
+        figure(
+            "extra cost" if share is not None and share < 0 else "saved",
+            percent(None if share is None else abs(share)),
+            f"against {against}",
+        ),
+    ]
+
+
+def _verdict(facts: Facts) -> tuple[str, str]:
+    if facts.exit_code is None:
+        return "caution", "Broken off"
+    return {0: ("good", "Succeeded"), 75: ("caution", "Interrupted")}.get(facts.exit_code, ("bad", "Failed"))
+
+
+def _timeline(facts: Facts) -> Markup:
+    def sign(name: str, text: str) -> Markup:
+        shapes = {
+            "work": element("rect", x=0, y=1, width=12, height=11, rx=2, class_="work spot"),
+            "whole": element("rect", x=0, y=1, width=12, height=11, rx=2, class_="whole spot"),
+            "asked": element("rect", x=0, y=1, width=12, height=11, rx=2, class_="asked spot"),
+            "dry": element("rect", x=0, y=1, width=12, height=11, class_="dry"),
+            "commit": element("path", d="M6,12 v-10", class_="commit"),
+            "eviction": element("path", d="M2,2 l8,8 m0,-8 l-8,8", class_="eviction"),
+            "notice": element("path", d="M6,1 l5,5 l-5,5 l-5,-5 z", class_="notice"),
+        }
+        return element("li", element("svg", shapes[name], viewBox="0 0 12 12", aria_hidden="true"), text)
+
+    shown = [sign("work", "steps done"), sign("whole", "whole"), sign("asked", "waiting"), sign("commit", "commit")]
+    if facts.evictions:
+        shown.append(sign("eviction", "failure"))
+    if facts.notices:
+        shown.append(sign("notice", "eviction notice"))
+    if facts.dry:
+        shown.append(sign("dry", "no capacity"))
+    return element(
+        "section", element("h2", "Timeline"), _drawn(facts, charts.timeline), element("ul", *shown, class_="key")
+    )
+
+
+def _time(facts: Facts) -> Markup | None:
+    use, total = facts.time, facts.time.total
+    if total <= 0:
+        return None
+    parts = [
+        ("new", "new steps", use.new),
+        ("recomputed", "recomputed steps", use.recomputed),
+        ("waiting", "waiting for capacity", use.waiting),
+        ("starting", "starting up", use.starting),
+        ("handover", "draining and ending", use.handover),
+        ("idle", "idle", use.idle),
+    ]
+    shown = [(name, text, seconds) for name, text, seconds in parts if seconds > 0]
+    bar = [
+        element("span", class_=f"u-{name}", style=f"flex:{seconds / total:.4f}", title=f"{text}: {span(seconds)}")
+        for name, text, seconds in shown
+    ]
+    key = [
+        element(
+            "li",
+            element("i", class_=f"u-{name}"),
+            text,
+            " ",
+            element("b", f"{span(seconds)} · {percent(seconds / total)}"),
+        )
+        for name, text, seconds in shown
+    ]
+    restarts = [attempt.overhead for attempt in facts.attempts[1:] if attempt.overhead is not None]
+    note = ""
+    if restarts:
+        mean = sum(restarts) / len(restarts)
+        note = (
+            f"A restart cost {span(mean)} on average, from the last new step before it to the first new one after it."
+        )
+    return element(
+        "section",
+        element("h2", "Where the time went"),
+        element("div", *bar, class_="use", role="img", aria_label="Shares of the run's time"),
+        element("ul", *key, class_="key"),
+        element("p", note, class_="note") if note else None,
+    )
+
+
+def _loss(facts: Facts) -> Markup | None:
+    if charts.loss(facts, WIDE) is None:
+        return None
+    note = "A dot is where an attempt began, at the step after the commit it resumed from. Colours as in the timeline."
+    return element("section", element("h2", "Loss"), _drawn(facts, charts.loss), element("p", note, class_="note"))
+
+
+def _cost(facts: Facts) -> Markup | None:
+    sticks = yardsticks(facts)
+    if not sticks:
+        return None
+    dearest = max(each.cost for each in sticks) or 1.0
+    return element(
+        "section",
+        element("h2", "Cost"),
+        element("div", *(_bar(each, dearest) for each in sticks), class_="bars"),
+        element("p", sticks.note, class_="note") if sticks.note else None,
+        _drawn(facts, charts.cost),
+        element("ul", _line("paid", "paid"), _line("yardstick", "the same nodes on demand"), class_="key"),
+    )
+
+
+def _line(kind: str, text: str) -> Markup:
+    stroke = element("path", d="M0,6 h24", class_=f"curve {kind}")
+    return element("li", element("svg", stroke, viewBox="0 0 24 12", class_="long", aria_hidden="true"), text)
+
+
+def _bar(stick: Yardstick, dearest: float) -> Markup:
+    name = element("b", stick.name) if stick.key == "paid" else stick.name
+    bar = element("div", class_=f"bar {stick.key}", style=f"width:{stick.cost / dearest * 100:.2f}%")
+    return element(
+        "div",
+        element("div", name),
+        element("div", bar, class_="track"),
+        element("div", money(stick.cost, dearest), class_="n"),
+        class_="row",
+    )
+
+
+def _attempts(facts: Facts) -> Markup:
+    dearest = max((attempt.cost for attempt in facts.attempts), default=0.0)
+    rows = [
+        (
+            str(each.number),
+            each.tier,
+            clock(each.start),
+            span(each.end - each.start),
+            f"{count(each.start_step)} → {count(each.end_step)}",
+            count(each.committed_step),
+            count(each.recomputed),
+            span(each.overhead),
+            str(each.failures),
+            money(each.cost, dearest),
+            f"{each.reason}" + (f" – {each.message}" if each.message else ""),
+        )
+        for each in facts.attempts
+    ]
+    return element("section", element("h2", "Attempts"), _table(ATTEMPT_COLUMNS, rows, left=(1, 10)))
+
+
+def _tiers(facts: Facts) -> Markup:
+    dearest = max((record.cost for _, record in facts.tiers), default=0.0)
+    rows = [
+        (
+            tier.name,
+            str(tier.capacity_type),
+            f"{record.failures}/{tolerated(tier.max_failures)}",
+            str(record.attempts),
+            f"{record.node_seconds / 3600:.4f}",
+            money(tier.price.per_node_hour),
+            money(record.cost, dearest),
+            percent(saved(record.cost, record.on_demand_cost)),
+            str(record.spent or record.last_reason or NONE),
+        )
+        for tier, record in facts.tiers
+    ]
+    return element("section", element("h2", "Tiers"), _table(TIER_COLUMNS, rows, left=(0, 1, 8)))
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int]) -> Markup:
+    def kind(index: int) -> str | None:
+        return "n" if index not in left else "text" if index == len(columns) - 1 else None
+
+    head = element("tr", *[element("th", name, class_=kind(index), scope="col") for index, name in enumerate(columns)])
+    body = [element("tr", *[element("td", text, class_=kind(index)) for index, text in enumerate(row)]) for row in rows]
+    return element("div", element("table", element("thead", head), element("tbody", *body)), class_="scroll")
+
+
+def _story(facts: Facts) -> Markup:
+    lines = [
+        element("li", element("time", clock(at)), element("span", told.text, class_=f"tone-{told.tone}"))
+        for at, told in facts.story
+    ]
+    story: Markup = element("ol", *lines, class_="story")
+    if len(lines) > STORY_SHOWN:
+        story = element("details", element("summary", f"{count(len(lines))} events"), story)
+    return element("section", element("h2", "What happened"), story)
+
+
+def _footer(facts: Facts) -> Markup:
+    began = strftime("%Y-%m-%d %H:%M:%S UTC", gmtime(facts.began_at))
+    parts = [f"Began {began}. All times are in hours:minutes:seconds of the run."]
+    if facts.sessions > 1:
+        away = sum(length for _, length in facts.breaks)
+        parts.append(f"It was interrupted and resumed {facts.sessions - 1}×; the {span(away)} in between are left out.")
+    if facts.damaged:
+        parts.append(f"{_plural(facts.damaged, 'line')} of the timeline could not be read.")
+    parts.append("The same numbers are in report.json.")
+    return element("footer", element("p", " ".join(parts)))
+
+
+def _drawn(facts: Facts, chart: Callable[[Facts, int], Markup | None]) -> Markup:
+    wide, narrow = chart(facts, WIDE), chart(facts, NARROW)
+    return join(element("div", wide, class_="wide"), element("div", narrow, class_="narrow"))
+
+
+def _plural(number: int | str, noun: str) -> str:
+    return f"{number} {noun}" if str(number) == "1" else f"{number} {noun}s"

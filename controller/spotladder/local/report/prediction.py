@@ -1,0 +1,108 @@
+"""What was paid beside what it would have cost otherwise, and beside what the closed formulas say for this very run.
+
+The formulas get what was measured: T, the hours that the run would have taken had nothing interrupted it (its first
+start and each step once); α, the share of the new steps' time that was on spot; M, the failures counted; Δt, the
+hours beyond T for each of them; the discount of spot as it was paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spotladder.core.cost import HOUR, Accounting, Scenario, estimate
+from spotladder.core.model import CapacityType
+from spotladder.errors import InvalidSpec
+from spotladder.local.figures import percent, span
+from spotladder.local.report.facts import Facts
+
+ON_DEMAND = "on-demand-uninterrupted"
+
+_READINGS = {
+    Accounting.BLENDED: "formula: blended (as published)",
+    Accounting.CONSERVATIVE: "formula: overhead on demand",
+    Accounting.AT_SPOT_PRICE: "formula: overhead on spot",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The formulas' arguments as this run had them, and the on-demand price of all workers in USD per hour."""
+
+    scenario: Scenario
+    price: float
+
+
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """One amount in USD to compare: `key` for programs, `name` for people."""
+
+    key: str
+    name: str
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Yardsticks:
+    """All amounts to compare, what was really paid first, and in one sentence what the formulas were given."""
+
+    amounts: tuple[Yardstick, ...] = ()
+    note: str = ""
+
+    def __iter__(self) -> Iterator[Yardstick]:
+        return iter(self.amounts)
+
+    def __bool__(self) -> bool:
+        return bool(self.amounts)
+
+    def cost(self, key: str) -> float | None:
+        """The amount of that key, if it is there."""
+        return next((each.cost for each in self.amounts if each.key == key), None)
+
+
+def measured(facts: Facts) -> Measured | None:
+    """The arguments of this run; None without prices or steps, or when they are out of what the formulas are for."""
+    new = sum(each.new for each in facts.attempts)
+    if new <= 0 or facts.node_hours <= 0 or facts.on_demand <= 0:
+        return None
+    startup = next((each.overhead for each in facts.attempts if each.overhead is not None), 0.0)
+    hours = (facts.time.new + startup) / HOUR
+    on_spot = sum(each.new for each in facts.attempts if each.capacity_type is CapacityType.SPOT)
+    failures = facts.state.failures
+    spot = [record for tier, record in facts.tiers if tier.capacity_type is CapacityType.SPOT]
+    spot_on_demand = sum(record.on_demand_cost for record in spot)
+    try:
+        scenario = Scenario(
+            hours=hours,
+            spot_fraction=on_spot / new,
+            max_failures=failures,
+            overhead=max(0.0, facts.time.total / HOUR - hours) / failures if failures else 0.0,
+            spot_discount=1 - sum(record.cost for record in spot) / spot_on_demand if spot_on_demand else 0.0,
+        )
+    except InvalidSpec:  # a run of three seconds, a spot price above on-demand
+        return None
+    return Measured(scenario, facts.on_demand / facts.node_hours * facts.spec.workers)
+
+
+def yardsticks(facts: Facts) -> Yardsticks:
+    """All amounts; none without prices."""
+    if facts.on_demand <= 0:
+        return Yardsticks()
+    paid = Yardstick("paid", "paid", facts.spent)
+    same_nodes = Yardstick("on-demand-same-nodes", "the same nodes on demand", facts.on_demand)
+    run = measured(facts)
+    if run is None:
+        return Yardsticks((paid, same_nodes))
+    scenario = run.scenario
+    formulas = [
+        Yardstick(accounting.value, name, estimate(scenario, accounting).cost * run.price)
+        for accounting, name in _READINGS.items()
+    ]
+    uninterrupted = Yardstick(ON_DEMAND, "on-demand, uninterrupted", scenario.hours * run.price)
+    note = (
+        f"The closed formulas were given what this run measured: T = {span(scenario.hours * HOUR)}, "
+        f"α = {percent(scenario.spot_fraction)}, M = {scenario.max_failures}, Δt = {span(scenario.overhead * HOUR)}, "
+        f"spot at {percent(1 - scenario.spot_discount)} of the on-demand price. They charge every hour of the run; "
+        "really paid are only the hours in which nodes were held."
+    )
+    return Yardsticks((paid, *formulas, uninterrupted, same_nodes), note)

@@ -1,0 +1,101 @@
+"""The report on a terminal: what it came to in a few lines, then the attempts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spotladder.local.figures import count, money, percent, saved, span
+from spotladder.local.report.facts import Facts
+from spotladder.local.report.prediction import ON_DEMAND, yardsticks
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+COLUMNS = ("#", "tier", "lasted", "steps", "recomputed", "failures", "cost", "ended by")
+RIGHT = frozenset({"#", "lasted", "steps", "recomputed", "failures", "cost"})
+LEAST = {"recomputed": 90, "lasted": 76, "failures": 66, "cost": 56}
+"""Columns of the terminal below which a column is left out; the page and the JSON have them all."""
+
+
+def rows(facts: Facts) -> list[tuple[str, ...]]:
+    """One row for each attempt, in the order of `COLUMNS`."""
+    dearest = max((attempt.cost for attempt in facts.attempts), default=0.0)
+    return [
+        (
+            str(each.number),
+            each.tier,
+            span(each.end - each.start),
+            f"{each.start_step} → {each.end_step}",
+            str(each.recomputed),
+            str(each.failures),
+            money(each.cost, dearest),
+            str(each.reason),
+        )
+        for each in facts.attempts
+    ]
+
+
+def sentences(facts: Facts) -> list[tuple[str, str]]:
+    """What it came to: label and text."""
+    said = [
+        ("steps", f"{count(facts.steps)}/{count(facts.total)}, {count(facts.recomputed)} recomputed"),
+        ("time", f"{span(facts.time.total)}, goodput {percent(facts.time.goodput)}"),
+    ]
+    restarts = [attempt.overhead for attempt in facts.attempts[1:] if attempt.overhead is not None]
+    if restarts:
+        said.append(("restarts", f"{len(restarts)}, {span(sum(restarts) / len(restarts))} each on average"))
+    if facts.on_demand > 0:
+        said.append(("paid", money(facts.spent)))
+        uninterrupted = yardsticks(facts).cost(ON_DEMAND)
+        if uninterrupted is not None:
+            share = percent(saved(facts.spent, uninterrupted))
+            said.append(("saved", f"{share} against {money(uninterrupted)} on-demand, uninterrupted"))
+        share = percent(saved(facts.spent, facts.on_demand))
+        said.append(("", f"{share} against {money(facts.on_demand)} for the same nodes on demand"))
+    return said
+
+
+def print_report(facts: Facts, console: Console) -> None:
+    """Print it: fitted to a terminal, as plain aligned lines anywhere else."""
+    from rich.table import Table
+    from rich.text import Text
+
+    wide = console.is_terminal
+    shown = [index for index, name in enumerate(COLUMNS) if not wide or console.width >= LEAST.get(name, 0)]
+    lines = [[_plain(row[index]) for index in shown] for row in rows(facts)]
+    summary = [(label, _plain(text)) for label, text in sentences(facts)]
+    if not wide:
+        heads = [COLUMNS[index] for index in shown]
+        labels = max(len(label) for label, _ in summary)
+        told = [f"{label.ljust(labels)}  {text}" for label, text in summary]
+        for line in (*_aligned([heads, *lines]), "", *told):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for index in shown:
+        name = COLUMNS[index]
+        table.add_column(name, justify="right" if name in RIGHT else "left", no_wrap=True, overflow="ellipsis")
+    for row in lines:
+        table.add_row(*(Text(cell) for cell in row))
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for label, text in summary:
+        grid.add_row(Text(label, style="dim"), Text(text))
+    console.print(table)
+    console.print()
+    console.print(grid)
+
+
+def _aligned(lines: list[list[str]]) -> list[str]:
+    widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
+    right = [lines[0][index] in RIGHT for index in range(len(widths))]
+    return [
+        "  ".join(
+            cell.rjust(width) if at_right else cell.ljust(width)
+            for cell, width, at_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def _plain(text: str) -> str:
+    return text.replace("\u202f", " ")

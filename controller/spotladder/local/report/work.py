@@ -1,0 +1,108 @@
+"""How far the program got, when, and how much of that it had done before: from heartbeats to stretches of work.
+
+A stretch is time in which steps were done. Steps up to the highest one ever reached are recomputed, those beyond it are
+new. A program that sends no heartbeats is judged by its commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from spotladder.core.model import Instant, Seconds, Stage
+from spotladder.local.timeline import Beat, Committed, DriverStarted, Moved, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Steps `first` to `last` of one attempt, done between `start` and `end`. `new`: for the first time."""
+
+    attempt: int
+    start: Instant
+    end: Instant
+    first: int
+    last: int
+    new: bool
+
+    @property
+    def seconds(self) -> Seconds:
+        return self.end - self.start
+
+    @property
+    def steps(self) -> int:
+        return self.last - self.first
+
+
+@dataclass(slots=True)
+class _Segment:
+    """One unbroken life of the program: it starts at step `base`, not before `floor`, and only ever goes on."""
+
+    attempt: int
+    base: int
+    floor: Instant
+    points: list[tuple[Instant, int]] = field(default_factory=list)
+
+
+def stretches(records: Iterable[Record], start_steps: Mapping[int, int]) -> list[Stretch]:
+    """All work of a run, in order. `start_steps`: the step that each attempt resumed from, where the state knows it."""
+    segments = _segments(list(records), start_steps)
+    usual = _pace([point for segment in segments for point in pairwise(segment.points)])
+    found: list[Stretch] = []
+    highest = 0
+    for segment in segments:
+        for (start, first), (end, last) in pairwise(_from_base(segment, usual)):
+            if last <= first or end < start:
+                continue
+            again = min(last, max(first, highest))
+            middle = start + (end - start) * (again - first) / (last - first)
+            if again > first:
+                found.append(Stretch(segment.attempt, start, middle, first, again, new=False))
+            if last > again:
+                found.append(Stretch(segment.attempt, middle, end, again, last, new=True))
+            highest = max(highest, last)
+    return found
+
+
+def _segments(records: list[Record], start_steps: Mapping[int, int]) -> list[_Segment]:
+    sampled = any(isinstance(record, Beat) for record in records)
+    segments: list[_Segment] = []
+    committed, floor = 0, records[0].at if records else 0.0
+    for record in records:
+        match record:
+            case DriverStarted():
+                floor = record.at
+            case Moved() if record.move.target in (Stage.STARTING, Stage.RUNNING):
+                floor = record.at
+            case Beat() | Committed() if isinstance(record, Beat) is sampled:
+                last = segments[-1] if segments else None
+                if last is None or record.attempt != last.attempt:
+                    base = min(start_steps.get(record.attempt, committed), record.step)
+                    segments.append(_Segment(record.attempt, base, floor))
+                elif record.step < last.points[-1][1]:  # restarted in place
+                    segments.append(_Segment(record.attempt, min(committed, record.step), last.points[-1][0]))
+                segments[-1].points.append((record.at, record.step))
+        if isinstance(record, Committed):
+            committed = record.step
+    return segments
+
+
+def _pace(pairs: Iterable[tuple[tuple[Instant, int], tuple[Instant, int]]]) -> float | None:
+    """Steps a second over these pairs of points."""
+    steps, seconds = 0, 0.0
+    for (start, first), (end, last) in pairs:
+        if last > first and end > start:
+            steps += last - first
+            seconds += end - start
+    return steps / seconds if steps and seconds else None
+
+
+def _from_base(segment: _Segment, usual: float | None) -> list[tuple[Instant, int]]:
+    """The points with one put before the first heartbeat: where the work on the steps up to it must have begun."""
+    at, step = segment.points[0]
+    pace = _pace(pairwise(segment.points)) or usual
+    if pace is None:
+        begun = segment.floor if step > segment.base else at
+    else:
+        begun = at - (step - segment.base) / pace
+    return [(min(at, max(begun, segment.floor)), segment.base), *segment.points]
