@@ -51,9 +51,9 @@ def _worth_saying(problems: list[Problem]) -> list[Problem]:
 def _problems(detail: ErrorDetails, document: Document, model: type[Record]) -> Iterator[Problem]:
     path: Path = tuple(part for part in detail["loc"] if part != "[key]")
     if detail["type"] == "spotladder_several":
-        for below, message in detail["ctx"]["found"]:
-            inner = (*path, *below)
-            yield Problem(document.where(inner, key=inner not in document.values), dotted(inner), message)
+        for finding in detail["ctx"]["found"]:
+            inner = (*path, *finding.path)
+            yield Problem(document.where(inner, key=finding.at_key), dotted(inner), finding.message)
         return
     if detail["type"] == "extra_forbidden":
         yield Problem(document.where(path, key=True), dotted(path), _unknown_field(path, model))
@@ -64,13 +64,13 @@ def _problems(detail: ErrorDetails, document: Document, model: type[Record]) -> 
 
 def _message(detail: ErrorDetails, path: Path, model: type[Record]) -> str:
     kind, context = detail["type"], detail.get("ctx", {})
-    if kind == "spotladder":
-        return str(context["message"])
     if kind == "missing":
         about = description(path, model)
         return f"is required: {about[0].lower()}{about[1:].rstrip('.')}" if about else "is required"
     if detail["input"] is None:
         return "has no value: write one, or remove the line"
+    if kind == "spotladder":
+        return str(context["message"])
     if kind == "literal_error":
         near = f"must be {str(context['expected']).replace(chr(39), '')}"
         return f"{near}, not {quoted(detail['input'])}" if isinstance(detail["input"], str) else near

@@ -136,7 +136,7 @@ def _roots(text: str, file: str) -> Iterator[_Node]:
         raise _syntax(error, file) from None
     except (ValueError, OverflowError, AttributeError, AssertionError, IndexError, KeyError) as error:
         # The YAML library leaks these for malformed directives and escapes.
-        raise InvalidSpec(f"is not valid YAML: {printable(str(error))}", where=file) from None
+        raise InvalidSpec(f"is not valid YAML: {printable(str(error))[:200]}", where=file) from None
 
 
 def _tag(event: Any) -> str:
@@ -182,9 +182,9 @@ class _Tree:
         """The node that an alias stands for."""
         node = self.anchors.get(name)
         if node is None:
-            raise InvalidSpec(f"alias *{printable(name)} has no anchor &{printable(name)} before it", where=where)
+            raise InvalidSpec(f"alias {quoted(name)} has no anchor before it", where=where)
         if not node.closed:
-            raise InvalidSpec(f"alias *{printable(name)} contains itself; write the value out", where=where)
+            raise InvalidSpec(f"alias {quoted(name)} contains itself; write the value out", where=where)
         return node
 
     def _bound(self, node: _Node, where: str) -> None:
@@ -203,11 +203,7 @@ def _syntax(error: Exception, file: str) -> InvalidSpec:
         return InvalidSpec("a tab stands where YAML wants spaces: indent with spaces", where=where)
     if "mapping values are not allowed" in problem:
         problem += "; check the indentation, and put text that contains ': ' in quotes"
-    return InvalidSpec(f"is not valid YAML: {_one_line(problem)}", where=where)
-
-
-def _one_line(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text)[:200]
+    return InvalidSpec(f"is not valid YAML: {printable(problem)[:200]}", where=where)
 
 
 # --- nodes to values -------------------------------------------------------------------------------------------------
@@ -259,6 +255,8 @@ class _Builder:
         key = key_node.content
         self.keys[(*path, key)] = key_node.where
         result[key] = self.build(value_node, (*path, key))
+        if value_node.plain and not value_node.content:
+            self.values[(*path, key)] = key_node.where  # a value that is not there has no place of its own
 
     def _merge(self, other: _Node, path: Path, result: dict[str, Any]) -> None:
         """The entries of a `<<` that the mapping itself does not have."""

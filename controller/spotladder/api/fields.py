@@ -9,12 +9,12 @@ import math
 import re
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, NamedTuple, get_args
 
 from pydantic import BeforeValidator, PlainSerializer, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from spotladder.api.problems import quoted
+from spotladder.api.problems import Path, dotted, quoted
 from spotladder.api.suggest import closest
 from spotladder.core.durations import format_duration, parse_duration
 
@@ -37,6 +37,20 @@ _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?
 def refused(message: str) -> PydanticCustomError:
     """What a validator raises; braces in the message are the user's, not a template's."""
     return PydanticCustomError("spotladder", "{message}", {"message": message})
+
+
+class Finding(NamedTuple):
+    """A problem below the field that is being validated. `at_key`: with the field's name, not with its value."""
+
+    path: Path
+    message: str
+    at_key: bool = False
+
+
+def several(found: list[Finding]) -> PydanticCustomError:
+    """What a validator raises for problems in several places; each is reported at its own."""
+    text = "; ".join(f"{dotted(finding.path)} {finding.message}" for finding in found)
+    return PydanticCustomError("spotladder_several", "{text}", {"text": text, "found": found})
 
 
 # --- durations, counts, money, time ----------------------------------------------------------------------------------

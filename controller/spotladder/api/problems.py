@@ -58,11 +58,12 @@ def dotted(path: Iterable[str | int]) -> str:
 
 def quoted(value: object) -> str:
     """The value as it may stand in a one-line message: in quotes, shortened, no control characters."""
-    return f'"{printable(str(value))}"'
+    text = str(value)
+    if len(text) > _LONGEST_QUOTE:
+        text = f"{text[: _LONGEST_QUOTE - 20]}…{text[-19:]}"
+    return f'"{printable(text)}"'
 
 
 def printable(text: str) -> str:
-    """One line of visible characters, shortened in the middle."""
-    if len(text) > _LONGEST_QUOTE:
-        text = f"{text[: _LONGEST_QUOTE - 20]}…{text[-19:]}"
+    """One line of visible characters; the others as escapes."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -9,7 +9,7 @@ from pathlib import Path
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.check import checked
 from spotladder.api.document import Document, read_documents
-from spotladder.api.problems import InvalidDocument, Problem, printable
+from spotladder.api.problems import InvalidDocument, Problem, printable, quoted
 from spotladder.api.read import kind_of
 from spotladder.api.resolve import missing_capacity
 from spotladder.api.tieredjob import TieredJob
@@ -115,4 +115,4 @@ def _name(document: Document) -> str:
     data = document.data if isinstance(document.data, dict) else {}
     metadata = data.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    return printable(name) if isinstance(name, str) else "–"
+    return quoted(name)[1:-1] if isinstance(name, str) else "–"

@@ -12,6 +12,7 @@ from spotladder.api.fields import (
     Duration,
     EnvironmentValue,
     FilledText,
+    Finding,
     Interval,
     JobName,
     Name,
@@ -22,9 +23,10 @@ from spotladder.api.fields import (
     Usd,
     WholeNumber,
     choice,
+    several,
 )
 from spotladder.api.record import API_VERSION, Metadata, Record
-from spotladder.api.workload import Workload, several
+from spotladder.api.workload import Workload
 from spotladder.core.model import FOR_EVER, Exhausted, FailureUnit, Handover
 
 MOST_TIERS = 32
@@ -173,12 +175,12 @@ class TieredJobSpec(Record):
         count = Counter(tier.name for tier in tiers)
         first = {tier.name: index for index, tier in reversed(list(enumerate(tiers)))}
         found = [
-            ((index, "name"), f'"{tier.name}" is taken by tiers[{first[tier.name]}]: names of tiers are unique')
+            Finding((index, "name"), f'"{tier.name}" is taken by tiers[{first[tier.name]}]: names of tiers are unique')
             for index, tier in enumerate(tiers)
             if count[tier.name] > 1 and first[tier.name] != index
         ]
         if found:
-            raise several(list(found))
+            raise several(found)
         return tiers
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from spotladder.api.fields import EnvironmentValue, LabelValue, refused
-from spotladder.api.problems import dotted
+from spotladder.api.fields import EnvironmentValue, Finding, LabelValue, refused, several
+from spotladder.api.problems import Path
 from spotladder.api.record import Record
 from spotladder.api.suggest import closest
 
@@ -91,7 +91,7 @@ class JobSetTemplate(Record):
     @classmethod
     def _check_spec(cls, spec: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(spec.get("replicatedJobs"), list) or not spec["replicatedJobs"]:
-            raise several([(("replicatedJobs",), "is required: a list of at least one replicated job")])
+            raise several([Finding(("replicatedJobs",), "is required: a list of at least one replicated job")])
         return spec
 
 
@@ -114,85 +114,77 @@ class Workload(Record):
         return self
 
 
-SubPath = tuple[str | int, ...]
-
-
-def several(found: list[tuple[SubPath, str]]) -> Exception:
-    """Problems at places below the field that is being validated; `check.py` reports each at its own place."""
-    from pydantic_core import PydanticCustomError
-
-    text = "; ".join(f"{dotted(path)} {message}" for path, message in found)
-    return PydanticCustomError("spotladder_several", "{text}", {"text": text, "found": found})
-
-
 def workers_of(spec: dict[str, Any]) -> int:
     """The number of worker pods that a RayJob spec asks for."""
     groups = spec.get("rayClusterSpec", {}).get("workerGroupSpecs", [])
     return sum(group.get("replicas", 0) * group.get("numOfHosts", 1) for group in groups)
 
 
-def _rayjob_problems(spec: dict[str, Any]) -> list[tuple[SubPath, str]]:
-    found: list[tuple[SubPath, str]] = []
+def _rayjob_problems(spec: dict[str, Any]) -> list[Finding]:
+    found: list[Finding] = []
     entrypoint = spec.get("entrypoint")
     if not isinstance(entrypoint, str) or not entrypoint.strip():
-        found.append((("entrypoint",), "is required: the command that starts the program, like: python train.py"))
-    found += [((name,), why) for name, why in _OWNED.items() if spec.get(name) not in (None, 0, False, "")]
+        missing = "is required: the command that starts the program, like: python train.py"
+        found.append(Finding(("entrypoint",), missing))
+    found += [
+        Finding((name,), why, at_key=True) for name, why in _OWNED.items() if spec.get(name) not in (None, 0, False, "")
+    ]
     found += _runtime_env_problems(spec.get("runtimeEnvYAML"))
     cluster = spec.get("rayClusterSpec")
     if not isinstance(cluster, dict):
-        return [*found, (("rayClusterSpec",), "is required: a mapping with workerGroupSpecs")]
+        return [*found, Finding(("rayClusterSpec",), "is required: a mapping with workerGroupSpecs")]
     return [*found, *_unknown(cluster, _RAYCLUSTER_FIELDS, ("rayClusterSpec",)), *_worker_problems(cluster)]
 
 
-def _worker_problems(cluster: dict[str, Any]) -> list[tuple[SubPath, str]]:
-    at: SubPath = ("rayClusterSpec", "workerGroupSpecs")
+def _worker_problems(cluster: dict[str, Any]) -> list[Finding]:
+    at: Path = ("rayClusterSpec", "workerGroupSpecs")
     groups = cluster.get("workerGroupSpecs")
     if not isinstance(groups, list) or not groups or not all(isinstance(group, dict) for group in groups):
-        return [(at, "is required: a list of worker groups, each with replicas")]
-    found: list[tuple[SubPath, str]] = []
+        return [Finding(at, "is required: a list of worker groups, each with replicas")]
+    found: list[Finding] = []
     for index, group in enumerate(groups):
         found += _unknown(group, _WORKER_GROUP_FIELDS, (*at, index))
         for name, least in (("replicas", 0), ("numOfHosts", 1)):
             count = group.get(name, least)
             if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= 100_000:
-                found.append(((*at, index, name), f"must be a whole number of at least {least}"))
+                found.append(Finding((*at, index, name), f"must be a whole number of at least {least}"))
     if not found and workers_of({"rayClusterSpec": cluster}) == 0:
-        found.append((at, "asks for no workers: set replicas of a worker group to 1 or more"))
+        found.append(Finding(at, "asks for no workers: set replicas of a worker group to 1 or more"))
     return found
 
 
-def _runtime_env_problems(text: Any) -> list[tuple[SubPath, str]]:
+def _runtime_env_problems(text: Any) -> list[Finding]:
     from spotladder.api.document import documents_of
     from spotladder.errors import InvalidSpec
 
-    at: SubPath = ("runtimeEnvYAML",)
+    at: Path = ("runtimeEnvYAML",)
     if text is None:
         return []
     if not isinstance(text, str):
-        return [(at, "must be text that holds YAML: write runtimeEnvYAML: | and indent the lines below")]
+        return [Finding(at, "must be text that holds YAML: write runtimeEnvYAML: | and indent the lines below")]
     try:
         documents = documents_of(text, "line")
     except InvalidSpec as error:
-        return [(at, f"holds invalid YAML: {line}") for line in str(error).splitlines()]
+        return [Finding(at, f"holds invalid YAML: {line}") for line in str(error).splitlines()]
     if not documents:
         return []
     data = documents[0].data
     if len(documents) > 1 or not isinstance(data, dict):
-        return [(at, "must hold one YAML mapping, like env_vars: {KEY: value}")]
+        return [Finding(at, "must hold one YAML mapping, like env_vars: {KEY: value}")]
     variables = data.get("env_vars", {})
     if not isinstance(variables, dict):
-        return [(at, "env_vars must be a mapping of names to text")]
+        return [Finding(at, "env_vars must be a mapping of names to text")]
     return [
-        (at, f"env_vars.{name} must be text: write the value in quotes")
+        Finding(at, f"env_vars.{name} must be text: write the value in quotes")
         for name, value in variables.items()
         if not isinstance(value, str)
     ]
 
 
-def _unknown(given: dict[str, Any], known: tuple[str, ...], at: SubPath) -> list[tuple[SubPath, str]]:
+def _unknown(given: dict[str, Any], known: tuple[str, ...], at: Path) -> list[Finding]:
     """Misspelt fields. One that resembles nothing known may belong to a newer KubeRay and passes."""
     return [
-        ((*at, name), f"is not a known field; did you mean {near}?")
+        Finding((*at, name), f"is not a known field; did you mean {near}?", at_key=True)
         for name in given
         if name not in known and (near := closest(name, known, cutoff=0.8))
     ]

@@ -78,10 +78,8 @@ def _print_estimates(scenario: Scenario, accounting: Accounting) -> None:
                 _count(result.break_even_failures),
             )
         )
-    title = (
-        f"{scenario.hours:g} h on demand only; "
-        f"{scenario.total_hours:g} h with {100 * scenario.spot_fraction:g} % on spot and {scenario.max_failures} failures"
-    )
+    spot = f"{100 * scenario.spot_fraction:g} % on spot and {scenario.max_failures} failures"
+    title = f"{scenario.hours:g} h on demand only; {scenario.total_hours:g} h with {spot}"
     print_table(("Accounting", "Cost", "Saved", "Saved %", "Saves up to (failures)"), rows, title)
 
 

@@ -40,6 +40,19 @@ COMMANDS = {
 }
 
 
+class _Root(TyperGroup):
+    """The root command; a reader that goes away (`| head`) ends it quietly."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(PIPE_CLOSED) from None
+        return result
+
+
 class _Deferred(TyperCommand):
     """Stands for a command in the list of commands; becomes it when it is used."""
 
@@ -90,7 +103,7 @@ def _root(
 
 def group() -> TyperGroup:
     """The root command with all others, none of them imported yet."""
-    app = typer.Typer(name="spotladder", rich_markup_mode=None)
+    app = typer.Typer(name="spotladder", cls=_Root, rich_markup_mode=None)
     app.callback(invoke_without_command=True)(_root)
     root = get_command(app)
     if not isinstance(root, TyperGroup):  # pragma: no cover – an app with a callback is a group
@@ -105,16 +118,12 @@ def main(arguments: list[str] | None = None) -> int:
     _never_fail_on_output()
     try:
         outcome = group().main(args=arguments, prog_name="spotladder", standalone_mode=False)
-        sys.stdout.flush()
     except SpotladderError as error:
         return _complain(str(error).splitlines(), error.exit_code)
     except typer.TyperException as error:
         return _complain([_usage(error)], error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
     return outcome if isinstance(outcome, int) else 0
 
 

@@ -21,6 +21,7 @@ _FOREIGN_SECONDS = {
 }  # fmt: skip
 _FOREIGN = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?\s*[a-z]*[\s,]*)+")
 _FOREIGN_PARTS = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
+_LONGEST_NUMBER = 9
 _CLOCK = re.compile(r"(?:(\d{1,6}):)?(\d{1,2}):(\d{2})")
 
 
@@ -47,7 +48,8 @@ def format_duration(seconds: float) -> str:
 
 
 def _instead(text: str) -> str:
-    meant = _meant(text.strip().lower()) if len(text) <= 64 else None
+    decimal_comma = re.sub(r"(?<=[0-9]),(?=[0-9])", ".", text.strip().lower())
+    meant = _meant(decimal_comma) if len(text) <= 64 else None
     return "one like 90s, 10m, 1h30m or 500ms" if meant is None else f"{format_duration(meant)}"
 
 
@@ -58,6 +60,6 @@ def _meant(text: str) -> float | None:
     if not _FOREIGN.fullmatch(text):
         return None
     parts = _FOREIGN_PARTS.findall(text)
-    if any(unit not in _FOREIGN_SECONDS for _, unit in parts):
+    if any(unit not in _FOREIGN_SECONDS or len(number) > _LONGEST_NUMBER for number, unit in parts):
         return None
     return sum(float(number) * _FOREIGN_SECONDS[unit] for number, unit in parts)

@@ -1,0 +1,145 @@
+"""Reading YAML: places, bounds, and what is refused before any model sees it."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spotladder.api.document import DEEPEST, LARGEST_FILE, MOST_NODES, documents_of, read_documents
+from spotladder.errors import InvalidSpec
+from tests.api.builders import written
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(InvalidSpec) as caught:
+        documents_of(text, "f.yaml")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_values_and_names_have_places() -> None:
+    document = documents_of("a:\n  b: [1, {c: 2}]\n", "f.yaml")[0]
+    assert document.data == {"a": {"b": [1, {"c": 2}]}}
+    assert document.where(("a", "b")) == "f.yaml:2:6"
+    assert document.where(("a", "b"), key=True) == "f.yaml:2:3"
+    assert document.where(("a", "b", 1, "c")) == "f.yaml:2:14"
+    assert document.where(("a", "b", 1, "missing", "deeper")) == "f.yaml:2:10", "the nearest field around it"
+
+
+def test_scalars_mean_what_yaml_1_2_says() -> None:
+    text = "[1, -2, 0x1F, 0o17, 1.5, 1e3, .inf, true, False, ~, null, '', \"no\", 1.2.3, a b, 2026-12-01, !!str 5]"
+    expected = [1, -2, 31, 15, 1.5, 1e3, float("inf"), True, False, None, None, "", "no", "1.2.3", "a b", "2026-12-01"]
+    assert documents_of(text, "f")[0].data == [*expected, "5"]
+
+
+def test_anchors_and_merge_keys() -> None:
+    text = "base: &b {k: 1, m: 2}\njob: {<<: *b, m: 3}\nmore: {<<: [*b, {z: 4}]}\n"
+    assert documents_of(text, "f")[0].data == {
+        "base": {"k": 1, "m": 2},
+        "job": {"k": 1, "m": 3},
+        "more": {"k": 1, "m": 2, "z": 4},
+    }
+
+
+def test_empty_documents_are_no_documents() -> None:
+    assert [document.data for document in documents_of("---\n---\na: 1\n---\n", "f")] == [{"a": 1}]
+    assert documents_of("# only a comment\n", "f") == []
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 2 * DEEPEST))
+
+HOSTILE = {
+    "alias bomb": (BOMB, f"holds more than {MOST_NODES} values"),
+    "aliases nested deeper than any stack": (CHAIN, f"nested deeper than {DEEPEST} levels"),
+    "flow nesting": ("[" * 100_000, f"nested deeper than {DEEPEST} levels"),
+    "block nesting": ("- " * 100_000, f"nested deeper than {DEEPEST} levels"),
+    "too many values": ("- a\n" * (MOST_NODES + 1), f"holds more than {MOST_NODES} values"),
+    "too many documents": ("--- a\n" * (MOST_NODES + 1), f"holds more than {MOST_NODES} values"),
+    "self-containing": ("a: &a [*a]", 'alias "a" contains itself'),
+    "alias of nothing": ("a: *b", 'alias "b" has no anchor before it'),
+    "a list as a key": ("? [a]\n: b", "a list or mapping cannot be a key"),
+    "key missing": (": a", "a key is missing before the colon"),
+    "merge of a word": ("<<: word", "<< takes a mapping"),
+    "future YAML": ("%YAML 9.1\n--- a", "not valid YAML"),
+    "impossible character": ('"\\UFFFFFFFF"', "not valid YAML"),
+    "control character": ("a: \x07", "special characters are not allowed"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_is_refused_at_once(name: str) -> None:
+    text, said = HOSTILE[name]
+    started = time.monotonic()
+    assert said in refusal(text)
+    assert time.monotonic() - started < 10
+
+
+def test_a_number_too_long_to_be_one_is_text() -> None:
+    assert documents_of("9" * 5000, "f")[0].data == "9" * 5000
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def refused_file(path: str | Path) -> str:
+    with pytest.raises(InvalidSpec) as caught:
+        read_documents(path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "no.yaml"
+    assert refused_file(file) == f"{file}: cannot be read: No such file or directory; give the path of a YAML file"
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    assert "cannot be read: Is a directory" in refused_file(tmp_path)
+
+
+def test_a_binary_file_is_refused(tmp_path: Path) -> None:
+    said = "is not a YAML text file (binary data or not UTF-8 at byte 0); give a YAML file in UTF-8"
+    assert said in refused_file(written(tmp_path, "job.yaml", bytes(range(128, 256))))
+    assert "at byte 1)" in refused_file(written(tmp_path, "job.yaml", b"a\0b"))
+    assert "not UTF-8" in refused_file(written(tmp_path, "job.yaml", "a: ü".encode("utf-16")))
+
+
+def test_ten_megabytes_are_refused_without_reading_them(tmp_path: Path) -> None:
+    file = written(tmp_path, "job.yaml", b"- a\n" * (10 * LARGEST_FILE // 4))
+    started = time.monotonic()
+    assert refused_file(file) == f"{file}: is larger than 1 MiB: no TieredJob is; give the YAML file alone"
+    assert time.monotonic() - started < 2
+
+
+def test_an_endless_file_is_refused() -> None:
+    assert "is larger than 1 MiB" in refused_file("/dev/zero")
+
+
+def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+    assert read_documents(written(tmp_path, "job.yaml", b"\xef\xbb\xbfa: 1"))[0].data == {"a": 1}
+
+
+def test_windows_line_ends(tmp_path: Path) -> None:
+    document = read_documents(written(tmp_path, "job.yaml", b"a: 1\r\nb: 2\r\n"))[0]
+    assert document.data == {"a": 1, "b": 2}
+    assert document.where(("b",)).endswith(":2:4")
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a: 1")))
+    document = read_documents("-")[0]
+    assert (document.data, document.where(("a",))) == ({"a": 1}, "<stdin>:1:4")
+
+
+def test_a_file_name_cannot_break_the_line(tmp_path: Path) -> None:
+    file = written(tmp_path, "a\n\x1b[31mb.yaml", b"\0")
+    assert os.linesep not in refused_file(file)
+    assert "\x1b" not in refused_file(file)

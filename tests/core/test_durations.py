@@ -1,0 +1,82 @@
+"""Durations: what is read, what is refused with which words, and that writing and reading agree."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spotladder.core.durations import format_duration, parse_duration
+
+READ = {
+    "90s": 90,
+    "10m": 600,
+    "1h30m": 5400,
+    "500ms": 0.5,
+    "1.5h": 5400,
+    "0s": 0,
+    "1h1m1s1ms": 3661.001,
+    "2m2m": 240,
+}
+
+
+@pytest.mark.parametrize("text", READ)
+def test_reads(text: str) -> None:
+    assert parse_duration(text) == READ[text]
+
+
+REFUSED = {
+    "-5s": "must not be negative",
+    "5": "is not a duration: write 5s",
+    "1d": "is not a duration: write 24h",
+    "2 weeks": "is not a duration: write 336h",
+    "10 min": "is not a duration: write 10m",
+    "1 hour, 30 minutes": "is not a duration: write 1h30m",
+    "90 s": "is not a duration: write 1m30s",
+    "90S": "is not a duration: write 1m30s",
+    "1:30": "is not a duration: write 1m30s",
+    "1:30:00": "is not a duration: write 1h30m",
+    "1,5h": "is not a duration: write 1h30m",
+    "": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
+    "s": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
+    "5x": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
+    "∞": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
+    "1s" * 100: "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
+    "٣s": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_refuses(text: str) -> None:
+    with pytest.raises(ValueError, match="^must|^is not") as caught:
+        parse_duration(text)
+    assert str(caught.value) == REFUSED[text]
+
+
+@given(st.integers(min_value=0, max_value=10**12))
+def test_reads_back_what_it_writes(milliseconds: int) -> None:
+    text = format_duration(milliseconds / 1000)
+    assert parse_duration(text) == pytest.approx(milliseconds / 1000)
+    assert format_duration(parse_duration(text)) == text
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        assert parse_duration(text) >= 0
+    except ValueError as error:
+        assert "\n" not in str(error)
+
+
+@given(st.text(alphabet="0123456789hmsd.:, ", max_size=40))
+def test_what_is_suggested_can_be_read(text: str) -> None:
+    try:
+        parse_duration(text)
+    except ValueError as error:
+        suggestion = str(error).rpartition("write ")[2]
+        if "one like" not in suggestion and "negative" not in suggestion:
+            parse_duration(suggestion)
+
+
+def test_negative_durations_can_be_shown() -> None:
+    assert format_duration(-90) == "-1m30s"
