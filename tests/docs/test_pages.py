@@ -1,0 +1,88 @@
+"""What the documentation shows is true: its links lead somewhere, its files are valid, its code and commands run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spotladder.api.read import read_documents, read_job, read_world
+from tests.docs.markdown import ROOT, Block, blocks, commands, pages
+
+LANGUAGES = {"sh", "yaml", "python", "mermaid", "text", "json"}
+FRAMEWORKS = re.compile(r"^\s*(?:import|from) (?:tensorflow|torch|jax|ray|keras)\b", re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
+TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
+
+
+def ids(value: object) -> str:
+    return str(value.relative_to(ROOT)) if isinstance(value, Path) else str(value)
+
+
+@pytest.mark.parametrize("page", pages(), ids=ids)
+def test_links_lead_to_files_of_the_project(page: Path) -> None:
+    missing = [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()]
+    assert not missing
+
+
+def test_every_block_says_its_language() -> None:
+    assert not [str(block) for block in blocks() if block.language not in LANGUAGES]
+
+
+@pytest.mark.parametrize("block", list(blocks("yaml")), ids=ids)
+def test_yaml_is_valid(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "shown.yaml"
+    file.write_text(block.text)
+    if "kind: TieredJob" in block.text:
+        read_job(file)
+    elif block.text.lstrip().startswith("pools:"):
+        read_world(file)
+    else:
+        assert list(read_documents(file)), "neither a TieredJob nor a world file"
+
+
+@pytest.mark.parametrize("block", list(blocks("python")), ids=ids)
+def test_python_runs(block: Block, tmp_path: Path) -> None:
+    compile(block.text, str(block), "exec")
+    if FRAMEWORKS.search(block.text):
+        return  # shown in pieces; the examples run it whole
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPOTLADDER_")}
+    run = subprocess.run(
+        [sys.executable, "-c", block.text], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_make_targets_exist_and_the_checks_run_those_of_the_readme() -> None:
+    targets = set(TARGET.findall((ROOT / "Makefile").read_text()))
+    named = {word for page in pages() for word in re.findall(r"(?:`|^ *)make ([a-z][a-z-]+)", page.read_text(), re.M)}
+    assert named <= targets
+    checks = (ROOT / ".ci/run").read_text()
+    assert all(f"make {target}" in checks for target in ("demo", "test"))
+
+
+def shown() -> list[Path]:
+    return [page for page in pages() if any(not line.startswith("make ") for line in commands(page))]
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", shown(), ids=ids)
+def test_commands_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
+    """In a copy of the project's examples, as somebody who follows the page would type them."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("checkpoints"))
+    (tmp_path / ".venv").symlink_to(Path(sys.executable).parents[1])
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    for command in commands(page):
+        words = shlex.split(command)
+        if words[0] == "make" or words[0].endswith("pre-commit"):
+            continue
+        assert words[0].startswith(".venv/bin/"), f"{command}: say it so that it can be tested"
+        run = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, f"{command}\n{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
