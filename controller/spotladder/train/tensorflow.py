@@ -12,8 +12,8 @@
 What belongs to the whole job (models, optimizers with their learning-rate schedules, `tf.Variable`s, generators) is
 written once, by rank 0, into `model.*`; the position in the data (`tf.data` iterators) and the random state of Python
 and NumPy are written by every rank for itself, into `rank-N.*`. Both are plain `tf.train.Checkpoint`s that TensorFlow
-reads without spotladder. A Keras model's `tf.train.Checkpoint` leaves out the seeds of its random layers (Dropout …) and
-its metrics; here they are part of it.
+reads without spotladder. A Keras model's own checkpoint leaves out the seeds of its random layers (Dropout …) and its
+metrics; here they are part of it.
 
 Under `MultiWorkerMirroredStrategy`, give each rank its own shard as a plain iterator (`Dataset.shard(size, rank)`), not
 a distributed dataset: TensorFlow cannot save the position of the latter.
