@@ -1,0 +1,149 @@
+"""From files to what the core decides on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spotladder.api.read import read_documents, read_job, read_world
+from spotladder.api.resolve import capacity_of, job_spec, local_program
+from spotladder.core.model import CapacityType, Exhausted, FailureUnit, Handover, JobSpec, Price, Tier
+from spotladder.errors import InvalidSpec
+from tests.api.builders import JOB, WORLD, changed, written
+
+
+def resolved(folder: Path, job: str = JOB, world: str = WORLD) -> JobSpec:
+    capacity = capacity_of(read_world(written(folder, "world.yaml", world)))
+    return job_spec(read_job(written(folder, "job.yaml", job)), capacity, submitted_at=7.0)
+
+
+def test_tiers_come_with_the_capacity_and_price_of_their_pools(tmp_path: Path) -> None:
+    assert resolved(tmp_path).tiers == (
+        Tier("spot-a", 3, 600.0, CapacityType.SPOT, Price(0.42, 1.41)),
+        Tier("on-demand", 1, 1800.0, CapacityType.ON_DEMAND, Price(1.41, 1.41)),
+    )
+
+
+def test_defaults_are_those_of_the_documentation(tmp_path: Path) -> None:
+    spec = resolved(tmp_path)
+    assert (spec.workers, spec.submitted_at) == (2, 7.0)
+    assert (spec.recovery_timeout, spec.stall_timeout, spec.grace) == (90.0, 1500.0, 90.0)
+    assert (spec.handover, spec.failure_unit, spec.exhausted) == (Handover.FENCED, FailureUnit.POD, Exhausted.FAIL)
+    assert (spec.backoff_limit, spec.application_failures) == (None, 0)
+    assert (spec.deadline, spec.max_duration, spec.budget, spec.suspend) == (None, None, None, False)
+
+
+def test_everything_that_is_given_arrives(tmp_path: Path) -> None:
+    more = """\
+  recoveryTimeout: 45s
+  stallTimeout: 5m
+  failureUnit: Interruption
+  restartPolicy: {backoffLimit: 5}
+  applicationFailures: {limit: 2}
+  exhausted: Wait
+  deadline: 2026-12-01T01:00:00+01:00
+  maxDuration: 6h
+  budget: "250.50"
+"""
+    text = changed(JOB, ("  grace: 90s\n", f"  grace: 20s\n{more}"), ("Fenced", "WhenGone"), ("false", "true"))
+    spec = resolved(tmp_path, text)
+    assert (spec.recovery_timeout, spec.stall_timeout, spec.grace) == (45.0, 300.0, 20.0)
+    assert (spec.handover, spec.failure_unit) == (Handover.WHEN_GONE, FailureUnit.INTERRUPTION)
+    assert (spec.backoff_limit, spec.application_failures, spec.exhausted) == (5, 2, Exhausted.WAIT)
+    assert (spec.deadline, spec.max_duration, spec.budget, spec.suspend) == (1796083200.0, 21600.0, 250.5, True)
+
+
+@pytest.mark.parametrize(("interval", "expected"), [("30s", 600.0), ("2m", 600.0), ("3m", 900.0), ("50steps", 600.0)])
+def test_a_stall_is_five_intervals_or_ten_minutes(tmp_path: Path, interval: str, expected: float) -> None:
+    assert resolved(tmp_path, changed(JOB, ("interval: 5m", f"interval: {interval}"))).stall_timeout == expected
+
+
+def test_workers_are_summed_over_groups_and_hosts(tmp_path: Path) -> None:
+    more = "replicas: 2\n            - {groupName: slices, replicas: 3, numOfHosts: 4}"
+    assert resolved(tmp_path, changed(JOB, ("replicas: 2", more))).workers == 14
+
+
+def test_a_tier_without_pool_is_named_with_the_right_one(tmp_path: Path) -> None:
+    job = written(tmp_path, "job.yaml", changed(JOB, ("capacityTier: g5-od-use1", "capacityTier: g5-od-us1")))
+    capacity = capacity_of(read_world(written(tmp_path, "world.yaml", WORLD)))
+    with pytest.raises(InvalidSpec) as caught:
+        job_spec(read_job(job), capacity, submitted_at=0.0, document=read_documents(job)[0])
+    assert str(caught.value) == (
+        f'{job}:13:19: spec.tiers[1].capacityTier: "g5-od-us1" is neither a pool of the world file nor a '
+        "CapacityTier here; did you mean g5-od-use1?"
+    )
+
+
+def test_every_tier_without_pool_is_named(tmp_path: Path) -> None:
+    world = "pools: {elsewhere: {}}\n"
+    with pytest.raises(InvalidSpec) as caught:
+        resolved(tmp_path, world=world)
+    assert len(str(caught.value).splitlines()) == 2
+    assert "known: elsewhere" in str(caught.value)
+
+
+def test_a_pool_without_price_costs_nothing(tmp_path: Path) -> None:
+    world = "pools: {g5-spot-use1a: {}, g5-od-use1: {}}\n"
+    assert [tier.price for tier in resolved(tmp_path, world=world).tiers] == [Price(), Price()]
+
+
+def test_the_local_program(tmp_path: Path) -> None:
+    text = changed(
+        JOB,
+        (
+            "entrypoint: python train.py\n",
+            (
+                "entrypoint: python train.py --epochs 3\n"
+                "          runtimeEnvYAML: |\n"
+                '            env_vars: {EPOCHS: "3", SEED: "1"}\n'
+                "            pip: [numpy]\n"
+            ),
+        ),
+        ("    provisionTimeout: 30m\n", "    provisionTimeout: 30m\n    overrides: {env: {SEED: '2'}}\n"),
+    )
+    job = read_job(written(tmp_path, "job.yaml", text))
+    spot, on_demand = local_program(job, "spot-a"), local_program(job, "on-demand")
+    assert (spot.entrypoint, spot.workers, spot.ignored) == ("python train.py --epochs 3", 2, ("pip",))
+    assert dict(spot.env) == {"EPOCHS": "3", "SEED": "1"}
+    assert dict(on_demand.env) == {"EPOCHS": "3", "SEED": "2"}
+
+
+def test_a_jobset_does_not_run_here(tmp_path: Path) -> None:
+    start = JOB.index("    ray:")
+    text = JOB[:start] + "    jobSet: {template: {spec: {replicatedJobs: [{name: workers}]}}}\n"
+    with pytest.raises(InvalidSpec, match=r"a JobSet cannot be run on this machine; use workload\.ray"):
+        resolved(tmp_path, text)
+
+
+# --- which document a file holds -------------------------------------------------------------------------------------
+
+
+def refused_job(folder: Path, text: str) -> str:
+    with pytest.raises(InvalidSpec) as caught:
+        read_job(written(folder, "job.yaml", text))
+    return str(caught.value).removeprefix(f"{folder}/")
+
+
+def test_two_documents_are_one_too_many(tmp_path: Path) -> None:
+    said = "job.yaml:32:1: a second document begins here; give a TieredJob alone in its file"
+    assert refused_job(tmp_path, f"{JOB}---\n{JOB}") == said
+
+
+def test_an_empty_file_is_no_job(tmp_path: Path) -> None:
+    assert refused_job(tmp_path, "") == "job.yaml: is empty; give a TieredJob"
+
+
+def test_a_world_is_no_job(tmp_path: Path) -> None:
+    assert refused_job(tmp_path, WORLD) == "job.yaml:1:1: is a world file, not a TieredJob"
+
+
+def test_a_job_is_no_world(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpec, match=r"is a TieredJob, not a world file \(pools: …\)"):
+        read_world(written(tmp_path, "job.yaml", JOB))
+
+
+def test_what_kubectl_prints_can_be_read_back(tmp_path: Path) -> None:
+    set_by_kubernetes = "  name: digits\n  uid: 1-2\n  generation: 3\n  creationTimestamp: '2026-11-21T00:00:00Z'\n"
+    text = changed(JOB, ("  name: digits\n", set_by_kubernetes)) + "status: {phase: Running}\n"
+    assert read_job(written(tmp_path, "job.yaml", text)).metadata.name == "digits"
