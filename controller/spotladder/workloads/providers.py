@@ -1,0 +1,142 @@
+"""What each cloud's nodes are labelled and tainted with, and how long before a reclaim it says so.
+
+Karpenter writes `karpenter.sh/capacity-type` on every cloud. A tier whose extraSelectors name a label of Karpenter's
+(`karpenter.sh/nodepool: …`) is therefore Karpenter's, whatever the provider, and one that names an EKS node group
+(`eks.amazonaws.com/nodegroup`) is a managed node group's; otherwise AWS means Karpenter, GCP means GKE's own node pools
+and Azure means AKS's. Tolerations go by the provider alone: they admit, they do not choose.
+
+Sources: karpenter.sh/docs/concepts/scheduling, docs.aws.amazon.com/eks (managed node groups, capacity types),
+cloud.google.com/kubernetes-engine/docs/concepts/spot-vms, learn.microsoft.com/azure/aks/spot-node-pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from spotladder.api.capacitytier import CapacityTierSpec, Provider, Toleration
+from spotladder.api.problems import dotted
+from spotladder.core.model import CapacityType, Seconds
+from spotladder.errors import InvalidSpec
+from spotladder.workloads.placement import Placement
+
+NOTICE: Mapping[Provider, Seconds] = MappingProxyType(
+    {Provider.AWS: 120.0, Provider.GCP: 30.0, Provider.AZURE: 30.0, Provider.GENERIC: 0.0}
+)
+"""Seconds between a cloud's notice and the end of the node."""
+
+KARPENTER_CAPACITY_TYPE = "karpenter.sh/capacity-type"
+ZONE = "topology.kubernetes.io/zone"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+
+SPOT, ON_DEMAND, RESERVED = CapacityType.SPOT, CapacityType.ON_DEMAND, CapacityType.RESERVED
+
+
+class _Nodes(StrEnum):
+    """Who makes a tier's nodes, and so which labels they have."""
+
+    KARPENTER = "karpenter"
+    EKS_GROUPS = "eks"
+    GKE_POOLS = "gke"
+    AKS_POOLS = "aks"
+    OTHER = "other"
+
+
+# GKE and AKS label spot nodes only: for anything else the rule is "not spot". Which reservation a reserved tier uses is
+# known by a label of the user's (cloud.google.com/reservation-name, agentpool, …) in extraSelectors.
+_LABELS: Mapping[_Nodes, Mapping[CapacityType, Mapping[str, str]]] = MappingProxyType(
+    {
+        _Nodes.KARPENTER: {kind: {KARPENTER_CAPACITY_TYPE: kind.value} for kind in CapacityType},
+        _Nodes.EKS_GROUPS: {
+            SPOT: {"eks.amazonaws.com/capacityType": "SPOT"},
+            ON_DEMAND: {"eks.amazonaws.com/capacityType": "ON_DEMAND"},
+            RESERVED: {"eks.amazonaws.com/capacityType": "CAPACITY_BLOCK"},
+        },
+        _Nodes.GKE_POOLS: {
+            SPOT: {"cloud.google.com/gke-spot": "true", "cloud.google.com/gke-provisioning": "spot"},
+        },
+        _Nodes.AKS_POOLS: {SPOT: {"kubernetes.azure.com/scalesetpriority": "spot"}},
+    }
+)
+
+_SPOT_ONLY: Mapping[_Nodes, tuple[str, str]] = MappingProxyType(
+    {
+        _Nodes.KARPENTER: (KARPENTER_CAPACITY_TYPE, "spot"),
+        _Nodes.EKS_GROUPS: ("eks.amazonaws.com/capacityType", "SPOT"),
+        _Nodes.GKE_POOLS: ("cloud.google.com/gke-spot", "true"),
+        _Nodes.AKS_POOLS: ("kubernetes.azure.com/scalesetpriority", "spot"),
+    }
+)
+"""The label and value that only spot nodes have."""
+
+_TOLERATIONS: Mapping[Provider, Mapping[str, str]] = MappingProxyType(
+    {
+        Provider.GCP: {"key": "cloud.google.com/gke-spot", "value": "true"},
+        Provider.AZURE: {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot"},
+    }
+)
+"""What the cloud taints its spot nodes with."""
+
+
+def placement(spec: CapacityTierSpec) -> Placement:
+    """Where the pods go that run on this tier.
+
+    Raises:
+        InvalidSpec: extraSelectors contradict the capacity type.
+    """
+    nodes = _nodes(spec)
+    labels = _LABELS.get(nodes, {}).get(spec.capacity_type, {})
+    for key, value in labels.items():
+        if spec.extra_selectors.get(key, value) != value:
+            raise InvalidSpec(
+                f"asks for {spec.extra_selectors[key]}, but capacityType {spec.capacity_type} means {value}: remove it",
+                path=dotted(("spec", "extraSelectors", key)),
+            )
+    spot_only = () if labels or spec.capacity_type is SPOT else _not_spot(nodes)
+    one_of = [(ZONE, spec.zones), (INSTANCE_TYPE, spec.instance_types)]
+    return Placement(
+        labels=tuple({**labels, **spec.extra_selectors}.items()),
+        one_of=tuple((key, tuple(values)) for key, values in one_of if values),
+        none_of=spot_only,
+        tolerations=tuple(_tolerations(spec)),
+    )
+
+
+def head_placement(spec: CapacityTierSpec) -> Placement:
+    """Where the head goes when it is not on the tier: where headSelectors say, and never onto spot nodes."""
+    nodes = _nodes(spec)
+    own = {key for key, _ in _not_spot(nodes)} & spec.head_selectors.keys()
+    return Placement(labels=tuple(spec.head_selectors.items()), none_of=() if own else _not_spot(nodes))
+
+
+def _nodes(spec: CapacityTierSpec) -> _Nodes:
+    if any(key.startswith("karpenter.sh/") for key in spec.extra_selectors):
+        return _Nodes.KARPENTER
+    if "eks.amazonaws.com/nodegroup" in spec.extra_selectors:
+        return _Nodes.EKS_GROUPS
+    return {
+        Provider.AWS: _Nodes.KARPENTER,
+        Provider.GCP: _Nodes.GKE_POOLS,
+        Provider.AZURE: _Nodes.AKS_POOLS,
+        Provider.GENERIC: _Nodes.OTHER,
+    }[spec.provider]
+
+
+def _not_spot(nodes: _Nodes) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if nodes not in _SPOT_ONLY:
+        return ()
+    key, value = _SPOT_ONLY[nodes]
+    return ((key, (value,)),)
+
+
+def _tolerations(spec: CapacityTierSpec) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    if spec.capacity_type is SPOT and spec.provider in _TOLERATIONS:
+        found.append({**_TOLERATIONS[spec.provider], "operator": "Equal", "effect": "NoSchedule"})
+    return found + [_toleration(entry) for entry in spec.extra_tolerations]
+
+
+def _toleration(entry: Toleration) -> dict[str, Any]:
+    return entry.model_dump(mode="json", by_alias=True, exclude_none=True)

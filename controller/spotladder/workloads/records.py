@@ -1,0 +1,351 @@
+"""What is kept of each Kubernetes object: the few fields that decisions are made from, as small frozen records.
+
+A record is made from the object as the API server sends it, with `Kind.of(object)`. Two records are equal when nothing
+that matters differs: `resource_version` does not count, so that an update without news wakes nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from sys import intern
+from typing import Any, Self
+
+from spotladder.core.model import Instant, PodRole
+from spotladder.workloads import names
+
+Object = Mapping[str, Any]
+"""A Kubernetes object as parsed JSON."""
+
+LONGEST_MESSAGE = 1024
+"""Characters kept of a message: its beginning says what happened, Ray appends its logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class GVR:
+    """A kind of object and where the API server has it. `group` "" is the core group."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+PODS = GVR("", "v1", "pods", "Pod")
+NODES = GVR("", "v1", "nodes", "Node", namespaced=False)
+EVENTS = GVR("", "v1", "events", "Event")
+RAYJOBS = GVR("ray.io", "v1", "rayjobs", "RayJob")
+RAYCLUSTERS = GVR("ray.io", "v1", "rayclusters", "RayCluster")
+JOBSETS = GVR("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
+DISRUPTION_BUDGETS = GVR("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """An object that was made for an attempt. `attempt` is 0 for one without our labels."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str = field(default="", compare=False)
+    job: str = ""
+    attempt: int = 0
+    tier: str = ""
+    created_at: Instant | None = None
+    deleted_at: Instant | None = None
+    """`deletionTimestamp`: for a pod, when its grace ends. Set means that it is being deleted."""
+
+    @property
+    def deleting(self) -> bool:
+        return self.deleted_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRecord:
+    """One container of a pod. `exit_code` is None until it has ended; `waiting` is the reason why it does not run."""
+
+    name: str
+    running: bool = False
+    waiting: str = ""
+    waiting_message: str = ""
+    exit_code: int | None = None
+    exit_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodRecord(Made):
+    """A pod of an attempt.
+
+    `slot` is the place in a JobSet that it fills ("workers-0-1"; "" for Ray) and `restart` the JobSet's restart that
+    it belongs to. `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is what the scheduler
+    says. `notice` is the text of our annotation.
+    """
+
+    node: str = ""
+    role: PodRole = PodRole.WORKER
+    slot: str = ""
+    restart: int = 0
+    phase: str = "Pending"
+    ready: bool = False
+    reason: str = ""
+    message: str = ""
+    disruption: str = ""
+    unschedulable: str = ""
+    notice: str = ""
+    containers: tuple[ContainerRecord, ...] = ()
+
+    @classmethod
+    def of(cls, pod: Object) -> Self:
+        spec, status, labels = _part(pod, "spec"), _part(pod, "status"), _labels(pod)
+        conditions = {entry.get("type"): entry for entry in status.get("conditions") or ()}
+        scheduled = conditions.get("PodScheduled", {})
+        disrupted = conditions.get("DisruptionTarget", {})
+        refused = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
+        return cls(
+            **_made(pod),
+            node=intern(spec.get("nodeName") or ""),
+            role=PodRole.HEAD if labels.get(names.ROLE) == PodRole.HEAD else PodRole.WORKER,
+            slot=_slot(labels),
+            restart=_whole(labels.get(RESTART_ATTEMPT)),
+            phase=intern(status.get("phase") or "Pending"),
+            ready=conditions.get("Ready", {}).get("status") == "True",
+            reason=intern(status.get("reason") or ""),
+            message=_message(status),
+            disruption=intern(disrupted.get("reason") or "") if disrupted.get("status") == "True" else "",
+            unschedulable=(_message(scheduled) or "Unschedulable") if refused else "",
+            notice=(pod["metadata"].get("annotations") or {}).get(names.NOTICE, ""),
+            containers=tuple(
+                _container(entry)
+                for key in ("initContainerStatuses", "containerStatuses")
+                for entry in status.get(key) or ()
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRecord:
+    """A node. `ready` is its Ready condition's status ("" when it has none), `conditions` the others that are True,
+    as type → reason; `taints` are keys. `spot` is what its labels say."""
+
+    name: str
+    uid: str
+    resource_version: str = field(default="", compare=False)
+    ready: str = ""
+    ready_message: str = ""
+    conditions: tuple[tuple[str, str], ...] = ()
+    taints: tuple[str, ...] = ()
+    cordoned: bool = False
+    deleting: bool = False
+    spot: bool = False
+    region: str = ""
+    zone: str = ""
+    instance_type: str = ""
+
+    @classmethod
+    def of(cls, node: Object) -> Self:
+        metadata, spec, labels = node["metadata"], _part(node, "spec"), _labels(node)
+        conditions = {entry.get("type"): entry for entry in _part(node, "status").get("conditions") or ()}
+        ready = conditions.pop("Ready", {})
+        return cls(
+            name=metadata["name"],
+            uid=metadata.get("uid", ""),
+            resource_version=metadata.get("resourceVersion", ""),
+            ready=intern(ready.get("status") or ""),
+            ready_message=_message(ready) if ready.get("status") != "True" else "",
+            conditions=tuple(
+                (intern(kind), intern(entry.get("reason") or ""))
+                for kind, entry in sorted(conditions.items())
+                if entry.get("status") == "True"
+            ),
+            taints=tuple(sorted({intern(taint["key"]) for taint in spec.get("taints") or () if taint.get("key")})),
+            cordoned=bool(spec.get("unschedulable")),
+            deleting="deletionTimestamp" in metadata,
+            spot=any(labels.get(key) == value for key, value in SPOT_LABELS),
+            region=intern(labels.get("topology.kubernetes.io/region", "")),
+            zone=intern(labels.get("topology.kubernetes.io/zone", "")),
+            instance_type=intern(labels.get("node.kubernetes.io/instance-type", "")),
+        )
+
+
+SPOT_LABELS = (
+    ("karpenter.sh/capacity-type", "spot"),
+    ("eks.amazonaws.com/capacityType", "SPOT"),
+    ("cloud.google.com/gke-spot", "true"),
+    ("cloud.google.com/gke-provisioning", "spot"),
+    ("kubernetes.azure.com/scalesetpriority", "spot"),
+)
+"""The labels by which nodes say that they are spot capacity."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayJobRecord(Made):
+    """A RayJob. All of these are KubeRay's own words."""
+
+    deployment_status: str = ""
+    job_status: str = ""
+    reason: str = ""
+    message: str = ""
+    cluster: str = ""
+
+    @classmethod
+    def of(cls, rayjob: Object) -> Self:
+        status = _part(rayjob, "status")
+        return cls(
+            **_made(rayjob),
+            deployment_status=intern(status.get("jobDeploymentStatus") or ""),
+            job_status=intern(status.get("jobStatus") or ""),
+            reason=intern(status.get("reason") or ""),
+            message=_message(status),
+            cluster=status.get("rayClusterName") or "",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayClusterRecord(Made):
+    """A RayCluster. `failure` is why KubeRay could not create a pod of it; "" when it could."""
+
+    failure: str = ""
+
+    @classmethod
+    def of(cls, cluster: Object) -> Self:
+        conditions = {entry.get("type"): entry for entry in _part(cluster, "status").get("conditions") or ()}
+        failure = conditions.get("ReplicaFailure", {})
+        return cls(**_made(cluster), failure=_message(failure) if failure.get("status") == "True" else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSetRecord(Made):
+    """A JobSet. `places` are its replicated jobs with the number of pods of each of their jobs: (name, jobs, pods)."""
+
+    state: str = ""
+    message: str = ""
+    restarts: int = 0
+    suspended: bool = False
+    places: tuple[tuple[str, int, int], ...] = ()
+
+    @classmethod
+    def of(cls, jobset: Object) -> Self:
+        spec, status = _part(jobset, "spec"), _part(jobset, "status")
+        conditions = {entry.get("type"): entry for entry in status.get("conditions") or ()}
+        ended = next(
+            (kind for kind in ("Completed", "Failed") if conditions.get(kind, {}).get("status") == "True"),
+            "",
+        )
+        return cls(
+            **_made(jobset),
+            state=ended,
+            message=_message(conditions[ended]) if ended else "",
+            restarts=_whole(status.get("restarts")),
+            suspended=bool(spec.get("suspend")),
+            places=tuple(
+                (job["name"], job.get("replicas", 1), _part(_part(job, "template"), "spec").get("parallelism", 1))
+                for job in spec.get("replicatedJobs") or ()
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord:
+    """A Kubernetes Event, of those that say something about capacity or rights. `at` is when it was last seen."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str = field(default="", compare=False)
+    reason: str = ""
+    message: str = ""
+    source: str = ""
+    about_kind: str = ""
+    about_name: str = ""
+    about_uid: str = ""
+    at: Instant | None = None
+
+    @classmethod
+    def of(cls, event: Object) -> Self:
+        metadata, about = event["metadata"], _part(event, "involvedObject")
+        last = _part(event, "series").get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+        return cls(
+            name=metadata["name"],
+            namespace=metadata.get("namespace", ""),
+            uid=metadata.get("uid", ""),
+            resource_version=metadata.get("resourceVersion", ""),
+            reason=intern(event.get("reason") or ""),
+            message=_message(event),
+            source=intern(event.get("reportingComponent") or _part(event, "source").get("component") or ""),
+            about_kind=intern(about.get("kind") or ""),
+            about_name=about.get("name") or "",
+            about_uid=about.get("uid") or "",
+            at=instant(last or metadata.get("creationTimestamp")),
+        )
+
+
+def instant(text: str | None) -> Instant | None:
+    """Kubernetes' RFC 3339 times as seconds since the epoch; None for one that is absent or not understood."""
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
+def _made(thing: Object) -> dict[str, Any]:
+    metadata, labels = thing["metadata"], _labels(thing)
+    return {
+        "name": metadata["name"],
+        "namespace": intern(metadata.get("namespace", "")),
+        "uid": metadata.get("uid", ""),
+        "resource_version": metadata.get("resourceVersion", ""),
+        "job": intern(labels.get(names.JOB, "")),
+        "attempt": _whole(labels.get(names.ATTEMPT)),
+        "tier": intern(labels.get(names.TIER, "")),
+        "created_at": instant(metadata.get("creationTimestamp")),
+        "deleted_at": instant(metadata.get("deletionTimestamp")),
+    }
+
+
+def _container(status: Object) -> ContainerRecord:
+    state = _part(status, "state")
+    waiting, ended = _part(state, "waiting"), _part(state, "terminated")
+    return ContainerRecord(
+        name=intern(status.get("name", "")),
+        running="running" in state,
+        waiting=intern(waiting.get("reason") or ""),
+        waiting_message=_message(waiting),
+        exit_code=ended.get("exitCode"),
+        exit_reason=intern(ended.get("reason") or ""),
+    )
+
+
+def _slot(labels: Mapping[str, str]) -> str:
+    if REPLICATED_JOB not in labels:
+        return ""
+    return f"{labels[REPLICATED_JOB]}-{labels.get(JOB_INDEX, '0')}-{labels.get(COMPLETION_INDEX, '0')}"
+
+
+def _part(thing: Object, name: str) -> Object:
+    return thing.get(name) or {}
+
+
+def _labels(thing: Object) -> Mapping[str, str]:
+    return thing["metadata"].get("labels") or {}
+
+
+def _message(thing: Object) -> str:
+    return (thing.get("message") or "")[:LONGEST_MESSAGE]
+
+
+def _whole(text: Any) -> int:
+    """The number, or 0 for anything that is none: labels can be edited by anyone."""
+    return int(text) if isinstance(text, int | str) and str(text).isascii() and str(text).isdigit() else 0

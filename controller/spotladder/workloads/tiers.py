@@ -1,0 +1,80 @@
+"""A job's tier with all that is known about its capacity: its own entry, its CapacityTier, its provider's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spotladder.api.capacitytier import ApplyTo, CapacityTier, Provider
+from spotladder.api.problems import InvalidDocument
+from spotladder.api.resolve import missing_capacity
+from spotladder.api.tieredjob import JobTier, TieredJob, TierOverrides
+from spotladder.core.model import CapacityType, Price, Seconds
+from spotladder.workloads import providers
+from spotladder.workloads.placement import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedTier:
+    """One tier of a job, ready to be rendered.
+
+    `index` is its place in `spec.tiers`, for messages. `workers` and `head` say where their pods go. `notice` is how
+    long before a reclaim the cloud says so.
+    """
+
+    name: str
+    index: int
+    capacity_tier: str
+    capacity_type: CapacityType
+    provider: Provider
+    cluster: str
+    region: str
+    workers: Placement
+    head: Placement
+    notice: Seconds
+    price: Price
+    overrides: TierOverrides
+
+
+def resolve_tiers(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> tuple[ResolvedTier, ...]:
+    """All tiers of the job, in its order.
+
+    `capacity` are the CapacityTiers by name. A price that is to be looked up counts as 0 here.
+
+    Raises:
+        InvalidSpec: a tier names a CapacityTier that does not exist (every such tier is told), or one that contradicts
+            itself.
+    """
+    if problems := missing_capacity(job, capacity):
+        raise InvalidDocument(problems)
+    return tuple(resolve_tier(index, tier, capacity[tier.capacity_tier]) for index, tier in enumerate(job.spec.tiers))
+
+
+def resolve_tier(index: int, tier: JobTier, capacity: CapacityTier) -> ResolvedTier:
+    """One tier of a job with the CapacityTier that it names."""
+    spec = capacity.spec
+    workers = providers.placement(spec)
+    with_head = spec.apply_to is ApplyTo.WORKERS_AND_HEAD
+    return ResolvedTier(
+        name=tier.name,
+        index=index,
+        capacity_tier=capacity.metadata.name,
+        capacity_type=spec.capacity_type,
+        provider=spec.provider,
+        cluster=spec.cluster,
+        region=spec.region or "",
+        workers=workers,
+        head=workers if with_head else providers.head_placement(spec),
+        notice=providers.NOTICE[spec.provider] if spec.notice is None else spec.notice,
+        price=price_of(capacity),
+        overrides=tier.overrides,
+    )
+
+
+def price_of(capacity: CapacityTier) -> Price:
+    """The price as given in the CapacityTier; 0 for one that is looked up or not known."""
+    given = capacity.spec.price
+    if given is None or given.per_node_hour is None:
+        return Price(on_demand=(given.on_demand_per_node_hour or 0.0) if given else 0.0)
+    yardstick = given.on_demand_per_node_hour
+    return Price(given.per_node_hour, given.per_node_hour if yardstick is None else yardstick)
