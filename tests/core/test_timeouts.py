@@ -205,6 +205,13 @@ def test_what_blocks_for_another_reason_than_capacity_burns_no_tier() -> None:
     assert job.state.stage is Stage.STARTING
 
 
+def test_a_launch_that_is_refused_is_tried_again_and_burns_no_tier() -> None:
+    job = Job(spec(tier("spot-a", 1, 60), tier("on-demand")))
+    job.see()
+    decision = job.see(after=3600, blocked="exceeded quota: team-a")
+    assert (decision.actions, decision.reason) == ((Launch(1, "spot-a"),), Reason.BLOCKED)
+
+
 def test_the_decider_always_asks_to_be_woken_while_something_is_pending() -> None:
     job = Job()
     assert job.see().wake_at is not None

@@ -43,8 +43,7 @@ def actions(here: Situation) -> tuple[Action, ...]:
 def steady_reason(here: Situation) -> Reason:
     """Why nothing moves."""
     if here.state.stage in (Stage.STARTING, Stage.RECOVERING):
-        seen = here.attempt_seen
-        return Reason.BLOCKED if seen is not None and seen.blocked else Reason.WAITING_FOR_CAPACITY
+        return Reason.BLOCKED if here.blocked else Reason.WAITING_FOR_CAPACITY
     return here.state.reason if here.state.stage in TERMINAL else Reason.STEADY
 
 

@@ -335,7 +335,7 @@ class _Pass:
         tier, seen, since = self._here.tier, self._here.attempt_seen, self.state.waiting_since
         if tier is None or since is None:
             return
-        if seen is not None and seen.blocked:
+        if self._here.blocked:
             self.state = replace(self.state, waiting_since=min(self.now, since + self.since_last))
             return
         refused = seen is not None and seen.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK

@@ -185,13 +185,16 @@ class Observation:
     """A snapshot of everything that exists of one job, including the effects of all earlier calls of its backend.
 
     `revision` orders snapshots: one with a smaller revision than the last is ignored. `unavailable` maps the name of
-    a tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone) to why.
+    a tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone) to why. `blocked` is why the
+    live attempt, of which nothing exists, cannot be launched, when that is not capacity (a right, a quota, a kind that
+    is not installed).
     """
 
     revision: int
     attempts: tuple[AttemptSeen, ...] = ()
     progress: Progress = Progress()
     unavailable: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    blocked: str = ""
 
     def attempt(self, number: int) -> AttemptSeen | None:
         """The attempt of that number, if it exists."""

@@ -93,6 +93,12 @@ class Situation:
         return seen is not None and any(pod.unschedulable for pod in seen.pods)
 
     @property
+    def blocked(self) -> str:
+        """Why the live attempt cannot start, when that is not capacity."""
+        seen = self.attempt_seen
+        return self.seen.blocked if seen is None else seen.blocked
+
+    @property
     def last_progress(self) -> Instant:
         """When the job last became whole or committed, by the decider's own clock."""
         attempt = self.attempt

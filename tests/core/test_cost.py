@@ -1,0 +1,236 @@
+"""The cost model: its published reference values, its directions, and real accounting."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from spotladder.core.cost import (
+    HOUR,
+    MONTH,
+    Accounting,
+    Held,
+    Moved,
+    Scenario,
+    Stored,
+    TierBill,
+    bill,
+    break_even,
+    estimate,
+)
+from spotladder.core.model import Price
+from spotladder.errors import InvalidSpec
+
+REFERENCE = Scenario(hours=5, spot_fraction=0.6, max_failures=5, overhead=0.2)
+
+
+# --- reference values ------------------------------------------------------------------------------------------------
+
+
+def test_the_published_example() -> None:
+    result = estimate(REFERENCE)
+    assert REFERENCE.total_hours == pytest.approx(6)
+    assert result.cost == pytest.approx(2.76)
+    assert result.savings == pytest.approx(2.24)
+    assert result.savings_fraction == pytest.approx(0.448)
+
+
+@pytest.mark.parametrize(
+    ("accounting", "cost"),
+    [(Accounting.CONSERVATIVE, 3.30), (Accounting.BLENDED, 2.76), (Accounting.AT_SPOT_PRICE, 2.40)],
+)
+def test_the_three_readings_of_the_published_example(accounting: Accounting, cost: float) -> None:
+    assert estimate(REFERENCE, accounting).cost == pytest.approx(cost)
+
+
+@pytest.mark.parametrize(("fraction", "percent"), [(0.3, 36.99), (0.4, 56.25), (0.5, 81.82), (0.6, 117.39)])
+def test_the_break_even_table(fraction: float, percent: float) -> None:
+    assert 100 * break_even(fraction) == pytest.approx(percent, abs=0.005)
+
+
+def test_217_percent_is_the_ratio_and_117_percent_the_extra() -> None:
+    assert 100 * (1 + break_even(0.6)) == pytest.approx(217.39, abs=0.005)
+
+
+def test_the_published_example_saves_up_to_29_failures() -> None:
+    assert estimate(REFERENCE).break_even_failures == 29
+    assert estimate(Scenario(5, 0.6, 29, 0.2)).savings > 0 > estimate(Scenario(5, 0.6, 30, 0.2)).savings
+
+
+def test_nothing_on_spot_saves_nothing() -> None:
+    result = estimate(Scenario(5, 0.0, 0, 0.2))
+    assert (result.savings, result.break_even, result.break_even_failures) == (0.0, 0.0, 0)
+
+
+def test_failures_that_cost_no_time_may_be_any_number() -> None:
+    assert math.isinf(estimate(Scenario(5, 0.6, 5, 0.0)).break_even_failures)
+    assert math.isinf(estimate(Scenario(5, 0.6, 5, 1e-320)).break_even_failures)
+
+
+def test_free_spot_may_take_any_time_where_spot_pays() -> None:
+    assert math.isinf(break_even(0.5, 1.0, Accounting.AT_SPOT_PRICE))
+    assert math.isinf(break_even(1.0, 1.0, Accounting.BLENDED))
+    assert break_even(0.0, 1.0, Accounting.AT_SPOT_PRICE) == 0.0
+
+
+# --- directions ------------------------------------------------------------------------------------------------------
+
+HOURS = st.floats(0.01, 1e4)
+FRACTION = st.floats(0.0, 1.0)
+DISCOUNT = st.floats(0.01, 0.99)
+FAILURES = st.integers(0, 1000)
+OVERHEAD = st.floats(0.001, 10)
+SCENARIO = st.builds(
+    Scenario, hours=HOURS, spot_fraction=FRACTION, max_failures=FAILURES, overhead=OVERHEAD, spot_discount=DISCOUNT
+)
+KIND = st.sampled_from(Accounting)
+
+
+def savings(kind: Accounting, scenario: Scenario, **changes: float) -> float:
+    values = {name: getattr(scenario, name) for name in Scenario.__slots__}
+    return estimate(Scenario(**{**values, **changes}), kind).savings_fraction
+
+
+@given(SCENARIO, KIND, FRACTION)
+def test_more_on_spot_saves_more(scenario: Scenario, kind: Accounting, other: float) -> None:
+    assume(other > scenario.spot_fraction + 1e-6)
+    assert savings(kind, scenario, spot_fraction=other) > savings(kind, scenario)
+
+
+@given(SCENARIO, KIND, FAILURES)
+def test_more_failures_on_the_same_work_save_less(scenario: Scenario, kind: Accounting, other: int) -> None:
+    assume(other > scenario.max_failures)
+    assert savings(kind, scenario, max_failures=other) < savings(kind, scenario)
+
+
+@given(SCENARIO, KIND, FAILURES, FAILURES)
+def test_more_failures_mean_more_overhead(scenario: Scenario, kind: Accounting, few: int, many: int) -> None:
+    assume(few < many)
+    assert Scenario(scenario.hours, 0.5, few, scenario.overhead).overhead_share < (
+        Scenario(scenario.hours, 0.5, many, scenario.overhead).overhead_share
+    )
+
+
+@given(SCENARIO, KIND, OVERHEAD)
+def test_a_longer_restart_saves_less(scenario: Scenario, kind: Accounting, other: float) -> None:
+    assume(scenario.max_failures > 0 and other > scenario.overhead + 1e-6)
+    assert savings(kind, scenario, overhead=other) < savings(kind, scenario)
+
+
+@given(SCENARIO, KIND, HOURS)
+def test_in_a_longer_job_one_failure_matters_less(scenario: Scenario, kind: Accounting, other: float) -> None:
+    assume(scenario.max_failures > 0 and other > scenario.hours * 1.001)
+    assert savings(kind, scenario, hours=other) > savings(kind, scenario)
+
+
+@given(SCENARIO)
+def test_the_readings_are_in_order(scenario: Scenario) -> None:
+    spot, blended, conservative = (
+        estimate(scenario, kind).cost
+        for kind in (Accounting.AT_SPOT_PRICE, Accounting.BLENDED, Accounting.CONSERVATIVE)
+    )
+    assert spot <= blended * (1 + 1e-12)
+    assert blended <= conservative * (1 + 1e-12)
+
+
+@given(SCENARIO, KIND)
+def test_it_saves_exactly_below_the_break_even(scenario: Scenario, kind: Accounting) -> None:
+    result = estimate(scenario, kind)
+    assume(abs(scenario.overhead_share - result.break_even) > 1e-9 * (1 + result.break_even))
+    assert (result.savings > 0) == (scenario.overhead_share < result.break_even)
+
+
+@given(SCENARIO, KIND)
+def test_one_failure_beyond_the_break_even_costs_more(scenario: Scenario, kind: Accounting) -> None:
+    most = estimate(scenario, kind).break_even_failures
+    assume(most < 999_999)
+    assert savings(kind, scenario, max_failures=int(most)) >= -1e-9
+    assert savings(kind, scenario, max_failures=int(most) + 1) < 1e-9
+
+
+REFUSED = {
+    "hours: must be between 0.001 and 1e+06, not 0": {"hours": 0},
+    "hours: must be between 0.001 and 1e+06, not nan": {"hours": math.nan},
+    "hours: must be between 0.001 and 1e+06, not inf": {"hours": math.inf},
+    "spot-fraction: must be between 0 and 1, not 60; for 60 % write 0.6": {"spot_fraction": 60},
+    "spot-fraction: must be between 0 and 1, not -0.1": {"spot_fraction": -0.1},
+    "max-failures: must be between 0 and 1e+06, not -1": {"max_failures": -1},
+    "overhead: must be between 0 and 1e+06, not -0.2": {"overhead": -0.2},
+    "spot-discount: must be between 0 and 1, not 1.5; for 1.5 % write 0.015": {"spot_discount": 1.5},
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_arguments_that_make_no_sense(said: str) -> None:
+    with pytest.raises(InvalidSpec) as caught:
+        savings(Accounting.BLENDED, REFERENCE, **REFUSED[said])
+    assert str(caught.value) == said
+
+
+# --- real accounting -------------------------------------------------------------------------------------------------
+
+SPOT = Price(0.42, 1.41)
+ON_DEMAND = Price(1.41, 1.41)
+
+
+def test_a_bill() -> None:
+    held = [
+        Held("spot-a", 2, 0.0, HOUR, SPOT),
+        Held("on-demand", 2, HOUR, 1.5 * HOUR, ON_DEMAND),
+        Held("spot-a", 2, 2 * HOUR, 3 * HOUR, Price(0.50, 1.41)),
+    ]
+    result = bill(held, [Stored(100, MONTH / 2, 0.023)], [Moved(10, 0.02)])
+    assert result.tiers == (
+        TierBill("spot-a", 4 * HOUR, pytest.approx(1.84), pytest.approx(5.64)),
+        TierBill("on-demand", HOUR, pytest.approx(1.41), pytest.approx(1.41)),
+    )
+    assert (result.storage, result.egress) == (pytest.approx(1.15), pytest.approx(0.2))
+    assert result.total == pytest.approx(1.84 + 1.41 + 1.15 + 0.2)
+    assert result.on_demand == pytest.approx(5.64 + 1.41 + 1.15)
+    assert result.savings_fraction == pytest.approx(1 - 4.60 / 8.20)
+
+
+def test_no_yardstick_no_savings() -> None:
+    assert bill([Held("t", 1, 0.0, HOUR, Price(0.42))]).savings_fraction == 0.0
+
+
+def test_nothing_held_costs_nothing() -> None:
+    assert (bill([]).total, bill([]).savings_fraction) == (0.0, 0.0)
+
+
+def test_a_clock_that_steps_back_charges_nothing() -> None:
+    assert bill([Held("t", 3, 10.0, 5.0, SPOT)]).total == 0.0
+
+
+TIMES = st.floats(0, 1e9)
+
+
+@given(st.lists(st.builds(Held, st.sampled_from("abc"), st.integers(0, 64), TIMES, TIMES, st.just(SPOT))))
+def test_a_bill_is_the_sum_of_its_parts(held: list[Held]) -> None:
+    whole = bill(held)
+    assert whole.total == pytest.approx(math.fsum(bill([part]).total for part in held))
+    assert whole.total == pytest.approx(whole.on_demand * SPOT.per_node_hour / SPOT.on_demand)
+
+
+@given(st.integers(1, 64), TIMES, st.floats(0, 1e6), st.floats(0, 1e6))
+def test_cutting_an_interval_changes_nothing(nodes: int, start: float, first: float, second: float) -> None:
+    middle, end = start + first, start + first + second
+    cut = bill([Held("t", nodes, start, middle, SPOT), Held("t", nodes, middle, end, SPOT)])
+    assert cut.total == pytest.approx(bill([Held("t", nodes, start, end, SPOT)]).total, abs=1e-6)
+
+
+@given(SCENARIO)
+def test_real_accounting_agrees_with_the_formula_that_it_stands_for(scenario: Scenario) -> None:
+    """Work and overhead laid out as intervals: overhead on spot is `at-spot-price`, on demand `conservative`."""
+    spot, on_demand = Price(1 - scenario.spot_discount, 1.0), Price(1.0, 1.0)
+    work = [
+        Held("spot", 1, 0.0, scenario.spot_fraction * scenario.hours * HOUR, spot),
+        Held("on-demand", 1, 0.0, (1 - scenario.spot_fraction) * scenario.hours * HOUR, on_demand),
+    ]
+    lost = scenario.overhead_hours * HOUR
+    for price, kind in ((spot, Accounting.AT_SPOT_PRICE), (on_demand, Accounting.CONSERVATIVE)):
+        total = bill([*work, Held("lost", 1, 0.0, lost, price)]).total
+        assert total == pytest.approx(estimate(scenario, kind).cost)
