@@ -136,7 +136,7 @@ def _never_fail_on_output() -> None:
 
 
 def _usage(error: typer.TyperException) -> str:
-    message = " ".join(error.format_message().split()).rstrip(".")
+    message = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
     context = getattr(error, "ctx", None)
     return f"{message} (see: {context.command_path} --help)" if context else message
 

@@ -1,0 +1,64 @@
+"""What it costs to import the in-job library and to ask the CLI for help, beside bare Python."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from tests.bench.rows import Row, main
+
+RUNS = 15
+LIMITED = ("`import spotladder.train`", "`spotladder --help`")
+MOST_SECONDS = 0.35
+
+PROGRAMS = {
+    "`import spotladder.train`": "import spotladder.train",
+    "`spotladder --help`": "from spotladder.cli.main import main; main(['--help'])",
+    "`spotladder cost …`": (
+        "from spotladder.cli.main import main; "
+        "main(['cost', '--hours=5', '--spot-fraction=0.6', '--max-failures=5', '--overhead=0.2'])"
+    ),
+    "reading YAML (`import spotladder.api.read`)": "import spotladder.api.read, ruamel.yaml",
+}
+
+
+def seconds(program: str) -> float:
+    """One start of Python with the program, wall clock."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - started
+
+
+def measure() -> Sequence[Row]:
+    """Medians over runs that take turns, so that a busy moment of the machine hits all alike."""
+    times: dict[str, list[float]] = {name: [] for name in ("bare", *PROGRAMS)}
+    for program in PROGRAMS.values():
+        seconds(program)  # compiles what is not compiled yet
+    for _ in range(RUNS):
+        times["bare"].append(seconds("pass"))
+        for name, program in PROGRAMS.items():
+            times[name].append(seconds(program))
+    bare = statistics.median(times["bare"])
+    rows = []
+    for name in PROGRAMS:
+        median = statistics.median(times[name])
+        limited = name in LIMITED
+        rows.append(
+            Row(
+                what=name,
+                measured=median,
+                unit="s",
+                beside="bare Python",
+                peer=bare,
+                goal=f"< {MOST_SECONDS} s more" if limited else "",
+                met=median - bare < MOST_SECONDS if limited else None,
+            )
+        )
+    return rows
+
+
+if __name__ == "__main__":
+    main(measure, "Import times")

@@ -1,0 +1,115 @@
+"""`spotladder cost` as a user sees it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.cli.terminal import call
+
+Capture = pytest.CaptureFixture[str]
+REFERENCE = ("cost", "--hours", "5", "--spot-fraction", "0.6", "--max-failures", "5", "--overhead", "0.2")
+
+
+def test_the_table(capsys: Capture) -> None:
+    answer = call(capsys, *REFERENCE)
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert lines[0] == "5 h on demand only; 6 h with 60 % on spot and 5 failures"
+    assert [line.split("  ") for line in lines[2:5]]
+    assert lines[3].split() == ["blended", "*", "2.76", "h", "2.24", "h", "44.8", "%", "29"]
+    assert "          0.6    117.4 %  2.17×" in lines
+    assert lines[-1].startswith('The published table prints "217 %"')
+
+
+def test_a_loss_is_shown_as_one(capsys: Capture) -> None:
+    answer = call(capsys, *REFERENCE, "--max-failures", "30")
+    assert "−1.2 %" in answer.out
+
+
+def test_json_and_yaml(capsys: Capture) -> None:
+    found = json.loads(call(capsys, *REFERENCE, "--output", "json").out)
+    assert found["savedPercent"] == 44.8
+    assert {name: entry["costOnDemandHours"] for name, entry in found["accountings"].items()} == {
+        "conservative": 3.3,
+        "blended": 2.76,
+        "at-spot-price": 2.4,
+    }
+    assert {row["spotFraction"]: row["longerPercent"] for row in found["breakEven"]}[0.6] == pytest.approx(117.391304)
+    assert YAML(typ="safe").load(call(capsys, *REFERENCE, "--output", "yaml").out) == found
+
+
+def test_the_accounting_can_be_chosen(capsys: Capture) -> None:
+    found = json.loads(call(capsys, *REFERENCE, "--accounting", "conservative", "-o", "json").out)
+    assert (found["accounting"], found["savedPercent"], found["breakEvenPercent"]) == ("conservative", 34.0, 54.0)
+
+
+def test_what_has_no_limit_is_null(capsys: Capture) -> None:
+    found = json.loads(call(capsys, *REFERENCE, "--overhead", "0", "-o", "json").out)
+    assert found["breakEvenFailures"] is None
+
+
+def test_the_curve_is_drawn_on_a_terminal(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    out = call(capsys, *REFERENCE).out
+    bars = {
+        line.split()[0]: line.count("█") + line.count("┃") for line in out.splitlines() if "%" in line and "×" in line
+    }
+    assert bars["0.9"] > bars["0.6"] > bars["0.4"] > bars["0.1"] > 0
+    assert "20.0 % longer" in out
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".SVG", b"<?xml")])
+def test_the_curve_as_a_file(capsys: Capture, tmp_path: Path, suffix: str, magic: bytes) -> None:
+    pytest.importorskip("matplotlib")
+    file = tmp_path / f"curve{suffix}"
+    answer = call(capsys, *REFERENCE, "--plot", file)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.endswith(f"Break-even curve: {file}\n")
+    assert file.read_bytes().startswith(magic)
+
+
+def test_a_picture_is_the_same_each_time(capsys: Capture, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    first, second = tmp_path / "a.svg", tmp_path / "b.svg"
+    for file in (first, second):
+        call(capsys, *REFERENCE, "--plot", file)
+    assert first.read_bytes() == second.read_bytes()
+    assert b"break-even (blended)" in first.read_bytes()
+
+
+def test_an_unknown_kind_of_picture(capsys: Capture, tmp_path: Path) -> None:
+    answer = call(capsys, *REFERENCE, "--plot", tmp_path / "curve.pdf")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == "error: --plot: write a file name that ends with .png or .svg, not 'curve.pdf'\n"
+
+
+def test_a_folder_that_is_not_there(capsys: Capture, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    answer = call(capsys, *REFERENCE, "--plot", tmp_path / "no" / "curve.svg")
+    assert (answer.code, answer.out) == (5, "")
+    assert answer.err.endswith("curve.svg cannot be written: No such file or directory\n")
+
+
+def test_without_matplotlib(capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    answer = call(capsys, *REFERENCE, "--plot", tmp_path / "curve.svg")
+    assert (answer.code, answer.out) == (5, "")
+    assert answer.err == "error: --plot needs matplotlib: pip install 'spotladder[local]'\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--spot-fraction", "60"), "error: spot-fraction: must be between 0 and 1, not 60; for 60 % write 0.6\n"),
+        (("--hours", "nan"), "error: hours: must be between 0.001 and 1e+06, not nan\n"),
+        (("--max-failures=-1",), "error: max-failures: must be between 0 and 1e+06, not -1\n"),
+    ],
+)
+def test_arguments_that_make_no_sense(capsys: Capture, arguments: tuple[str, ...], said: str) -> None:
+    answer = call(capsys, *REFERENCE, *arguments)
+    assert (answer.code, answer.out, answer.err) == (2, "", said)

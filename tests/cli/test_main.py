@@ -1,0 +1,107 @@
+"""What all commands have in common: help, errors in one line, exit codes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+import typer
+
+from spotladder.cli import main as cli
+from spotladder.errors import CheckpointCorrupt, EnvironmentFailure, Fenced, InvalidSpec, SpotladderError
+from tests.cli.terminal import call, start
+
+COMMANDS = [name for name, entry in cli.COMMANDS.items() if find_spec(entry.module)]
+
+
+def test_help_lists_every_command_with_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = call(capsys, "--help")
+    assert answer.code == 0
+    for name in cli.COMMANDS:
+        assert f"\n  {name} " in answer.out
+    assert "Examples:" in answer.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_every_command_has_an_example(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    answer = call(capsys, name, "--help")
+    assert answer.code == 0
+    assert f"spotladder {name} " in answer.out.partition("Example")[2], "no example"
+    assert max(len(line) for line in answer.out.splitlines()) <= 110
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = call(capsys, "--version")
+    assert (answer.code, answer.out.split()[0]) == (0, "spotladder")
+
+
+def test_no_command_shows_the_help_and_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = call(capsys)
+    assert (answer.code, answer.err) == (2, "")
+    assert "Commands:" in answer.out
+
+
+USAGE = {
+    ("validte",): "error: No such command 'validte'. Did you mean 'validate'? (see: spotladder --help)\n",
+    ("validate",): "error: Missing argument 'FILE' (see: spotladder validate --help)\n",
+    ("validate", "--outptu", "json", "f"): (
+        "error: No such option: --outptu (Possible options: --output) (see: spotladder validate --help)\n"
+    ),
+    ("cost", "--hours", "five"): (
+        "error: Invalid value for '--hours': Input should be a valid number, unable to parse string as a number "
+        "(see: spotladder cost --help)\n"
+    ),
+    ("cost", "--hours", "5"): "error: Missing option '--spot-fraction' (see: spotladder cost --help)\n",
+    ("validate", "-o", "xml", "f"): (
+        "error: Invalid value for '--output' / '-o': 'xml' is not one of 'table', 'json', 'yaml' "
+        "(see: spotladder validate --help)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("arguments", USAGE, ids=" ".join)
+def test_wrong_usage_is_one_line_and_2(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+    answer = call(capsys, *arguments)
+    assert (answer.code, answer.out, answer.err) == (2, "", USAGE[arguments])
+
+
+ENDS = [
+    (SpotladderError("failed"), 1, "error: failed\n"),
+    (InvalidSpec("bad", path="spec.x", where="job.yaml:1:2"), 2, "error: job.yaml:1:2: spec.x: bad\n"),
+    (EnvironmentFailure("no bucket"), 5, "error: no bucket\n"),
+    (CheckpointCorrupt("torn"), 5, "error: torn\n"),
+    (Fenced("stop"), 76, "error: stop\n"),
+    (typer.Exit(75), 75, ""),
+    (typer.Exit(3), 3, ""),
+    (KeyboardInterrupt(), 130, ""),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "said"), ENDS, ids=lambda value: getattr(type(value), "__name__", ""))
+def test_every_end_has_its_code_and_at_most_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, said: str
+) -> None:
+    def command() -> None:
+        raise error
+
+    monkeypatch.setattr("spotladder.cli.validate.validate", command)
+    answer = call(capsys, "validate")
+    assert (answer.code, answer.err) == (code, said)
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    command = [sys.executable, "-m", "spotladder.cli.main", "validate", "--help"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (cli.PIPE_CLOSED, b"")
+
+
+def test_a_terminal_without_unicode_gets_escapes() -> None:
+    answer = start("cost", "--help", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
+    assert (answer.code, answer.err) == (0, "")
+    assert r"\u03b1" in answer.out

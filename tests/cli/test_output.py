@@ -1,0 +1,42 @@
+"""Tables: plain off a terminal, drawn on one."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from spotladder.cli.output import Format, print_data, print_table
+
+ROWS = [("spot-a", "3", "44.8 %"), ("on-demand", "12", "−1.0 %")]
+
+
+def test_plain_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("Tier", "Failures", "Saved"), ROWS, "Tiers")
+    assert capsys.readouterr().out.splitlines() == [
+        "Tiers",
+        "TIER       FAILURES   SAVED",
+        "spot-a            3  44.8 %",
+        "on-demand        12  −1.0 %",
+    ]
+
+
+def test_drawn_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_table(("Tier", "Failures", "Saved"), [("[red]spot", "3", "1 %")])
+    out = capsys.readouterr().out
+    assert "───" in out
+    assert "[red]spot" in out, "text of users is not markup"
+
+
+def test_no_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("Tier", "Failures"), [])
+    assert capsys.readouterr().out == "TIER  FAILURES\n"
+
+
+@pytest.mark.parametrize("output", [Format.JSON, Format.YAML])
+def test_order_and_characters_are_kept(capsys: pytest.CaptureFixture[str], output: Format) -> None:
+    print_data({"z": "Δt", "a": [1.5, None]}, output)
+    out = capsys.readouterr().out
+    assert "Δt" in out
+    assert out.index("z") < out.index("a")

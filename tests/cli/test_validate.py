@@ -1,0 +1,67 @@
+"""`spotladder validate` as a user sees it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.api.builders import JOB, WORLD, changed, written
+from tests.cli.terminal import call, start
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_right_files(capsys: Capture, tmp_path: Path) -> None:
+    job, world = written(tmp_path, "job.yaml", JOB), written(tmp_path, "world.yaml", WORLD)
+    answer = call(capsys, "validate", job, world)
+    assert (answer.code, answer.err) == (0, "")
+    assert [line.split() for line in answer.out.splitlines()] == [
+        ["FILE", "KIND", "NAME", "RESULT"],
+        [str(job), "TieredJob", "digits", "ok"],
+        [str(world), "World", "–", "ok"],
+    ]
+
+
+def test_every_problem_is_a_line_on_stderr(capsys: Capture, tmp_path: Path) -> None:
+    job = written(tmp_path, "job.yaml", changed(JOB, ("grace: 90s", "grace: 90"), ("maxFailures: 3", "maxFailures: x")))
+    answer = call(capsys, "validate", job)
+    assert answer.code == 2
+    assert answer.err.splitlines() == [
+        f"error: {job}:10:18: spec.tiers[0].maxFailures: must be a whole number without quotes",
+        f"error: {job}:16:10: spec.grace: needs a unit: write 90s for seconds (or 10m, 1h30m)",
+    ]
+    assert answer.out.splitlines()[1].endswith("invalid")
+
+
+def test_json_and_yaml_carry_the_problems(capsys: Capture, tmp_path: Path) -> None:
+    job = written(tmp_path, "job.yaml", changed(JOB, ("grace: 90s", "grace: 90")))
+    expected = {
+        "valid": False,
+        "objects": [{"file": str(job), "kind": "TieredJob", "name": "digits", "valid": False}],
+        "problems": [
+            {
+                "where": f"{job}:16:10",
+                "path": "spec.grace",
+                "message": "needs a unit: write 90s for seconds (or 10m, 1h30m)",
+            }
+        ],
+    }
+    answer = call(capsys, "validate", job, "--output", "json")
+    assert (answer.code, answer.err, json.loads(answer.out)) == (2, "", expected)
+    answer = call(capsys, "validate", job, "--output", "yaml")
+    assert (answer.code, answer.err, YAML(typ="safe").load(answer.out)) == (2, "", expected)
+
+
+def test_standard_input() -> None:
+    answer = start("validate", "-", stdin=JOB.replace("kind: TieredJob", "kind: Pod").encode())
+    assert answer.code == 2
+    assert answer.err.startswith('error: <stdin>:2:7: kind: "Pod" is not a kind')
+
+
+def test_a_missing_file(capsys: Capture, tmp_path: Path) -> None:
+    answer = call(capsys, "validate", tmp_path / "no.yaml")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.endswith("no.yaml: cannot be read: No such file or directory; give the path of a YAML file\n")
