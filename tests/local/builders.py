@@ -70,6 +70,7 @@ class World:
     dry: frozenset[str] = frozenset({"spot-b"})
     provision: int = 3
     start: int = 4  # from whole to the first step
+    total: int = TOTAL
 
 
 class Run:
@@ -154,20 +155,20 @@ class Run:
             self.exit = Exit.INTERRUPTED
             self.records.append(DriverExited(self.now, self.live, 75))
             return
-        self.step = min(TOTAL, self.step + PACE)
+        self.step = min(self.world.total, self.step + PACE)
         loss = 2.3 * 0.992**self.step + 0.05
-        self.records.append(Beat(self.now, self.live, self.step, TOTAL, {"loss": loss}))
-        if self.step - self.committed >= EVERY or self.step == TOTAL:
+        self.records.append(Beat(self.now, self.live, self.step, self.world.total, {"loss": loss}))
+        if self.step - self.committed >= EVERY or self.step == self.world.total:
             self._commit()
-        if self.step == TOTAL:
+        if self.step == self.world.total:
             self.exit = Exit.SUCCEEDED
             self.records.append(DriverExited(self.now, self.live, 0))
 
     def _commit(self) -> None:
         self.committed = self.step
-        self.job.commit(self.step, TOTAL)
+        self.job.commit(self.step, self.world.total)
         loss = 2.3 * 0.992**self.step + 0.05
-        self.records.append(Committed(self.now, self.live, self.tier, self.step, TOTAL, {"loss": loss}))
+        self.records.append(Committed(self.now, self.live, self.tier, self.step, self.world.total, {"loss": loss}))
 
     # --- the runner ---
 

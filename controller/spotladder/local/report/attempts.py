@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
-from spotladder.core.model import TERMINAL, CapacityType, Instant, JobSpec, Move, Seconds, Stage
+from spotladder.core.model import TERMINAL, CapacityType, JobSpec, Move, Seconds, Stage
 from spotladder.core.reasons import Reason
 from spotladder.local.report.work import Stretch
-from spotladder.local.timeline import Began, Billed, Committed, Lost, Moved, Record
+from spotladder.local.timeline import Billed, Committed, Lost, Moved, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,44 +51,25 @@ class AttemptFacts:
     on_demand_cost: float = 0.0
 
 
-class RunClock:
-    """Turns instants into seconds of the run, without the times in which no runner was at work."""
-
-    def __init__(self, records: tuple[Record, ...]) -> None:
-        self._start = records[0].at
-        self._gaps = [
-            (before.at, after.at)
-            for before, after in pairwise(records)
-            if isinstance(after, Began) and after.at > before.at
-        ]
-        self.end = max(record.at for record in records)
-        self.length = self.of(self.end)
-        self.breaks = tuple((self.of(start), end - start) for start, end in self._gaps)
-
-    def of(self, at: Instant) -> Seconds:
-        away = sum(min(max(at, start), end) - start for start, end in self._gaps)
-        return max(0.0, at - self._start - away)
-
-
 def attempts_of(
     records: Iterable[Record],
-    clock: RunClock,
+    length: Seconds,
     spec: JobSpec,
     start_steps: Mapping[int, int],
     work: list[Stretch],
 ) -> tuple[AttemptFacts, ...]:
     """Every attempt that was planned, in order; a live one ends with the timeline."""
-    ledger = _Ledger(clock, spec, start_steps)
+    ledger = _Ledger(length, spec, start_steps)
     for record in records:
         ledger.enter(record)
-    return tuple(_with_work(attempt, clock, work) for attempt in ledger.closed())
+    return tuple(_with_work(attempt, work) for attempt in ledger.closed())
 
 
 class _Ledger:
     """Takes records in and keeps the attempts up to date."""
 
-    def __init__(self, clock: RunClock, spec: JobSpec, start_steps: Mapping[int, int]) -> None:
-        self._clock = clock
+    def __init__(self, length: Seconds, spec: JobSpec, start_steps: Mapping[int, int]) -> None:
+        self._length = length
         self._spec = spec
         self._start_steps = start_steps
         self._found: dict[int, AttemptFacts] = {}
@@ -102,9 +82,9 @@ class _Ledger:
     def enter(self, record: Record) -> None:
         match record:
             case Moved(move=move) if move.target is Stage.STARTING:
-                self._open(move, self._clock.of(record.at))
+                self._open(move, record.at)
             case Moved(move=move) if move.source is not Stage.IDLE and move.attempt == self._number:
-                self._move(move, self._clock.of(record.at))
+                self._move(move, record.at)
             case Lost(loss=loss):
                 self._change(loss.attempt, lambda attempt: replace(attempt, failures=attempt.failures + 1))
             case Committed(step=step):
@@ -114,7 +94,7 @@ class _Ledger:
                 self._charge(record)
 
     def closed(self) -> list[AttemptFacts]:
-        self._end_whole(self._clock.length)
+        self._end_whole(self._length)
         return list(self._found.values())
 
     def _open(self, move: Move, at: Seconds) -> None:
@@ -123,7 +103,7 @@ class _Ledger:
         step = self._start_steps.get(move.attempt, self._committed)
         self._number = move.attempt
         self._found[move.attempt] = AttemptFacts(
-            move.attempt, move.tier, kind, at, self._clock.length, move.reason, start_step=step, committed_step=step
+            move.attempt, move.tier, kind, at, self._length, move.reason, start_step=step, committed_step=step
         )
 
     def _move(self, move: Move, at: Seconds) -> None:
@@ -158,20 +138,20 @@ class _Ledger:
             self._found[number] = change(self._found[number])
 
 
-def _with_work(attempt: AttemptFacts, clock: RunClock, work: list[Stretch]) -> AttemptFacts:
+def _with_work(attempt: AttemptFacts, work: list[Stretch]) -> AttemptFacts:
     own = [stretch for stretch in work if stretch.attempt == attempt.number]
     first_new = next((stretch for stretch in own if stretch.new), None)
     before = [stretch for stretch in work if stretch.attempt < attempt.number and stretch.new]
     overhead = None
     if first_new is not None:
-        overhead = clock.of(first_new.start) - (clock.of(before[-1].end) if before else 0.0)
+        overhead = first_new.start - (before[-1].end if before else 0.0)
     return replace(
         attempt,
         end_step=max((stretch.last for stretch in own), default=attempt.start_step),
         recomputed=sum(stretch.steps for stretch in own if not stretch.new),
         overhead=overhead,
         new=sum(stretch.seconds for stretch in own if stretch.new),
-        work=_joined([Span(clock.of(stretch.start), clock.of(stretch.end)) for stretch in own]),
+        work=_joined([Span(stretch.start, stretch.end) for stretch in own]),
     )
 
 

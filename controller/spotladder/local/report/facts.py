@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage, Tier, TierRecord
 from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.narrate import Told, tell
-from spotladder.local.report.attempts import AttemptFacts, RunClock, Span, attempts_of
+from spotladder.local.report.attempts import AttemptFacts, Span, attempts_of
 from spotladder.local.report.work import Stretch, stretches
 from spotladder.local.timeline import (
     Beat,
@@ -124,14 +124,17 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
     began = [record for record in records if isinstance(record, Began)]
     if not began:
         raise EnvironmentFailure("the timeline has no beginning, so there is nothing to report; run the job first")
-    clock = RunClock(records)
+    clock = _RunClock(records)
+    story = tuple((clock.of(each.at), told) for each in records if (told := tell(each, began[-1].spec)))
+    records = tuple(replace(each, at=clock.of(each.at)) for each in records)
     start_steps = {attempt.number: attempt.start_step for attempt in state.history}
     if state.attempt:
         start_steps[state.attempt.number] = state.attempt.start_step
     work = stretches(records, start_steps)
     spec = began[-1].spec
-    ended = next((record for record in reversed(records) if isinstance(record, Ended)), None)
-    attempts = attempts_of(records, clock, spec, start_steps, work)
+    last = next(record for record in reversed(records) if isinstance(record, Began | Ended))
+    ended = last if isinstance(last, Ended) else None
+    attempts = attempts_of(records, clock.length, spec, start_steps, work)
     beats = [record for record in records if isinstance(record, Beat)]
     commits = [record for record in records if isinstance(record, Committed)]
     losses = [record for record in records if isinstance(record, Lost)]
@@ -140,14 +143,14 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
         namespace=began[-1].namespace,
         spec=spec,
         state=state,
-        exit_code=ended.exit_code if ended and ended.at >= began[-1].at else None,
+        exit_code=ended.exit_code if ended else None,
         reason=ended.reason if ended else state.reason,
         message=(ended.message if ended else "") or state.message,
         began_at=began[0].at,
         length=clock.length,
         sessions=len(began),
         attempts=attempts,
-        time=_time_use(records, clock, work, attempts),
+        time=_time_use(records, clock.length, work, attempts),
         steps=max((stretch.last for stretch in work), default=0),
         total=max(
             (*(beat.total for beat in beats), *(commit.total for commit in commits)), default=state.progress.total
@@ -155,24 +158,41 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
         committed=max((record.step for record in commits), default=state.progress.step),
         recomputed=sum(stretch.steps for stretch in work if not stretch.new),
         evictions=tuple(
-            Mark(clock.of(each.at), each.loss.tier, each.loss.attempt, f"{each.loss.pod} ({each.loss.cause})")
-            for each in losses
+            Mark(each.at, each.loss.tier, each.loss.attempt, f"{each.loss.pod} ({each.loss.cause})") for each in losses
         ),
         notices=tuple(
-            Mark(clock.of(each.at), each.tier, each.attempt, each.node)
+            Mark(each.at, each.tier, each.attempt, each.node)
             for each in records
             if isinstance(each, NodeChanged) and each.change is NodeChange.NOTICED
         ),
-        commits=tuple(Mark(clock.of(each.at), each.tier, each.attempt, step=each.step) for each in commits),
-        dry=_dry(records, clock),
+        commits=tuple(Mark(each.at, each.tier, each.attempt, step=each.step) for each in commits),
+        dry=_dry(records, clock.length),
         breaks=clock.breaks,
-        progress=_progress(work, clock),
+        progress=_progress(work),
         losses=_loss_curves(beats or commits),
-        bill=tuple((clock.of(each.at), each.spent, each.on_demand) for each in records if isinstance(each, Billed)),
-        story=tuple((clock.of(each.at), told) for each in records if (told := tell(each, spec))),
+        bill=tuple((each.at, each.spent, each.on_demand) for each in records if isinstance(each, Billed)),
+        story=story,
         damaged=recorded.damaged,
         causes=Counter(each.loss.cause for each in losses),
     )
+
+
+class _RunClock:
+    """Turns instants into seconds of the run, without the times in which no runner was at work."""
+
+    def __init__(self, records: tuple[Record, ...]) -> None:
+        self._start = records[0].at
+        self._gaps = [
+            (before.at, after.at)
+            for before, after in pairwise(records)
+            if isinstance(after, Began) and after.at > before.at
+        ]
+        self.length = self.of(max(record.at for record in records))
+        self.breaks = tuple((self.of(start), end - start) for start, end in self._gaps)
+
+    def of(self, at: Instant) -> Seconds:
+        away = sum(min(max(at, start), end) - start for start, end in self._gaps)
+        return max(0.0, at - self._start - away)
 
 
 _SPENT_ON: Mapping[Stage, str] = {
@@ -187,14 +207,14 @@ _SPENT_ON: Mapping[Stage, str] = {
 
 
 def _time_use(
-    records: tuple[Record, ...], clock: RunClock, work: list[Stretch], attempts: tuple[AttemptFacts, ...]
+    records: tuple[Record, ...], length: Seconds, work: list[Stretch], attempts: tuple[AttemptFacts, ...]
 ) -> TimeUse:
     """Work where there was work; the rest of the time is put down to the stage that the job was in."""
     stages: list[tuple[Seconds, Stage]] = [(0.0, Stage.IDLE)]
-    stages += [(clock.of(record.at), record.move.target) for record in records if isinstance(record, Moved)]
-    end = stages[-1][0] if stages[-1][1] in TERMINAL else clock.length
-    new = sum(clock.of(each.end) - clock.of(each.start) for each in work if each.new)
-    again = sum(clock.of(each.end) - clock.of(each.start) for each in work if not each.new)
+    stages += [(record.at, record.move.target) for record in records if isinstance(record, Moved)]
+    end = stages[-1][0] if stages[-1][1] in TERMINAL else length
+    new = sum(each.seconds for each in work if each.new)
+    again = sum(each.seconds for each in work if not each.new)
     rest = {"waiting": 0.0, "handover": 0.0, "idle": 0.0}
     busy = [span for attempt in attempts for span in attempt.work]
     for (start, stage), (until, _) in pairwise([*stages, (max(end, stages[-1][0]), Stage.IDLE)]):
@@ -210,7 +230,7 @@ def _time_use(
     return TimeUse(new, again, rest["waiting"], starting, rest["handover"], rest["idle"] - starting)
 
 
-def _dry(records: tuple[Record, ...], clock: RunClock) -> Mapping[str, tuple[Span, ...]]:
+def _dry(records: tuple[Record, ...], length: Seconds) -> Mapping[str, tuple[Span, ...]]:
     """When each tier's pool had nothing to give."""
     since: dict[str, Seconds] = {}
     spans: dict[str, tuple[Span, ...]] = {}
@@ -218,24 +238,24 @@ def _dry(records: tuple[Record, ...], clock: RunClock) -> Mapping[str, tuple[Spa
         if not isinstance(record, PoolChanged):
             continue
         if not record.available:
-            since.setdefault(record.tier, clock.of(record.at))
+            since.setdefault(record.tier, record.at)
         elif record.tier in since:
-            spans[record.tier] = (*spans.get(record.tier, ()), Span(since.pop(record.tier), clock.of(record.at)))
+            spans[record.tier] = (*spans.get(record.tier, ()), Span(since.pop(record.tier), record.at))
     for tier, start in since.items():
-        spans[tier] = (*spans.get(tier, ()), Span(start, clock.length))
+        spans[tier] = (*spans.get(tier, ()), Span(start, length))
     return spans
 
 
-def _progress(work: list[Stretch], clock: RunClock) -> tuple[tuple[Seconds, int], ...]:
+def _progress(work: list[Stretch]) -> tuple[tuple[Seconds, int], ...]:
     """The step over time. What a restart does not find in a commit is lost in the moment the work stopped."""
     points: list[tuple[Seconds, int]] = []
     for stretch in work:
         if points and points[-1][1] > stretch.first:
             points.append((points[-1][0], stretch.first))
-        start = (clock.of(stretch.start), stretch.first)
+        start = (stretch.start, stretch.first)
         if not points or points[-1] != start:
             points.append(start)
-        points.append((clock.of(stretch.end), stretch.last))
+        points.append((stretch.end, stretch.last))
     return tuple(points)
 
 

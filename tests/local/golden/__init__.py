@@ -1,0 +1,35 @@
+"""Golden files: a recorded run, and what is to be said of it. `UPDATE_GOLDEN=1 pytest …` writes them anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from spotladder.core import codec
+from spotladder.core.model import JobState
+from spotladder.local.timeline import Recorded, Timeline, read
+from tests.local.builders import Run
+
+FOLDER = Path(__file__).parent
+UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
+
+
+def recorded_run() -> tuple[Recorded, JobState]:
+    """A run over three tiers: an eviction with notice, one without, a tier without capacity, the end on on-demand."""
+    timeline, state = FOLDER / "digits.jsonl", FOLDER / "digits.state.json"
+    if UPDATE:
+        run = Run().play()
+        timeline.unlink(missing_ok=True)
+        with Timeline(timeline) as written:
+            for record in run.records:
+                written.append(record)
+        state.write_text(codec.dump(run.state) + "\n", encoding="utf-8")
+    return read(timeline), codec.load_state(state.read_text(encoding="utf-8"))
+
+
+def check(name: str, text: str) -> None:
+    """The text is what the golden file of that name says."""
+    path = FOLDER / name
+    if UPDATE:
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8"), f"{name} differs; see the change with UPDATE_GOLDEN=1 and git diff"

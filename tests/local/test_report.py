@@ -1,0 +1,371 @@
+"""The report: its numbers against a run made by the real core, its page against what a page may not do."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from spotladder.core.cost import estimate
+from spotladder.core.model import CapacityType, JobSpec, JobState, Price, Stage, Tier
+from spotladder.core.reasons import Reason
+from spotladder.errors import EnvironmentFailure
+from spotladder.local import report
+from spotladder.local.report import gather, write_report
+from spotladder.local.report.data import as_data, as_json
+from spotladder.local.report.facts import Facts
+from spotladder.local.report.markup import Markup, element, join
+from spotladder.local.report.page import page
+from spotladder.local.report.prediction import measured, yardsticks
+from spotladder.local.report.table import print_report
+from spotladder.local.timeline import Beat, Began, Committed, Ended, Noted, Recorded
+from tests.core.builders import START
+from tests.local import golden
+from tests.local.builders import PACE, SPEC, TOTAL, Run, World
+
+SCHEMA = json.loads((Path(report.__file__).parent / "schema.json").read_text(encoding="utf-8"))
+
+
+def facts_of(run: Run) -> Facts:
+    return gather(Recorded(tuple(run.records)), run.state)
+
+
+@pytest.fixture(scope="module")
+def digits() -> Facts:
+    return gather(*golden.recorded_run())
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_numbers_of_a_recorded_run_are_golden(digits: Facts) -> None:
+    golden.check("digits.report.json", as_json(digits))
+
+
+def test_the_printed_table_is_golden(digits: Facts) -> None:
+    out = io.StringIO()
+    print_report(digits, Console(file=out, width=40))
+    golden.check("digits.report.txt", out.getvalue())
+
+
+@pytest.mark.parametrize("width", [50, 60, 70, 80, 120])
+def test_the_printed_table_fits_the_terminal(digits: Facts, width: int) -> None:
+    out = io.StringIO()
+    print_report(digits, Console(file=out, width=width, force_terminal=True, color_system=None))
+    lines = out.getvalue().splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= width
+    assert any("EvictionNotice" in line for line in lines)
+
+
+def test_attempts_agree_with_the_history_that_the_core_keeps() -> None:
+    run = Run().play()
+    told = [
+        (each.number, each.tier, each.start, each.end, each.reason, each.failures, each.start_step)
+        for each in facts_of(run).attempts
+    ]
+    kept = [
+        (own.number, own.tier, own.started_at - START, own.ended_at - START, own.reason, own.failures, own.start_step)
+        for own in run.state.history
+    ]
+    assert told == kept
+    assert len(told) == 4
+
+
+def test_the_attempts_costs_add_up_to_the_bill_and_the_tiers() -> None:
+    run = Run().play()
+    facts = facts_of(run)
+    assert math.isclose(sum(each.cost for each in facts.attempts), facts.spent)
+    assert math.isclose(sum(each.on_demand_cost for each in facts.attempts), facts.on_demand)
+    for tier, record in facts.tiers:
+        on_tier = [each.cost for each in facts.attempts if each.tier == tier.name]
+        assert math.isclose(sum(on_tier), record.cost, abs_tol=1e-12)
+
+
+def test_work_since_the_last_commit_is_recomputed_and_nothing_else() -> None:
+    facts = facts_of(Run().play())
+    lost = facts.attempts[1].end_step - facts.attempts[1].committed_step
+    assert lost > 0
+    assert [each.recomputed for each in facts.attempts] == [0, 0, 0, lost]
+    assert facts.recomputed == lost
+    assert facts.time.recomputed == pytest.approx(lost / PACE)
+
+
+def test_the_time_for_new_steps_is_the_time_they_take_and_the_parts_make_up_the_whole() -> None:
+    run = Run().play()
+    facts = facts_of(run)
+    assert facts.steps == TOTAL
+    assert facts.time.new == pytest.approx(TOTAL / PACE)
+    assert facts.time.total == pytest.approx(run.state.ended_at - START)
+    assert facts.time.goodput == pytest.approx(TOTAL / PACE / facts.time.total)
+
+
+def test_an_uninterrupted_run_has_no_restart_and_recomputes_nothing() -> None:
+    facts = facts_of(Run(world=World(notices={}, kills=frozenset())).play())
+    assert len(facts.attempts) == 1
+    assert facts.recomputed == 0
+    assert facts.evictions == ()
+    symbols = measured(facts)
+    assert symbols is not None
+    assert symbols.scenario.spot_fraction == 1
+    assert symbols.scenario.max_failures == 0
+
+
+def test_the_formulas_get_what_the_run_measured() -> None:
+    facts = facts_of(Run().play())
+    symbols = measured(facts)
+    assert symbols is not None
+    scenario = symbols.scenario
+    first_start = facts.attempts[0].overhead
+    assert first_start == 6.0
+    assert scenario.hours * 3600 == pytest.approx(TOTAL / PACE + first_start)
+    assert scenario.total_hours * 3600 == pytest.approx(facts.time.total), "T + M·Δt is the run's length"
+    assert scenario.max_failures == facts.state.failures == 2
+    assert scenario.spot_fraction == pytest.approx((25 + 18) / 80)
+    assert scenario.spot_discount == pytest.approx(1 - 0.42 / 1.41)
+    assert symbols.price == pytest.approx(2 * 1.41)
+    amounts = {each.key: each.cost for each in yardsticks(facts)}
+    assert amounts["blended"] == pytest.approx(estimate(scenario).cost * 2.82)
+    assert amounts["on-demand-uninterrupted"] == pytest.approx(86 / 3600 * 2.82)
+    assert amounts["paid"] == facts.spent
+    assert next(iter(amounts)) == "paid"
+
+
+def test_without_prices_nothing_is_claimed() -> None:
+    free = tuple(replace(tier, price=Price()) for tier in SPEC.tiers)
+    facts = facts_of(Run(replace(SPEC, tiers=free)).play())
+    assert not yardsticks(facts)
+    assert as_data(facts)["cost"]["predicted"] is None
+    assert "formula" not in page(facts)
+    check_page(page(facts))
+
+
+def test_spot_dearer_than_on_demand_is_said_as_extra_cost_without_formulas() -> None:
+    dear = tuple(replace(tier, price=Price(2.0, 1.0)) for tier in SPEC.tiers)
+    facts = facts_of(Run(replace(SPEC, tiers=dear)).play())
+    assert measured(facts) is None
+    assert "extra cost" in page(facts)
+    assert as_data(facts)["cost"]["savedAgainstSameNodes"] == pytest.approx(-1.0)
+
+
+def interrupted_and_resumed(run: Run, at: int, away: float) -> Recorded:
+    """The run as if Ctrl-C had been pressed at a second of it and `--resume` so much later."""
+    cut = START + at
+    early = [record for record in run.records if record.at <= cut]
+    late = [record for record in run.records if record.at > cut]
+    shifted = [replace(record, at=record.at + away) for record in late]
+    again = replace(run.records[0], at=cut + away, resumed=True)
+    return Recorded((*early, Ended(cut, 75, Reason.INTERRUPTED), again, *shifted))
+
+
+def test_the_time_between_an_interrupt_and_the_resume_is_left_out() -> None:
+    run = Run().play()
+    facts = gather(interrupted_and_resumed(run, 45, 86_400.0), run.state)
+    straight = facts_of(run)
+    assert facts.sessions == 2
+    assert facts.breaks == ((45.0, 86_400.0),)
+    assert facts.time == straight.time
+    assert facts.attempts == straight.attempts
+    assert facts.exit_code == 0
+    assert "1d 00h" not in page(facts)
+    assert "24h 00m" in page(facts)
+
+
+def test_a_run_broken_off_is_reported_as_far_as_it_got() -> None:
+    run = Run().play(until=50)
+    facts = facts_of(run)
+    assert facts.exit_code is None
+    assert facts.attempts[-1].end == facts.length == 49.0
+    assert facts.attempts[-1].whole[-1].end == 49.0
+    assert facts.time.total == pytest.approx(49.0)
+    check_page(page(facts))
+    assert "Broken off" in page(facts)
+
+
+def test_a_program_without_heartbeats_is_judged_by_its_commits() -> None:
+    run = Run().play()
+    silent = Recorded(tuple(record for record in run.records if not isinstance(record, Beat)))
+    facts = gather(silent, run.state)
+    assert facts.steps == TOTAL
+    assert facts.recomputed == 0, "what no commit has is not known"
+    assert 0 < facts.time.new < facts.time.total
+    assert list(facts.losses) == [1, 2, 4]
+
+
+def test_a_restart_in_place_counts_the_steps_that_are_done_again() -> None:
+    began = Began(0.0, "j", "n", JobSpec((Tier("a"),)))
+    beats = [Beat(10.0 + second, 1, 10 * second) for second in range(1, 6)]  # to step 50
+    commit = Committed(13.5, 1, "a", 30)
+    again = [Beat(20.0 + second, 1, 30 + 10 * second) for second in range(1, 6)]  # from 30 to 80
+    facts = gather(Recorded((began, *beats[:3], commit, *beats[3:], *again)), JobState())
+    assert facts.recomputed == 20
+    assert facts.steps == 80
+    assert facts.time.new == pytest.approx(8.0)
+
+
+def test_a_timeline_without_a_beginning_is_refused() -> None:
+    with pytest.raises(EnvironmentFailure, match="nothing to report"):
+        gather(Recorded((Noted(1.0, "x"),)), JobState())
+
+
+worlds = st.builds(
+    World,
+    notices=st.dictionaries(st.integers(0, 120), st.floats(1, 8), max_size=3),
+    kills=st.frozensets(st.integers(0, 120), max_size=3),
+    dry=st.frozensets(st.sampled_from(["spot-a", "spot-b"])),
+    provision=st.integers(0, 8),
+    start=st.integers(0, 8),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=worlds, until=st.integers(1, 400))
+def test_in_any_world_the_numbers_hold_together(world: World, until: int) -> None:
+    facts = facts_of(Run(world=world).play(until))
+    time = facts.time
+    assert all(part >= 0 for part in (time.new, time.recomputed, time.waiting, time.starting, time.handover, time.idle))
+    assert time.total <= facts.length + 1e-6
+    assert sum(each.recomputed for each in facts.attempts) == facts.recomputed
+    assert sum(each.failures for each in facts.attempts) == facts.state.failures
+    assert facts.committed <= facts.steps
+    assert all(each.start <= each.end for each in facts.attempts)
+    assert math.isclose(sum(each.cost for each in facts.attempts), facts.spent, abs_tol=1e-9)
+    jsonschema.validate(json.loads(as_json(facts)), SCHEMA)
+    check_page(page(facts))
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_all_three_files_are_written_and_the_json_follows_its_schema(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "report"
+    write_report(folder, *golden.recorded_run())
+    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json", "timeline.png"]
+    jsonschema.validate(json.loads((folder / "report.json").read_text(encoding="utf-8")), SCHEMA)
+    assert (folder / "timeline.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "timeline.png").stat().st_size < 300_000
+
+
+def test_the_picture_is_drawn_for_names_that_matplotlib_would_read_as_formulas(tmp_path: Path) -> None:
+    spec = replace(SPEC, tiers=(replace(SPEC.tiers[0], name="$a_b$"), *SPEC.tiers[1:]))
+    run = Run(spec, name="x$\\frac{$").play()
+    write_report(tmp_path, Recorded(tuple(run.records)), run.state)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentFailure, match=r"cannot write the report: .*; name another folder with --report"):
+        write_report(tmp_path / "file" / "report", *golden.recorded_run())
+
+
+def test_a_run_that_did_nothing_still_has_a_report(tmp_path: Path) -> None:
+    facts = write_report(tmp_path, Recorded((Began(0.0, "j", "n", SPEC),)), JobState(stage=Stage.IDLE))
+    assert facts.time.goodput is None
+    check_page((tmp_path / "report.html").read_text(encoding="utf-8"))
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Reads a page strictly: every element closed in its turn, nothing loaded, nothing run."""
+
+    VOID = frozenset({"meta", "br", "hr"})
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.names: set[str] = set()
+        self.text: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), f"a handler on {tag}"
+            assert name not in {"src", "href", "xlink:href", "srcset", "action"}, f"{tag} loads {value}"
+            assert "url(" not in (value or "")
+            assert "nan" not in (value or "").lower().split(","), f"{tag} {name}={value}"
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag, f"</{tag}> out of turn"
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def check_page(text: str) -> Page:
+    parsed = Page()
+    parsed.feed(text)
+    parsed.close()
+    assert parsed.open == []
+    assert not parsed.names & {"script", "link", "iframe", "img", "object", "embed", "form", "base", "image", "use"}
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "@import" not in text
+    assert "url(" not in text
+    return parsed
+
+
+def test_the_page_is_well_formed_and_loads_nothing(digits: Facts) -> None:
+    parsed = check_page(page(digits))
+    text = " ".join(parsed.text)
+    for wanted in ("team-a/digits", "Succeeded", "Timeline", "Loss", "Cost", "Attempts", "EvictionNotice", "goodput"):
+        assert wanted in text
+    assert {"svg", "table", "style"} <= parsed.names
+    assert len(page(digits)) < 300_000
+
+
+EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(1)>\x00\u202e"
+
+
+def test_no_name_or_message_becomes_markup() -> None:
+    tiers = (replace(SPEC.tiers[0], name=EVIL), *SPEC.tiers[1:])
+    run = Run(replace(SPEC, tiers=tiers), name=EVIL).play()
+    run.records.append(Noted(run.now, EVIL))
+    run.records.append(Ended(run.now, 1, Reason.APPLICATION_FAILED, EVIL))
+    run.records[0] = replace(run.records[0], namespace=EVIL)
+    text = page(facts_of(run))
+    parsed = check_page(text)
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "\x00" not in text
+    assert "\u202e" not in text
+    assert any("<script>alert(1)</script>" in piece for piece in parsed.text), "the name itself is shown"
+
+
+@given(text=st.text(), value=st.text())
+def test_text_stays_text_inside_any_element(text: str, value: str) -> None:
+    parsed = Page()
+    parsed.feed(element("p", text, title=value))
+    parsed.close()
+    assert parsed.names == {"p"}
+    assert parsed.open == []
+
+
+def test_markup_is_joined_as_it_is_and_text_is_escaped() -> None:
+    assert element("b", "<", element("br"), None, class_="x y", data_x=1.50, hidden=None) == Markup(
+        '<b class="x y" data-x="1.5">&lt;<br></b>'
+    )
+    assert join("&", Markup("&amp;")) == "&amp;&amp;"
+
+
+def test_many_tiers_attempts_and_steps_keep_the_page_small() -> None:
+    tiers = tuple(Tier(f"spot-{index}", 40, 30.0, CapacityType.SPOT, Price(0.4, 1.4)) for index in range(12))
+    world = World(notices={}, kills=frozenset(range(20, 2000, 30)), dry=frozenset(), total=3000)
+    run = Run(replace(SPEC, tiers=tiers, recovery_timeout=2.0), world).play(2000)
+    text = page(facts_of(run))
+    check_page(text)
+    assert len(facts_of(run).attempts) > 20
+    assert len(text) < 600_000

@@ -1,0 +1,319 @@
+"""The timeline: what is written is read back, whatever kills the writer, at a cost that does not grow."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spotladder.core.model import CapacityType, JobSpec, Loss, Move, Price, Stage, Tier
+from spotladder.core.reasons import Cause, Reason
+from spotladder.errors import EnvironmentFailure
+from spotladder.local import timeline
+from spotladder.local.timeline import (
+    SAMPLES,
+    Beat,
+    Began,
+    Billed,
+    Committed,
+    DriverExited,
+    Ended,
+    Lost,
+    Moved,
+    NodeChange,
+    NodeChanged,
+    Noted,
+    Record,
+    Recorded,
+    Timeline,
+    decode,
+    encode,
+    read,
+)
+
+instants = st.floats(0, 4e9, allow_nan=False)
+names = st.text(max_size=20)
+metrics = st.dictionaries(names, st.floats(allow_nan=False), max_size=3)
+tiers = st.builds(
+    Tier,
+    names,
+    st.integers(-1, 9),
+    st.floats(0, 1e6),
+    st.sampled_from(CapacityType),
+    st.builds(Price, st.floats(0, 99), st.floats(0, 99)),
+)
+specs = st.builds(
+    JobSpec,
+    st.lists(tiers, max_size=4).map(tuple),
+    workers=st.integers(1, 64),
+    deadline=st.none() | instants,
+    budget=st.none() | st.floats(0, 1e6),
+)
+moves = st.builds(Move, st.sampled_from(Stage), st.sampled_from(Stage), st.sampled_from(Reason), st.integers(0), names)
+records = st.one_of(
+    st.builds(Began, instants, names, names, specs, st.booleans()),
+    st.builds(Moved, instants, moves),
+    st.builds(Lost, instants, st.builds(Loss, names, st.sampled_from(Cause), st.integers(0), names), st.integers(0)),
+    st.builds(DriverExited, instants, st.integers(0), st.none() | st.integers(-64, 255)),
+    st.builds(
+        NodeChanged,
+        instants,
+        names,
+        st.integers(0),
+        names,
+        st.sampled_from(NodeChange),
+        st.none() | st.sampled_from(Cause),
+        st.none() | instants,
+    ),
+    st.builds(Committed, instants, st.integers(0), names, st.integers(0), st.integers(0), metrics),
+    st.builds(Beat, instants, st.integers(0), st.integers(0), st.integers(0), metrics),
+    st.builds(Billed, instants, st.floats(0, 1e9), st.floats(0, 1e9), st.integers(0)),
+    st.builds(Noted, instants, st.text(), st.integers(0)),
+    st.builds(Ended, instants, st.integers(0, 255), st.sampled_from(Reason), st.text()),
+)
+
+
+@given(record=records)
+def test_every_record_is_read_back_as_it_was_written(record: Record) -> None:
+    line = encode(record)
+    assert line.isascii()
+    assert "\n" not in line
+    assert decode(line) == record
+
+
+def test_every_kind_of_record_has_a_strategy_or_a_test_here() -> None:
+    assert set(timeline.KINDS) == {
+        *("Began", "Moved", "Lost", "Launched", "DriverStarted", "DriverExited", "NodeChanged", "PoolChanged"),
+        *("Committed", "Beat", "Billed", "Noted", "Ended"),
+    }
+    for kind in (timeline.Launched(1.0, 2, "a"), timeline.DriverStarted(1.0, 2), timeline.PoolChanged(1.0, "a", True)):
+        assert decode(encode(kind)) == kind
+
+
+@pytest.mark.parametrize("loss", [math.inf, -math.inf])
+def test_an_infinite_loss_survives(loss: float) -> None:
+    assert decode(encode(Beat(1.0, 1, 5, metrics={"loss": loss}))) == Beat(1.0, 1, 5, metrics={"loss": loss})
+
+
+def test_a_diverged_loss_survives_as_strict_json() -> None:
+    line = encode(Beat(1.0, 1, 5, metrics={"loss": math.nan}))
+    assert '"nan"' in line
+    back = decode(line)
+    assert isinstance(back, Beat)
+    assert math.isnan(back.metrics["loss"])
+
+
+STORY: list[Record] = [
+    Began(100.0, "digits", "team-a", JobSpec((Tier("spot-a"),))),
+    Moved(101.0, Move(Stage.IDLE, Stage.STARTING, Reason.STARTED, 1, "spot-a")),
+    Committed(130.0, 1, "spot-a", 50, 400, {"loss": 0.5}),
+    Ended(140.0, 75, Reason.INTERRUPTED),
+]
+
+
+def write(path: Path, *records: Record) -> bytes:
+    with Timeline(path) as written:
+        for record in records:
+            written.append(record)
+    return path.read_bytes()
+
+
+@given(cut=st.integers(0, 10_000))
+def test_whatever_a_kill_leaves_the_complete_records_are_read_and_the_file_goes_on(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    path = tmp_path_factory.mktemp("torn") / "timeline.jsonl"
+    whole = write(path, *STORY)
+    left = whole[: cut % (len(whole) + 1)]
+    path.write_bytes(left)
+    complete = left.count(b"\n")
+    assert read(path) == Recorded(tuple(STORY[:complete]))
+    write(path, Noted(150.0, "resumed"))
+    assert read(path) == Recorded((*STORY[:complete], Noted(150.0, "resumed")))
+
+
+@given(tail=st.binary(min_size=1, max_size=300).filter(lambda tail: b"\n" not in tail))
+def test_any_tail_without_its_newline_is_cut_off(tmp_path_factory: pytest.TempPathFactory, tail: bytes) -> None:
+    path = tmp_path_factory.mktemp("tail") / "timeline.jsonl"
+    path.write_bytes(write(path, *STORY) + tail)
+    assert read(path) == Recorded(tuple(STORY))
+    Timeline(path).close()
+    assert path.read_bytes().endswith(b"}\n")
+
+
+def test_a_tail_longer_than_one_block_is_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.jsonl"
+    whole = write(path, *STORY)
+    path.write_bytes(whole + b"\0" * 200_000)
+    Timeline(path).close()
+    assert path.read_bytes() == whole
+
+
+@given(junk=st.binary(max_size=80))
+def test_a_damaged_line_is_counted_and_the_others_are_read(
+    tmp_path_factory: pytest.TempPathFactory, junk: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("junk") / "timeline.jsonl"
+    lines = write(path, *STORY).splitlines(keepends=True)
+    junk = b"x" + junk.replace(b"\n", b"")
+    path.write_bytes(b"".join([*lines[:2], junk + b"\n", *lines[2:]]))
+    assert read(path) == Recorded(tuple(STORY), damaged=1)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind":"Noted","at":"soon","text":"x"}',
+        '{"kind":"Noted","at":1.0,"text":5}',
+        '{"kind":"Noted","at":1.0}',
+        '{"kind":"Ended","at":1.0,"exit_code":0,"reason":"NoSuchReason"}',
+        '{"at":1.0}',
+        "[]",
+        "null",
+        "[" * 100_000,
+    ],
+)
+def test_a_line_that_is_json_but_no_record_is_damaged(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "timeline.jsonl"
+    path.write_text(line + "\n", encoding="ascii")
+    assert read(path) == Recorded((), damaged=1)
+    Timeline(path).close()
+
+
+def test_kinds_and_fields_of_a_newer_version_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.jsonl"
+    path.write_text('{"kind":"Invented","at":1.0}\n{"kind":"Noted","at":2.0,"text":"x","more":[]}\n', encoding="ascii")
+    assert read(path) == Recorded((Noted(2.0, "x"),))
+
+
+def test_an_absent_timeline_has_no_records(tmp_path: Path) -> None:
+    assert read(tmp_path / "none.jsonl") == Recorded()
+
+
+def test_samples_are_thinned_to_a_bounded_number_and_the_file_with_them(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.jsonl"
+    seconds = 30 * 86_400
+    with Timeline(path) as written:
+        written.append(replace(STORY[0], at=0.0))
+        for at in range(1, seconds, 5):
+            written.append(Beat(float(at), 1, at))
+    beats = [record for record in read(path).records if isinstance(record, Beat)]
+    bound = SAMPLES + SAMPLES * math.log(seconds / SAMPLES) + 10
+    assert len(beats) < bound
+    assert path.stat().st_size < 1_000_000
+    assert beats[-1].step == max(range(1, seconds, 5)), "the last sample is kept at the close"
+
+
+def test_the_last_sample_before_another_record_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.jsonl"
+    beats = [Beat(10_000.0 + second, 1, second) for second in range(5)]
+    bills = [Billed(10_000.5 + second, float(second), 0.0) for second in range(5)]
+    lost = Lost(10_006.0, Loss("w1", Cause.INTERRUPTION, 1, "spot-a"), 1)
+    write(path, replace(STORY[0], at=0.0), *beats, *bills, lost)
+    assert read(path).records[1:] == (beats[0], bills[0], beats[-1], bills[-1], lost)
+
+
+def test_a_resumed_timeline_thins_by_the_age_of_the_whole_run(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.jsonl"
+    write(path, replace(STORY[0], at=0.0))
+    write(path, *[Beat(100_000.0 + second, 1, second) for second in range(300)])
+    assert 3 <= len(read(path).records) <= 6
+
+
+def test_a_clock_that_steps_back_does_not_silence_the_samples(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.jsonl"
+    write(path, replace(STORY[0], at=0.0), Beat(1_000_000.0, 1, 1), Beat(500.0, 1, 2), Beat(1200.0, 1, 3))
+    assert [record.step for record in read(path).records if isinstance(record, Beat)] == [1, 2, 3]
+
+
+def test_each_append_is_one_write_of_its_own_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[int] = []
+    real = os.write
+
+    def counting(file: int, data: bytes) -> int:
+        writes.append(len(data))
+        return real(file, data)
+
+    with Timeline(tmp_path / "timeline.jsonl") as written:
+        monkeypatch.setattr(os, "write", counting)
+        for at in range(2000):
+            written.append(Noted(float(at), "x"))
+    assert len(writes) == 2000
+    assert max(writes) < 60
+
+
+class FullDisk:
+    """Takes so many bytes, then says that there is no room."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.real = os.write
+
+    def __call__(self, file: int, data: bytes) -> int:
+        if self.room <= 0:
+            raise OSError(28, "No space left on device")
+        taken = self.real(file, bytes(data)[: self.room])
+        self.room -= taken
+        return taken
+
+
+def test_a_full_disk_is_named_and_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "timeline.jsonl"
+    written = Timeline(path)
+    written.append(STORY[0])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", FullDisk(10))
+        with pytest.raises(EnvironmentFailure, match=r"timeline\.jsonl: .*No space left on device; make room"):
+            written.append(STORY[1])
+    assert read(path) == Recorded((STORY[0],))
+    written.append(STORY[2])
+    written.close()
+    assert read(path) == Recorded((STORY[0], STORY[2]))
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentFailure, match="cannot write the timeline"):
+        Timeline(tmp_path / "file" / "timeline.jsonl")
+
+
+def test_closing_twice_is_no_error(tmp_path: Path) -> None:
+    written = Timeline(tmp_path / "timeline.jsonl")
+    written.close()
+    written.close()
+
+
+ENDLESS = """
+import sys
+from pathlib import Path
+from spotladder.local.timeline import Committed, Timeline
+timeline = Timeline(Path(sys.argv[1]))
+step = 0
+while True:
+    timeline.append(Committed(float(step), 1, "spot-a", step))
+    step += 1
+"""
+
+
+def test_a_writer_killed_in_the_middle_leaves_every_record_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.jsonl"
+    writer = subprocess.Popen([sys.executable, "-c", ENDLESS, str(path)])
+    try:
+        deadline = time.monotonic() + 60
+        while not (path.exists() and path.stat().st_size > 100_000) and time.monotonic() < deadline:
+            assert writer.poll() is None, "the writer ended by itself"
+    finally:
+        writer.kill()
+        writer.wait()
+    back = read(path)
+    assert len(back.records) > 500
+    assert [record.step for record in back.records if isinstance(record, Committed)] == list(range(len(back.records)))
+    assert back.damaged == 0
