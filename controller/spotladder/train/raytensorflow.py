@@ -28,7 +28,7 @@ class _Cluster(Backend):  # type: ignore[misc]
         workers = worker_group.execute(_address)
         ray.get(
             [
-                worker_group.execute_single_async(rank, _announce, workers=workers, rank=rank)
+                worker_group.execute_single_async(rank, _announce, workers, rank)
                 for rank in range(len(worker_group))
             ]
         )

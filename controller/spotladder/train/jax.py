@@ -1,0 +1,165 @@
+"""JAX: a training program's state is one pytree; here it goes into a commit and comes back, in Orbax's format.
+
+    state = {"params": params, "optimizer": optimizer_state, "key": jax.random.key(7)}
+    with job.resume() as found:
+        if found:
+            state = train.jax.restore(found, like=state)
+            start = found.step
+    …
+            with job.commit(step) as folder:
+                train.jax.save(folder, state)
+
+Leaves may be JAX arrays, random keys, NumPy arrays and numbers. An array over the devices of several processes has to
+be replicated, as in data-parallel training; rank 0 writes it. What lives in one process only (a key, a position in the
+data) is written by every rank for itself. `state` in a commit's files is an Orbax checkpoint of the whole tree, random
+keys as their numbers: `orbax.checkpoint.PyTreeCheckpointer().restore(…)` reads it without spotladder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from spotladder.errors import CheckpointCorrupt, InvalidSpec
+from spotladder.train import randomness, ranks
+from spotladder.train.found import Found
+
+Tree = TypeVar("Tree")
+
+_SHARED = "state"
+
+
+def save(folder: Path, tree: Any) -> None:
+    """Write this rank's part of a commit, with the random state of Python and NumPy. Every rank must call it."""
+    import jax
+
+    rank = ranks.discover().rank
+    local = jax.tree_util.tree_map_with_path(_local, tree)
+    if rank == 0:
+        _checkpointer().save((folder / _SHARED).absolute(), local)
+    elif own := {name: leaf for name, leaf in _named(local).items() if _is_own(_named(tree)[name])}:
+        _checkpointer().save((folder / f"rank-{rank}").absolute(), own)
+    randomness.save(folder / f"rank-{rank}.random.json")
+
+
+def restore(found: Found | Path, like: Tree) -> Tree:
+    """The tree that `save` wrote, each leaf of the kind and on the devices of the one in `like`.
+
+    A rank that did not exist then gets rank 0's. Raises CheckpointCorrupt when the files are of another tree.
+    """
+    import jax
+
+    folder = (found.merged() if isinstance(found, Found) else found).absolute()
+    rank = ranks.discover().rank
+    saved = _read(folder / _SHARED, jax.tree_util.tree_map_with_path(_local, like))
+    own = folder / f"rank-{rank}"
+    values = _named(saved) | (_read(own) if own.exists() else {})
+    placed = [_placed(name, values[name], leaf) for name, leaf in _named(like).items()]
+    mine = folder / f"rank-{rank}.random.json"
+    randomness.restore(mine if mine.exists() else folder / "rank-0.random.json")
+    restored: Tree = jax.tree_util.tree_structure(like).unflatten(placed)
+    return restored
+
+
+def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
+    """Ray's `JaxTrainer(loop, **arguments)`, on CPUs too, for which Ray's own does not connect the workers.
+
+    In every worker `jax.distributed` is initialized before `loop` is called: `jax.devices()` are those of all workers.
+    """
+    scaling = arguments.get("scaling_config")
+    if scaling is not None and (scaling.use_gpu or getattr(scaling, "use_tpu", False)):
+        from ray.train.v2.jax import JaxTrainer
+
+        return JaxTrainer(loop, **arguments)
+    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+
+    from spotladder.train.rayjax import CPUConfig
+
+    return DataParallelTrainer(loop, backend_config=CPUConfig(), **arguments)
+
+
+def _local(path: Any, leaf: Any) -> Any:
+    """What Orbax is given of a leaf: this process's copy, on the host; of a random key, its numbers."""
+    import jax
+    import numpy as np
+
+    if not isinstance(leaf, jax.Array):
+        return leaf
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    if not (leaf.is_fully_addressable or leaf.is_fully_replicated):
+        raise InvalidSpec(
+            "is spread over processes: gather it first (jax.experimental.multihost_utils.process_allgather), or write "
+            "it with Orbax itself to a folder that all processes share",
+            path=jax.tree_util.keystr(path),
+        )
+    return np.asarray(leaf.addressable_data(0) if leaf.is_fully_replicated else leaf)
+
+
+def _is_own(leaf: Any) -> bool:
+    """Whether other processes may have something else here."""
+    import jax
+
+    return not isinstance(leaf, jax.Array) or leaf.is_fully_addressable
+
+
+def _placed(name: str, value: Any, like: Any) -> Any:
+    """A restored value as what `like` is: on the same devices, of the same kind."""
+    import jax
+    import numpy as np
+
+    if not isinstance(like, jax.Array):
+        return type(like)(value) if isinstance(like, (bool, int, float, complex)) else value
+    key = jax.dtypes.issubdtype(like.dtype, jax.dtypes.prng_key)
+    value = np.asarray(value)
+    expected = jax.eval_shape(jax.random.key_data, like) if key else like
+    if (value.shape, value.dtype) != (expected.shape, expected.dtype):
+        raise CheckpointCorrupt(
+            f"{_SHARED}{name}: {value.dtype}{list(value.shape)} was committed, the program has "
+            f"{expected.dtype}{list(expected.shape)}: was it changed since the commit?"
+        )
+    if key:
+        return jax.device_put(jax.random.wrap_key_data(value, impl=jax.random.key_impl(like)), like.sharding)
+    return jax.make_array_from_callback(value.shape, like.sharding, lambda index: value[index])
+
+
+def _named(tree: Any) -> dict[str, Any]:
+    import jax
+
+    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]}
+
+
+def _checkpointer() -> Any:
+    """Orbax, writing for this process alone: the ranks' folders are brought together by the commit."""
+    import jax
+    import orbax.checkpoint as orbax
+
+    me = jax.process_index()
+    alone = orbax.options.MultiprocessingOptions(
+        primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"rank-{me}"
+    )
+    handler = orbax.PyTreeCheckpointHandler(multiprocessing_options=alone)
+    return orbax.Checkpointer(handler, multiprocessing_options=alone)
+
+
+def _read(folder: Path, like: Any = None) -> Any:
+    """An Orbax checkpoint as host values, in the structure of `like` or as it was written."""
+    import jax
+    import numpy as np
+    import orbax.checkpoint as orbax
+
+    try:
+        checkpointer = _checkpointer()
+        like = checkpointer.metadata(folder).item_metadata.tree if like is None else like
+        wanted = jax.tree_util.tree_map(lambda _: orbax.RestoreArgs(restore_type=np.ndarray), like)
+        return checkpointer.restore(folder, args=orbax.args.PyTreeRestore(item=like, restore_args=wanted))
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise CheckpointCorrupt(
+            f"{folder.name}: these files do not fit this program's tree ({_first_line(error)}): was it changed since "
+            "the commit?"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -1,0 +1,44 @@
+"""How the JAX of Ray Train's workers finds its peers on CPUs: Ray's own setup is for TPUs and GPUs only.
+
+Ray ships no types: hence the `type: ignore` of its base classes.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from ray.train.backend import Backend, BackendConfig
+
+
+@dataclass
+class CPUConfig(BackendConfig):  # type: ignore[misc]
+    """Every worker joins one `jax.distributed` job whose coordinator is rank 0."""
+
+    @property
+    def backend_cls(self) -> type[Backend]:
+        return _Processes
+
+
+class _Processes(Backend):  # type: ignore[misc]
+    def on_start(self, worker_group: Any, backend_config: CPUConfig) -> None:  # noqa: ARG002 – Ray's protocol
+        coordinator, size = worker_group.execute_single(0, _address), len(worker_group)
+        ray.get([worker_group.execute_single_async(rank, _join, coordinator, size, rank) for rank in range(size)])
+
+
+def _address() -> str:
+    """An address of this worker on which nobody listens yet."""
+    from ray.train._internal.utils import get_address_and_port
+
+    host, port = get_address_and_port()
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _join(coordinator: str, size: int, rank: int) -> None:
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    import jax
+
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(coordinator, size, rank)
