@@ -9,7 +9,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference setup-frameworks demo test test-frameworks test-stores lint format constraints bench clean
+.PHONY: help setup reference setup-frameworks demo test test-frameworks test-stores lint format crds constraints bench clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ lint: setup ## Formatting, style, types and import rules
 
 format: setup ## Format the code
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+crds: setup ## The CustomResourceDefinitions of charts/spotladder-crds, from the models
+	$(BIN)/spotladder crds --to charts/spotladder-crds/templates
 
 constraints: setup ## Pin the newest versions that fit together
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade --all-extras pyproject.toml -o constraints.txt

@@ -36,6 +36,7 @@ COMMANDS = {
     "run": _Entry("spotladder.cli.run", "run", "Run a job here, on nodes that come and go like spot capacity."),
     "validate": _Entry("spotladder.cli.validate", "validate", "Check job, capacity and world files, offline."),
     "checkpoints": _Entry("spotladder.cli.checkpoints", "app", "Look into the commit log of a job, verify, clean up."),
+    "crds": _Entry("spotladder.cli.crds", "crds", "Print the CustomResourceDefinitions for a cluster."),
     "cost": _Entry("spotladder.cli.cost", "cost", "What spot capacity saves, by the closed formulas."),
 }
 

@@ -1,0 +1,284 @@
+"""The CustomResourceDefinitions, made from the models: what the API server checks is what the models say.
+
+A structural schema with descriptions, defaults and bounds; rules in CEL for what a schema cannot say. The API server
+limits what rules may cost, by the largest object that the schema admits: so every list and text of a spec is bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.fields import LONGEST_JOB_NAME, LONGEST_LABEL
+from spotladder.api.record import Record
+from spotladder.api.status import CapacityTierStatus, TieredJobStatus
+from spotladder.api.tieredjob import TieredJob
+
+GROUP = "spotladder.io"
+VERSION = "v1alpha1"
+
+MOST_ITEMS = 64
+MOST_PROPERTIES = 256
+LONGEST_TEXT = 1024
+LONGEST_VALUE = 32768
+"""Characters of a value in a map (an environment variable, an annotation)."""
+
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of `kubectl get`. A priority of 1 shows it with `-o wide` only."""
+
+    name: str
+    path: str
+    kind: str = "string"
+    priority: int = 0
+
+    def rendered(self) -> dict[str, Any]:
+        column: dict[str, Any] = {"name": self.name, "type": self.kind, "jsonPath": self.path}
+        return {**column, "priority": self.priority} if self.priority else column
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A rule in CEL at a place in the object: `spec.workload`, `spec.tiers[]`; "" is the object itself."""
+
+    at: str
+    rule: str
+    message: str
+
+
+_AGE = _Column("Age", ".metadata.creationTimestamp", "date")
+
+_JOB_COLUMNS = (
+    _Column("Phase", ".status.phase"),
+    _Column("Tier", ".status.tier"),
+    _Column("Attempt", ".status.attempt", "integer"),
+    _Column("Failures", ".status.failures", "integer"),
+    _Column("Progress", ".status.progress.text"),
+    _Column("Cost", ".status.cost.spent"),
+    _Column("Saved", ".status.cost.savingsPercent"),
+    _AGE,
+    _Column("Message", ".status.message", priority=1),
+)
+
+_TIER_COLUMNS = (
+    _Column("Type", ".spec.capacityType"),
+    _Column("Provider", ".spec.provider"),
+    _Column("Cluster", ".spec.cluster"),
+    _Column("Price", ".spec.price.perNodeHour"),
+    _Column("Available", '.status.conditions[?(@.type=="Available")].status'),
+    _Column("Nodes", ".status.nodesInUse", "integer"),
+    _AGE,
+    _Column("Region", ".spec.region", priority=1),
+)
+
+_LEFT = "u.name == t.name && u.name != oldSelf.status.tier && has(u.attempts) && u.attempts > 0"
+
+_JOB_RULES = (
+    _Rule(
+        "",
+        f"size(self.metadata.name) <= {LONGEST_JOB_NAME}",
+        f"the job's name has at most {LONGEST_JOB_NAME} characters: RayJobs are named after it",
+    ),
+    _Rule(
+        "",
+        "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+        "the job's name is lower-case letters, digits and '-', beginning with a letter: Services are named after it",
+    ),
+    _Rule(
+        "",
+        "!has(oldSelf.status) || !has(oldSelf.status.tiers) || !has(oldSelf.status.tier) || "
+        f"oldSelf.spec.tiers.all(t, !oldSelf.status.tiers.exists(u, {_LEFT}) || "
+        "self.spec.tiers.exists(s, s.name == t.name && s.capacityTier == t.capacityTier))",
+        "a tier that the job has left cannot be removed, renamed or given other capacity: its history has its name",
+    ),
+    _Rule("spec.workload", "has(self.ray) != has(self.jobSet)", "needs exactly one of ray and jobSet"),
+    _Rule("spec.workload", "has(self.ray) == has(oldSelf.ray)", "cannot change from ray to jobSet or back"),
+    _Rule(
+        "spec.checkpoints.uri",
+        "self == oldSelf",
+        "cannot change: the job resumes from there; make a new job to begin elsewhere",
+    ),
+)
+
+_TIER_RULES = (
+    _Rule("spec.price", "has(self.perNodeHour) != has(self.source)", "needs exactly one of perNodeHour and source"),
+    _Rule(
+        "spec.price",
+        "has(self.table) == (has(self.source) && self.source == 'gcp')",
+        "table goes with source gcp, and only with it",
+    ),
+    _Rule(
+        "",
+        f"size(self.metadata.name) <= {LONGEST_LABEL} && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+        f"the name is at most {LONGEST_LABEL} lower-case letters, digits and '-': it becomes a label",
+    ),
+)
+
+
+def crds() -> list[dict[str, Any]]:
+    """Both definitions, ready to be written as YAML."""
+    return [
+        _definition(
+            TieredJob, TieredJobStatus, plural="tieredjobs", short="tj", scope="Namespaced", categories=["all"],
+            columns=_JOB_COLUMNS, rules=_JOB_RULES,
+        ),
+        _definition(
+            CapacityTier, CapacityTierStatus, plural="capacitytiers", short="ct", scope="Cluster", categories=[],
+            columns=_TIER_COLUMNS, rules=_TIER_RULES,
+        ),
+    ]  # fmt: skip
+
+
+def _definition(
+    model: type[Record],
+    status: type[Record],
+    *,
+    plural: str,
+    short: str,
+    scope: str,
+    categories: list[str],
+    columns: tuple[_Column, ...],
+    rules: tuple[_Rule, ...],
+) -> dict[str, Any]:
+    kind = model.__name__
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.{GROUP}",
+            # `helm uninstall` would delete every job with its definition.
+            "annotations": {"helm.sh/resource-policy": "keep"},
+            "labels": {"app.kubernetes.io/part-of": "spotladder"},
+        },
+        "spec": {
+            "group": GROUP,
+            "scope": scope,
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": plural,
+                "singular": kind.lower(),
+                "shortNames": [short],
+                "categories": ["spotladder", *categories],
+            },
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [column.rendered() for column in columns],
+                    "schema": {"openAPIV3Schema": _object_schema(model, status, rules)},
+                }
+            ],
+        },
+    }
+
+
+def _object_schema(model: type[Record], status: type[Record], rules: tuple[_Rule, ...]) -> Schema:
+    whole = _schema_of(model)
+    properties = whole["properties"]
+    schema: Schema = {
+        "description": whole["description"],
+        "type": "object",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": _merged_by_key(_bounded(properties["spec"])),
+            "status": _merged_by_key(_without_defaults(_schema_of(status))),
+        },
+    }
+    for rule in rules:
+        place = _at(schema, rule.at)
+        place.setdefault("x-kubernetes-validations", []).append({"rule": rule.rule, "message": rule.message})
+    return schema
+
+
+def _at(schema: Schema, path: str) -> Schema:
+    for name in path.split(".") if path else ():
+        schema = schema["properties"][name]
+    return schema
+
+
+# --- from pydantic's JSON schema to a structural one -----------------------------------------------------------------
+
+
+def _schema_of(model: type[Record]) -> Schema:
+    # As it is written, not as it is read: so defaults are `90s`, not the seconds of the model.
+    source = model.model_json_schema(by_alias=True, mode="serialization")
+    return _structural(source, source.get("$defs", {}))
+
+
+_KEPT = ("description", "type", "format", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems",
+         "maxItems", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string")  # fmt: skip
+
+
+def _structural(source: Schema, definitions: dict[str, Schema]) -> Schema:
+    """Without references, nulls, titles and unions, which a structural schema does not have."""
+    if "$ref" in source:
+        target = definitions[source["$ref"].rpartition("/")[2]]
+        source = {**target, **{key: value for key, value in source.items() if key != "$ref"}}
+    if "anyOf" in source:
+        only = next(option for option in source["anyOf"] if option.get("type") != "null")
+        return _structural({**only, **{key: value for key, value in source.items() if key != "anyOf"}}, definitions)
+    schema: Schema = {key: source[key] for key in _KEPT if key in source}
+    if source.get("default") is not None:
+        schema["default"] = source["default"]
+    if "properties" in source:
+        schema["properties"] = {name: _structural(inner, definitions) for name, inner in source["properties"].items()}
+        if required := source.get("required"):
+            schema["required"] = list(required)
+    elif isinstance(source.get("additionalProperties"), dict):
+        schema["additionalProperties"] = _structural(source["additionalProperties"], definitions)
+    if "items" in source:
+        schema["items"] = _structural(source["items"], definitions)
+    return schema
+
+
+def _bounded(schema: Schema) -> Schema:
+    """With a bound for what has none. Only for what users write: a status must never be too long to be saved."""
+    kind = schema.get("type")
+    if kind == "string" and not schema.keys() & {"maxLength", "enum", "format"}:
+        schema["maxLength"] = LONGEST_TEXT
+    elif kind == "array":
+        schema.setdefault("maxItems", MOST_ITEMS)
+    elif "additionalProperties" in schema:
+        schema["maxProperties"] = MOST_PROPERTIES
+        value = schema["additionalProperties"]
+        if value.get("type") == "string":
+            value.setdefault("maxLength", LONGEST_VALUE)
+    for inner in _inside(schema):
+        _bounded(inner)
+    return schema
+
+
+def _merged_by_key(schema: Schema) -> Schema:
+    """With the key by which entries of a list are told apart: it makes them unique, and lets two writers share one."""
+    if schema.get("type") == "array":
+        key = next((name for name in ("name", "type") if name in schema["items"].get("required", ())), None)
+        if key is not None:
+            schema.update({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]})
+    for inner in _inside(schema):
+        _merged_by_key(inner)
+    return schema
+
+
+def _without_defaults(schema: Schema) -> Schema:
+    """For the status: there, what is not written is not known."""
+    schema.pop("default", None)
+    for inner in _inside(schema):
+        _without_defaults(inner)
+    return schema
+
+
+def _inside(schema: Schema) -> list[Schema]:
+    return [
+        *schema.get("properties", {}).values(),
+        *(schema[key] for key in ("items", "additionalProperties") if key in schema),
+    ]

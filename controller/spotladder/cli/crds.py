@@ -1,0 +1,60 @@
+"""`spotladder crds`: the CustomResourceDefinitions, for kubectl, GitOps and the chart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spotladder.cli.output import Format, print_data
+from spotladder.errors import EnvironmentFailure
+
+
+def crds(
+    to: Annotated[
+        Path | None, typer.Option("--to", help="Write one file for each into this folder, instead of printing.")
+    ] = None,
+    output: Annotated[Format, typer.Option("--output", "-o", help="How to print them: yaml or json.")] = Format.YAML,
+) -> None:
+    """Print the CustomResourceDefinitions of TieredJob and CapacityTier.
+
+    \b
+    Example:
+      spotladder crds | kubectl apply --server-side -f -
+    """
+    from spotladder.api.crds import crds as definitions
+
+    if to is not None:
+        for definition in definitions():
+            _write(to / f"{definition['spec']['names']['plural']}.yaml", as_yaml(definition))
+    elif output is Format.JSON:
+        print_data({"apiVersion": "v1", "kind": "List", "items": definitions()}, output)
+    else:
+        typer.echo("---\n".join(as_yaml(definition) for definition in definitions()), nl=False)
+
+
+def as_yaml(definition: dict[str, object]) -> str:
+    """One definition as it stands in a file."""
+    from io import StringIO
+
+    from ruamel.yaml import YAML
+
+    writer = YAML(typ="safe", pure=True)
+    writer.default_flow_style = False
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    writer.allow_unicode = True
+    writer.width = 120
+    text = StringIO()
+    writer.dump(definition, text)
+    return text.getvalue()
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise EnvironmentFailure(
+            f"cannot be written ({error.strerror}); give a folder of yours to --to: {path}"
+        ) from None
