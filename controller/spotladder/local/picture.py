@@ -68,7 +68,8 @@ def draw(snapshot: ViewSnapshot, heard: Heard, width: int, height: int) -> Rende
         lines += [Text(""), *_events(heard, min(EVENTS, room))]
     if room > EVENTS:
         lines.append(Text(""))
-    lines.append(_one_line(Text(snapshot.hint, style="dim")))
+    over = snapshot.state.stage in TERMINAL
+    lines.append(_one_line(Text("" if over else snapshot.hint, style="dim")))
     return Constrain(Padding(Group(*lines), (0, 1)), WIDEST)
 
 
@@ -169,10 +170,11 @@ def _current_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
     attempt = state.attempt
     seen = snapshot.seen.attempt(attempt.number) if attempt else None
     workers = f"{len(_up(seen))}/{snapshot.spec.workers} up"
+    blocked = (seen.blocked if seen else "") or snapshot.seen.blocked
     leaves = _until(state.waiting_since, tier.provision_timeout, now, "leaves in")
     match state.stage:
-        case Stage.STARTING if seen and seen.blocked:
-            return Tone.BAD, f"blocked: {seen.blocked}"
+        case Stage.STARTING if blocked:
+            return Tone.BAD, f"blocked: {blocked}"
         case Stage.STARTING:
             return Tone.CAUTION, f"starting, {workers}{leaves}"
         case Stage.RECOVERING:

@@ -5,7 +5,7 @@
 2. A record counts once its line ends. What a killed writer left behind the last newline is not read, and is cut off
    when the file is opened for appending again.
 3. An append is one write to an open file, whatever the length of the file. Samples (heartbeats, bills) that come closer
-   together than a thousandth of the run so far are thinned out, so that a run of a month has a file of a few megabytes.
+   together than a thousandth of the run so far are thinned out, so that a month's run has a file of a megabyte or so.
    The last sample before any other record is always kept: it says how far the job was when something happened to it.
 4. Readers ignore kinds and fields they do not know and lines that are damaged (and count these).
 """
@@ -25,7 +25,10 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.local.plain import from_plain, to_plain
 
 SAMPLES = 1000
-"""A sample is written only when a `1/SAMPLES`th of the run so far has passed since the last one."""
+"""A sample is written only when a `1/SAMPLES`th of the run so far has passed since the last one of its kind,"""
+
+SPACING = 0.5
+"""and so many seconds."""
 
 
 class NodeChange(StrEnum):
@@ -222,7 +225,7 @@ class Timeline:
         if self._began is None:
             self._began = record.at
         if kind in SAMPLED:
-            spacing = (record.at - self._began) / SAMPLES
+            spacing = max(SPACING, (record.at - self._began) / SAMPLES)
             if kind in self._written and 0 <= record.at - self._written[kind] < spacing:
                 self._held[kind] = record
                 return

@@ -169,7 +169,8 @@ class LiveView:
         self._console = console
         self._heard = Heard()
         self._size = console.size
-        self._live = Live(console=console, auto_refresh=False, redirect_stderr=False)
+        self._shown: ViewSnapshot | None = None
+        self._live = Live(console=console, auto_refresh=False)
         for record in history:
             self._heard.hear(record)
 
@@ -181,6 +182,7 @@ class LiveView:
         """Draw the picture anew. After a change of the terminal's size, on a cleared screen: lines have wrapped."""
         from spotladder.local.picture import draw
 
+        self._shown = snapshot
         if self._console.size != self._size:
             self._size = self._console.size
             self._live.stop()
@@ -193,6 +195,8 @@ class LiveView:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._shown is not None:
+            self.update(self._shown)  # with what was told since
         self._live.stop()
 
 
