@@ -29,7 +29,8 @@ from spotladder.train.interruption import RankLost
 
 _log = logging.getLogger("spotladder.train")
 
-HANDSHAKE_TIMEOUT = 10.0
+HANDSHAKE_TIMEOUT = 60.0
+"""Seconds: rank 0 may be importing a framework, which holds the interpreter for seconds on a busy machine."""
 CONNECT_TIMEOUT = 3.0
 FRAME_LIMIT = 256 * 1024 * 1024
 """Bytes of one frame: a list of a million files fits."""
@@ -133,13 +134,21 @@ class Hub:
     def agree(self, step: int, *, stop: bool) -> None:
         with self._changed:
             self._held.clear()
-        self._wait(lambda: len(self._peers) == self._size - 1, "joining")
+        self.complete()
         self._send_all({"say": "hold"})
         self._wait(lambda: len(self._held) == self._size - 1, "the step of the next commit")
         with self._changed:
             settled = max([step, *self._held.values()]) + 1
         self._send_all({"say": "settle", "step": settled, "stop": stop})
         self._agreement.settle(settled, stop)
+
+    def complete(self) -> None:
+        """Wait until every rank is here. Raises RankLost.
+
+        Rank 0 goes no further alone: the next call of its program may be one that waits for the other ranks while it
+        holds the interpreter (TensorFlow's MultiWorkerMirroredStrategy does), and nobody could be let in any more.
+        """
+        self._wait(lambda: len(self._peers) == self._size - 1, "joining")
 
     def tell(self, notice: dict[str, Any]) -> None:
         self._heard(notice)

@@ -26,24 +26,25 @@ _log = logging.getLogger("spotladder.train")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a rank wants committed. `folder` holds its files and is removed once they are uploaded.
+    """What a rank wants committed. `folder` holds its files; None: this rank has nothing to add.
 
-    `side_by_side`: the files of all ranks get into one folder, as Ray Train does it, instead of one for each rank.
-    `folder` None: this rank has nothing to add.
+    `keep_folder`: it is the program's own; else it is removed once it is uploaded. `path`: where the commit goes
+    instead of the writer's choice, with the files of all ranks side by side instead of one folder for each rank.
     """
 
     step: int
     folder: Path | None
     total: int = 0
     metrics: Mapping[str, Any] | None = None
-    side_by_side: bool = False
+    keep_folder: bool = False
+    path: str = ""
 
 
 class Commits:
     """Commits of one process, one at a time and in order. Every rank makes the same ones.
 
-    `path` says where the files of a step go; asked on rank 0 only. An error in the background is raised by the next
-    call of `wait` or `submit`; `fenced` is called at once, from the background, when a newer writer owns the log.
+    An error in the background is raised by the next call of `wait` or `submit`; `fenced` is called at once, from the
+    background, when a newer writer owns the log.
     """
 
     def __init__(
@@ -55,7 +56,6 @@ class Commits:
         *,
         keep: int,
         fenced: Callable[[Fenced], None],
-        path: Callable[[int], str] | None = None,
     ) -> None:
         self._log = log
         self._writer = writer
@@ -63,7 +63,6 @@ class Commits:
         self._world = world
         self._keep = keep
         self._fenced = fenced
-        self._path = path
         self._count = 0
         self._uploader = Uploader(self._failed)
 
@@ -98,10 +97,10 @@ class Commits:
 
     def _commit(self, number: int, checkpoint: Checkpoint) -> None:
         try:
-            path = self._agreed_path(number, checkpoint.step)
+            path = self._agreed_path(number, checkpoint)
             self._exchange(number, self._upload(path, checkpoint), checkpoint, path)
         finally:
-            if checkpoint.folder is not None:
+            if checkpoint.folder is not None and not checkpoint.keep_folder:
                 shutil.rmtree(checkpoint.folder, ignore_errors=True)
         self._collect()
 
@@ -115,7 +114,7 @@ class Commits:
         """What this rank gives to the commit: its files, or why there are none. The others must hear of a failure."""
         if checkpoint.folder is None:
             return {"files": []}
-        alone = self._world.size == 1 or checkpoint.side_by_side
+        alone = self._world.size == 1 or bool(checkpoint.path)
         try:
             below = "" if alone else rank_folder(self._world.rank)
             files = upload_folder(self._log.store, checkpoint.folder, path, below)
@@ -130,7 +129,7 @@ class Commits:
         if self._writer is None:
             raise AssertionError("only rank 0 appends")
         files = {file.name: file for files in reversed(files_by_rank) for file in files}
-        if checkpoint.side_by_side:
+        if checkpoint.path:
             _refuse_collisions(files_by_rank)
         commit = self._writer.commit(
             checkpoint.step, files.values(), total=checkpoint.total, path=path, metrics=checkpoint.metrics
@@ -147,7 +146,7 @@ class Commits:
         except StoreUnavailable as error:
             _log.warning("old checkpoints were not deleted: %s", error)
 
-    def _agreed_path(self, number: int, step: int) -> str:
+    def _agreed_path(self, number: int, checkpoint: Checkpoint) -> str:
         def decide(steps: list[int]) -> str:
             if len(set(steps)) > 1:
                 raise SpotladderError(
@@ -156,16 +155,16 @@ class Commits:
                 )
             if self._writer is None:
                 raise AssertionError("only rank 0 decides")
-            return (self._path or self._writer.folder)(step)
+            return checkpoint.path or self._writer.folder(checkpoint.step)
 
-        path: str = self._channel.exchange(f"folder {number}", step, decide)
+        path: str = self._channel.exchange(f"folder {number}", checkpoint.step, decide)
         return path
 
     def _give_up(self, number: int, step: int, reason: BaseException) -> None:
         given = {"error": ["SpotladderError", f"rank {self._world.rank} gave up the commit of step {step}: {reason!r}"]}
         try:
-            path = self._agreed_path(number, step)
-            self._exchange(number, given, Checkpoint(step, None), path)
+            nothing = Checkpoint(step, None)
+            self._exchange(number, given, nothing, self._agreed_path(number, nothing))
         except SpotladderError as error:
             _log.info("%s", error)  # this rank has an error of its own to show
 

@@ -70,8 +70,8 @@ class Found:
         """
         if not self.ranks:
             return self.path
-        whole = self._folder / "whole"
-        merged = self._folder / "merged"
+        whole = self._folder.with_name(f"{self._folder.name}.whole")
+        merged = self._folder.with_name(f"{self._folder.name}.merged")
         if merged.exists():
             return merged
         self._log.fetch(self.commit, whole)
@@ -109,6 +109,17 @@ def find(log: CommitLog, channel: Channel, world: World, folder: Path, call: int
             return Found(own if own.is_dir() else target, commit, log, target)
         corrupt[commit.path] = bad
         _log.warning("step %d is not resumed from: %s", commit.step, bad)
+
+
+def find_as_of(log: CommitLog, started: int, folder: Path) -> Found | None:
+    """The newest commit whose files verify of those before entry `started`, with the files of all ranks.
+
+    Not collective: every rank that asks reads the same log and comes to the same commit. For a program that does not
+    ask on all of its ranks.
+    """
+    later = {commit.path: "made by this group itself" for commit in log.commits() if commit.seq > started}
+    resumed = log.resume(folder, without=later) if len(later) < len(log.commits()) else None
+    return Found(resumed.path, resumed.commit, log, resumed.path) if resumed else None
 
 
 def _newest(log: CommitLog, folder: Path, corrupt: Mapping[str, str]) -> Commit | Exception | None:

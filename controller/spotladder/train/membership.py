@@ -41,6 +41,8 @@ class Member:
     heartbeat: Heartbeat
     warned: list[dict[str, object]]
     """Notices that other ranks heard; filled on rank 0."""
+    started: int
+    """The log's entry with which this group of ranks started; -1 where only rank 0 knows."""
 
     def close(self) -> None:
         self.listener.close()
@@ -51,18 +53,17 @@ def join(
     environment: Environment,
     world: World,
     *,
-    path: Callable[[Writer, int], str] | None = None,
     leave: Callable[[int], None] | None = None,
 ) -> Member:
     """Start to write (rank 0) and meet the other ranks. Raises Fenced, StoreUnavailable, LogCorrupt, RankLost.
 
-    `path` chooses the folder of a commit. `leave` ends the process, at once, when it is fenced later; None: the
+    `leave` ends the process, at once, when it is fenced later; None: the
     error is only raised by the next call, for a program that runs inside another's process, as under Ray Train.
     """
     log = CommitLog(open_store(environment.uri), environment.job, namespace=environment.namespace)
     agreement = Agreement()
     warned: list[dict[str, object]] = []
-    writer, channel = _meet(environment, world, log, agreement, warned.append)
+    writer, channel, started = _meet(environment, world, log, agreement, warned.append)
 
     def fenced(error: Fenced) -> None:
         _log.error("%s", error)
@@ -76,11 +77,10 @@ def join(
         world,
         keep=environment.keep,
         fenced=fenced,
-        path=(lambda step: path(writer, step)) if path and writer else None,
     )
     heartbeat = Heartbeat(environment.heartbeat_file if world.rank == 0 else None)
     listener = listen(environment.notice_file, environment.notice_url)
-    return Member(environment, world, log, writer, agreement, channel, commits, listener, heartbeat, warned)
+    return Member(environment, world, log, writer, agreement, channel, commits, listener, heartbeat, warned, started)
 
 
 def leave_at_once(code: int) -> None:
@@ -97,30 +97,38 @@ def _meet(
     log: CommitLog,
     agreement: Agreement,
     heard: Callable[[dict[str, object]], None],
-) -> tuple[Writer | None, Channel]:
+) -> tuple[Writer | None, Channel, int]:
+    if world.launcher == "ray" and world.size > 1:
+        return _meet_by_ray(environment, world, log, agreement, heard)
     if world.rank > 0:
-        return None, _spoke(environment, world, log, agreement)
+        return None, rendezvous.seek(log.store, environment.attempt, world, agreement), -1
+    writer = log.start(environment.attempt, environment.tier)
     if world.size == 1:
-        return log.start(environment.attempt, environment.tier), Alone(agreement)
-    if world.launcher != "ray":
-        writer = log.start(environment.attempt, environment.tier)
-        hub = Hub(world.size, agreement, group=world.group, heard=heard, patience=rendezvous.PATIENCE)
-        rendezvous.publish(log.store, environment.attempt, writer.start.seq, hub.address)
-        return writer, hub
+        return writer, Alone(agreement), writer.start.seq
+    hub = Hub(world.size, agreement, group=world.group, heard=heard, patience=rendezvous.PATIENCE)
+    rendezvous.publish(log.store, environment.attempt, writer.start.seq, hub.address)
+    hub.complete()
+    return writer, hub, writer.start.seq
+
+
+def _meet_by_ray(
+    environment: Environment,
+    world: World,
+    log: CommitLog,
+    agreement: Agreement,
+    heard: Callable[[dict[str, object]], None],
+) -> tuple[Writer | None, Channel, int]:
+    if world.rank > 0:
+        said = rendezvous.broadcast_by_ray(None)
+        if "error" in said:
+            raise raised(said["error"])
+        return None, Spoke(Address.from_json(said["address"]), world.rank, world.size, agreement), said["started"]
     try:
         writer = log.start(environment.attempt, environment.tier)
         hub = Hub(world.size, agreement, heard=heard, patience=rendezvous.PATIENCE)
     except Exception as error:
         rendezvous.broadcast_by_ray({"error": described(error)})
         raise
-    rendezvous.broadcast_by_ray(hub.address.to_json())
-    return writer, hub
-
-
-def _spoke(environment: Environment, world: World, log: CommitLog, agreement: Agreement) -> Channel:
-    if world.launcher != "ray":
-        return rendezvous.seek(log.store, environment.attempt, world, agreement)
-    said = rendezvous.broadcast_by_ray(None)
-    if "error" in said:
-        raise raised(said["error"])
-    return Spoke(Address.from_json(said), world.rank, world.size, agreement)
+    rendezvous.broadcast_by_ray({"address": hub.address.to_json(), "started": writer.start.seq})
+    hub.complete()
+    return writer, hub, writer.start.seq

@@ -211,7 +211,7 @@ class Job:
         return self._clock() - self._last_commit_at >= self._interval.seconds
 
 
-_current: Job | None = None
+_current: Job | Exception | None = None
 _opening = threading.Lock()
 
 
@@ -223,6 +223,8 @@ def current() -> Job:
     """
     global _current  # noqa: PLW0603 – a process has one rank
     with _opening:
+        if isinstance(_current, Exception):
+            raise _current
         if _current is None:
             world = ranks.discover()
             leave = None if world.launcher == "ray" else leave_at_once
@@ -238,9 +240,23 @@ def current() -> Job:
         return _current
 
 
+def adopt(member: Member) -> None:
+    """Let `current` return the rank that this process has become already."""
+    global _current  # noqa: PLW0603 – a process has one rank
+    with _opening:
+        _current = Job(member)
+
+
+def refuse(error: Exception) -> None:
+    """Let `current` raise why this process has not become a rank."""
+    global _current  # noqa: PLW0603 – a process has one rank
+    with _opening:
+        _current = error
+
+
 def _end() -> None:
     """The process ends: what is on its way gets its time, and an error that nobody saw is shown and exits non-zero."""
-    if _current is None:
+    if not isinstance(_current, Job):
         return
     try:
         _current.close()

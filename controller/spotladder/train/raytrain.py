@@ -1,0 +1,108 @@
+"""Ray Train V2: one line in the driver, `run_config=train.ray_run_config()`, and the rest of the script as it was.
+
+What it changes: Ray recovers lost workers in place for as long as the attempt lives and never decides that the job
+has failed because machines went (the tier's `maxFailures` does); `ray.train.report(…, checkpoint=…)` becomes a fenced,
+verified commit; `ray.train.get_checkpoint()` returns the newest one when an attempt starts; and the driver's exit code
+says what happened (75: committed and interrupted, 76: replaced by a newer attempt).
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from types import TracebackType
+from typing import Any, cast
+
+from spotladder.errors import Fenced, InvalidSpec
+from spotladder.train import environment
+from spotladder.train.interruption import FENCED, INTERRUPTED, Interrupted
+
+
+def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
+    """A `ray.train.RunConfig` for this attempt. To be called in the driver, once per trainer.
+
+    `total` is the number of steps (for a script that reports: of reports, or whatever its metric "step" counts) of the
+    whole job, for progress; 0: not known. `fields` are those of `ray.train.RunConfig`, but for the ones that the
+    attempt decides: `name`, `storage_path`, `storage_filesystem`, `failure_config`.
+    """
+    from ray.train import CheckpointConfig, RunConfig
+
+    from spotladder.train.rayworkers import RecoverInPlace, Routing
+
+    taken = {"name", "storage_path", "storage_filesystem", "failure_config"} & fields.keys()
+    if taken:
+        raise InvalidSpec(
+            f"{', '.join(sorted(taken))}: decided by the attempt: leave out of ray_run_config", where="ray_run_config"
+        )
+    here = environment.read()
+    name = f"ray-{secrets.token_hex(4)}"  # Ray would resume a run of the same name from a snapshot of its own
+    below = f"attempts/{here.attempt:04d}"
+    path, filesystem = storage_of(here, below)
+    runtime_env = dict(fields.pop("worker_runtime_env", None) or {})
+    runtime_env["env_vars"] = {**here.exported(), **runtime_env.get("env_vars", {})}
+    config = fields.pop("checkpoint_config", None) or CheckpointConfig()
+    config.num_to_keep = None  # SPOTLADDER_KEEP says how many: Ray must not delete what the log still counts
+    exit_with_what_happened()
+    return RunConfig(
+        name=name,
+        storage_path=path,
+        storage_filesystem=filesystem,
+        failure_config=RecoverInPlace(),
+        checkpoint_config=config,
+        worker_runtime_env=runtime_env,
+        callbacks=[Routing(f"{below}/{name}", total), *(fields.pop("callbacks", None) or [])],
+        **fields,
+    )
+
+
+def storage_of(here: environment.Environment, below: str) -> tuple[str, Any]:
+    """A folder of the job for Ray: its path, and the filesystem to reach it by (None: the local one).
+
+    Buckets go through the library that the commit log uses, so that one set of credentials reaches both.
+    """
+    from pathlib import Path
+
+    from spotladder.checkpoints.store import open_store
+
+    uri = open_store(here.uri).uri
+    scheme, _, rest = uri.partition("://")
+    if scheme == "file":
+        return str(Path(rest) / here.job / below), None
+    from obstore.fsspec import FsspecStore
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    return f"{rest.rstrip('/')}/{here.job}/{below}", PyFileSystem(FSSpecHandler(FsspecStore(cast("Any", scheme))))
+
+
+def exit_code_of(error: BaseException | None) -> int | None:
+    """75 or 76 when that is what this error of a driver means; None for any other error."""
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        seen.append(error)
+        inner = [error, getattr(error, "controller_failure", None), *getattr(error, "worker_failures", {}).values()]
+        if any(isinstance(found, Fenced) for found in inner):
+            return FENCED
+        # Ray gives up on a preemption only because the workers were interrupted (see RecoverInPlace).
+        if any(isinstance(found, Interrupted) or type(found).__name__ == "PreemptionError" for found in inner):
+            return INTERRUPTED
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def exit_with_what_happened() -> None:
+    """From now on this process ends with the attempt's exit code when `Trainer.fit` raises what ended the attempt."""
+    before = sys.excepthook
+    if getattr(before, "_spotladder", False):
+        return
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        code = exit_code_of(error)
+        if code is None:
+            before(kind, error, trace)
+            return
+        what = "interrupted: committed, to be resumed" if code == INTERRUPTED else "replaced by a newer attempt"
+        sys.stderr.write(f"spotladder: {what} (exit code {code})\n")
+        raise SystemExit(code)
+
+    hook._spotladder = True  # type: ignore[attr-defined]  # noqa: SLF001 – our own mark
+    sys.excepthook = hook

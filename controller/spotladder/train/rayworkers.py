@@ -1,0 +1,240 @@
+"""What runs inside Ray Train's processes: the callback in its controller and its workers, and the budgets.
+
+The seams, in Ray's own words: callbacks in `RunConfig.callbacks` that are not `UserCallback` "allow custom workarounds
+built on top of internal callbacks"; `TrainFnUtils` "can be patched if new user APIs behaviors is wanted".
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError
+from ray.train import Checkpoint, FailureConfig
+from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError, WorkerHealthCheckTimeoutError
+from ray.train.v2._internal.execution.callback import WorkerCallback, WorkerGroupCallback
+from ray.train.v2._internal.execution.context import get_train_context
+from ray.train.v2._internal.execution.train_fn_utils import (
+    DistributedTrainFnUtils,
+    set_train_fn_utils,
+)
+from ray.train.v2.api.report_config import CheckpointUploadMode
+
+from spotladder.errors import Fenced
+from spotladder.train import commits, environment, ranks, session
+from spotladder.train.found import Found, find_as_of
+from spotladder.train.interruption import Interrupted, RankLost
+from spotladder.train.membership import Member, join
+
+_log = logging.getLogger("spotladder.train")
+
+NODE_LOSS_WINDOW = 5.0
+"""Seconds after an error in which a node of the group may turn out to be lost: ranks that lost a peer often fail
+with an error of their own before Ray knows about the node."""
+
+UNEXPLAINED_LIMIT = 3
+"""Worker processes that may die on nodes that live (out of memory, a crash) before the error is the program's."""
+
+
+class _Verdict:
+    """Whether the newest errors of the worker group end the run. One per controller process."""
+
+    final = False
+
+
+class RecoverInPlace(FailureConfig):  # type: ignore[misc]
+    """Budgets that ask the verdict: without limit for lost machines, none for the program's own errors.
+
+    Ray charges both to `max_failures` and asks for its limit only after the callback has seen the errors.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    @property
+    def max_failures(self) -> int:
+        return 0 if _Verdict.final else -1
+
+    @max_failures.setter
+    def max_failures(self, value: int) -> None:
+        """Set by the base class; decided here."""
+
+    @property
+    def max_preemption_failures(self) -> int:
+        return 0 if _Verdict.final else -1
+
+    @max_preemption_failures.setter
+    def max_preemption_failures(self, value: int) -> None:
+        """Set by the base class; decided here."""
+
+
+class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
+    """In the controller, decides about errors; in every worker, puts the commit log behind Ray's checkpoint calls."""
+
+    def __init__(self, below: str, total: int) -> None:
+        self._below = below
+        self._total = total
+        self._nodes: set[str] = set()
+        self._unexplained = 0
+
+    def after_worker_group_start(self, worker_group: Any) -> None:
+        self._nodes = {worker.metadata.node_id for worker in worker_group.get_workers()}
+
+    def after_worker_group_poll_status(self, worker_group_status: Any) -> None:
+        errors = worker_group_status.errors
+        if errors:
+            _Verdict.final = self._ends_the_run(list(errors.values()))
+
+    def after_init_train_context(self) -> None:
+        """In a worker, before the program's function runs: meet the other ranks."""
+        try:
+            member = join(environment.read(), ranks.discover())
+            session.adopt(member)
+            set_train_fn_utils(Routed(member, self._below, self._total))
+        except Exception as error:  # noqa: BLE001 – raised where the program can be ended by it
+            session.refuse(error)
+            set_train_fn_utils(Routed(error, self._below, self._total))
+
+    def _ends_the_run(self, errors: list[BaseException]) -> bool:
+        if any(isinstance(error, Interrupted | Fenced) for error in errors):
+            return True
+        if self._lost_a_node():
+            return False
+        deaths = (RayActorError, WorkerHealthCheckFailedError, WorkerHealthCheckTimeoutError, RankLost)
+        if not any(isinstance(error, deaths) for error in errors):
+            return True
+        self._unexplained += 1
+        return self._unexplained > UNEXPLAINED_LIMIT
+
+    def _lost_a_node(
+        self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+    ) -> bool:
+        end = clock() + NODE_LOSS_WINDOW
+        while True:
+            alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
+            if not self._nodes <= alive:
+                return True
+            if clock() >= end:
+                return False
+            sleep(0.2)
+
+
+class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
+    """`ray.train` inside the training function, with the commit log behind `report` and `get_checkpoint`."""
+
+    def __init__(self, member: Member | Exception, below: str, total: int) -> None:
+        self._joined = member
+        self._below = below
+        self._total = total
+        self._reports = 0
+        self._reported: Any = None
+        self._found: Found | None = None
+        self._looked = False
+        self._step = 0
+
+    def get_checkpoint(self) -> Any:
+        """The newest commit; at the start of an attempt, what the last one left."""
+        if self._reported is not None:
+            return self._reported
+        found = self._look()
+        return Checkpoint.from_directory(str(found.merged())) if found else None
+
+    def report(  # noqa: PLR0917 – Ray's signature
+        self,
+        metrics: dict[str, Any],
+        checkpoint: Any = None,
+        checkpoint_dir_name: str | None = None,
+        checkpoint_upload_mode: Any = CheckpointUploadMode.SYNC,
+        delete_local_checkpoint_after_upload: bool | None = None,
+        checkpoint_upload_fn: Callable[[Any, str], Any] | None = None,
+        validation: Any = False,
+    ) -> None:
+        """Commit the checkpoint, if any rank has one, then report to Ray. Ends the run when it is to stop."""
+        member = self._member()
+        said = self._agree(member, metrics, checkpoint is not None)
+        committed = self._commit(member, said, metrics, checkpoint) if said["commit"] else None
+        if committed is not None and (said["stop"] or checkpoint_upload_mode != CheckpointUploadMode.ASYNC):
+            member.commits.wait()
+        if said["stop"]:
+            raise Interrupted(said["step"])
+        member.heartbeat.learned(metrics)
+        member.heartbeat.beat(self._step, said["total"], at_once=said["commit"])
+
+        def uploaded(_: Any, __: str) -> Any:
+            member.commits.wait()
+            return committed
+
+        super().report(
+            metrics,
+            checkpoint,
+            checkpoint_dir_name,
+            CheckpointUploadMode.SYNC
+            if checkpoint_upload_mode == CheckpointUploadMode.NO_UPLOAD
+            else checkpoint_upload_mode,
+            bool(delete_local_checkpoint_after_upload),
+            checkpoint_upload_fn or uploaded,
+            validation,
+        )
+        if committed is not None:
+            self._reported = committed
+
+    def _member(self) -> Member:
+        if isinstance(self._joined, Exception):
+            raise self._joined
+        return self._joined
+
+    def _look(self) -> Found | None:
+        """What the attempt starts from; read once, kept for as long as the process."""
+        if not self._looked:
+            member = self._member()
+            folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
+            self._found = find_as_of(member.log, member.started, folder)
+            self._looked = True
+            self._step = self._found.step if self._found else 0
+        return self._found
+
+    def _agree(self, member: Member, metrics: dict[str, Any], mine: bool) -> dict[str, Any]:
+        """Which step this report is, whether it is a commit, and whether it is the last: the same on every rank."""
+        self._reports += 1
+        notice = member.listener.look() is not None
+
+        def decide(said: list[list[bool]]) -> dict[str, Any]:
+            commit = any(has for has, _ in said)
+            stop = commit and any(heard for _, heard in said)
+            self._look()
+            counted = self._counted(metrics, commit)
+            again = member.writer.start.restart if member.writer else 0
+            return {"commit": commit, "stop": stop, "name": f"ckpt-{counted['step']:06d}.{again}", **counted}
+
+        said: dict[str, Any] = member.channel.exchange(f"report {self._reports}", [mine, notice], decide)
+        self._step = said["step"]
+        return said
+
+    def _counted(self, metrics: dict[str, Any], commit: bool) -> dict[str, int]:
+        """The program's own count of steps where it reports one that grows; else the number of commits so far."""
+        given, total = metrics.get("step"), metrics.get("total", self._total)
+        step = given if isinstance(given, int) and given > self._step else self._step + commit
+        return {"step": step, "total": total if isinstance(total, int) and total >= step else 0}
+
+    def _commit(self, member: Member, said: dict[str, Any], metrics: dict[str, Any], checkpoint: Any) -> Any:
+        folder = None if checkpoint is None else Path(_local(checkpoint))
+        path = f"{self._below}/{said['name']}"
+        member.commits.submit(
+            commits.Checkpoint(said["step"], folder, said["total"], metrics, keep_folder=True, path=path)
+        )
+        storage = get_train_context().get_storage()
+        return Checkpoint(f"{storage.experiment_fs_path}/{said['name']}", filesystem=storage.storage_filesystem)
+
+
+def _local(checkpoint: Any) -> str:
+    """The checkpoint's folder on this machine; one that the program put elsewhere is fetched."""
+    from pyarrow.fs import LocalFileSystem
+
+    if isinstance(checkpoint.filesystem, LocalFileSystem):
+        return str(checkpoint.path)
+    return str(checkpoint.to_directory())

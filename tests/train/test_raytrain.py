@@ -1,0 +1,163 @@
+"""Ray Train V2 for real: two workers on two nodes of one Ray on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.train.environment import Environment
+from spotladder.train.membership import join
+from spotladder.train.ranks import World
+from tests.train.builders import log_of, variables
+
+pytestmark = pytest.mark.ray
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+QUICK = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.25"}
+"""How often Ray Train looks at its workers: a report waits for the next look."""
+
+
+class Machine:
+    """A Ray whose nodes can be killed, and the drivers that run on it."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        self._cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        self._nodes = [self._cluster.add_node(num_cpus=1) for _ in range(2)]
+        self._drivers: list[subprocess.Popen[bytes]] = []
+
+    def driver(self, program: str, folder: Path, /, config: dict[str, Any], **more: object) -> subprocess.Popen[bytes]:
+        """Start a program of this folder as the attempt that `more` describes."""
+        started = subprocess.Popen(
+            [sys.executable, str(PROGRAMS / f"{program}.py"), json.dumps({"out": str(folder), **config})],
+            env={**os.environ, **variables(folder, **more), **QUICK, "RAY_ADDRESS": self._cluster.address},
+        )
+        self._drivers.append(started)
+        return started
+
+    def lose_a_node(self) -> None:
+        """SIGKILL a node and give another one in its place."""
+        self._cluster.remove_node(self._nodes.pop(), allow_graceful=False)
+        self._nodes.append(self._cluster.add_node(num_cpus=1))
+
+    def stop_drivers(self) -> None:
+        for driver in self._drivers:
+            driver.kill()
+            driver.wait()
+        self._drivers.clear()
+
+    def close(self) -> None:
+        self.stop_drivers()
+        self._cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def whole_machine() -> Iterator[Machine]:
+    machine = Machine()
+    try:
+        yield machine
+    finally:
+        machine.close()
+
+
+@pytest.fixture
+def machine(whole_machine: Machine) -> Iterator[Machine]:
+    try:
+        yield whole_machine
+    finally:
+        whole_machine.stop_drivers()
+
+
+def until(what: Callable[[], object], limit: float = 90.0) -> None:
+    end = time.monotonic() + limit
+    while not what():
+        assert time.monotonic() < end, "not within the limit"
+        time.sleep(0.1)
+
+
+def newest_step(folder: Path) -> int:
+    newest = log_of(folder).newest()
+    return newest.step if newest else 0
+
+
+def starts(folder: Path, rank: int) -> list[tuple[int, ...]]:
+    return [tuple(map(int, line.split())) for line in (folder / f"starts-{rank}").read_text().splitlines()]
+
+
+def test_a_lost_node_is_recovered_from_in_place_from_the_newest_commit(machine: Machine, tmp_path: Path) -> None:
+    driver = machine.driver("session_loop", tmp_path, {"total": 400, "pause": 0.02})
+    until(lambda: newest_step(tmp_path) >= 50)
+    machine.lose_a_node()
+    assert driver.wait(120) == 0
+    assert [(tmp_path / f"result-{rank}").read_text() for rank in range(2)] == [str(sum(range(401)))] * 2
+    (first, at), (again, resumed) = starts(tmp_path, 0)
+    assert (first, at, again) == (1, 0, 1)
+    assert resumed >= 50
+    assert newest_step(tmp_path) == 400
+
+
+def test_a_notice_ends_the_driver_with_75_and_the_next_attempt_goes_on(machine: Machine, tmp_path: Path) -> None:
+    notice = tmp_path / "notice"
+    notice.touch()
+    config = {"total": 2000, "pause": 0.02}
+    driver = machine.driver("session_loop", tmp_path, config, notice=notice, interval="1h")
+    until((tmp_path / "starts-1").exists)
+    notice.write_text('{"kind": "drain", "reason": "EvictionNotice"}')
+    assert driver.wait(60) == 75
+    interrupted = newest_step(tmp_path)
+    assert interrupted > 0
+    again = machine.driver("session_loop", tmp_path, {**config, "total": interrupted + 10}, attempt=2)
+    assert again.wait(90) == 0
+    assert starts(tmp_path, 1) == [(1, 0), (2, interrupted)]
+
+
+def test_a_bug_of_the_program_is_not_retried(machine: Machine, tmp_path: Path) -> None:
+    driver = machine.driver("session_loop", tmp_path, {"total": 50, "pause": 0.0, "bug_at": 25})
+    assert driver.wait(90) == 1
+    assert starts(tmp_path, 0) == [(1, 0)]
+    assert newest_step(tmp_path) == 20
+
+
+def test_an_attempt_that_was_replaced_ends_with_76(machine: Machine, tmp_path: Path) -> None:
+    driver = machine.driver("session_loop", tmp_path, {"total": 5000, "pause": 0.02})
+    until(lambda: newest_step(tmp_path) >= 10)
+    replacing = join(Environment(variables(tmp_path, attempt=2)), World())
+    before = newest_step(tmp_path)
+    assert driver.wait(60) == 76
+    assert newest_step(tmp_path) == before
+    replacing.close()
+
+
+def test_an_unmodified_script_that_reports_is_committed_interrupted_and_resumed(
+    machine: Machine, tmp_path: Path
+) -> None:
+    notice = tmp_path / "notice"
+    notice.touch()
+    driver = machine.driver("report_loop", tmp_path, {"epochs": 300, "pause": 0.1}, notice=notice)
+    until(lambda: newest_step(tmp_path) >= 3)
+    notice.write_text('{"kind": "drain", "reason": "EvictionNotice"}')
+    assert driver.wait(60) == 75
+    newest = log_of(tmp_path).newest()
+    assert newest is not None
+    assert (newest.total, [file.name for file in newest.files]) == (300, ["state.json"])
+    done = newest.step
+    again = machine.driver("report_loop", tmp_path, {"epochs": done + 12, "pause": 0.1}, attempt=2)
+    until(lambda: newest_step(tmp_path) >= done + 3)
+    machine.lose_a_node()
+    assert again.wait(120) == 0
+    assert json.loads((tmp_path / "result").read_text()) == {"epoch": done + 11, "sum": sum(range(done + 12))}
+    for rank in range(2):
+        first, second, third = starts(tmp_path, rank)
+        assert (first, second) == ((0, 0), (done, sum(range(done))))
+        assert third[0] >= done + 3
