@@ -59,6 +59,11 @@ def test_two_jobs_of_one_name(tmp_path: Path) -> None:
     assert said(tmp_path, JOB, elsewhere) == []
 
 
+def test_the_same_file_twice(tmp_path: Path) -> None:
+    file = written(tmp_path, "job.yaml", JOB)
+    assert review([file, file]).problems == ()
+
+
 def test_problems_of_all_files_are_said(tmp_path: Path) -> None:
     lines = said(tmp_path, "a: [", "", changed(JOB, ("grace: 90s", "grace: 90")), "kind: Pod")
     assert [line.split(":")[0] for line in lines] == ["0.yaml", "1.yaml", "2.yaml", "3.yaml"]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import typer
@@ -99,6 +100,25 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(writer)
     assert (result.returncode, result.stderr) == (cli.PIPE_CLOSED, b"")
+
+
+def shell(command: str) -> tuple[int, str]:
+    """The exit code and stderr of a shell command with `spotladder` in it."""
+    spotladder = f"'{sys.executable}' -m spotladder.cli.main"
+    text = ["bash", "-c", command.replace("spotladder", spotladder)]
+    result = subprocess.run(text, capture_output=True, text=True, timeout=60, check=False)
+    return result.returncode, result.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_behind_the_output_is_one_line() -> None:
+    said = "error: No space left on device; free what is missing and run it again\n"
+    assert shell("spotladder cost --help > /dev/full") == (5, said)
+
+
+def test_closed_output_is_no_error() -> None:
+    assert shell("spotladder cost --help >&-") == (0, "")
+    assert shell("spotladder nosuch 2>&-") == (2, "")
 
 
 def test_a_terminal_without_unicode_gets_escapes() -> None:

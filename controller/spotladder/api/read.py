@@ -46,7 +46,7 @@ def kind_of(document: Document) -> type[TieredJob | CapacityTier | World]:
         return World
     if "kind" not in data:
         near = next((key for key in data if closest(key, ["kind", "pools"], cutoff=0.7)), None)
-        hint = f'; is "{near}" misspelt?' if near else ""
+        hint = f"; is {quoted(near)} misspelt?" if near else ""
         raise _refused(document, (), f"has neither kind (TieredJob, CapacityTier) nor pools (a world file){hint}")
     kind = data["kind"]
     if isinstance(kind, str) and kind in KINDS:

@@ -91,7 +91,7 @@ def _taken_names(found: _Found) -> list[Problem]:
         namespace = model.metadata.namespace if isinstance(model, TieredJob) else ""
         identity = (model.kind, namespace, model.metadata.name)
         where = document.where(("metadata", "name"))
-        if identity in first:
+        if first.get(identity, where) != where:
             message = f'"{model.metadata.name}" is taken by the {model.kind} at {first[identity]}'
             problems.append(Problem(where, "metadata.name", message))
         first.setdefault(identity, where)

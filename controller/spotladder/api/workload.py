@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from spotladder.api.fields import EnvironmentValue, Finding, LabelValue, refused, several
-from spotladder.api.problems import Path
+from spotladder.api.problems import Path, printable
 from spotladder.api.record import Record
 from spotladder.api.suggest import closest
 
@@ -175,7 +175,7 @@ def _runtime_env_problems(text: Any) -> list[Finding]:
     if not isinstance(variables, dict):
         return [Finding(at, "env_vars must be a mapping of names to text")]
     return [
-        Finding(at, f"env_vars.{name} must be text: write the value in quotes")
+        Finding(at, f"env_vars.{printable(name)} must be text: write the value in quotes")
         for name, value in variables.items()
         if not isinstance(value, str)
     ]

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -49,7 +51,7 @@ class _Root(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _give_up_output()
             raise typer.Exit(PIPE_CLOSED) from None
         return result
 
@@ -125,15 +127,30 @@ def main(arguments: list[str] | None = None) -> int:
         return _complain([_usage(error)], error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
+    except OSError as error:  # a full disk, a descriptor too many: the machine's, not the program's
+        _give_up_output()
+        about = f": {error.filename}" if error.filename else ""
+        return _complain([f"{error.strerror or error}{about}; free what is missing and run it again"], 5)
     return outcome if isinstance(outcome, int) else 0
 
 
 def _never_fail_on_output() -> None:
-    """A terminal that cannot show a character gets an escape, not a traceback."""
+    """A terminal that cannot show a character gets an escape, a closed one nothing; neither a traceback."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 – for as long as the process lives
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure:
             reconfigure(errors="backslashreplace")
+
+
+def _give_up_output() -> None:
+    """If what is still buffered cannot be written, let the interpreter's last flush succeed."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: typer.TyperException) -> str:
