@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.api.read import read_documents, read_job, read_world
+from spotladder.api.read import read_job, read_job_and_world, read_world
 from spotladder.api.resolve import capacity_of, job_spec, local_program
 from spotladder.core.model import CapacityType, Exhausted, FailureUnit, Handover, JobSpec, Price, Tier
 from spotladder.errors import InvalidSpec
@@ -66,9 +66,8 @@ def test_workers_are_summed_over_groups_and_hosts(tmp_path: Path) -> None:
 
 def test_a_tier_without_pool_is_named_with_the_right_one(tmp_path: Path) -> None:
     job = written(tmp_path, "job.yaml", changed(JOB, ("capacityTier: g5-od-use1", "capacityTier: g5-od-us1")))
-    capacity = capacity_of(read_world(written(tmp_path, "world.yaml", WORLD)))
     with pytest.raises(InvalidSpec) as caught:
-        job_spec(read_job(job), capacity, submitted_at=0.0, document=read_documents(job)[0])
+        read_job_and_world(job, written(tmp_path, "world.yaml", WORLD))
     assert str(caught.value) == (
         f'{job}:13:19: spec.tiers[1].capacityTier: "g5-od-us1" is neither a pool of the world file nor a '
         "CapacityTier here; did you mean g5-od-use1?"

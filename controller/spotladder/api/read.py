@@ -10,12 +10,13 @@ from spotladder.api.check import checked
 from spotladder.api.document import Document, read_documents
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted, quoted
 from spotladder.api.record import API_VERSION, Record
+from spotladder.api.resolve import missing_capacity
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
 
-__all__ = ["model_of", "read_documents", "read_job", "read_world"]
+__all__ = ["model_of", "read_documents", "read_job", "read_job_and_world", "read_world"]
 
 KINDS: dict[str, type[TieredJob | CapacityTier]] = {"TieredJob": TieredJob, "CapacityTier": CapacityTier}
 
@@ -24,12 +25,21 @@ M = TypeVar("M", bound=Record)
 
 def read_job(path: str | File) -> TieredJob:
     """The one TieredJob of a file. Raises InvalidSpec with every problem found."""
-    return _only(path, TieredJob, "a TieredJob")
+    return _only(path, TieredJob, "a TieredJob")[1]
 
 
 def read_world(path: str | File) -> World:
     """The world of a file. Raises InvalidSpec with every problem found."""
-    return _only(path, World, "a world file (pools: …)")
+    return _only(path, World, "a world file (pools: …)")[1]
+
+
+def read_job_and_world(job_path: str | File, world_path: str | File) -> tuple[TieredJob, World]:
+    """Both, and every tier of the job has its pool. Raises InvalidSpec with every problem found."""
+    document, job = _only(job_path, TieredJob, "a TieredJob")
+    world = read_world(world_path)
+    if problems := missing_capacity(job, world.pools, document):
+        raise InvalidDocument(problems)
+    return job, world
 
 
 def model_of(document: Document) -> TieredJob | CapacityTier | World:
@@ -56,7 +66,7 @@ def kind_of(document: Document) -> type[TieredJob | CapacityTier | World]:
     raise _refused(document, ("kind",), f"{quoted(kind)} is not a kind{hint}")
 
 
-def _only(path: str | File, model: type[M], wanted: str) -> M:
+def _only(path: str | File, model: type[M], wanted: str) -> tuple[Document, M]:
     documents = read_documents(path)
     if not documents:
         raise InvalidSpec(f"is empty; give {wanted}", where=str(path))
@@ -66,7 +76,7 @@ def _only(path: str | File, model: type[M], wanted: str) -> M:
     if kind is not model:
         name = "a world file" if kind is World else f"a {kind.__name__}"
         raise _refused(documents[0], (), f"is {name}, not {wanted}")
-    return checked(documents[0], model)
+    return documents[0], checked(documents[0], model)
 
 
 def _refused(document: Document, path: Path, message: str) -> InvalidDocument:

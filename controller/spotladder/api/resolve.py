@@ -51,14 +51,9 @@ def capacity_of(world: World) -> dict[str, Capacity]:
     return capacity
 
 
-def job_spec(
-    job: TieredJob, capacity: Mapping[str, Capacity], *, submitted_at: Instant, document: Document | None = None
-) -> JobSpec:
-    """The job as the core sees it. Raises InvalidSpec for every tier whose capacity is not known.
-
-    `document`, if given, is where the job was read from: problems then tell line and column.
-    """
-    if problems := missing_capacity(job, capacity, document):
+def job_spec(job: TieredJob, capacity: Mapping[str, Capacity], *, submitted_at: Instant) -> JobSpec:
+    """The job as the core sees it. Raises InvalidSpec for every tier whose capacity is not known."""
+    if problems := missing_capacity(job, capacity):
         raise InvalidDocument(problems)
     spec = job.spec
     tiers = tuple(
@@ -91,7 +86,7 @@ def job_spec(
 
 
 def missing_capacity(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:
-    """One problem for each tier that names capacity that is not known."""
+    """One problem for each tier that names capacity that is not known; `document` tells where it was read."""
     problems = []
     for index, tier in enumerate(job.spec.tiers):
         if tier.capacity_tier in known:
