@@ -1,0 +1,49 @@
+"""The script that makes the README's pictures: what it replays is what was seen."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.core.builders import START
+from tests.local.builders import Run
+
+SCRIPT = Path(__file__).parents[2] / "docs" / "images" / "record.py"
+
+
+@pytest.fixture(scope="module")
+def record() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("record", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_replayed_moment_shows_what_the_live_view_showed(record: ModuleType) -> None:
+    run = Run().play()
+    for shot in run.shots:
+        past = [each for each in run.records if each.at <= shot.now]
+        replayed = record.snapshot(past, shot.now)
+        told, true = replayed.state, shot.state
+        assert (told.stage, told.tier) == (true.stage, true.tier)
+        for tier in run.spec.tiers:
+            was, is_now = true.record(tier.name), told.record(tier.name)
+            assert (is_now.failures, is_now.attempts, is_now.spent) == (was.failures, was.attempts, was.spent)
+            assert is_now.cost == pytest.approx(was.cost)
+        assert replayed.seen.progress.step == shot.seen.progress.step
+
+
+def test_the_picture_shows_the_wait_for_capacity_and_loads_nothing(record: ModuleType) -> None:
+    run = Run().play()
+    at = record.telling_moment(tuple(run.records))
+    assert START + 59 < at < START + 72, "attempt 3 waits on spot-b"
+    drawing = record.live_view(tuple(run.records), at)
+    assert "spot-b&#160;has&#160;no&#160;capacity" in drawing
+    assert "@font-face" not in drawing
+    assert "url(http" not in drawing
+    assert len(drawing) < 300_000
