@@ -51,8 +51,13 @@ def capacity_of(world: World) -> dict[str, Capacity]:
     return capacity
 
 
-def job_spec(job: TieredJob, capacity: Mapping[str, Capacity], *, submitted_at: Instant) -> JobSpec:
-    """The job as the core sees it. Raises InvalidSpec for every tier whose capacity is not known."""
+def job_spec(
+    job: TieredJob, capacity: Mapping[str, Capacity], *, submitted_at: Instant, workers: int | None = None
+) -> JobSpec:
+    """The job as the core sees it. Raises InvalidSpec for every tier whose capacity is not known.
+
+    `workers` is the number of pods that make the job whole, for workloads other than Ray.
+    """
     if problems := missing_capacity(job, capacity):
         raise InvalidDocument(problems)
     spec = job.spec
@@ -68,7 +73,7 @@ def job_spec(job: TieredJob, capacity: Mapping[str, Capacity], *, submitted_at: 
     )
     return JobSpec(
         tiers=tiers,
-        workers=workers_of(_ray_spec(job)),
+        workers=workers_of(_ray_spec(job)) if workers is None else workers,
         submitted_at=submitted_at,
         recovery_timeout=spec.recovery_timeout,
         stall_timeout=spec.stall_timeout or _default_stall_timeout(spec.checkpoints),

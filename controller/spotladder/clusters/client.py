@@ -1,0 +1,331 @@
+"""One cluster's API, as much of it as spotladder uses: objects are dicts, kinds are `GVR`s, errors are typed.
+
+Made on aiohttp and nothing else. Beside lightkube 1.0, httpx and kubernetes-asyncio it needs between a third and a
+twentieth of the CPU for a request and holds no models of kinds that are not used (docs/operator.md has the figures).
+
+1. A write asks its `guard` first, and gives up when the guard's time is over: a controller whose lease may have been
+   taken writes nothing more, and nothing that it sent can arrive much later.
+2. 429 is answered by waiting as long as the server says, a few times. Everything else is the caller's to repeat.
+3. An answer 401 renews the credentials once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+from pydantic_core import from_json, to_json
+
+from spotladder.clusters.clock import Clock, SystemClock
+from spotladder.clusters.connection import Connection
+from spotladder.clusters.errors import ClusterUnreachable, Throttled, api_error
+from spotladder.clusters.throttle import Throttle
+from spotladder.core.model import Seconds
+from spotladder.errors import SpotladderError
+from spotladder.workloads.records import GVR
+
+Object = dict[str, Any]
+
+TIMEOUT: Seconds = 30.0
+PAGE = 500
+TRIES = 4
+LONGEST_WAIT: Seconds = 10.0
+"""A longer Retry-After than this is the caller's to wait."""
+
+SILENCE: Seconds = 150.0
+"""A watch that hears nothing for so long is dead: bookmarks come every minute."""
+
+MERGE = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+Guard = Callable[[], Seconds]
+"""How many more seconds writing is allowed; raises when it is not."""
+
+Watcher = Callable[[str, str, int, Seconds], None]
+"""Told of every answer: verb, resource, status (0: none), seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a listing, all parts at the same `version`."""
+
+    items: list[Object]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """`kind` is ADDED, MODIFIED, DELETED or BOOKMARK."""
+
+    kind: str
+    object: Object
+
+
+class Client:
+    """Use as `async with Client(connection) as client`. All methods raise ApiError or ClusterUnreachable."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        clock: Clock | None = None,
+        throttle: Throttle | None = None,
+        guard: Guard | None = None,
+        watcher: Watcher | None = None,
+        manager: str = "spotladder",
+    ) -> None:
+        self.connection = connection
+        self.manager = manager
+        self.guard = guard
+        self._clock = clock or SystemClock()
+        self._throttle = throttle
+        self._watcher = watcher
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Client:
+        connector = aiohttp.TCPConnector(limit=0, socket_factory=_socket, ssl=self.connection.tls or True)
+        self._session = aiohttp.ClientSession(
+            connector=connector, headers={"Accept": "application/json", "User-Agent": "spotladder"}, trust_env=False
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session:
+            await self._session.close()
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    async def get(self, kind: GVR, name: str, namespace: str = "") -> Object:
+        """The object as it is now."""
+        return await self._call("get", kind, "GET", path_of(kind, namespace, name))
+
+    async def pages(
+        self, kind: GVR, namespace: str = "", *, labels: str = "", fields: str = "", limit: int = PAGE
+    ) -> AsyncIterator[Page]:
+        """All objects of the kind, at least as new as everything written before the call."""
+        query = {"limit": str(limit), **_selectors(labels, fields)}
+        while True:
+            data = await self._call("list", kind, "GET", path_of(kind, namespace), query=query)
+            meta = data.get("metadata") or {}
+            yield Page(data.get("items") or [], str(meta.get("resourceVersion", "")))
+            if not (following := meta.get("continue")):
+                return
+            query["continue"] = following
+
+    async def watch(
+        self, kind: GVR, namespace: str = "", *, version: str, labels: str = "", fields: str = "", seconds: Seconds = 300.0
+    ) -> AsyncIterator[WatchEvent]:
+        """Changes after `version`, with bookmarks, until the server ends the watch. Raises Expired."""
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(int(seconds)),
+            **_selectors(labels, fields),
+        }
+        where = f"watch {kind.plural}"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=SILENCE)
+        async with _typed(where), await self._send("GET", path_of(kind, namespace), query, None, {}, timeout) as answer:
+            if answer.status != 200:
+                raise await _refusal(answer, where)
+            async for line in _lines(answer):
+                event = from_json(line)
+                found = event["object"]
+                if event["type"] == "ERROR":
+                    raise api_error(
+                        found.get("code", 500), str(found.get("reason", "")), str(found.get("message", "")), where=where
+                    )
+                yield WatchEvent(event["type"], found)
+
+    async def exists(self, kind: GVR) -> bool:
+        """Whether the server knows the kind."""
+        try:
+            data = await self._call("get", kind, "GET", path_of(kind).rpartition("/")[0])
+        except SpotladderError as error:
+            if getattr(error, "status", 0) == 404:
+                return False
+            raise
+        return any(entry.get("name") == kind.plural for entry in data.get("resources") or [])
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    async def apply(self, kind: GVR, body: Object, *, force: bool = False) -> Object:
+        """Server-side apply as our field manager. Raises Conflict where another manager owns a field."""
+        meta = body["metadata"]
+        query = {"fieldManager": self.manager, "force": "true" if force else "false"}
+        path = path_of(kind, meta.get("namespace", ""), meta["name"])
+        return await self._call("apply", kind, "PATCH", path, query=query, body=body, content_type=APPLY)
+
+    async def create(self, kind: GVR, body: Object) -> Object:
+        """Create it. Raises Conflict when the name is taken."""
+        path = path_of(kind, body["metadata"].get("namespace", ""))
+        return await self._call("create", kind, "POST", path, query={"fieldManager": self.manager}, body=body)
+
+    async def replace(self, kind: GVR, body: Object) -> Object:
+        """Put this in the place of what is there. Raises Conflict when that is not of the body's resourceVersion."""
+        path = path_of(kind, body["metadata"].get("namespace", ""), body["metadata"]["name"])
+        return await self._call("update", kind, "PUT", path, query={"fieldManager": self.manager}, body=body)
+
+    async def merge(
+        self, kind: GVR, name: str, namespace: str = "", *, body: Object, subresource: str = ""
+    ) -> Object:
+        """JSON merge patch; with a resourceVersion in its metadata it raises Conflict when the object is newer."""
+        path = path_of(kind, namespace, name, subresource)
+        query = {"fieldManager": self.manager}
+        return await self._call("patch", kind, "PATCH", path, query=query, body=body, content_type=MERGE)
+
+    async def delete(
+        self, kind: GVR, name: str, namespace: str = "", *, uid: str = "", grace: int | None = None
+    ) -> Object:
+        """Delete it, and what hangs on it in the background. With `uid`: only if it is that very object."""
+        options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        return await self._call("delete", kind, "DELETE", path_of(kind, namespace, name), body=options)
+
+    # --- the wire ---------------------------------------------------------------------------------------------------
+
+    async def _call(
+        self,
+        verb: str,
+        kind: GVR,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Object | None = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        where = f"{verb} {kind.plural}{path.partition(kind.plural)[2]}"
+        data = None if body is None else to_json(body)
+        headers = {} if body is None else {"Content-Type": content_type}
+        for attempt in range(1, TRIES + 1):
+            if self._throttle:
+                await self._throttle.take()
+            began, status = self._clock.ticks(), 0
+            timeout = min(TIMEOUT, self.guard()) if self.guard and method != "GET" else TIMEOUT
+            try:
+                limits = aiohttp.ClientTimeout(total=timeout, sock_connect=min(10.0, timeout))
+                async with (
+                    _typed(where),
+                    await self._send(method, path, query or {}, data, headers, limits) as answer,
+                ):
+                    status = answer.status
+                    if status < 300:
+                        found: Object = from_json(await answer.read())
+                        return found
+                    refusal = await _refusal(answer, where)
+            finally:
+                if self._watcher:
+                    self._watcher(verb, kind.plural, status, self._clock.ticks() - began)
+            wait = _retry_after(answer)
+            if not isinstance(refusal, Throttled) or attempt == TRIES or wait > LONGEST_WAIT:
+                raise refusal
+            await self._clock.sleep(wait)
+        raise AssertionError("the last try returns or raises")
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        data: bytes | None,
+        headers: Mapping[str, str],
+        timeout: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        assert self._session, "use the client in `async with`"  # noqa: S101 – our own defect, not the cluster's
+        for fresh in (False, True):
+            answer = await self._session.request(
+                method,
+                self.connection.server + path,
+                params=query,
+                data=data,
+                headers={**headers, **await self.connection.credentials.headers(fresh=fresh)},
+                timeout=timeout,
+                server_hostname=self.connection.server_name,
+                proxy=self.connection.proxy,
+                allow_redirects=False,
+            )
+            if answer.status != 401 or fresh:
+                return answer
+            answer.release()
+        raise AssertionError("the second answer is returned")
+
+
+def path_of(kind: GVR, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """`/apis/ray.io/v1/namespaces/team-a/rayjobs/digits-a001/status`."""
+    parts = ["", "apis", kind.group, kind.version] if kind.group else ["", "api", kind.version]
+    if namespace:
+        parts += ["namespaces", namespace]
+    parts += [part for part in (kind.plural, name, subresource) if part]
+    return "/".join(quote(part, safe="") for part in parts)
+
+
+def _selectors(labels: str, fields: str) -> dict[str, str]:
+    return {key: value for key, value in (("labelSelector", labels), ("fieldSelector", fields)) if value}
+
+
+async def _refusal(answer: aiohttp.ClientResponse, where: str) -> SpotladderError:
+    content = await answer.read()
+    try:
+        status = from_json(content)
+        reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
+    except (ValueError, AttributeError):
+        reason, message = answer.reason or "", content[:200].decode(errors="replace")
+    return api_error(answer.status, reason, message, where=where)
+
+
+def _retry_after(answer: aiohttp.ClientResponse) -> Seconds:
+    try:
+        return float(answer.headers.get("Retry-After", "1"))
+    except ValueError:
+        return 1.0
+
+
+async def _lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """The stream's lines; one object is one line, of any length."""
+    rest = bytearray()
+    async for chunk in answer.content.iter_any():
+        rest += chunk
+        if b"\n" in chunk:
+            *lines, rest_of_line = rest.split(b"\n")
+            for line in lines:
+                if line.strip():
+                    yield bytes(line)
+            rest = rest_of_line
+
+
+class _typed:  # noqa: N801 – reads as a statement
+    """Turns what the network does into ClusterUnreachable."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, TimeoutError | asyncio.TimeoutError):
+            raise ClusterUnreachable(f"{self._where}: the API server gave no answer in time") from None
+        if isinstance(error, aiohttp.ClientError | OSError | ValueError):
+            text = " ".join(str(error).split()) or type(error).__name__
+            raise ClusterUnreachable(f"{self._where}: {text}") from None
+
+
+def _socket(address: Any) -> socket.socket:
+    """A connection whose silent death is noticed within half a minute."""
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setblocking(False)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 20_000)):
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made

@@ -1,0 +1,93 @@
+"""Time as the operator uses it, injected everywhere, so that a test steps it instead of waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import time
+from typing import Protocol
+
+from spotladder.core.model import Instant, Seconds
+
+
+class Clock(Protocol):
+    """The wall clock for what is written down, ticks for how long something takes."""
+
+    def now(self) -> Instant:
+        """Seconds since the Unix epoch; may step."""
+
+    def ticks(self) -> Seconds:
+        """Seconds since some start; never steps back, and runs on while the process is stopped."""
+
+    async def sleep(self, seconds: Seconds) -> None:
+        """Return when that much time has passed by `ticks`."""
+
+
+# CLOCK_MONOTONIC stands still while the machine is suspended, and a lease does not.
+_TICKING = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class SystemClock:
+    """The machine's own."""
+
+    def now(self) -> Instant:
+        return time.time()
+
+    def ticks(self) -> Seconds:
+        return time.clock_gettime(_TICKING)
+
+    async def sleep(self, seconds: Seconds) -> None:
+        await asyncio.sleep(seconds)
+
+
+class SteppedClock:
+    """A clock that a test moves on. Who sleeps is woken in order of time."""
+
+    def __init__(self, start: Instant = 1_800_000_000.0) -> None:
+        self._now = start
+        self._ticks = 0.0
+        self._order = itertools.count()
+        self._sleeping: list[tuple[Seconds, int, asyncio.Future[None]]] = []
+
+    def now(self) -> Instant:
+        return self._now
+
+    def ticks(self) -> Seconds:
+        return self._ticks
+
+    async def sleep(self, seconds: Seconds) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleeping, (self._ticks + seconds, next(self._order), done))
+        await done
+
+    @property
+    def sleepers(self) -> int:
+        """How many wait for this clock."""
+        return sum(1 for *_, done in self._sleeping if not done.done())
+
+    async def advance(self, seconds: Seconds) -> None:
+        """Let time pass: every sleeper that is due runs on, at its own time, before this returns."""
+        await self._settle()
+        end = self._ticks + seconds
+        while self._sleeping and self._sleeping[0][0] <= end:
+            due, _, done = heapq.heappop(self._sleeping)
+            self._now += due - self._ticks
+            self._ticks = due
+            if not done.done():
+                done.set_result(None)
+                await self._settle()
+        self._now += end - self._ticks
+        self._ticks = end
+        await self._settle()
+
+    def step_wall(self, seconds: Seconds) -> None:
+        """Set the wall clock by that much, as a time server does; ticks go on as if nothing had happened."""
+        self._now += seconds
+
+    async def _settle(self) -> None:
+        for _ in range(20):  # a woken task may wake another, which may wake another
+            await asyncio.sleep(0)

@@ -1,0 +1,196 @@
+"""Where an API server is and how it is spoken to: from a kubeconfig, or from inside of a pod."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import ssl
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spotladder.clusters.credentials import Credentials, Fixed, TokenFile, TokenProgram
+from spotladder.errors import EnvironmentFailure
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """`namespace` is the one that the context, or the pod, stands in."""
+
+    server: str
+    credentials: Credentials
+    tls: ssl.SSLContext | None = None
+    server_name: str | None = None
+    proxy: str | None = None
+    namespace: str = "default"
+    context: str = ""
+
+
+def connect(kubeconfig: str | None = None, context: str | None = None) -> Connection:
+    """As kubectl finds its cluster: the file given, $KUBECONFIG, the pod's service account, ~/.kube/config.
+
+    Raises EnvironmentFailure: there is none, or it cannot be used.
+    """
+    named = kubeconfig or os.environ.get("KUBECONFIG")
+    if not named and not context and (SERVICE_ACCOUNT / "token").exists():
+        return in_cluster()
+    files = [Path(part).expanduser() for part in (named or "~/.kube/config").split(os.pathsep) if part]
+    merged: dict[str, Any] = {}
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except OSError as error:
+            if kubeconfig or len(files) == 1:
+                raise EnvironmentFailure(
+                    f"{file}: {error.strerror}: give a cluster with --kubeconfig or KUBECONFIG"
+                ) from None
+            continue
+        merged = _merged(merged, parse(text, str(file)), file.parent)
+    return from_kubeconfig(merged, context, where=", ".join(map(str, files)))
+
+
+def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> Connection:
+    """The API server of the cluster that this pod runs in."""
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
+    if not host:
+        raise EnvironmentFailure("KUBERNETES_SERVICE_HOST is not set: this is no pod; give --kubeconfig")
+    namespace = folder / "namespace"
+    return Connection(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        credentials=TokenFile(folder / "token"),
+        tls=_context(str(folder / "ca.crt")),
+        namespace=namespace.read_text(encoding="utf-8").strip() if namespace.exists() else "default",
+        context="in-cluster",
+    )
+
+
+def parse(text: str, where: str) -> dict[str, Any]:
+    """A kubeconfig's text. Raises EnvironmentFailure without quoting it: it may hold secrets."""
+    from ruamel.yaml import YAML, YAMLError  # noqa: PLC0415 – only who reads a kubeconfig pays for it
+
+    try:
+        data = YAML(typ="safe", pure=True).load(text)
+    except YAMLError:
+        raise EnvironmentFailure(f"{where}: is not YAML; it should be a kubeconfig") from None
+    if not isinstance(data, dict) or not isinstance(data.get("clusters"), list):
+        raise EnvironmentFailure(f"{where}: has no clusters; it should be a kubeconfig")
+    return data
+
+
+def from_kubeconfig(config: Mapping[str, Any], context: str | None = None, *, where: str = "kubeconfig") -> Connection:
+    """The connection that a kubeconfig's context describes. Raises EnvironmentFailure."""
+    chosen = context or config.get("current-context") or ""
+    if not chosen:
+        raise EnvironmentFailure(f"{where}: no current-context is set; give one with --context")
+    entry = _named(config, "contexts", chosen, "context", where)
+    cluster = _named(config, "clusters", str(entry.get("cluster", "")), "cluster", where)
+    user = _named(config, "users", str(entry["user"]), "user", where) if entry.get("user") else {}
+    server = cluster.get("server")
+    if not isinstance(server, str):
+        raise EnvironmentFailure(f"{where}: cluster {entry.get('cluster')} has no server")
+    return Connection(
+        server=server.rstrip("/"),
+        credentials=_credentials(user, where),
+        tls=_tls(cluster, user, where) if server.startswith("https:") else None,
+        server_name=cluster.get("tls-server-name"),
+        proxy=cluster.get("proxy-url"),
+        namespace=entry.get("namespace") or "default",
+        context=chosen,
+    )
+
+
+def _named(config: Mapping[str, Any], section: str, name: str, kind: str, where: str) -> dict[str, Any]:
+    entries = [entry for entry in config.get(section) or [] if isinstance(entry, dict)]
+    for entry in entries:
+        if entry.get("name") == name and isinstance(entry.get(kind), dict):
+            return dict(entry[kind])
+    known = ", ".join(str(entry.get("name")) for entry in entries) or "none"
+    raise EnvironmentFailure(f"{where}: there is no {kind} {name!r}; there is: {known}")
+
+
+def _merged(first: dict[str, Any], second: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """As kubectl merges: the first to set a value wins. Relative paths are relative to their own file."""
+    for section, inner, keys in (
+        ("clusters", "cluster", ("certificate-authority",)),
+        ("users", "user", ("client-certificate", "client-key", "tokenFile")),
+    ):
+        for entry in second.get(section) or []:
+            settings = entry.get(inner) if isinstance(entry, dict) else None
+            for key in keys if isinstance(settings, dict) else ():
+                if isinstance(settings.get(key), str):
+                    settings[key] = str(folder / settings[key])
+    merged = {**second, **first}
+    for section in ("clusters", "users", "contexts"):
+        mine = first.get(section) or []
+        names = {entry.get("name") for entry in mine}
+        merged[section] = [*mine, *(entry for entry in second.get(section) or [] if entry.get("name") not in names)]
+    return merged
+
+
+def _credentials(user: Mapping[str, Any], where: str) -> Credentials:
+    if isinstance(program := user.get("exec"), dict):
+        return TokenProgram(
+            [str(program.get("command", "")), *map(str, program.get("args") or [])],
+            {str(entry["name"]): str(entry["value"]) for entry in program.get("env") or []},
+            str(program.get("apiVersion", "client.authentication.k8s.io/v1")),
+            str(program.get("installHint") or ""),
+        )
+    if user.get("tokenFile"):
+        return TokenFile(Path(user["tokenFile"]))
+    if user.get("token"):
+        return Fixed({"Authorization": f"Bearer {user['token']}"})
+    if user.get("username"):
+        secret = base64.b64encode(f"{user['username']}:{user.get('password', '')}".encode()).decode()
+        return Fixed({"Authorization": f"Basic {secret}"})
+    if user.get("auth-provider"):
+        raise EnvironmentFailure(f"{where}: auth-provider users are gone from Kubernetes; use an exec plugin")
+    return Fixed()
+
+
+def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any], where: str) -> ssl.SSLContext:
+    authority = _data(cluster, "certificate-authority-data", where)
+    context = _context(cluster.get("certificate-authority"), authority)
+    if cluster.get("insecure-skip-tls-verify"):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    certificate, key = (_data(user, f"{part}-data", where) for part in ("client-certificate", "client-key"))
+    files = user.get("client-certificate"), user.get("client-key")
+    if not (certificate or files[0]):
+        return context
+    # The ssl module reads a key from files only: for the length of this call it is one, for this user alone.
+    with tempfile.TemporaryDirectory(prefix="spotladder-") as folder:
+        paths = []
+        for name, data, file in (("certificate", certificate, files[0]), ("key", key, files[1])):
+            path = Path(folder) / name
+            if data:
+                path.touch(mode=0o600)
+                path.write_text(data, encoding="utf-8")
+            paths.append(str(path) if data else file)
+        try:
+            context.load_cert_chain(paths[0] or "", paths[1])
+        except (OSError, ssl.SSLError):
+            raise EnvironmentFailure(f"{where}: the user's client certificate and key cannot be used") from None
+    return context
+
+
+def _context(file: str | None, data: str | None = None) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=None if data else file, cadata=data)
+    except (OSError, ssl.SSLError) as error:
+        raise EnvironmentFailure(f"the cluster's certificate authority {file or ''} cannot be read: {error}") from None
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _data(section: Mapping[str, Any], key: str, where: str) -> str | None:
+    if not section.get(key):
+        return None
+    try:
+        return base64.b64decode(section[key], validate=False).decode()
+    except (binascii.Error, ValueError, TypeError):
+        raise EnvironmentFailure(f"{where}: {key} is not base64") from None

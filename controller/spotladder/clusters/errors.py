@@ -1,0 +1,68 @@
+"""What a Kubernetes API server may answer that is no success, by what the caller must do."""
+
+from __future__ import annotations
+
+from spotladder.errors import EnvironmentFailure, SpotladderError
+
+
+class ClusterUnreachable(EnvironmentFailure):
+    """Nobody answered, or the answer was that nobody can: try again later. A write may or may not have happened."""
+
+
+class ApiError(SpotladderError):
+    """The API server answered and refused. `status` is the HTTP code, `reason` Kubernetes' own word for it."""
+
+    exit_code = 5
+
+    def __init__(self, status: int, reason: str, message: str, *, where: str = "") -> None:
+        self.status = status
+        self.reason = reason
+        self.message = " ".join(message.split())
+        super().__init__(": ".join(part for part in (where, f"{status} {reason}".strip(), self.message) if part))
+
+
+class NotFound(ApiError):
+    """No such object, or no such kind."""
+
+
+class Conflict(ApiError):
+    """Somebody else changed the object, owns the field, or took the name: read again."""
+
+
+class Expired(ApiError):
+    """The version to watch from is too old: list again."""
+
+
+class Forbidden(ApiError):
+    """No rights, or a quota: a person must act."""
+
+
+class Unauthorized(ApiError):
+    """The credentials are not accepted."""
+
+
+class Invalid(ApiError):
+    """The object breaks a rule of its schema or of an admission policy."""
+
+
+class Throttled(ApiError):
+    """Too many requests, also after waiting as long as the server asked for."""
+
+
+_BY_STATUS: dict[int, type[ApiError]] = {
+    400: Invalid,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Expired,
+    422: Invalid,
+    429: Throttled,
+}
+
+
+def api_error(status: int, reason: str, message: str, *, where: str = "") -> SpotladderError:
+    """The error for this answer."""
+    if status >= 500:
+        return ClusterUnreachable(f"{where}: the API server answers {status} {reason}: {message}; it is tried again")
+    return _BY_STATUS.get(status, ApiError)(status, reason, message, where=where)

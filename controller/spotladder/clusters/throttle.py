@@ -1,0 +1,30 @@
+"""A token bucket: so many calls a second on average, so many at once after a pause."""
+
+from __future__ import annotations
+
+from spotladder.clusters.clock import Clock
+from spotladder.core.model import Seconds
+
+
+class Throttle:
+    """`take` waits for its turn, first come, first served. `rate` is in calls per second."""
+
+    def __init__(self, rate: float, burst: int, clock: Clock) -> None:
+        if rate <= 0 or burst < 1:
+            raise ValueError("a throttle lets something through: rate > 0, burst ≥ 1")
+        self._gap = 1.0 / rate
+        self._tolerance = (burst - 1) * self._gap
+        self._clock = clock
+        self._booked_until = float("-inf")
+
+    async def take(self) -> None:
+        """Return when one more call may be made."""
+        if (wait := self._book()) > 0:
+            await self._clock.sleep(wait)
+
+    def _book(self) -> Seconds:
+        """Book the next slot; how long to wait for it."""
+        now = self._clock.ticks()
+        slot = max(self._booked_until, now - self._tolerance)
+        self._booked_until = slot + self._gap
+        return slot - now

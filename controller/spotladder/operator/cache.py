@@ -1,0 +1,253 @@
+"""What exists of one kind in one cluster, kept current by list and watch, as trimmed records.
+
+1. A listing is consistent: at least as new as every write that was answered before it began. So a controller that
+   lists after it was elected sees everything its predecessor saw.
+2. Between listings only a watch changes the cache, and `put` with the answer to our own write: who has written, reads
+   what was written. A version older than the one that is held is dropped; resourceVersions of one kind are ordered
+   numbers (Kubernetes promises it since 1.35, etcd always did).
+3. A lost connection watches on from the last version seen; 410 lists again.
+4. A kind that the server does not know, or that may not be read, is a `problem` to report, and is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from spotladder.clusters.client import Client, Object
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.errors import ClusterUnreachable, Expired, NotFound, Throttled
+from spotladder.core.model import Seconds
+from spotladder.errors import SpotladderError
+from spotladder.workloads.records import GVR
+
+WATCH: Seconds = 300.0
+"""How long one watch lasts before it is asked for again: at least so long, at most twice."""
+
+FIRST_PAUSE: Seconds = 0.2
+LONGEST_PAUSE: Seconds = 15.0
+
+REMEMBERED = 1024
+"""So many deleted objects are remembered, in case the answer to a write of ours to one arrives after its end."""
+
+
+class Record(Protocol):
+    """What a cache can hold. Equality leaves out the version."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def resource_version(self) -> str: ...
+
+
+R = TypeVar("R", bound=Record)
+Key = tuple[str, str]
+"""Namespace and name."""
+
+Changed = Callable[[R | None, R | None], None]
+"""Told of a record before and after; not of updates that leave it equal."""
+
+
+class Cache(Generic[R]):
+    """Records of `kind`, of one namespace or of all (""). `run` keeps it current until it is cancelled.
+
+    `group` gives the key that records are looked up by in `of`. `problem` says why the cache cannot be filled, "" when
+    it can. `heard_at` is when the server was last known to answer, in ticks.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        kind: GVR,
+        trim: Callable[[Object], R],
+        *,
+        clock: Clock,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        group: Callable[[R], object] = lambda record: None,
+        changed: Changed[R] = lambda before, after: None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.kind = kind
+        self.namespace = namespace
+        self.problem = ""
+        self.absent = False
+        self.heard_at = float("-inf")
+        self.lists = 0
+        self._client = client
+        self._trim = trim
+        self._clock = clock
+        self._labels = labels
+        self._fields = fields
+        self._group = group
+        self._changed = changed
+        self._jitter = jitter
+        self._records: dict[Key, R] = {}
+        self._groups: dict[object, dict[Key, R]] = {}
+        self._settled = asyncio.Event()
+        self._version = ""
+        self._heard_now = False
+        self._gone: dict[str, None] = {}
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything has been listed once."""
+        return self.lists > 0
+
+    async def settled(self) -> None:
+        """Return when everything is listed, or when it is known why it cannot be."""
+        await self._settled.wait()
+
+    def get(self, name: str, namespace: str = "") -> R | None:
+        """The record of that name."""
+        return self._records.get((namespace, name))
+
+    def of(self, group: object) -> list[R]:
+        """The records of that group."""
+        return list(self._groups.get(group, {}).values())
+
+    def groups(self) -> list[object]:
+        """All groups that have a record."""
+        return list(self._groups)
+
+    def all(self) -> Iterable[R]:
+        """All records."""
+        return self._records.values()
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def put(self, found: Object) -> None:
+        """Take in the answer to a write of our own; the watch will bring the same, later or, seldom, before."""
+        if found["metadata"].get("uid", "") not in self._gone:
+            self._take(found)
+
+    def forget(self, name: str, namespace: str, uid: str) -> None:
+        """The server says that there is no such object; `uid` is the one that was asked for."""
+        key = (namespace, name)
+        held = self._records.get(key)
+        if held is not None and held.uid == uid:
+            self._drop(key, held)
+
+    # --- keeping current --------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """List, then watch, for ever."""
+        pause = FIRST_PAUSE
+        while True:
+            self._heard_now = False
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+            except Expired:
+                self._version = ""
+            except SpotladderError as error:
+                self._failed(error)
+            self._settled.set()
+            if self._heard_now and not self.problem:
+                pause = FIRST_PAUSE
+                continue
+            await self._clock.sleep(pause * (0.5 + self._jitter()))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _failed(self, error: SpotladderError) -> None:
+        if isinstance(error, ClusterUnreachable | Throttled) and self.synced:
+            return  # what is held is as good as it was; the watch goes on from there
+        self._version, self.problem = "", str(error)
+        self.absent = isinstance(error, NotFound)
+        if self.absent:
+            self._replace({})
+
+    async def _list(self) -> None:
+        found: dict[Key, R] = {}
+        version = ""
+        async for page in self._client.pages(self.kind, self.namespace, labels=self._labels, fields=self._fields):
+            version = page.version
+            for thing in page.items:
+                found[_key(thing["metadata"])] = self._trim(thing)
+        self._replace(found, _number(version))
+        self._version = version
+        self.lists += 1
+        self._heard()
+        self._settled.set()
+
+    async def _watch(self) -> None:
+        """Follow changes until the server ends it. `_version` is where to go on."""
+        lasting = WATCH * (1 + self._jitter())
+        stream = self._client.watch(
+            self.kind, self.namespace, version=self._version, labels=self._labels, fields=self._fields, seconds=lasting
+        )
+        async for event in stream:
+            self._heard()
+            if event.kind == "DELETED":
+                self._remove(event.object)
+            elif event.kind != "BOOKMARK":
+                self._take(event.object)
+            self._version = event.object["metadata"]["resourceVersion"]
+
+    def _heard(self) -> None:
+        self.heard_at = self._clock.ticks()
+        self.problem, self.absent, self._heard_now = "", False, True
+
+    # --- the records ------------------------------------------------------------------------------------------------
+
+    def _replace(self, found: Mapping[Key, R], version: int = 0) -> None:
+        for key, held in list(self._records.items()):
+            if key not in found and not (version and _number(held.resource_version) > version):
+                self._drop(key, held)
+        for key, record in found.items():
+            self._keep(key, record)
+
+    def _take(self, thing: Object) -> None:
+        self._keep(_key(thing["metadata"]), self._trim(thing))
+
+    def _keep(self, key: Key, record: R) -> None:
+        held = self._records.get(key)
+        if held is not None and _number(record.resource_version) < _number(held.resource_version):
+            return
+        self._records[key] = record
+        if held is not None:
+            self._leave_group(key, held)
+        self._groups.setdefault(self._group(record), {})[key] = record
+        if held != record:
+            self._changed(held, record)
+
+    def _remove(self, thing: Object) -> None:
+        metadata = thing["metadata"]
+        key = _key(metadata)
+        held = self._records.get(key)
+        self._gone[metadata.get("uid", "")] = None
+        if len(self._gone) > REMEMBERED:
+            self._gone.pop(next(iter(self._gone)))
+        if held is not None and _number(metadata["resourceVersion"]) >= _number(held.resource_version):
+            self._drop(key, held)
+
+    def _drop(self, key: Key, held: R) -> None:
+        del self._records[key]
+        self._leave_group(key, held)
+        self._changed(held, None)
+
+    def _leave_group(self, key: Key, held: R) -> None:
+        group = self._group(held)
+        members = self._groups.get(group, {})
+        members.pop(key, None)
+        if not members:
+            self._groups.pop(group, None)
+
+
+def _key(metadata: Mapping[str, Any]) -> Key:
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdigit() else 0

@@ -1,0 +1,139 @@
+"""The conditions of a TieredJob: each says one thing about it, since when, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Literal
+
+from spotladder.api.status import Condition
+from spotladder.core.model import TERMINAL, Decision, Instant, JobSpec, JobState, Observation, Stage
+from spotladder.operator.logs import Reading
+
+
+class ConditionType(StrEnum):
+    VALID = "Valid"
+    PROVISIONED = "Provisioned"
+    RUNNING = "Running"
+    EVICTED = "Evicted"
+    FELL_BACK = "FellBack"
+    CHECKPOINTING = "Checkpointing"
+    COMPLETED = "Completed"
+    DEGRADED = "Degraded"
+
+
+class Trouble(StrEnum):
+    """Why a job is not valid or is degraded, beside what `core.Reason` says."""
+
+    INVALID_SPEC = "InvalidSpec"
+    UNKNOWN_CAPACITY_TIER = "UnknownCapacityTier"
+    UNKNOWN_CLUSTER = "UnknownCluster"
+    CHECKPOINTS_IN_USE = "CheckpointsInUse"
+    CHECKPOINTS_UNREADABLE = "CheckpointsUnreadable"
+    CHECKPOINTS_CORRUPT = "CheckpointsCorrupt"
+    CREDENTIALS_MISSING = "CredentialsMissing"
+    CAPACITY_TIER_GONE = "CapacityTierGone"
+    CANNOT_WATCH = "CannotWatch"
+    NOT_INSTALLED = "NotInstalled"
+    LAUNCH_REFUSED = "LaunchRefused"
+    NAME_TAKEN = "NameTaken"
+    BLOCKED = "Blocked"
+    STATE_UNREADABLE = "StateUnreadable"
+    CLEANUP_BLOCKED = "CleanupBlocked"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that a person should know of."""
+
+    trouble: Trouble
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a condition is to say now."""
+
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str = ""
+
+
+Claims = Mapping[ConditionType, Claim]
+
+ENDED = "Ended"
+END_REFUSED = "EndRefused"
+
+
+def of_validity(problem: Problem | None) -> Claims:
+    """What the spec is worth."""
+    if problem is None:
+        return {ConditionType.VALID: Claim("True", "Valid")}
+    return {ConditionType.VALID: Claim("False", problem.trouble, problem.message)}
+
+
+def of_troubles(problems: Sequence[Problem]) -> Claims:
+    """Whether anything stands in the job's way."""
+    if not problems:
+        return {ConditionType.DEGRADED: Claim("False", "AsExpected")}
+    message = "; ".join(problem.message for problem in problems)
+    return {ConditionType.DEGRADED: Claim("True", problems[0].trouble, message)}
+
+
+def of_decision(spec: JobSpec, decision: Decision, seen: Observation, reading: Reading) -> Claims:
+    """What follows from where the job is now. A condition that is not mentioned stays as it was."""
+    state = decision.state
+    whole = state.stage in (Stage.RUNNING, Stage.DRAINING)
+    why = decision.reason if decision.reason != state.reason else state.reason
+    claims = {
+        ConditionType.PROVISIONED: Claim("True" if whole else "False", state.reason if whole else why, state.message),
+        ConditionType.RUNNING: Claim(
+            "True" if state.stage in (Stage.RUNNING, Stage.RECOVERING) else "False", state.reason, state.message
+        ),
+    }
+    if state.stage in TERMINAL:
+        claims[ConditionType.COMPLETED] = Claim("True", state.reason, state.message)
+    if decision.losses:
+        pods = ", ".join(loss.pod for loss in decision.losses)
+        claims[ConditionType.EVICTED] = Claim("True", decision.losses[-1].cause, pods)
+    elif state.stage is Stage.RUNNING and not state.loss_counted:
+        claims[ConditionType.EVICTED] = Claim("False", "Whole")
+    if spec.tiers and state.tier:
+        first = spec.tiers[0].name
+        away = state.tier != first
+        spent = state.record(first).spent
+        claims[ConditionType.FELL_BACK] = Claim(
+            "True" if away else "False", spent or ("AfterFirstTier" if away else "OnFirstTier"), state.tier
+        )
+    if state.stage not in TERMINAL:
+        claims[ConditionType.CHECKPOINTING] = _checkpointing(state, seen, reading)
+    return claims
+
+
+def _checkpointing(state: JobState, seen: Observation, reading: Reading) -> Claim:
+    if reading.unreadable:
+        return Claim("Unknown", Trouble.CHECKPOINTS_UNREADABLE, reading.unreadable)
+    if seen.progress.committed_at is None:
+        return Claim("False", "NothingCommitted")
+    return Claim("True", "Committed", f"step {state.progress.step}")
+
+
+def merged(
+    held: Sequence[Condition], claims: Claims, now: Instant, generation: int
+) -> list[Condition]:
+    """The conditions after these claims. The time is that of the last change of status."""
+    known = {condition.type: condition for condition in held}
+    at = datetime.fromtimestamp(int(now), UTC)
+    for kind, claim in claims.items():
+        before = known.get(kind)
+        known[kind] = Condition(
+            type=kind,
+            status=claim.status,
+            reason=claim.reason,
+            message=claim.message[:1024],
+            last_transition_time=before.last_transition_time if before and before.status == claim.status else at,
+            observed_generation=generation,
+        )
+    return [known[kind] for kind in (*ConditionType, *sorted(set(known) - set(ConditionType))) if kind in known]

@@ -1,0 +1,106 @@
+"""Kubernetes Events: what `kubectl describe` shows below a TieredJob. They carry the reasons of the core.
+
+An Event that cannot be written is lost: what matters is in the status, which was written before.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from spotladder.api.record import API_VERSION
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.throttle import Throttle
+from spotladder.core.model import Decision, Move, Stage
+from spotladder.core.reasons import Reason
+from spotladder.errors import SpotladderError
+from spotladder.operator.conditions import Problem
+from spotladder.operator.records import TIEREDJOBS, JobRecord
+from spotladder.workloads.records import GVR
+
+WRITTEN = GVR("events.k8s.io", "v1", "events", "Event")
+
+_NORMAL = frozenset(
+    {
+        Reason.STARTED, Reason.WHOLE, Reason.MIGRATED_BACK, Reason.DRAINED, Reason.GONE, Reason.SUSPEND_REQUESTED,
+        Reason.RESUME_REQUESTED, Reason.COMPLETED, Reason.BEGIN_AGAIN, Reason.POLICY,
+    }
+)  # fmt: skip
+_LONGEST = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One Event to be."""
+
+    reason: str
+    action: str
+    message: str
+    kind: Literal["Normal", "Warning"] = "Warning"
+
+
+def notes_of(decision: Decision) -> Iterator[Note]:
+    """What a decision says to people."""
+    for loss in decision.losses:
+        yield Note(loss.cause, "Count", f"attempt {loss.attempt} on {loss.tier} lost {loss.pod}")
+    for move in decision.moves:
+        yield Note(move.reason, str(move.target), _told(move), "Normal" if move.reason in _NORMAL else "Warning")
+
+
+def note_of(problem: Problem) -> Note:
+    """What a problem says to people."""
+    return Note(problem.trouble, "Check", problem.message)
+
+
+def _told(move: Move) -> str:
+    where = f"attempt {move.attempt} on {move.tier}" if move.tier and move.source is not Stage.IDLE else ""
+    return ": ".join(part for part in (where, move.message) if part) or f"the job is {move.target}"
+
+
+class Events:
+    """Writes Events about TieredJobs. `instance` says which controller it was."""
+
+    def __init__(self, client: Client, *, clock: Clock, instance: str, rate: float = 20.0, burst: int = 100) -> None:
+        self._client = client
+        self._clock = clock
+        self._instance = instance
+        self._throttle = Throttle(rate, burst, clock)
+        self._order = itertools.count()
+
+    async def write(self, job: JobRecord, note: Note) -> bool:
+        """Write one; whether that worked."""
+        now = self._clock.now()
+        at = datetime.fromtimestamp(now, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        body = {
+            "apiVersion": WRITTEN.api_version,
+            "kind": WRITTEN.kind,
+            "metadata": {
+                "name": f"{job.name}.{int(now * 1e6):x}{next(self._order) % 0x1000:03x}",
+                "namespace": job.namespace,
+            },
+            "eventTime": at,
+            "reportingController": "spotladder.io/controller",
+            "reportingInstance": self._instance,
+            "type": note.kind,
+            "reason": note.reason,
+            "action": note.action,
+            "note": note.message[:_LONGEST],
+            "regarding": {
+                "apiVersion": API_VERSION,
+                "kind": TIEREDJOBS.kind,
+                "name": job.name,
+                "namespace": job.namespace,
+                "uid": job.uid,
+                "resourceVersion": job.resource_version,
+            },
+        }
+        await self._throttle.take()
+        try:
+            await self._client.create(WRITTEN, body)
+        except SpotladderError:
+            return False
+        return True

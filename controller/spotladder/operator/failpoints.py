@@ -1,0 +1,85 @@
+"""Named places at which a test makes the controller die, stop or fail: `SPOTLADDER_FAILPOINTS=after-launch:crash`.
+
+Several are separated by commas; `after-launch:crash@2` acts at the second time only. Without the variable every place
+is one look into an empty dict.
+
+`crash`  the process is gone at once, nothing is cleaned up
+`stop`   the process gets SIGSTOP, as one that hangs and comes back (SIGCONT) later
+`error`  an exception, as from a defect
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spotladder.errors import EnvironmentFailure, SpotladderError
+
+VARIABLE = "SPOTLADDER_FAILPOINTS"
+CRASHED = 70
+
+
+class Point(StrEnum):
+    """The steps of a pass, in their order."""
+
+    AFTER_LOAD = "after-load"
+    AFTER_DECIDE = "after-decide"
+    BEFORE_LAUNCH = "before-launch"
+    BETWEEN_OBJECTS = "between-objects"  # of an attempt that is made of several
+    AFTER_LAUNCH = "after-launch"
+    BEFORE_DRAIN = "before-drain"
+    AFTER_DRAIN = "after-drain"
+    BEFORE_DELETE = "before-delete"
+    AFTER_DELETE = "after-delete"
+    BEFORE_FINISH = "before-finish"
+    AFTER_FINISH = "after-finish"
+    BEFORE_STATUS = "before-status"
+    AFTER_STATUS = "after-status"
+    AFTER_EVENTS = "after-events"
+    BEFORE_RELEASE = "before-release"  # of a deleted job's finalizer
+
+
+class FailPoint(SpotladderError):
+    """What `error` raises."""
+
+
+@dataclass(slots=True)
+class _Armed:
+    action: str
+    turn: int
+    hits: int = 0
+
+
+def _armed(text: str) -> dict[str, _Armed]:
+    armed = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, _, rest = entry.partition(":")
+        action, _, turn = rest.partition("@")
+        if name not in set(Point) or action not in ("crash", "stop", "error") or not (turn or "1").isdigit():
+            raise EnvironmentFailure(
+                f"{VARIABLE}: {entry!r} is not NAME:crash|stop|error[@TURN]; names are {', '.join(Point)}"
+            )
+        armed[name] = _Armed(action, int(turn or 1))
+    return armed
+
+
+_points = _armed(os.environ.get(VARIABLE, ""))
+
+
+def reach(point: Point) -> None:
+    """Say that this place is reached."""
+    if _points and (armed := _points.get(point)):
+        armed.hits += 1
+        if armed.hits == armed.turn:
+            _act(point, armed.action)
+
+
+def _act(point: Point, action: str) -> None:
+    if action == "crash":
+        os._exit(CRASHED)
+    if action == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return
+    raise FailPoint(f"{VARIABLE}: {point}")

@@ -1,0 +1,197 @@
+"""What exists in one cluster, of all the kinds that matter, and which job each change concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock
+from spotladder.operator.cache import Cache
+from spotladder.workloads.names import MANAGED_BY, MANAGER
+from spotladder.workloads.records import (
+    EVENTS,
+    GVR,
+    JOBSETS,
+    NODES,
+    PODS,
+    RAYCLUSTERS,
+    RAYJOBS,
+    EventRecord,
+    JobSetRecord,
+    Made,
+    NodeRecord,
+    PodRecord,
+    RayClusterRecord,
+    RayJobRecord,
+)
+from spotladder.workloads.workload import AttemptObjects
+
+JobKey = tuple[str, str]
+"""A TieredJob's namespace and name."""
+
+OURS = f"{MANAGED_BY}={MANAGER}"
+
+EVENT_SOURCES = ("karpenter", "raycluster-controller", "rayjob-controller", "jobset")
+"""Components whose Events tell of capacity, quotas and rights; all others are not even sent to us."""
+
+_OBJECTS: Mapping[GVR, type[Made]] = {
+    RAYJOBS: RayJobRecord,
+    RAYCLUSTERS: RayClusterRecord,
+    JOBSETS: JobSetRecord,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A kind that cannot be read in a namespace ("": in all), and why. `absent`: the server does not know the kind."""
+
+    kind: GVR
+    namespace: str
+    why: str
+    absent: bool
+
+
+class Inventory:
+    """The caches of one cluster. `namespaces` empty: all of them. `wake` is told which job to look at."""
+
+    def __init__(
+        self, client: Client, *, clock: Clock, namespaces: Iterable[str] = (), wake: Callable[[JobKey], None]
+    ) -> None:
+        self._wake = wake
+        self._jobs_on: dict[str, dict[str, JobKey]] = {}
+        scopes = tuple(namespaces) or ("",)
+
+        def caches(kind: GVR, trim: Callable[[Any], Any], **more: Any) -> dict[str, Cache[Any]]:
+            return {
+                scope: Cache(client, kind, trim, clock=clock, namespace=scope, **more)
+                for scope in (scopes if kind.namespaced else ("",))
+            }
+
+        ours: dict[str, Any] = {"labels": OURS, "group": _job_of}
+        self._nodes: Cache[NodeRecord] = caches(NODES, NodeRecord.of, changed=self._node_changed)[""]
+        self._pods: dict[str, Cache[PodRecord]] = caches(PODS, PodRecord.of, changed=self._pod_changed, **ours)
+        self._objects: dict[GVR, dict[str, Cache[Any]]] = {
+            kind: caches(kind, record.of, changed=self._object_changed, **ours)  # type: ignore[attr-defined]
+            for kind, record in _OBJECTS.items()
+        }
+        # A NodeClaim has no namespace: Events about it are in "default".
+        self._events: list[Cache[EventRecord]] = [
+            Cache(
+                client, EVENTS, EventRecord.of, clock=clock, namespace=scope, fields=f"source={source}",
+                changed=self._event_changed,
+            )  # fmt: skip
+            for source in EVENT_SOURCES
+            for scope in (scopes if scopes == ("",) else dict.fromkeys((*scopes, "default")))
+        ]
+
+    @property
+    def caches(self) -> list[Cache[Any]]:
+        """All of them, to be run."""
+        objects = [cache for scope in self._objects.values() for cache in scope.values()]
+        return [self._nodes, *self._pods.values(), *objects, *self._events]
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> Mapping[str, NodeRecord]:
+        """All nodes by name."""
+        return _ByName(self._nodes)
+
+    @property
+    def events(self) -> list[EventRecord]:
+        """Events that may say something about capacity or rights."""
+        return [event for cache in self._events for event in cache.all()]
+
+    def attempts(self, job: JobKey) -> dict[int, AttemptObjects]:
+        """What exists of each attempt of the job."""
+        found: dict[int, dict[GVR, list[Any]]] = {}
+        namespace = job[0]
+        for kind, scopes in ((PODS, self._pods), *self._objects.items()):
+            for record in _scope(scopes, namespace).of(job) if _scope(scopes, namespace) else ():
+                found.setdefault(record.attempt, {}).setdefault(kind, []).append(record)
+        return {
+            number: AttemptObjects(
+                rayjob=next(iter(kinds.get(RAYJOBS, ())), None),
+                rayclusters=tuple(kinds.get(RAYCLUSTERS, ())),
+                jobset=next(iter(kinds.get(JOBSETS, ())), None),
+                pods=tuple(sorted(kinds.get(PODS, ()), key=lambda pod: str(pod.name))),
+            )
+            for number, kinds in found.items()
+        }
+
+    def unreadable(self, kinds: Iterable[GVR], namespace: str) -> list[Unreadable]:
+        """Which of these kinds, and of what every job needs, cannot be read in that namespace."""
+        wanted = [(PODS, self._pods), *((kind, self._objects[kind]) for kind in kinds if kind in self._objects)]
+        caches = [(NODES, self._nodes), *((kind, _scope(scopes, namespace)) for kind, scopes in wanted)]
+        return [
+            Unreadable(kind, namespace, cache.problem, cache.absent)
+            for kind, cache in caches
+            if cache is not None and cache.problem
+        ]
+
+    def written(self, kind: GVR, answer: Mapping[str, Any]) -> None:
+        """Take in the API server's answer to a write of ours."""
+        scopes: Mapping[str, Cache[Any]] = self._pods if kind == PODS else self._objects.get(kind, {})
+        cache = _scope(scopes, answer["metadata"].get("namespace", ""))
+        if cache is not None:
+            cache.put(dict(answer))
+
+    # --- what a change means ----------------------------------------------------------------------------------------
+
+    def _object_changed(self, before: Made | None, after: Made | None) -> None:
+        for record in {_job_of(record) for record in (before, after) if record is not None}:
+            self._wake(record)
+
+    def _pod_changed(self, before: PodRecord | None, after: PodRecord | None) -> None:
+        if before is not None and before.node and (after is None or after.node != before.node):
+            pods = self._jobs_on.get(before.node, {})
+            pods.pop(before.uid, None)
+            if not pods:
+                self._jobs_on.pop(before.node, None)
+        if after is not None and after.node:
+            self._jobs_on.setdefault(after.node, {})[after.uid] = _job_of(after)
+        self._object_changed(before, after)
+
+    def _node_changed(self, before: NodeRecord | None, after: NodeRecord | None) -> None:
+        name = after.name if after is not None else before.name if before is not None else ""
+        for job in set(self._jobs_on.get(name, {}).values()):
+            self._wake(job)
+
+    def _event_changed(self, before: EventRecord | None, after: EventRecord | None) -> None:
+        if after is None or (before is not None and before.at == after.at):
+            return
+        for scopes in (self._pods, *self._objects.values()):
+            cache = _scope(scopes, after.namespace)
+            record = cache.get(after.about_name, after.namespace) if cache is not None else None
+            if record is not None and record.uid == after.about_uid:
+                self._wake(_job_of(record))
+                return
+
+
+class _ByName(Mapping[str, NodeRecord]):
+    """A cache of things without namespace, as a mapping."""
+
+    def __init__(self, cache: Cache[NodeRecord]) -> None:
+        self._cache = cache
+
+    def __getitem__(self, name: str) -> NodeRecord:
+        found = self._cache.get(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (node.name for node in self._cache.all())
+
+    def __len__(self) -> int:
+        return len(self._cache)
+
+
+def _job_of(record: Made) -> JobKey:
+    return record.namespace, record.job
+
+
+def _scope(scopes: Mapping[str, Cache[Any]], namespace: str) -> Cache[Any] | None:
+    return scopes.get(namespace) or scopes.get("")

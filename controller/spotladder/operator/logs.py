@@ -1,0 +1,192 @@
+"""Follows the commit logs of jobs: how far each is, and whether its checkpoints are its own.
+
+Buckets are slow and fail in their own ways, so every reading happens in a thread, at most a few at a time for each
+bucket: one that hangs holds up only the jobs that use it, and these only in what is known of their progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from spotladder.checkpoints.log import CommitLog, ForeignLog
+from spotladder.checkpoints.progress import Follower
+from spotladder.clusters.clock import Clock
+from spotladder.core.model import Progress, Seconds
+from spotladder.errors import LogCorrupt, SpotladderError
+from spotladder.operator.inventory import JobKey
+
+THREADS = 32
+PER_BUCKET = 4
+PATIENCE: Seconds = 20.0
+"""An answer that takes longer is none; the reading goes on by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogAddress:
+    """Where a job's log lies. `environment` are credentials beside our own."""
+
+    job: str
+    namespace: str
+    uid: str
+    uri: str
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def bucket(self) -> str:
+        parts = urlsplit(self.uri)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is known of a log. `known`: it was asked and answered, or did not in time. `foreign` and `corrupt` say why
+    nothing may be resumed from it, `unreadable` why nothing is known of it."""
+
+    known: bool = False
+    progress: Progress = Progress()
+    unreadable: str = ""
+    foreign: str = ""
+    corrupt: str = ""
+
+
+class Log(Protocol):
+    """As much of a log as is used here; called in threads."""
+
+    def progress(self) -> Progress: ...
+    def end(self, outcome: str, attempt: int, message: str) -> None: ...
+
+
+class BucketLog:
+    """A commit log in a bucket or on a disk."""
+
+    def __init__(self, address: LogAddress) -> None:
+        from spotladder.checkpoints.store import open_store  # noqa: PLC0415 – obstore is loaded when a bucket is used
+
+        self._log = CommitLog(
+            open_store(address.uri), address.job, namespace=address.namespace, uid=address.uid
+        )
+        self._follower = Follower(self._log)
+
+    def progress(self) -> Progress:
+        return self._follower.progress()
+
+    def end(self, outcome: str, attempt: int, message: str) -> None:
+        self._log.end_as_controller(outcome, attempt=attempt, message=message)
+
+
+class Logs:
+    """Use as `async with Logs(…)`. `changed` is told when something new is known of a job's log."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        changed: Callable[[JobKey], None],
+        open_log: Callable[[LogAddress], Log] = BucketLog,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._clock = clock
+        self._changed = changed
+        self._open = open_log
+        self._jitter = jitter
+        self._followed: dict[JobKey, _Followed] = {}
+        self._buckets: dict[str, asyncio.Semaphore] = {}
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="spotladder-log")
+
+    async def __aenter__(self) -> Logs:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for key in list(self._followed):
+            self.leave(key)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def follow(self, key: JobKey, address: LogAddress, every: Seconds) -> Reading:
+        """What is known now; from here on the log is read every so many seconds."""
+        followed = self._followed.get(key)
+        if followed is None or followed.address != address:
+            self.leave(key)
+            followed = self._followed[key] = _Followed(address)
+            followed.task = asyncio.create_task(self._read_on(key, followed))
+        followed.every = every
+        return followed.reading
+
+    def look(self, key: JobKey) -> None:
+        """Read this job's log now."""
+        if followed := self._followed.get(key):
+            followed.now.set()
+
+    def leave(self, key: JobKey) -> None:
+        """This log is of no interest any more."""
+        followed = self._followed.pop(key, None)
+        if followed is not None and followed.task is not None:
+            followed.task.cancel()
+
+    async def end(self, address: LogAddress, outcome: str, attempt: int, message: str) -> None:
+        """Note the job's outcome beside its checkpoints. Raises what the log raises; TimeoutError when it hangs."""
+
+        def write() -> None:
+            self._open(address).end(outcome, attempt, message)
+
+        await asyncio.wait_for(self._in_thread(address, write), PATIENCE)
+
+    async def _read_on(self, key: JobKey, followed: _Followed) -> None:
+        log: Log | None = None
+
+        def read() -> Progress:
+            nonlocal log
+            log = log or self._open(followed.address)
+            return log.progress()
+
+        while True:
+            followed.now.clear()
+            reading = await self._read(followed, read)
+            if reading != followed.reading:
+                followed.reading = reading
+                self._changed(key)
+            pause = asyncio.create_task(self._clock.sleep(followed.every * (0.75 + self._jitter() / 2)))
+            asked = asyncio.create_task(followed.now.wait())
+            try:
+                await asyncio.wait({pause, asked}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                pause.cancel()
+                asked.cancel()
+
+    async def _read(self, followed: _Followed, read: Callable[[], Progress]) -> Reading:
+        before = followed.reading
+        reading = asyncio.ensure_future(self._in_thread(followed.address, read))
+        done, _ = await asyncio.wait({reading}, timeout=PATIENCE)
+        if not done and not before.unreadable:
+            late = f"{followed.address.uri}: no answer in {PATIENCE:g} s; progress is not known"
+            followed.reading = replace(before, known=True, unreadable=late)
+            self._changed((followed.address.namespace, followed.address.job))
+        try:
+            progress = await reading
+        except ForeignLog as error:
+            return Reading(True, before.progress, foreign=str(error))
+        except LogCorrupt as error:
+            return Reading(True, before.progress, corrupt=str(error))
+        except SpotladderError as error:
+            return Reading(True, before.progress, unreadable=str(error))
+        return Reading(True, progress)
+
+    async def _in_thread(self, address: LogAddress, work: Callable[[], Progress | None]) -> Progress:
+        gate = self._buckets.setdefault(address.bucket, asyncio.Semaphore(PER_BUCKET))
+        async with gate:
+            found = await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        return found or Progress()
+
+
+@dataclass(slots=True)
+class _Followed:
+    address: LogAddress
+    every: Seconds = 30.0
+    reading: Reading = Reading()
+    task: asyncio.Task[None] | None = None
+    now: asyncio.Event = field(default_factory=asyncio.Event)

@@ -1,0 +1,115 @@
+"""What the operator keeps of our own two kinds. The spec of a job stays as text: it is large, and seldom looked into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from pydantic_core import from_json, to_json
+
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.check import checked
+from spotladder.api.document import Document
+from spotladder.api.record import API_VERSION
+from spotladder.core.model import Instant
+from spotladder.errors import InvalidSpec
+from spotladder.workloads.records import GVR, Object, instant
+
+TIEREDJOBS = GVR("spotladder.io", "v1alpha1", "tieredjobs", "TieredJob")
+CAPACITYTIERS = GVR("spotladder.io", "v1alpha1", "capacitytiers", "CapacityTier", namespaced=False)
+
+FINALIZER = "spotladder.io/cleanup"
+"""On a TieredJob until nothing of it is left."""
+
+FORCE_DELETE = "spotladder.io/force-delete"
+"""Annotation "true": let the TieredJob go although not all of it is known to be gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """A TieredJob. `generation` stands for the spec; our own status wakes nobody."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str = field(default="", compare=False)
+    generation: int = 0
+    created_at: Instant = 0.0
+    deleting: bool = False
+    forced: bool = False
+    finalizers: tuple[str, ...] = ()
+    spec: bytes = field(default=b"{}", compare=False)
+    status: bytes = field(default=b"{}", compare=False)
+
+    @classmethod
+    def of(cls, thing: Object) -> Self:
+        metadata = thing["metadata"]
+        annotations = metadata.get("annotations") or {}
+        return cls(
+            name=metadata["name"],
+            namespace=metadata.get("namespace", ""),
+            uid=metadata.get("uid", ""),
+            resource_version=metadata.get("resourceVersion", ""),
+            generation=metadata.get("generation", 0),
+            created_at=instant(metadata.get("creationTimestamp")) or 0.0,
+            deleting="deletionTimestamp" in metadata,
+            forced=annotations.get(FORCE_DELETE) == "true",
+            finalizers=tuple(metadata.get("finalizers") or ()),
+            spec=to_json(thing.get("spec") or {}),
+            status=to_json(thing.get("status") or {}),
+        )
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.namespace, self.name
+
+    @property
+    def finalized(self) -> bool:
+        """Whether it cannot go without us."""
+        return FINALIZER in self.finalizers
+
+    def document(self) -> dict[str, Any]:
+        """The object as a user would write it, for validation."""
+        return {
+            "apiVersion": API_VERSION,
+            "kind": TIEREDJOBS.kind,
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": from_json(self.spec),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityRecord:
+    """A CapacityTier. `model` is None when it is not valid: `problem` then says why."""
+
+    name: str
+    uid: str
+    resource_version: str = field(default="", compare=False)
+    generation: int = 0
+    deleting: bool = False
+    model: CapacityTier | None = field(default=None, compare=False)
+    problem: str = ""
+
+    @classmethod
+    def of(cls, thing: Object) -> Self:
+        metadata = thing["metadata"]
+        model, problem = None, ""
+        data = {
+            "apiVersion": API_VERSION,
+            "kind": CAPACITYTIERS.kind,
+            "metadata": {"name": metadata["name"]},
+            "spec": thing.get("spec") or {},
+        }
+        try:
+            model = checked(Document("", data, {}, {}), CapacityTier)
+        except InvalidSpec as error:
+            problem = "; ".join(str(error).splitlines())
+        return cls(
+            name=metadata["name"],
+            uid=metadata.get("uid", ""),
+            resource_version=metadata.get("resourceVersion", ""),
+            generation=metadata.get("generation", 0),
+            deleting="deletionTimestamp" in metadata,
+            model=model,
+            problem=problem,
+        )

@@ -1,0 +1,134 @@
+"""What is written into a TieredJob's status, and whether it is worth a write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from spotladder.api.status import (
+    AttemptStatus,
+    Condition,
+    CostStatus,
+    ProgressStatus,
+    TieredJobStatus,
+    TierStatus,
+)
+from spotladder.core import codec
+from spotladder.core.model import Instant, JobState, Seconds
+from spotladder.operator.records import JobRecord
+
+COST_IS_OLD: Seconds = 300.0
+"""Time alone changes what a job has cost; so often that is written down."""
+
+
+WAITING_IS_OLD: Seconds = 60.0
+"""While a job is blocked, its time to wait for capacity stands still: its beginning moves along with the clock."""
+
+
+def held(job: JobRecord) -> TieredJobStatus:
+    """The status as it is. One that somebody damaged counts as none, but for the state."""
+    plain = from_json(job.status)
+    try:
+        return TieredJobStatus.model_validate(plain)
+    except ValidationError:
+        return TieredJobStatus(state=plain.get("state") or "")
+
+
+def state_of(status: TieredJobStatus) -> JobState:
+    """The controller's memory of the job. Raises InvalidSpec when a newer version wrote it."""
+    return codec.load_state(status.state) if status.state else JobState()
+
+
+def of_state(
+    state: JobState, conditions: Sequence[Condition], *, generation: int, uri: str, clusters: Mapping[str, str]
+) -> TieredJobStatus:
+    """The status that says this state. `clusters` is where each tier is."""
+    spent, on_demand = state.spent_usd, sum(tier.on_demand_cost for tier in state.tiers)
+    progress = state.progress
+    known = progress.committed_at is not None
+    return TieredJobStatus(
+        phase=state.phase,
+        message=state.message,
+        attempt=state.last_number,
+        tier=state.tier,
+        failures=state.failures,
+        observed_generation=generation,
+        conditions=list(conditions),
+        tiers=[
+            TierStatus(
+                name=tier.name,
+                failures=tier.failures,
+                attempts=tier.attempts,
+                node_seconds=round(tier.node_seconds, 1),
+                cost=f"{tier.cost:.4f}",
+                last_reason=tier.last_reason or "",
+                spent=tier.spent or "",
+            )
+            for tier in state.tiers
+        ],
+        attempts=[
+            AttemptStatus(
+                number=attempt.number,
+                tier=attempt.tier,
+                cluster=clusters.get(attempt.tier, ""),
+                started_at=_time(attempt.started_at),
+                running_at=_time(attempt.running_at),
+                ended_at=_time(attempt.ended_at),
+                reason=attempt.reason,
+                failures=attempt.failures,
+                start_step=attempt.start_step,
+                end_step=attempt.end_step,
+            )
+            for attempt in state.history
+        ],
+        progress=ProgressStatus(
+            step=progress.step,
+            total=progress.total,
+            committed_at=_time(progress.committed_at),
+            uri=uri if known else "",
+            text=(f"{progress.step}/{progress.total}" if progress.total else str(progress.step)) if known else "",
+        ),
+        cost=CostStatus(
+            spent=f"{spent:.2f}",
+            on_demand_equivalent=f"{on_demand:.2f}",
+            savings_percent=f"{100 * (1 - spent / on_demand):.0f}" if on_demand else "",
+        ),
+        state=codec.dump(state),
+    )
+
+
+def plain(status: TieredJobStatus) -> dict[str, Any]:
+    """As it is sent."""
+    return status.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def worth_writing(before: TieredJobStatus, after: TieredJobStatus, old: JobState, new: JobState) -> bool:
+    """Whether anything changed but the time and what follows from it alone: that is written now and then."""
+    if not before.state or _lasting(before, old) != _lasting(after, new):
+        return True
+    waited = (new.waiting_since or 0.0) - (old.waiting_since or 0.0)
+    return waited >= WAITING_IS_OLD or (old.nodes > 0 and new.clock - old.clock >= COST_IS_OLD)
+
+
+def cost_written_in(old: JobState, now: Instant) -> Seconds | None:
+    """When the cost is to be written at the latest."""
+    return max(1.0, old.clock + COST_IS_OLD - now) if old.nodes else None
+
+
+def _lasting(status: TieredJobStatus, state: JobState) -> tuple[Any, ...]:
+    tiers = tuple(replace(tier, node_seconds=0.0, cost=0.0, on_demand_cost=0.0) for tier in state.tiers)
+    return (
+        status.conditions,
+        status.observed_generation,
+        status.message,
+        replace(state, clock=0.0, revision=0, tiers=tiers, waiting_since=state.waiting_since and 0.0),
+    )
+
+
+def _time(instant: Instant | None) -> datetime | None:
+    return None if instant is None else datetime.fromtimestamp(int(instant), UTC)
