@@ -53,6 +53,12 @@ JOB_CASES = [
         "job.yaml:16:3: spec.maxFailures: does not belong here; it is spec.tiers[].maxFailures",
     ),
     Case(
+        "misspelt and in the wrong place",
+        "  grace: 90s",
+        "  maxFailure: 1",
+        "job.yaml:16:3: spec.maxFailure: is not a known field; did you mean spec.tiers[].maxFailures?",
+    ),
+    Case(
         "unlike anything",
         "    interval: 5m",
         "    zzz: 5m",
@@ -501,4 +507,4 @@ def test_a_flood_of_problems_is_cut_off() -> None:
     tiers = "".join(f"  - {{name: t{index}, capacityTier: c, maxFailures: -5}}\n" for index in range(30))
     lines = said_about(changed(JOB, (TIERS, tiers)))
     assert len(lines) == 21
-    assert lines[-1] == "job.yaml: 10 more problems; correct these first"
+    assert lines[-1] == "10 more problems; correct these first"

@@ -94,10 +94,14 @@ def _unknown_field(path: Path, model: type[Record]) -> str:
     name = str(path[-1])
     around = _model_at(path[:-1], model)
     known = _names(around) if around else []
-    if near := closest(name, known, cutoff=0.7):
+    elsewhere = {place.rpartition(".")[2].removesuffix("[]"): place for place in _places(model)}
+    near = closest(name, [*known, *elsewhere])
+    if near in known:
         return f"is not a known field; did you mean {near}?"
-    if elsewhere := next((place for place in _places(model) if place.rpartition(".")[2] == name), None):
-        return f"does not belong here; it is {elsewhere}"
+    if near == name:
+        return f"does not belong here; it is {elsewhere[name]}"
+    if near and near == closest(name, elsewhere, cutoff=0.85):
+        return f"is not a known field; did you mean {elsewhere[near]}?"
     if near := closest(name, known):
         return f"is not a known field; did you mean {near}?"
     return f"is not a known field; known here: {', '.join(known)}"

@@ -39,7 +39,7 @@ class InvalidDocument(InvalidSpec):
     def __str__(self) -> str:
         lines = [str(problem) for problem in self.problems[:_SHOWN_PROBLEMS]]
         if hidden := len(self.problems) - len(lines):
-            lines.append(f"{self.problems[0].where.rsplit(':', 2)[0]}: {hidden} more problems; correct these first")
+            lines.append(f"{hidden} more problems; correct these first")
         return "\n".join(lines)
 
 

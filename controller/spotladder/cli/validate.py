@@ -30,19 +30,18 @@ def validate(
       spotladder validate job.yaml
       spotladder validate job.yaml world.yaml --output json
     """
+    from spotladder.api.problems import InvalidDocument
     from spotladder.api.review import review
 
     found = review(files)
     if output is not Format.TABLE:
         print_data(_plain(found), output)
         raise typer.Exit(2 if found.problems else 0)
-    for problem in found.problems:
-        typer.echo(f"error: {problem}", err=True)
     if found.objects:
         rows = [(entry.file, entry.kind, entry.name, "ok" if entry.valid else "invalid") for entry in found.objects]
         print_table(("File", "Kind", "Name", "Result"), rows)
     if found.problems:
-        raise typer.Exit(2)
+        raise InvalidDocument(found.problems)
 
 
 def _plain(found: Review) -> dict[str, object]:
