@@ -304,6 +304,36 @@ def test_a_policy_that_names_no_usable_tier_waits(name: str | None) -> None:
     assert decision.wake_at is not None
 
 
+def test_suspending_a_job_that_cannot_be_reached_waits_for_the_grace_and_leaves_it_behind() -> None:
+    job = Job(spec(tier("spot-a", 5, 600), grace=90)).running()
+    cut_off = {"spot-a": "the API server does not answer"}
+    job.edit(suspend=True).see(unavailable=cut_off, after=1)
+    assert job.state.stage is Stage.DRAINING
+    job.see(unavailable=cut_off, after=89)
+    assert job.state.stage is Stage.DRAINING
+    job.see(unavailable=cut_off, after=1)
+    assert job.reasons[-3:] == [Reason.GRACE_EXCEEDED, Reason.LEFT_BEHIND, Reason.SUSPEND_REQUESTED]
+
+
+def test_fenced_during_a_drain() -> None:
+    for owner, stage in ((0, Stage.ENDING), (7, Stage.FAILED)):
+        job = Job().running()
+        job.edit(suspend=True).see(whole(1), after=1)
+        job.progress = Progress(5, 10, START, attempt=owner)
+        job.see(whole(1), after=1)
+        assert job.state.stage is Stage.DRAINING
+        job.see(whole(1, exit=Exit.FENCED), after=1)
+        assert job.state.stage is stage
+
+
+def test_beginning_again_begins_a_new_wait() -> None:
+    job = Job(spec(tier("spot-a", 0, 60), exhausted=Exhausted.RESTART))
+    job.see()
+    job.see(attempt(1, head(), pending("w")), after=60)
+    job.see(after=1)
+    assert (job.reasons[-1], job.state.waiting_since) == (Reason.STARTED, job.now)
+
+
 def test_a_terminal_job_is_never_left() -> None:
     job = Job().running()
     job.see(whole(1, exit=Exit.SUCCEEDED), after=1)

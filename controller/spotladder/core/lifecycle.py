@@ -171,14 +171,14 @@ class _Pass:
         return None
 
     def _exhausted(self) -> None:
-        if self.spec.exhausted is Exhausted.FAIL:
-            return self._move(Reason.TIERS_EXHAUSTED, "every tier is spent: " + self._here.spent_tiers)
-        wait = self.spec.exhausted is Exhausted.WAIT
-        pause = max(tier.provision_timeout for tier in self.spec.tiers) if wait else 0.0
         message = "every tier is spent: " + self._here.spent_tiers
+        if self.spec.exhausted is Exhausted.FAIL:
+            return self._move(Reason.TIERS_EXHAUSTED, message)
+        until = None
+        if self.spec.exhausted is Exhausted.WAIT:
+            until = self.now + max(tier.provision_timeout for tier in self.spec.tiers)
         fresh = tuple(replace(record, failures=0, spent=None) for record in self.state.tiers)
-        until = self.now + pause if wait else None
-        self.state = replace(self.state, tiers=fresh, tier="", waiting_since=None, paused_until=until)
+        self.state = replace(self.state, tiers=fresh, tier="", paused_until=until)
         return self._move(Reason.BEGIN_AGAIN, message)
 
     def _starting(self) -> None:
@@ -208,9 +208,7 @@ class _Pass:
         notices = noticed_pods(self._here.attempt, seen) if seen else []
         if notices:
             self._count(notices)
-            if not self._tier_exceeded():
-                self._move(Reason.EVICTION_NOTICE, _pods(notices))
-            return None
+            return self._end_unless_exceeded(Reason.EVICTION_NOTICE, _pods(notices))
         if self._here.whole and self._here.moves_again:
             return self._move(Reason.WHOLE)
         self._out_of_capacity()
@@ -221,9 +219,8 @@ class _Pass:
             return None  # provisionTimeout decides
         if not self.state.loss_counted:
             self._count([synthetic(self._here.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN)])
-            if self._tier_exceeded():
-                return None
-        return self._move(Reason.RECOVERY_TIMEOUT, f"not whole again within {self.spec.recovery_timeout:g} s")
+        message = f"not whole again within {self.spec.recovery_timeout:g} s"
+        return self._end_unless_exceeded(Reason.RECOVERY_TIMEOUT, message)
 
     def _draining(self) -> None:
         attempt, seen = self._here.attempt, self._here.attempt_seen
@@ -302,13 +299,17 @@ class _Pass:
         """The attempt ended by a loss. If no pod shows it, it still is one failure."""
         if not self.state.loss_counted:
             self._count([unseen])
+        self._end_unless_exceeded(reason, message)
+
+    def _end_unless_exceeded(self, reason: Reason, message: str = "") -> None:
+        """End the attempt; if a limit of failures is exceeded, that is the reason."""
         if not self._tier_exceeded():
             self._move(reason, message)
 
     def _program_failed(self, seen: AttemptSeen) -> None:
         exited_at = self._here.attempt.exited_at
         if self.state.loss_counted:
-            self._lost(Reason.INTERRUPTED, synthetic(self._here.attempt, "interrupted", Cause.UNKNOWN), seen.message)
+            self._end_unless_exceeded(Reason.INTERRUPTED, seen.message)
         elif exited_at is not None and self.now - exited_at >= self.spec.settle:
             failed = self.state.application_failures + 1
             self.state = replace(self.state, application_failures=failed)
@@ -318,16 +319,16 @@ class _Pass:
     def _tier_exceeded(self) -> bool:
         """End the attempt if its tier, or the job, has had more failures than allowed."""
         if self._here.over_backoff_limit:
-            self._move(Reason.BACKOFF_LIMIT_EXCEEDED, f"{self.state.failures} failures over all tiers")
+            self._move(Reason.BACKOFF_LIMIT_EXCEEDED, self._here.failures_in_all)
         elif self._here.over_limit:
             self.state = spend(self.state, self._here.attempt.tier, Reason.MAX_FAILURES_EXCEEDED)
-            self._move(Reason.MAX_FAILURES_EXCEEDED, f"{self.state.record(self._here.attempt.tier).failures} failures")
+            self._move(Reason.MAX_FAILURES_EXCEEDED, self._here.failures_here)
         else:
             return False
         return True
 
     def _spend_if_exceeded(self) -> None:
-        if self._here.over_limit and self.state.record(self._here.attempt.tier).spent is None:
+        if self._here.over_limit:
             self.state = spend(self.state, self._here.attempt.tier, Reason.MAX_FAILURES_EXCEEDED)
 
     def _out_of_capacity(self) -> None:
@@ -348,8 +349,7 @@ class _Pass:
         if self._here.finished or self.now - self._here.last_progress < self.spec.stall_timeout:
             return
         self._count([synthetic(self._here.attempt, "stalled", Cause.STALLED)])
-        if not self._tier_exceeded():
-            self._move(Reason.STALLED, f"no commit for {self.spec.stall_timeout:g} s")
+        self._end_unless_exceeded(Reason.STALLED, f"no commit for {self.spec.stall_timeout:g} s")
 
     def _unwanted(self) -> bool:
         """The attempt is well, but is not to go on: a limit, the user or the policy says so."""

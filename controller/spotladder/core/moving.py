@@ -28,7 +28,7 @@ def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState,
         elif following is Stage.RECOVERING:
             state = replace(state, waiting_since=now, recovering_since=now)
         elif following is Stage.DRAINING:
-            attempt = replace(attempt, end_reason=reason, drain_by=_drain_by(here, reason))
+            attempt = replace(attempt, end_reason=reason, drain_by=_drain_by(here))
         elif following is Stage.ENDING:
             attempt = replace(attempt, end_reason=attempt.end_reason or reason, ending_since=now)
             if state.waiting_since is None:
@@ -85,8 +85,8 @@ def _closed(state: JobState, attempt: Attempt, here: Situation) -> JobState:
     return replace(state, attempt=None, history=(*state.history, record)[-HISTORY:], recovering_since=None, nodes=0)
 
 
-def _drain_by(here: Situation, reason: Reason) -> Instant:
+def _drain_by(here: Situation) -> Instant:
+    """The end of the grace, or of the shortest notice if that is earlier."""
     seen = here.attempt_seen
     notices = [pod.notice_ends_at for pod in seen.pods if pod.notice_ends_at is not None] if seen else []
-    ends = notices if reason is Reason.EVICTION_NOTICE else []
-    return min([here.now + here.spec.grace, *(max(here.now, end) for end in ends)])
+    return min([here.now + here.spec.grace, *(max(here.now, end) for end in notices)])

@@ -126,6 +126,18 @@ class Situation:
         return self.spec.backoff_limit is not None and self.state.failures > self.spec.backoff_limit
 
     @property
+    def failures_here(self) -> str:
+        """How often the present tier has failed, for a message."""
+        name = self.state.tier
+        allowed = self.tier.max_failures if self.tier else 0
+        return f"{_times(self.state.record(name).failures)} on {name}, {allowed} tolerated"
+
+    @property
+    def failures_in_all(self) -> str:
+        """How often the job has failed, for a message."""
+        return f"{_times(self.state.failures)} over all tiers, {self.spec.backoff_limit} tolerated"
+
+    @property
     def deadline(self) -> Instant | None:
         """When the job must be done, by whichever limit comes first."""
         ends = [] if self.spec.deadline is None else [self.spec.deadline]
@@ -137,7 +149,7 @@ class Situation:
     def limit(self) -> tuple[Reason, str] | None:
         """A limit of the whole job that is reached, and how that reads."""
         if self.state.stage is Stage.IDLE and self.over_backoff_limit:
-            return Reason.BACKOFF_LIMIT_EXCEEDED, f"{self.state.failures} failures over all tiers"
+            return Reason.BACKOFF_LIMIT_EXCEEDED, self.failures_in_all
         deadline, progress = self.deadline, self.seen.progress
         if deadline is not None and self.now >= deadline:
             return Reason.DEADLINE_EXCEEDED, f"{progress.step} of {progress.total} steps are committed"
@@ -169,3 +181,7 @@ class Situation:
             deadline=self.deadline,
             spent_usd=self.state.spent_usd,
         )
+
+
+def _times(failures: int) -> str:
+    return f"{failures} failure" if failures == 1 else f"{failures} failures"

@@ -1,0 +1,110 @@
+"""What users read beside each move: the words are part of the interface."""
+
+from __future__ import annotations
+
+from spotladder.core.model import Exhausted, Exit, Progress, Stage
+from spotladder.core.reasons import Reason
+from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, priced, spec, tier, whole, worker
+
+
+def message(job: Job, reason: Reason) -> str:
+    return next(move.message for move in reversed(job.moves) if move.reason is reason)
+
+
+def test_starting_falling_back_and_migrating_back() -> None:
+    job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
+    assert message(job, Reason.STARTED) == "attempt 1 on spot-a"
+    job.lose_attempt(lost("w1-0"), worker("w1-1"))
+    assert message(job, Reason.MAX_FAILURES_EXCEEDED) == "1 failure on spot-a, 0 tolerated"
+    assert message(job, Reason.FELL_BACK) == "attempt 2 on on-demand, from spot-a (MaxFailuresExceeded)"
+
+
+def test_a_loss_within_the_limit_names_the_pods_and_their_causes() -> None:
+    job = Job(spec(tier("spot-a", 5))).running()
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
+    assert message(job, Reason.RECOVERING) == "w1-0 (Interruption)"
+
+
+def test_not_whole_without_a_loss_says_what_is_missing() -> None:
+    job = Job(spec(tier("spot-a", 5))).running()
+    job.see(attempt(1, head(), worker("w1-0", ready=False), worker("w1-1")), after=1)
+    assert message(job, Reason.RECOVERING) == "not every pod is ready"
+    job = Job(spec(tier("spot-a", 5))).running()
+    job.see(unavailable={"spot-a": "timeout"}, after=1)
+    assert message(job, Reason.RECOVERING) == "its cluster cannot be reached"
+
+
+def test_a_notice_names_its_pods() -> None:
+    for extra in ((worker("w1-1"),), (lost("w1-1"),)):
+        job = Job(spec(tier("spot-a", 5))).running()
+        if extra[0].uid and not extra[0].ready:
+            job.see(attempt(1, head(), worker("w1-0"), *extra), after=1)
+        job.see(attempt(1, head(), noticed("w1-0"), *extra), after=1)
+        assert message(job, Reason.EVICTION_NOTICE) == "w1-0 (Interruption)"
+        assert job.state.failures == len([pod for pod in extra if not pod.ready]) + 1
+
+
+def test_timeouts_say_how_long() -> None:
+    job = Job(
+        spec(tier("spot-a", 5, 60), tier("on-demand", -1), recovery_timeout=30, stall_timeout=300, grace=20)
+    ).running()
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
+    job.see(attempt(1, head(), worker("w1-1")), after=30)
+    assert message(job, Reason.RECOVERY_TIMEOUT) == "not whole again within 30 s"
+    job.see(after=1)
+    job.see(attempt(2, head(), pending("w")), after=60)
+    assert message(job, Reason.INSUFFICIENT_CAPACITY) == "not whole for 60 s"
+    job.see(after=1)
+    job.running(3).see(whole(3), after=300)
+    assert message(job, Reason.STALLED) == "no commit for 300 s"
+    job = Job(spec(grace=20)).running()
+    job.edit(suspend=True).see(whole(1), after=1)
+    job.see(whole(1), after=20)
+    assert message(job, Reason.GRACE_EXCEEDED) == "did not stop within 20 s"
+
+
+def test_the_end_of_the_tiers_names_them_all() -> None:
+    for end, reason in ((Exhausted.FAIL, Reason.TIERS_EXHAUSTED), (Exhausted.RESTART, Reason.BEGIN_AGAIN)):
+        job = Job(spec(tier("spot-a", 0), exhausted=end)).running()
+        job.lose_attempt(lost("w1-0"), worker("w1-1"))
+        assert message(job, reason) == "every tier is spent: spot-a (MaxFailuresExceeded)"
+
+
+def test_limits_say_where_the_job_stood() -> None:
+    job = Job(spec(priced("spot-a", 3.6, 3.6), budget=0.5, stall_timeout=1e9)).running()
+    job.see(whole(1), after=1000)
+    assert message(job, Reason.BUDGET_EXCEEDED) == "2.00 of 0.50 USD are spent"
+    job = Job(spec(deadline=START + 100)).running()
+    job.progress = Progress(7, 50, START, 1)
+    job.see(whole(1), after=100)
+    assert message(job, Reason.DEADLINE_EXCEEDED) == "7 of 50 steps are committed"
+    job = Job(spec(tier("spot-a", 5), backoff_limit=0)).running()
+    job.lose_attempt(lost("w1-0"), worker("w1-1"))
+    assert message(job, Reason.BACKOFF_LIMIT_EXCEEDED) == "1 failure over all tiers, 0 tolerated"
+
+
+def test_what_was_left_behind_and_who_owns_the_log() -> None:
+    job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
+    stuck = attempt(1, head(), lost("w1-0"), worker("w1-1"))
+    job.see(stuck, after=1)
+    job.see(stuck, after=10)
+    assert message(job, Reason.LEFT_BEHIND) == "not confirmed gone; its commits are fenced"
+    job = Job().running()
+    job.progress = Progress(5, 10, START, attempt=7)
+    job.see(whole(1, exit=Exit.FENCED), after=1)
+    assert message(job, Reason.FENCED) == "attempt 7 of another controller owns the commit log"
+
+
+def test_the_program_s_words_are_passed_on() -> None:
+    job = Job().running()
+    job.see(attempt(1, head(), lost("w1-0"), exit=Exit.FAILED, message="exit code 3"), after=1)
+    assert (job.state.stage, message(job, Reason.INTERRUPTED)) == (Stage.ENDING, "exit code 3")
+    job = Job().running()
+    job.see(whole(1, exit=Exit.LOST, message="Ray head pod not found."), after=1)
+    assert message(job, Reason.HEAD_LOST) == "Ray head pod not found."
+
+
+def test_a_tier_that_was_removed_or_is_not_preferred() -> None:
+    job = Job(spec(tier("spot-a", 0), tier("spot-b"))).running()
+    job.edit(tiers=(tier("spot-b"),)).see(whole(1), after=1)
+    assert message(job, Reason.TIER_REMOVED) == "spot-a is no longer among the tiers"
