@@ -8,7 +8,6 @@ last: every reader has stopped reading at the snapshot.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -46,8 +45,6 @@ def collect(
     history: History,
     keep: int,
     fence: Callable[[History], None] = lambda _: None,
-    *,
-    compact_after: int = COMPACT_AFTER,
 ) -> tuple[History, Collected]:
     """Drop all but the newest `keep` commits and, until the job has ended, the newest of each attempt.
 
@@ -56,7 +53,7 @@ def collect(
     dropped = garbage(log, history, keep)
     fence(history)
     if dropped:
-        nonce = secrets.token_hex(8)
+        nonce = log.new_nonce()
 
         def drop(now: History) -> Drop:
             fence(now)
@@ -65,7 +62,7 @@ def collect(
         history, _ = log.append(history, drop)
     done = _delete(log, (f"{path}/" for path in history.dropped))
     done = replace(done, dropped=dropped)
-    if history.since_snapshot > compact_after:
+    if history.since_snapshot > COMPACT_AFTER:
         history, done = _compact(log, history, fence, done)
     return history, done
 
@@ -88,7 +85,7 @@ def _broken(log: CommitLog, history: History, keep: int) -> set[str]:
 def _compact(
     log: CommitLog, history: History, fence: Callable[[History], None], done: Collected
 ) -> tuple[History, Collected]:
-    nonce = secrets.token_hex(8)
+    nonce = log.new_nonce()
     deleted = frozenset(history.dropped)
 
     def snapshot(now: History) -> Snapshot:

@@ -8,8 +8,9 @@ The protocol, and why it holds:
    That recognises an entry whose answer was lost, and it unmasks a create that succeeded only because a compaction had
    deleted the object that stood there: the snapshot then found at the tail does not know the entry.
 3. A start fences all starts before it. An append by an older writer raises Fenced, since rule 1 made it read the start.
-4. A reader goes backwards from the newest entry to the newest snapshot. A gap means that a compaction ran meanwhile:
-   it reads again.
+4. A reader goes backwards from the newest entry to the newest snapshot, and believes what it has read only when a
+   listing made afterwards shows nothing newer: so no compaction ran meanwhile, after which a late request of an older
+   writer could have filled the place of an entry that was deleted.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,8 @@ class CommitLog:
     """The log of `job` below `<store>/<job>/`.
 
     An empty `job` means that the store's address is the job's own folder already, and that any owner is right.
-    `clock` gives the time written in entries (no decision depends on it); `pause` waits between tries.
+    `clock` gives the time written in entries (no decision depends on it); `pause` waits between tries; `new_nonce`
+    names entries, never twice the same.
     """
 
     def __init__(
@@ -61,12 +63,14 @@ class CommitLog:
         uid: str = "",
         clock: Callable[[], float] = time.time,
         pause: Callable[[float], None] = time.sleep,
+        new_nonce: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
         if job != Path(job).name or job.startswith("."):
             raise InvalidSpec(f"{job!r} is no job name: it names a folder below the checkpoint address", path="job")
         self.store = folder_of(store, job)
         self.owner = Owner(job, namespace, uid)
         self.clock = clock
+        self.new_nonce = new_nonce
         self._pause = pause
 
     @property
@@ -81,15 +85,22 @@ class CommitLog:
 
         Read access is enough. Raises LogCorrupt, StoreUnavailable.
         """
-        missing = 0
-        for attempt in range(TRIES):
-            if attempt:
-                self._pause(0.05 * 2**attempt)
-            numbers = self._numbers(after)
-            entries = self._backwards(numbers)
-            missing = self._gap(entries, numbers, after)
-            if missing < 0:
-                return entries
+        return self._tail(after, {})
+
+    def _tail(self, after: int, known: dict[int, Entry]) -> list[Entry]:
+        """`tail`, where the entries in `known` existed, and were what they are, before this call."""
+        missing = -1
+        for _ in self._tries(0.05):
+            while unread := [seq for seq in self._numbers(after) if seq not in known and seq > _snapshot_in(known)]:
+                if not self._read_backwards(unread, known):
+                    break
+            else:
+                entries, missing = _consecutive(known, after)
+                if missing < 0:
+                    return entries
+            known = {}
+        if missing < 0:
+            raise StoreUnavailable(f"{self.uri}/log: is compacted again and again while it is read: read it again")
         raise LogCorrupt(
             f"{self.uri}/{_key(missing)}: this log entry is missing although later ones exist: restore it from the "
             "bucket's versions or a backup, or continue in a new checkpoint folder; nothing was changed"
@@ -124,34 +135,27 @@ class CommitLog:
                 )
         return sorted(numbers)
 
-    def _backwards(self, numbers: list[int]) -> list[Entry]:
-        """The entries of these numbers from the newest back to a snapshot or to the first that does not exist."""
-        found: list[Entry] = []
+    def _read_backwards(self, numbers: list[int], known: dict[int, Entry]) -> bool:
+        """Read entries into `known`, newest first, down to a snapshot.
+
+        False when one of them does not exist any more.
+        """
         for end in range(len(numbers), 0, -AT_ONCE):
             chunk = numbers[max(0, end - AT_ONCE) : end]
-            data = self.store.get_many([_key(seq) for seq in chunk])
-            for seq, content in zip(reversed(chunk), reversed(data), strict=True):
+            contents = self.store.get_many([_key(seq) for seq in chunk])
+            for seq, content in zip(reversed(chunk), reversed(contents), strict=True):
                 if content is None:
-                    return found[::-1]
-                entry = decode(content, f"{self.uri}/{_key(seq)}", seq)
-                found.append(entry)
-                if isinstance(entry, Snapshot):
-                    return found[::-1]
-        return found[::-1]
+                    return False
+                known[seq] = decode(content, f"{self.uri}/{_key(seq)}", seq)
+                if isinstance(known[seq], Snapshot):
+                    return True
+        return True
 
-    def _gap(self, entries: list[Entry], numbers: list[int], after: int) -> int:
-        """The number of an entry that is missing; -1 when the entries lead from `after`, or a snapshot, to the end."""
-        if not numbers:
-            return -1
-        if not entries:
-            return numbers[-1]
-        first = entries[0]
-        expected = first.seq if isinstance(first, Snapshot) else after + 1
-        for entry in entries:
-            if entry.seq != expected:
-                return expected
-            expected += 1
-        return -1
+    def _tries(self, wait: float) -> Iterator[int]:
+        for number in range(TRIES):
+            if number:
+                self._pause(wait * 2**number)
+            yield number
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -162,7 +166,7 @@ class CommitLog:
         """
         from spotladder.checkpoints.writer import Writer
 
-        mine = nonce or secrets.token_hex(8)
+        mine = nonce or self.new_nonce()
 
         def build(history: History) -> Start:
             if history.attempt > attempt:
@@ -193,7 +197,7 @@ class CommitLog:
         Returns the entry; the one that is there already when it says the same; None when the job never started.
         `attempt` is the newest that the caller knows: raises Fenced when the log knows a newer one.
         """
-        nonce = secrets.token_hex(8)
+        nonce = self.new_nonce()
 
         def build(history: History) -> End:
             if attempt is not None and history.attempt > attempt:
@@ -221,8 +225,8 @@ class CommitLog:
         while True:
             entry = build(history)
             try:
-                self.store.put_if_absent(_key(entry.seq), encode(entry))
-                news = self.tail(history.seq)
+                created = self.store.put_if_absent(_key(entry.seq), encode(entry))
+                news = self._tail(history.seq, {entry.seq: entry} if created else {})
             except StoreRefused:
                 raise
             except StoreUnavailable:
@@ -286,6 +290,20 @@ class CommitLog:
         from spotladder.checkpoints.garbage import collect
 
         return collect(self, self.read(), keep)[1]
+
+
+def _snapshot_in(known: dict[int, Entry]) -> int:
+    return max((seq for seq, entry in known.items() if isinstance(entry, Snapshot)), default=-1)
+
+
+def _consecutive(known: dict[int, Entry], after: int) -> tuple[list[Entry], int]:
+    """The entries in order, from the newest snapshot on, and the number of the first that is missing (-1: none)."""
+    first = _snapshot_in(known)
+    entries = [known[seq] for seq in sorted(known) if seq >= first]
+    for expected, entry in enumerate(entries, start=after + 1 if first < 0 else first):
+        if entry.seq != expected:
+            return [], expected
+    return entries, -1
 
 
 def _key(seq: int) -> str:
