@@ -1,0 +1,108 @@
+"""Why a pod does not run yet: no capacity, which is a reason to use another tier, or something that no tier cures.
+
+| what is seen | means |
+|---|---|
+| the scheduler's PodScheduled=False/Unschedulable | `unschedulable`: provisionTimeout runs |
+| Karpenter, Cluster Autoscaler or AKS say that the cloud has no machine | `refused`: it need not be waited for |
+| image, quota, rights, admission, missing Secrets and volumes | `blocked`: the user must act; no tier is spent |
+
+Karpenter deletes a NodeClaim that it cannot launch within a second. What remains are Events: on the pod that it was
+nominated for which NodeClaim, on the NodeClaim that there was no capacity, and later on the pod that nothing fits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from spotladder.workloads.causes import EVENTS
+from spotladder.workloads.records import EventRecord, PodRecord, RayClusterRecord
+
+WAITING: frozenset[str] = frozenset(
+    {
+        "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
+        "RegistryUnavailable", "SignatureValidationFailed", "CreateContainerConfigError", "CreateContainerError",
+        "RunContainerError",
+    }
+)  # fmt: skip
+"""Why a container waits, where waiting for capacity would be in vain."""
+
+NO_CAPACITY: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "FailedScheduling": ("required offering", "has the required offering", "insufficient capacity"),
+        "FailedScaleUp": (
+            "out of resources",
+            "stockout",
+            "AllocationFailed",
+            "SkuNotAvailable",
+            "OverconstrainedAllocation",
+        ),
+    }
+)
+"""Events about a pod, and what their message must have to mean that the cloud has no machine."""
+
+REFUSED_CLAIM = "InsufficientCapacityError"
+_NOMINATED = "Nominated"
+_CLAIM = re.compile(r"nodeclaim/([a-z0-9.-]+)")
+
+BLOCKING: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "FailedCreate": ("forbidden", "exceeded quota", "denied the request", "is invalid"),
+        "FailedMount": ("not found", "forbidden"),
+        "FailedScaleUp": ("quota",),
+    }
+)
+"""Events, and what their message must have to mean that somebody must act."""
+
+_UNBOUND = ("persistentvolumeclaim", "not found")
+
+EVENT_REASONS: frozenset[str] = frozenset({*EVENTS, *NO_CAPACITY, *BLOCKING, REFUSED_CLAIM, _NOMINATED})
+"""Reasons of all Events that are ever looked at; others need not be kept."""
+
+
+def refused(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> bool:
+    """Whether the provisioner's last word on any pod that waits for a node is that there is none."""
+    claims = {event.about_name for event in events if event.reason == REFUSED_CLAIM}
+    waiting = {pod.uid for pod in pods if pod.phase == "Pending" and not pod.node and not pod.deleting}
+    last: dict[str, EventRecord] = {}
+    for event in sorted(events, key=lambda event: event.at or 0.0):
+        if event.about_uid in waiting and (event.reason == _NOMINATED or event.reason in NO_CAPACITY):
+            last[event.about_uid] = event
+    return any(_says_none(event, claims) for event in last.values())
+
+
+def blocked(
+    pods: Sequence[PodRecord],
+    clusters: Iterable[RayClusterRecord],
+    events: Sequence[EventRecord],
+    about: str,
+    wanted: int,
+) -> str:
+    """Why the attempt cannot start, in words for the user; "" when it can.
+
+    `about` is the attempt's name, with which the names of all of its objects begin; `wanted` is how many pods it has
+    when nothing is missing: an Event about a pod that could not be created is history once all are there.
+    """
+    waiting = [pod for pod in pods if pod.phase == "Pending" and not pod.deleting]
+    for pod in waiting:
+        for container in pod.containers:
+            if container.waiting in WAITING:
+                return f"{pod.name}: {container.waiting}: {container.waiting_message}".rstrip(": ")
+        if all(word in pod.unschedulable for word in _UNBOUND):
+            return f"{pod.name}: {pod.unschedulable}"
+    if failure := next((cluster.failure for cluster in clusters if cluster.failure), ""):
+        return failure
+    uids = {pod.uid for pod in waiting}
+    for event in events:
+        of_a_pod = event.about_uid in uids
+        of_the_rest = len(pods) < wanted and event.reason == "FailedCreate" and event.about_name.startswith(about)
+        if (of_a_pod or of_the_rest) and any(word in event.message for word in BLOCKING.get(event.reason, ())):
+            return f"{event.about_name}: {event.message}"
+    return ""
+
+
+def _says_none(event: EventRecord, refused_claims: set[str]) -> bool:
+    if event.reason == _NOMINATED:
+        return not refused_claims.isdisjoint(_CLAIM.findall(event.message))
+    return any(word in event.message for word in NO_CAPACITY[event.reason])

@@ -1,0 +1,203 @@
+"""Why a pod went away: one table for everything that Kubernetes, the clouds and the autoscalers say about it.
+
+Signs are asked in this order, the first that speaks decides:
+
+ 1. the pod's own reason, where it is unmistakable (preempted by the scheduler, out of memory)
+ 2. what is known of its node: taints, conditions, deletion, Events
+ 3. the reason why the pod was disrupted or failed
+ 4. that its node is silent or gone
+ 5. the exit code of its program
+
+Nothing of all that: `Unknown`, which counts like any other loss. A sign that *announces* is seen before the loss: the
+pod still runs, and there is time to commit.
+
+Sources: kubernetes.io/docs/concepts/workloads/pods/disruptions (pod disruption conditions), …/reference/labels-annotations-taints,
+karpenter.sh/docs/concepts/disruption and pkg/events/reason.go, the interruption events of karpenter-provider-aws,
+aws-node-termination-handler, GKE and AKS (node auto-drain, scheduled events).
+"""  # noqa: E501 – an address
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from spotladder.core.reasons import Cause
+from spotladder.workloads.records import ContainerRecord, EventRecord, NodeRecord, PodRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """What something means for the pods on a node. `announces`: they still run, and will not for long."""
+
+    cause: Cause
+    announces: bool = False
+
+
+_RECLAIMED = Sign(Cause.INTERRUPTION, announces=True)
+_PACKED = Sign(Cause.CONSOLIDATED, announces=True)
+_SILENT = Sign(Cause.NODE_LOST)
+
+DISRUPTIONS: Mapping[str, Cause] = MappingProxyType(
+    {
+        "PreemptionByScheduler": Cause.PREEMPTED,
+        "DeletionByTaintManager": Cause.NODE_LOST,  # a NoExecute taint: not-ready or unreachable for too long
+        "DeletionByPodGC": Cause.NODE_LOST,  # its node object is gone
+        "EvictionByEvictionAPI": Cause.CONSOLIDATED,  # a drain; when for a reclaim, the node says so
+        "TerminationByKubelet": Cause.INTERRUPTION,  # the machine shuts down; pressure is told by the pod's reason
+    }
+)
+"""Reasons of the pod condition DisruptionTarget."""
+
+POD_REASONS: Mapping[str, Cause] = MappingProxyType(
+    {
+        "Preempting": Cause.PREEMPTED,  # the kubelet made room for a critical pod
+        "Terminated": Cause.INTERRUPTION,  # graceful node shutdown
+        "Shutdown": Cause.INTERRUPTION,  # … as older kubelets say it, and GKE's
+        "NodeShutdown": Cause.INTERRUPTION,
+        "NodeLost": Cause.NODE_LOST,
+        "DeadlineExceeded": Cause.APP_ERROR,  # its own activeDeadlineSeconds
+    }
+)
+"""`status.reason` of a pod. `Evicted` is told by its message: `pressure`."""
+
+TAINTS: Mapping[str, Sign] = MappingProxyType(
+    {
+        # Karpenter leaves nodes with do-not-disrupt pods alone: what it taints all the same, it must give back.
+        "karpenter.sh/disrupted": _RECLAIMED,
+        "karpenter.sh/disruption": _RECLAIMED,
+        "aws-node-termination-handler/spot-itn": _RECLAIMED,
+        "aws-node-termination-handler/asg-lifecycle-termination": _RECLAIMED,
+        "aws-node-termination-handler/scheduled-maintenance": _RECLAIMED,
+        "aws-node-termination-handler/rebalance-recommendation": _RECLAIMED,
+        "cloud.google.com/impending-node-termination": _RECLAIMED,
+        "remediator.kubernetes.azure.com/unschedulable": _RECLAIMED,
+        "remediator.aks.microsoft.com/unschedulable": _RECLAIMED,
+        "node.cloudprovider.kubernetes.io/shutdown": Sign(Cause.INTERRUPTION),
+        "ToBeDeletedByClusterAutoscaler": _PACKED,
+        "node.kubernetes.io/unreachable": _SILENT,
+        "node.kubernetes.io/out-of-service": _SILENT,
+    }
+)
+"""Keys of node taints."""
+
+CONDITIONS: Mapping[tuple[str, str], Sign] = MappingProxyType(
+    {
+        ("VMEventScheduled", "PreemptScheduled"): _RECLAIMED,
+        ("VMEventScheduled", "TerminateScheduled"): _RECLAIMED,
+        ("VMEventScheduled", "RedeployScheduled"): _RECLAIMED,
+    }
+)
+"""Type and reason of node conditions that are True (AKS). Freeze and Reboot leave the node where it is."""
+
+EVENTS: Mapping[str, Sign] = MappingProxyType(
+    {
+        # Karpenter on AWS
+        "SpotInterrupted": _RECLAIMED,
+        "TerminatingOnInterruption": _RECLAIMED,
+        "InstanceStopping": _RECLAIMED,
+        "InstanceTerminating": _RECLAIMED,
+        "InstanceUnhealthy": Sign(Cause.NODE_LOST, announces=True),
+        # Karpenter
+        "DisruptionTerminating": _PACKED,
+        # AKS
+        "PreemptScheduled": _RECLAIMED,
+        "TerminateScheduled": _RECLAIMED,
+        "RedeployScheduled": _RECLAIMED,
+        # Cluster Autoscaler
+        "ScaleDown": _PACKED,
+        # Kubernetes
+        "Preempted": Sign(Cause.PREEMPTED),
+        "TaintManagerEviction": _SILENT,
+        "NodeNotReady": _SILENT,
+    }
+)
+"""Reasons of Events about a pod or its node. Those that only repeat other signs announce nothing."""
+
+EXIT_REASONS: Mapping[str, Cause] = MappingProxyType(
+    {
+        "OOMKilled": Cause.OOM_KILLED,
+        "ContainerStatusUnknown": Cause.NODE_LOST,  # the kubelet came back and did not know it any more
+        "StartError": Cause.APP_ERROR,
+        "ContainerCannotRun": Cause.APP_ERROR,
+    }
+)
+"""Reasons of a container that ended, where they say more than its exit code."""
+
+EXIT_CODES: Mapping[int, Cause] = MappingProxyType(
+    {
+        0: Cause.UNKNOWN,  # it ended well, which says nothing of why the pod is gone
+        75: Cause.UNKNOWN,  # committed and stopped, to be resumed: the attempt's end, not a loss
+        76: Cause.UNKNOWN,  # fenced: likewise
+        137: Cause.UNKNOWN,  # SIGKILL, by whom the other signs say
+        143: Cause.UNKNOWN,  # SIGTERM, likewise
+    }
+)
+"""Exit codes of programs. Any other one is the program's own error."""
+
+
+def node_sign(node: NodeRecord | None, events: Iterable[EventRecord] = ()) -> Sign | None:
+    """What is known of a node; None when nothing is wrong with it. Reclaims win over silence, which they lead to.
+
+    `events` are those about this node or the pod on it. A node that is None does not exist any more.
+    """
+    signs = [EVENTS[event.reason] for event in events if event.reason in EVENTS]
+    if node is None:
+        signs.append(_SILENT)
+    else:
+        signs += [TAINTS[key] for key in node.taints if key in TAINTS]
+        signs += [CONDITIONS[condition] for condition in node.conditions if condition in CONDITIONS]
+        if node.deleting:
+            signs.append(_RECLAIMED)
+        if node.ready == "False" and "shutting down" in node.ready_message:
+            signs.append(_RECLAIMED)
+        if node.spot and node.cordoned:
+            signs.append(Sign(Cause.INTERRUPTION))  # EKS node groups and AKS cordon what is reclaimed, then drain it
+        if node.ready == "Unknown":
+            signs.append(_SILENT)
+    return min(signs, key=_rank, default=None)
+
+
+def silent(node: NodeRecord | None) -> bool:
+    """Whether nothing is heard of the node: what Kubernetes says of its pods is not to be believed any more."""
+    return node is None or node.ready == "Unknown" or not _SILENT_TAINTS.isdisjoint(node.taints)
+
+
+_SILENT_TAINTS = frozenset(key for key, sign in TAINTS.items() if sign == _SILENT)
+
+
+def _rank(sign: Sign) -> int:
+    return (Cause.PREEMPTED, Cause.INTERRUPTION, Cause.CONSOLIDATED, Cause.NODE_LOST).index(sign.cause)
+
+
+def cause_of(pod: PodRecord, sign: Sign | None) -> Cause:
+    """Why this pod went, or goes. `sign` is what is known of its node."""
+    if pod.disruption == "PreemptionByScheduler" or pod.reason == "Preempting":
+        return Cause.PREEMPTED
+    if any(container.exit_reason == "OOMKilled" for container in pod.containers):
+        return Cause.OOM_KILLED
+    if sign is not None and sign.cause is not Cause.NODE_LOST:
+        return sign.cause
+    if pod.reason == "Evicted":
+        return pressure(pod.message)
+    if told := POD_REASONS.get(pod.reason) or DISRUPTIONS.get(pod.disruption):
+        return told
+    if sign is not None:
+        return sign.cause
+    ended = (_ended(container) for container in pod.containers)
+    return next((cause for cause in ended if cause is not Cause.UNKNOWN), Cause.UNKNOWN)
+
+
+def pressure(message: str) -> Cause:
+    """Why the kubelet evicted a pod, from what it says: memory, its own limits, or somebody else's use of the disk."""
+    if "memory" in message:
+        return Cause.OOM_KILLED
+    return Cause.APP_ERROR if "exceeds the" in message or "exceeded its" in message else Cause.UNKNOWN
+
+
+def _ended(container: ContainerRecord) -> Cause:
+    if container.exit_code is None:
+        return Cause.UNKNOWN
+    if container.exit_reason in EXIT_REASONS:
+        return EXIT_REASONS[container.exit_reason]
+    return EXIT_CODES.get(container.exit_code, Cause.APP_ERROR)

@@ -1,0 +1,178 @@
+"""An attempt as a JobSet: plain scripts without Ray, one pod for each process.
+
+ 1. JobSet restarts the whole set when a pod is lost; every restart counts as a loss (`jobset_state`), so the tier's
+    maxFailures ends it, never JobSet.
+ 2. A program that ends by itself with a failure (any exit code but those of SIGKILL and SIGTERM) fails the set at once:
+    75 asks for a new attempt, 76 says that a newer one exists, anything else is the program's own error. What that
+    means is for the decision core, which sees the exit codes on the pods.
+ 3. Jobs retry nothing: the restart is the JobSet's.
+ 4. All pods are on the tier's nodes: there is no head.
+
+With one replicated job, RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set unless the template sets them, so that a
+script for torch.distributed or spotladder.train needs no launcher. With several, what a rank is, is the template's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from spotladder.api.problems import Path, dotted
+from spotladder.api.tieredjob import TieredJob
+from spotladder.core.model import AttemptSeen, PodRole
+from spotladder.errors import InvalidSpec
+from spotladder.workloads import jobset_state, names
+from spotladder.workloads.pods import Outfit, budget, dressed, with_env
+from spotladder.workloads.records import (
+    COMPLETION_INDEX,
+    DISRUPTION_BUDGETS,
+    GVR,
+    JOB_INDEX,
+    JOBSETS,
+    EventRecord,
+    NodeRecord,
+)
+from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.workload import AttemptObjects, Workload
+
+NEVER_BY_ITSELF = 2_147_483_647
+"""JobSet's largest maxRestarts: the tier's maxFailures decides, not JobSet."""
+
+KILLED = (137, 143)
+"""Exit codes of SIGKILL and SIGTERM: a pod that ends so was ended."""
+
+_AT: Path = ("spec", "workload", "jobSet", "template", "spec")
+_JOBS: Path = (*_AT, "replicatedJobs")
+_PORT = "29500"
+
+_OWNED = {
+    "failurePolicy": "is spotladder's: restarts are limited by maxFailures and restartPolicy.backoffLimit; remove it",
+    "suspend": "is spotladder's: use spec.suspend",
+    "managedBy": "is spotladder's: remove it",
+    "ttlSecondsAfterFinished": "is spotladder's: attempts are removed when they are over; remove it",
+}
+_OWNED_OF_A_JOB = {
+    "backoffLimit": "is spotladder's: the whole set is restarted instead; remove it",
+    "backoffLimitPerIndex": "is spotladder's: the whole set is restarted instead; remove it",
+    "podFailurePolicy": "is spotladder's: exit codes 75 and 76 have a meaning; remove it",
+    "suspend": "is spotladder's: use spec.suspend",
+    "ttlSecondsAfterFinished": "is spotladder's: attempts are removed when they are over; remove it",
+}
+
+
+class JobSetWorkload:
+    """Implements `Workload`."""
+
+    main: GVR = JOBSETS
+    made: tuple[GVR, ...] = (DISRUPTION_BUDGETS, JOBSETS)
+    watched: tuple[GVR, ...] = (JOBSETS,)
+
+    def workers(self, job: TieredJob) -> int:
+        return sum(_pods(entry, index) for index, entry in enumerate(_template(job).spec["replicatedJobs"]))
+
+    def render(
+        self, job: TieredJob, uid: str, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
+    ) -> list[dict[str, Any]]:
+        template, name = _template(job), names.attempt_name(job.metadata.name, attempt)
+        outfit, pods = Outfit.of(job, tier, attempt, env), self.workers(job)
+        jobset = {
+            "apiVersion": JOBSETS.api_version,
+            "kind": JOBSETS.kind,
+            "metadata": {
+                "name": name,
+                "namespace": job.metadata.namespace,
+                "labels": {**template.metadata.labels, **outfit.labels},
+                "annotations": {**template.metadata.annotations, names.JOB_UID: uid},
+            },
+            "spec": _spec(template.spec, outfit, name),
+        }
+        return [budget(name, job, outfit.labels, pods), jobset]
+
+    def read(
+        self,
+        attempt: int,
+        objects: AttemptObjects,
+        nodes: Mapping[str, NodeRecord],
+        events: Sequence[EventRecord] = (),
+    ) -> AttemptSeen:
+        return jobset_state.read(attempt, objects, nodes, events)
+
+
+JOBSET: Workload = JobSetWorkload()
+
+
+def _template(job: TieredJob) -> Any:
+    if job.spec.workload.job_set is None:
+        raise InvalidSpec("is not this job's workload", path="spec.workload.jobSet", where=job.metadata.name)
+    return job.spec.workload.job_set.template
+
+
+def _spec(given: Mapping[str, Any], outfit: Outfit, name: str) -> dict[str, Any]:
+    _refuse(given, _OWNED, _AT)
+    spec = deepcopy(dict(given))
+    jobs = spec["replicatedJobs"]
+    for index, entry in enumerate(jobs):
+        _job(entry, outfit, (*_JOBS, index))
+    spec["failurePolicy"] = {
+        "maxRestarts": NEVER_BY_ITSELF,
+        "rules": [{"name": "ProgramEnded", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}],
+    }
+    coordinator = spec.setdefault("coordinator", {"replicatedJob": jobs[0]["name"]})
+    if len(jobs) == 1:
+        subdomain = (spec.get("network") or {}).get("subdomain") or name
+        place = f"{coordinator.get('jobIndex', 0)}-{coordinator.get('podIndex', 0)}"
+        _rank(jobs[0], f"{name}-{coordinator['replicatedJob']}-{place}.{subdomain}")
+    return spec
+
+
+def _job(entry: dict[str, Any], outfit: Outfit, at: Path) -> None:
+    job = entry["template"]["spec"]
+    inside = (*at, "template", "spec")
+    _refuse(job, _OWNED_OF_A_JOB, inside)
+    pods = job.setdefault("parallelism", 1)
+    job.setdefault("completions", pods)
+    job.setdefault("completionMode", "Indexed")
+    job["backoffLimit"] = 0
+    job["podFailurePolicy"] = {
+        "rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": list(KILLED)}}]
+    }
+    job["template"] = dressed(
+        job["template"], outfit, PodRole.WORKER, outfit.tier.workers, (*inside, "template"), only_first=False
+    )
+
+
+def _rank(entry: Mapping[str, Any], address: str) -> None:
+    """Which process a pod is, where that is one number: one job of many pods, or many jobs of one pod."""
+    job = entry["template"]["spec"]
+    jobs, pods = entry.get("replicas", 1), job["parallelism"]
+    if jobs > 1 and pods > 1:
+        return
+    field = f"metadata.labels['{JOB_INDEX}']" if jobs > 1 else f"metadata.annotations['{COMPLETION_INDEX}']"
+    entries: list[dict[str, Any]] = [
+        {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": field}}},
+        {"name": "WORLD_SIZE", "value": str(jobs * pods)},
+        {"name": "MASTER_ADDR", "value": address},
+        {"name": "MASTER_PORT", "value": _PORT},
+    ]
+    for container in job["template"]["spec"]["containers"]:
+        with_env(container, entries, unless_set=True)
+
+
+def _pods(entry: Any, index: int) -> int:
+    """Pods of one replicated job; also where its shape is checked, before anything relies on it."""
+    at: Path = (*_JOBS, index)
+    job = entry.get("template", {}).get("spec") if isinstance(entry, dict) else None
+    if not isinstance(job, dict) or not isinstance(job.get("template"), dict) or not entry.get("name"):
+        raise InvalidSpec("needs name and template.spec.template: the pod that the program runs in", path=dotted(at))
+    jobs, pods = entry.get("replicas", 1), job.get("parallelism", 1)
+    for count, path in ((jobs, (*at, "replicas")), (pods, (*at, "template", "spec", "parallelism"))):
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise InvalidSpec("must be a whole number of at least 1", path=dotted(path))
+    return int(jobs * pods)
+
+
+def _refuse(given: Mapping[str, Any], owned: Mapping[str, str], at: Path) -> None:
+    for name, why in owned.items():
+        if given.get(name) not in (None, False):
+            raise InvalidSpec(why, path=dotted((*at, name)))

@@ -1,0 +1,104 @@
+"""What a JobSet and its pods say about an attempt.
+
+JobSet answers a lost pod by deleting all the others and making the whole set anew. So a pod that is gone is not always
+a pod that was lost, and what the core is told are
+
+ 1. the *places* of the set ("workers-0-3"), each running or pending: they stay while pods come and go, so that pods
+    which JobSet replaces are not missed;
+ 2. the losses: of each restart that JobSet counts one, whether or not anybody saw the pod, and every further pod that
+    was seen to be lost in it.
+
+A program that ends speaks through its exit code, at once: JobSet needs a few seconds more to say the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodSeen
+from spotladder.core.reasons import Cause
+from spotladder.workloads import capacity
+from spotladder.workloads.rayjob_state import EXITS
+from spotladder.workloads.records import EventRecord, JobSetRecord, NodeRecord, PodRecord
+from spotladder.workloads.seen import pod_seen
+from spotladder.workloads.workload import AttemptObjects
+
+REMEMBERED_RESTARTS = 64
+"""So many of a set's restarts are told, the newest; the core has counted the earlier ones long ago."""
+
+_WEIGHT = (Exit.FENCED, Exit.INTERRUPTED, Exit.FAILED)
+
+
+def read(
+    attempt: int, objects: AttemptObjects, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]
+) -> AttemptSeen:
+    """The attempt as it is now."""
+    jobset = objects.jobset
+    if jobset is None:
+        pods = tuple(pod_seen(pod, nodes, events) for pod in objects.pods)
+        return AttemptSeen(attempt, pods, Exit.LOST, "its JobSet is gone")
+    seen = [(pod, _seen(pod, nodes, events)) for pod in objects.pods]
+    ended, message = _exit(jobset, objects.pods)
+    places = _places(jobset, seen)
+    return AttemptSeen(
+        number=attempt,
+        pods=(*places, *_losses(jobset, seen)),
+        exit=ended,
+        message=message,
+        refused=capacity.refused(objects.pods, events),
+        blocked="" if ended else capacity.blocked(objects.pods, (), events, jobset.name, wanted=len(places)),
+    )
+
+
+def _seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]) -> PodSeen:
+    if pod.phase == "Succeeded":  # its part is done; the others' may not be
+        return PodSeen(pod.uid, phase=PodPhase.RUNNING, ready=True, node=pod.node)
+    return pod_seen(pod, nodes, events)
+
+
+def _exit(jobset: JobSetRecord, pods: Sequence[PodRecord]) -> tuple[Exit | None, str]:
+    if jobset.state == "Completed":
+        return Exit.SUCCEEDED, ""
+    found = {
+        ended: f"{pod.name}: exit code {container.exit_code}"
+        for pod in pods
+        if pod.restart == jobset.restarts
+        for container in pod.containers
+        if container.exit_code and (ended := EXITS.get(container.exit_code, Exit.FAILED)) is not Exit.LOST
+    }
+    for ended in _WEIGHT:
+        if ended in found:
+            return ended, found[ended]
+    if jobset.deleting:
+        return Exit.LOST, "its JobSet is being deleted"
+    if jobset.suspended:
+        return Exit.LOST, "its JobSet was suspended by somebody else; use spec.suspend of the TieredJob"
+    return (Exit.LOST, jobset.message or "its JobSet failed") if jobset.state == "Failed" else (None, "")
+
+
+def _places(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> list[PodSeen]:
+    taken: dict[str, PodSeen] = {}
+    for pod, what in sorted(seen, key=lambda pair: (pair[0].restart, pair[1].phase is PodPhase.RUNNING)):
+        if what.phase is not PodPhase.LOST:
+            taken[pod.slot] = replace(what, uid=pod.slot)
+    names = [
+        f"{name}-{job}-{index}" for name, jobs, pods in jobset.places for job in range(jobs) for index in range(pods)
+    ]
+    return [taken.get(name) or PodSeen(name, phase=PodPhase.PENDING, ready=False) for name in names]
+
+
+def _losses(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> list[PodSeen]:
+    lost: dict[int, list[PodSeen]] = defaultdict(list)
+    for pod, what in seen:
+        # Deleted without any sign of a loss: JobSet makes it anew because of another one.
+        if what.phase is PodPhase.LOST and not (pod.deleting and what.cause is Cause.UNKNOWN):
+            lost[pod.restart].append(what)
+    losses = []
+    for restart in range(max(0, jobset.restarts - REMEMBERED_RESTARTS), jobset.restarts + 1):
+        pods = sorted(lost[restart], key=lambda pod: (pod.cause is Cause.UNKNOWN, pod.uid))
+        if pods or restart < jobset.restarts:
+            first = pods[0] if pods else PodSeen("", phase=PodPhase.LOST, ready=False)
+            losses += [replace(first, uid=f"{jobset.uid}/restart-{restart}"), *pods[1:]]
+    return losses

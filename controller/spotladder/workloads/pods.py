@@ -1,0 +1,186 @@
+"""What every pod of an attempt gets beside the user's own template: where it goes, what it is told, how it ends.
+
+Nothing here overrules the user where the user has spoken, except for what would break an attempt: the tier's nodes
+(a contradiction is an error), the SPOTLADDER_ variables, our labels, and `restartPolicy: Never`, without which a lost
+container would come back in a pod of the same identity and never be counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from spotladder.api.problems import Path, dotted
+from spotladder.api.tieredjob import TieredJob
+from spotladder.core.durations import format_duration
+from spotladder.core.model import PodRole, Seconds
+from spotladder.errors import InvalidSpec
+from spotladder.workloads import names
+from spotladder.workloads.placement import Placement, place
+from spotladder.workloads.records import DISRUPTION_BUDGETS
+from spotladder.workloads.security import harden
+from spotladder.workloads.tiers import ResolvedTier
+
+NOTICE_FOLDER = "/run/spotladder"
+NOTICE_FILE = f"{NOTICE_FOLDER}/notice"
+_NOTICE_VOLUME = "spotladder-notice"
+
+MARGIN: Seconds = 5.0
+"""Between the end of a pod's grace and the end of its node, and between the end of a drain and the end of the grace."""
+
+DEFAULT_GRACE: Seconds = 30.0
+"""Kubernetes' own grace, for nodes that go without notice."""
+
+# Consolidation takes more pods of long jobs than reclaims do; both of the usual autoscalers are told to leave them.
+_STAY = {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outfit:
+    """What the pods of one attempt have in common. `env` is ours and wins over the template's."""
+
+    job: TieredJob
+    tier: ResolvedTier
+    labels: Mapping[str, str]
+    env: Mapping[str, str]
+
+    @classmethod
+    def of(cls, job: TieredJob, tier: ResolvedTier, attempt: int, env: Mapping[str, str]) -> Outfit:
+        labels = names.labels(job.metadata.name, attempt, tier.name)
+        return cls(job, tier, labels, {**tier.overrides.env, **env, **environment(job, tier, attempt)})
+
+
+def environment(job: TieredJob, tier: ResolvedTier, attempt: int) -> dict[str, str]:
+    """What the program is told, as `spotladder.train` reads it."""
+    checkpoints = job.spec.checkpoints
+    return {
+        "SPOTLADDER_JOB": job.metadata.name,
+        "SPOTLADDER_NAMESPACE": job.metadata.namespace,
+        "SPOTLADDER_ATTEMPT": str(attempt),
+        "SPOTLADDER_TIER": tier.name,
+        "SPOTLADDER_URI": checkpoints.uri,
+        "SPOTLADDER_INTERVAL": checkpoints.interval,
+        "SPOTLADDER_GRACE": format_duration(job.spec.grace),
+        "SPOTLADDER_KEEP": str(checkpoints.keep),
+        "SPOTLADDER_NOTICE": NOTICE_FILE,
+    }
+
+
+def grace_of(notice: Seconds) -> int:
+    """Seconds that a pod has to end: as long as the cloud's notice allows, with a margin for the kubelet."""
+    return int(max(MARGIN, notice - MARGIN) if notice else DEFAULT_GRACE)
+
+
+def drain_of(grace: int) -> int:
+    """Seconds that `ray start --block` may drain: it must end before the kubelet ends it."""
+    return int(max(1, grace - MARGIN))
+
+
+def dressed(
+    template: Mapping[str, Any],
+    outfit: Outfit,
+    role: PodRole,
+    placement: Placement,
+    at: Path,
+    *,
+    only_first: bool,
+) -> dict[str, Any]:
+    """The user's pod template as this attempt uses it.
+
+    `at` is where the template is in the user's file. `only_first`: the program runs in the first container (Ray), the
+    others are left alone; else it runs in all of them.
+
+    Raises:
+        InvalidSpec: no containers, a restart policy of the user's, or selectors that contradict the tier.
+    """
+    template = deepcopy(dict(template))
+    metadata, spec = dict(template.get("metadata") or {}), dict(template.get("spec") or {})
+    if not isinstance(containers := spec.get("containers"), list) or not containers:
+        message = "is required on a cluster: a list of containers, the first runs the program"
+        raise InvalidSpec(message, path=dotted((*at, "spec", "containers")))
+    if spec.get("restartPolicy", "Never") != "Never":
+        message = f"is Never, not {spec['restartPolicy']}: a lost container must be seen as a lost pod; remove it"
+        raise InvalidSpec(message, path=dotted((*at, "spec", "restartPolicy")))
+    metadata["labels"] = {**(metadata.get("labels") or {}), **outfit.labels, names.ROLE: role.value}
+    metadata["annotations"] = {**_STAY, **(metadata.get("annotations") or {})}
+    place(spec, placement, outfit.tier.name, (*at, "spec"))
+    spec["restartPolicy"] = "Never"
+    spec.setdefault("terminationGracePeriodSeconds", grace_of(outfit.tier.notice))
+    programs = containers[:1] if only_first else containers
+    for container in programs:
+        _tell(container, outfit)
+    spec["volumes"] = _by_name(spec.get("volumes"), [_notice_volume()])
+    override(programs[0], outfit, role)
+    harden(spec, programs)
+    return {**template, "metadata": metadata, "spec": spec}
+
+
+def override(container: dict[str, Any], outfit: Outfit, role: PodRole) -> None:
+    """Apply the tier's overrides; resources are the workers' alone."""
+    overrides = outfit.tier.overrides
+    if overrides.image:
+        container["image"] = overrides.image
+    if overrides.resources and role is PodRole.WORKER:
+        resources = container.setdefault("resources", {})
+        for kind, amounts in (("requests", overrides.resources.requests), ("limits", overrides.resources.limits)):
+            if amounts:
+                resources[kind] = {**(resources.get(kind) or {}), **amounts}
+
+
+def budget(name: str, job: TieredJob, labels: Mapping[str, str], pods: int) -> dict[str, Any]:
+    """A disruption budget that lets nobody evict a healthy pod of the attempt.
+
+    Who must empty a node gets refused, the node's taint is seen, the job commits and leaves by itself. The number is
+    absolute, since Kubernetes can take shares only of kinds that have a scale. Pods that are not healthy may be
+    evicted: a broken attempt must not keep a node from being drained.
+    """
+    selector = {key: labels[key] for key in (names.JOB, names.ATTEMPT)}
+    return {
+        "apiVersion": DISRUPTION_BUDGETS.api_version,
+        "kind": DISRUPTION_BUDGETS.kind,
+        "metadata": {"name": name, "namespace": job.metadata.namespace, "labels": dict(labels)},
+        "spec": {
+            "minAvailable": pods,
+            "selector": {"matchLabels": selector},
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
+def with_env(container: dict[str, Any], entries: Iterable[Mapping[str, Any]], *, unless_set: bool = False) -> None:
+    """Set environment variables, as Kubernetes' entries; or only those that the container does not have."""
+    own = list(container.get("env") or ())
+    if unless_set:
+        have = {entry.get("name") for entry in own}
+        entries = [entry for entry in entries if entry["name"] not in have]
+    container["env"] = _by_name(own, entries)
+
+
+def variables(env: Mapping[str, str]) -> list[dict[str, str]]:
+    """A mapping as Kubernetes' entries."""
+    return [{"name": name, "value": value} for name, value in env.items()]
+
+
+def _tell(container: dict[str, Any], outfit: Outfit) -> None:
+    with_env(container, variables(outfit.env))
+    mount = {"name": _NOTICE_VOLUME, "mountPath": NOTICE_FOLDER, "readOnly": True}
+    container["volumeMounts"] = _by_name(container.get("volumeMounts"), [mount], key="mountPath")
+    credentials = outfit.job.spec.checkpoints.credentials
+    if credentials:
+        reference = {"secretRef": {"name": credentials.secret_name}}
+        own = [entry for entry in container.get("envFrom") or () if entry != reference]
+        container["envFrom"] = [*own, reference]
+
+
+def _notice_volume() -> dict[str, Any]:
+    field = {"fieldPath": f"metadata.annotations['{names.NOTICE}']"}
+    return {"name": _NOTICE_VOLUME, "downwardAPI": {"items": [{"path": "notice", "fieldRef": field}]}}
+
+
+def _by_name(own: Any, ours: Iterable[Mapping[str, Any]], key: str = "name") -> list[dict[str, Any]]:
+    """The user's entries, with ours in place of those of the same name, or after them."""
+    merged = {entry.get(key): dict(entry) for entry in own or ()}
+    merged.update({entry[key]: dict(entry) for entry in ours})
+    return list(merged.values())

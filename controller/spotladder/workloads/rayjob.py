@@ -1,0 +1,125 @@
+"""An attempt as a RayJob: KubeRay makes the cluster and submits the program, and retries nothing.
+
+1. One RayJob for each attempt, under the attempt's name. KubeRay's own retries are off: they would come back on the
+   same tier, from the start, beside ours.
+2. A head that is lost ends the attempt. KubeRay is told not to bring it back, since it would run the program again
+   from its start under the same id.
+3. The cluster is shut down by KubeRay when the program has ended, so that nothing is paid for while no controller
+   runs; a minute later, so that the controller sees why.
+4. SidecarMode unless the template says otherwise: no submitter pod that could be lost, and no status that is asked
+   for over a network that may be cut. Templates with a submitter's settings get K8sJobMode, which has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from spotladder.api.problems import Path, dotted
+from spotladder.api.tieredjob import TieredJob
+from spotladder.api.workload import workers_of
+from spotladder.core.model import AttemptSeen, PodRole
+from spotladder.errors import InvalidSpec
+from spotladder.workloads import names, rayjob_state
+from spotladder.workloads.pods import Outfit, budget, drain_of, dressed, variables, with_env
+from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, RAYCLUSTERS, RAYJOBS, EventRecord, NodeRecord
+from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.workload import AttemptObjects, Workload
+
+KEPT_AFTER_THE_END = 60
+"""Seconds that a cluster outlives its program."""
+
+_AT: Path = ("spec", "workload", "ray", "template", "spec")
+_CLUSTER: Path = (*_AT, "rayClusterSpec")
+
+
+class RayJobWorkload:
+    """Implements `Workload`."""
+
+    main: GVR = RAYJOBS
+    made: tuple[GVR, ...] = (DISRUPTION_BUDGETS, RAYJOBS)
+    watched: tuple[GVR, ...] = (RAYJOBS, RAYCLUSTERS)
+
+    def workers(self, job: TieredJob) -> int:
+        return workers_of(_template(job).spec)
+
+    def render(
+        self, job: TieredJob, uid: str, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
+    ) -> list[dict[str, Any]]:
+        template, name = _template(job), names.attempt_name(job.metadata.name, attempt)
+        outfit = Outfit.of(job, tier, attempt, env)
+        rayjob = {
+            "apiVersion": RAYJOBS.api_version,
+            "kind": RAYJOBS.kind,
+            "metadata": {
+                "name": name,
+                "namespace": job.metadata.namespace,
+                # KubeRay copies both onto the RayCluster.
+                "labels": {**template.metadata.labels, **outfit.labels},
+                "annotations": {
+                    **template.metadata.annotations,
+                    names.JOB_UID: uid,
+                    "ray.io/disable-provisioned-head-restart": "true",
+                },
+            },
+            "spec": _spec(template.spec, outfit),
+        }
+        return [budget(name, job, outfit.labels, self.workers(job) + 1), rayjob]
+
+    def read(
+        self,
+        attempt: int,
+        objects: AttemptObjects,
+        nodes: Mapping[str, NodeRecord],
+        events: Sequence[EventRecord] = (),
+    ) -> AttemptSeen:
+        return rayjob_state.read(attempt, objects, nodes, events)
+
+
+RAYJOB: Workload = RayJobWorkload()
+
+
+def _template(job: TieredJob) -> Any:
+    if job.spec.workload.ray is None:
+        raise InvalidSpec("is not this job's workload", path="spec.workload.ray", where=job.metadata.name)
+    return job.spec.workload.ray.template
+
+
+def _spec(given: Mapping[str, Any], outfit: Outfit) -> dict[str, Any]:
+    spec = deepcopy(dict(given))
+    _submission(spec)
+    if "deletionStrategy" not in spec:
+        spec.setdefault("shutdownAfterJobFinishes", True)
+        if spec["shutdownAfterJobFinishes"]:
+            spec.setdefault("ttlSecondsAfterFinished", KEPT_AFTER_THE_END)
+    cluster = spec["rayClusterSpec"]
+    if not isinstance(cluster.get("headGroupSpec"), dict):
+        message = "is required on a cluster: a mapping with template, the pod that the program runs in"
+        raise InvalidSpec(message, path=dotted((*_CLUSTER, "headGroupSpec")))
+    _group(cluster["headGroupSpec"], outfit, PodRole.HEAD, (*_CLUSTER, "headGroupSpec"))
+    for index, group in enumerate(cluster["workerGroupSpecs"]):
+        group.setdefault("groupName", f"workers-{index}" if index else "workers")
+        _group(group, outfit, PodRole.WORKER, (*_CLUSTER, "workerGroupSpecs", index))
+    return spec
+
+
+def _submission(spec: dict[str, Any]) -> None:
+    spec["backoffLimit"] = 0
+    submitter = bool(spec.get("submitterPodTemplate") or spec.get("submitterConfig"))
+    mode = spec.setdefault("submissionMode", "K8sJobMode" if submitter else "SidecarMode")
+    if mode == "InteractiveMode":
+        message = "InteractiveMode waits for a person to submit the program: use SidecarMode, or remove it"
+        raise InvalidSpec(message, path=dotted((*_AT, "submissionMode")))
+    if mode == "K8sJobMode":
+        spec["submitterConfig"] = {**(spec.get("submitterConfig") or {}), "backoffLimit": 0}
+
+
+def _group(group: dict[str, Any], outfit: Outfit, role: PodRole, at: Path) -> None:
+    placement = outfit.tier.head if role is PodRole.HEAD else outfit.tier.workers
+    group.setdefault("rayStartParams", {})
+    template = dressed(group.get("template") or {}, outfit, role, placement, (*at, "template"), only_first=True)
+    group["template"] = template
+    drain = drain_of(template["spec"]["terminationGracePeriodSeconds"])
+    ray = template["spec"]["containers"][0]
+    with_env(ray, variables({"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(drain)}), unless_set=True)

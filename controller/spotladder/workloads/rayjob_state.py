@@ -1,0 +1,96 @@
+"""What a RayJob, its cluster and its pods say about an attempt.
+
+KubeRay's words are taken for what they were seen to mean, not for what they are called:
+
+ 1. `ready` and Provisioned stick after the first readiness: whether all workers are there is seen from the pods.
+ 2. Success is Complete *and* SUCCEEDED; STOPPED is Complete too, and is somebody's doing.
+ 3. `jobStatus` may hold words that are no status ("Failure", when the head cannot be asked): they mean nothing.
+ 4. A failure is the program's own only when Ray knows its exit code, and that is none of a signal's. What KubeRay gives
+    up on may still train somewhere: it is lost, and the next attempt fences it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from spotladder.core.model import AttemptSeen, Exit
+from spotladder.workloads import capacity
+from spotladder.workloads.records import EventRecord, NodeRecord, RayJobRecord
+from spotladder.workloads.seen import pod_seen
+from spotladder.workloads.workload import AttemptObjects
+
+EXITS: Mapping[int, Exit] = MappingProxyType(
+    {75: Exit.INTERRUPTED, 76: Exit.FENCED, 137: Exit.LOST, 143: Exit.LOST, -9: Exit.LOST, -15: Exit.LOST}
+)
+"""Exit codes of a driver that are not the program's own failure; of a signal, as a shell and as Python tells it."""
+
+REASONS: Mapping[str, Exit] = MappingProxyType(
+    {
+        "SubmissionFailed": Exit.LOST,
+        "DeadlineExceeded": Exit.FAILED,  # the template's own activeDeadlineSeconds
+        "PreRunningDeadlineExceeded": Exit.LOST,
+        "JobDeploymentStatusTransitionGracePeriodExceeded": Exit.LOST,
+        "JobStatusCheckTimeoutExceeded": Exit.LOST,
+    }
+)
+"""`status.reason` of a failed RayJob. AppFailed is told by its message."""
+
+_CODE = re.compile(r"failed with exit code (-?\d+)")
+_BAD_ENVIRONMENT = "runtime_env setup failed"
+
+
+def read(
+    attempt: int, objects: AttemptObjects, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]
+) -> AttemptSeen:
+    """The attempt as it is now."""
+    rayjob = objects.rayjob
+    ended, message = (Exit.LOST, "its RayJob is gone") if rayjob is None else _exit(rayjob)
+    blocked = ""
+    if rayjob is not None and ended is None:
+        blocked = rayjob.message if _invalid(rayjob) else _blocked(objects, rayjob.name, events)
+    return AttemptSeen(
+        number=attempt,
+        pods=tuple(pod_seen(pod, nodes, events) for pod in objects.pods),
+        exit=ended,
+        message=message,
+        refused=capacity.refused(objects.pods, events),
+        blocked=blocked,
+    )
+
+
+def _exit(rayjob: RayJobRecord) -> tuple[Exit | None, str]:
+    state = rayjob.deployment_status
+    if state == "Complete" and rayjob.job_status == "SUCCEEDED":
+        return Exit.SUCCEEDED, ""
+    if rayjob.deleting:
+        return Exit.LOST, "its RayJob is being deleted"
+    if state in ("Suspending", "Suspended"):
+        return Exit.LOST, "its RayJob was suspended by somebody else; use spec.suspend of the TieredJob"
+    if state == "Complete" and rayjob.job_status == "STOPPED":
+        return Exit.LOST, "its program was stopped through Ray by somebody else"
+    if state not in ("Complete", "Failed") or _invalid(rayjob):
+        return None, ""
+    message = _first_line(rayjob.message) or f"{state}, {rayjob.job_status or 'no job status'}"
+    return REASONS.get(rayjob.reason) or exit_of(rayjob.message), message
+
+
+def exit_of(message: str) -> Exit:
+    """How a program ended, from what Ray says of it."""
+    if found := _CODE.search(message):
+        return EXITS.get(int(found[1]), Exit.FAILED)
+    return Exit.FAILED if _BAD_ENVIRONMENT in message else Exit.LOST
+
+
+def _invalid(rayjob: RayJobRecord) -> bool:
+    return "ValidationFailed" in (rayjob.deployment_status, rayjob.reason)
+
+
+def _blocked(objects: AttemptObjects, name: str, events: Sequence[EventRecord]) -> str:
+    # KubeRay says itself, on the RayCluster, which pods it could not create: no number of pods is needed here.
+    return capacity.blocked(objects.pods, objects.rayclusters, events, name, wanted=0)
+
+
+def _first_line(message: str) -> str:
+    return message.strip().partition("\n")[0]

@@ -1,0 +1,53 @@
+"""From what is kept of a pod and its node to what the decision core is to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from spotladder.core.model import PodPhase, PodSeen
+from spotladder.core.reasons import Cause
+from spotladder.workloads.causes import Sign, cause_of, node_sign, silent
+from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
+
+
+def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]) -> PodSeen:
+    """The pod as it is now.
+
+    A pod is lost when its node is silent or gone, whatever its own status still says, when its program has ended, or
+    when it is being deleted. One that is being evicted and still runs is not lost yet: its node's end is announced, its
+    grace is the time to commit.
+    """
+    node = nodes.get(pod.node)
+    sign = node_sign(node, _about(pod, node, events)) if pod.node else None
+    phase = _phase(pod, nodes, sign)
+    cause = cause_of(pod, sign) if phase is PodPhase.LOST or sign is not None or pod.deleting else Cause.UNKNOWN
+    going = phase is PodPhase.RUNNING and (pod.deleting or (sign is not None and sign.announces))
+    return PodSeen(
+        uid=pod.uid,
+        role=pod.role,
+        phase=phase,
+        ready=phase is PodPhase.RUNNING and pod.ready,
+        noticed=going,
+        notice_ends_at=pod.deleted_at if going else None,
+        unschedulable=phase is PodPhase.PENDING and bool(pod.unschedulable),
+        cause=cause,
+        node=pod.node,
+    )
+
+
+def _phase(pod: PodRecord, nodes: Mapping[str, NodeRecord], sign: Sign | None) -> PodPhase:
+    if pod.phase in ("Failed", "Succeeded", "Unknown"):
+        return PodPhase.LOST
+    if pod.phase == "Pending":
+        return PodPhase.PENDING  # it never took part, so nothing is lost with it
+    if silent(nodes.get(pod.node)):
+        return PodPhase.LOST
+    if pod.deleting and (cause_of(pod, sign) is Cause.UNKNOWN or not any(entry.running for entry in pod.containers)):
+        return PodPhase.LOST  # deleted by hand, or its grace is over
+    return PodPhase.RUNNING
+
+
+def _about(pod: PodRecord, node: NodeRecord | None, events: Sequence[EventRecord]) -> list[EventRecord]:
+    """Events name a node by its uid or, the kubelet's and the node controller's, by its name as a uid."""
+    uids = {pod.uid, node.uid if node else "", pod.node} - {""}
+    return [event for event in events if event.about_uid in uids]
