@@ -68,6 +68,7 @@ def job_spec(
             provision_timeout=tier.provision_timeout,
             capacity_type=capacity[tier.capacity_tier].capacity_type,
             price=capacity[tier.capacity_tier].price,
+            on_insufficient_capacity=tier.on_insufficient_capacity,
         )
         for tier in spec.tiers
     )
