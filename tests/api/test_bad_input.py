@@ -53,6 +53,40 @@ JOB_CASES = [
         "job.yaml:16:3: spec.maxFailures: does not belong here; it is spec.tiers[].maxFailures",
     ),
     Case(
+        "misspelt policy",
+        "  grace: 90s",
+        "  policy: {name: orderd}",
+        'job.yaml:16:18: spec.policy.name: "orderd" is not an installed policy; did you mean ordered?',
+    ),
+    Case(
+        "label name",
+        "  name: digits",
+        "  name: digits\n  labels: {a b: c}",
+        'job.yaml:5:12: metadata.labels["a b"]: "a b" is no valid label name: like team or example.com/team, '
+        "at most 63 after the '/'",
+    ),
+    Case(
+        "label value",
+        "  name: digits",
+        "  name: digits\n  labels: {team: a b}",
+        'job.yaml:5:18: metadata.labels.team: "a b" is no valid label value: at most 63 letters, digits, '
+        "'-', '_' and '.', beginning and ending with a letter or digit",
+    ),
+    Case(
+        "environment of ours",
+        "    provisionTimeout: 30m",
+        "    overrides: {env: {SPOTLADDER_ATTEMPT: '7'}}",
+        "job.yaml:15:23: spec.tiers[1].overrides.env.SPOTLADDER_ATTEMPT: "
+        "SPOTLADDER_ATTEMPT is set by spotladder for each attempt; remove it",
+    ),
+    Case(
+        "environment of ours in the runtime environment",
+        "entrypoint: python train.py",
+        "entrypoint: python train.py\n          runtimeEnvYAML: 'env_vars: {SPOTLADDER_URI: x}'",
+        "job.yaml:27:27: spec.workload.ray.template.spec.runtimeEnvYAML: env_vars.SPOTLADDER_URI is set by spotladder "
+        "for each attempt; remove it",
+    ),
+    Case(
         "misspelt and in the wrong place",
         "  grace: 90s",
         "  maxFailure: 1",

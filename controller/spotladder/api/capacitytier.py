@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from spotladder.api.fields import Duration, FilledText, LabelValue, Name, Usd, WholeNumber, choice, refused
+from spotladder.api.fields import Duration, FilledText, LabelKey, LabelValue, Name, Usd, WholeNumber, choice, refused
 from spotladder.api.record import API_VERSION, Metadata, Record
 from spotladder.core.model import CapacityType
 
@@ -107,8 +107,10 @@ class CapacityTierSpec(Record):
     instance_types: list[FilledText] = Field(
         default_factory=list, description="Instance types that may be used; all that fit when empty."
     )
-    extra_selectors: dict[str, LabelValue] = Field(
-        default_factory=dict, description="Node labels asked for beside the provider's own."
+    extra_selectors: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict,
+        description="Node labels asked for beside the provider's own. With one of karpenter.sh/… the nodes are "
+        "Karpenter's on any provider; with eks.amazonaws.com/nodegroup they are a managed node group's.",
     )
     extra_tolerations: list[Toleration] = Field(
         default_factory=list, description="Tolerations given beside the provider's own."
@@ -117,7 +119,7 @@ class CapacityTierSpec(Record):
         default=ApplyTo.WORKERS,
         description="Which pods run on these nodes: Workers (the head stays on on-demand capacity) or WorkersAndHead.",
     )
-    head_selectors: dict[str, LabelValue] = Field(
+    head_selectors: dict[LabelKey, LabelValue] = Field(
         default_factory=dict, description="Node labels asked for by the head when it is not on this tier."
     )
     notice: Duration | None = Field(

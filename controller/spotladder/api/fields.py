@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 from spotladder.api.problems import Path, dotted, quoted
 from spotladder.api.suggest import closest
 from spotladder.core.durations import format_duration, parse_duration
+from spotladder.core.policies import registry
 
 LONGEST_LABEL = 63
 """Characters of a Kubernetes label value, and of the names that become one."""
@@ -32,6 +33,18 @@ _OTHER_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "gsutil": "gs", "azure"
                   "wasb": "az", "wasbs": "az", "nfs": "file"}  # fmt: skip
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)?")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_LABEL_KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LONGEST_SUBDOMAIN = 253
+_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+OWN_ENVIRONMENT = frozenset(
+    f"SPOTLADDER_{name}"
+    for name in (
+        "JOB", "NAMESPACE", "ATTEMPT", "TIER", "URI", "INTERVAL", "GRACE", "KEEP", "NOTICE", "NOTICE_URL", "HEARTBEAT",
+    )
+)  # fmt: skip
+"""What the in-job library reads; each attempt has its own values."""
 
 
 def refused(message: str) -> PydanticCustomError:
@@ -213,13 +226,45 @@ def _label_value(value: Any) -> str:
 LabelValue = Annotated[str, BeforeValidator(_label_value)]
 
 
-def _environment_value(value: Any) -> str:
+def _label_key(value: Any) -> str:
+    key = _text(value)
+    if not _LABEL_KEY.fullmatch(key):
+        raise refused(f"{quoted(key)} is no valid label name: like team or example.com/team, at most 63 after the '/'")
+    return key
+
+
+LabelKey = Annotated[str, BeforeValidator(_label_key)]
+
+
+def _secret_name(value: Any) -> str:
+    name = _text(value)
+    if len(name) > _LONGEST_SUBDOMAIN or not _SUBDOMAIN.fullmatch(name):
+        raise refused(f"{quoted(name)} is no valid name of a Secret: lower-case letters, digits, '-' and '.'")
+    return name
+
+
+SecretName = Annotated[str, BeforeValidator(_secret_name)]
+
+
+def _environment_name(value: Any) -> str:
+    name = _text(value)
+    if not _ENVIRONMENT_NAME.fullmatch(name):
+        raise refused(f"{quoted(name)} is no valid name of an environment variable: letters, digits and '_' only")
+    if name in OWN_ENVIRONMENT:
+        raise refused(f"{name} is set by spotladder for each attempt; remove it")
+    return name
+
+
+EnvironmentName = Annotated[str, BeforeValidator(_environment_name)]
+
+
+def _private_text(value: Any) -> str:
     if not isinstance(value, str):
         raise refused("must be text: write the value in quotes")
     return value
 
 
-EnvironmentValue = Annotated[str, BeforeValidator(_environment_value)]
+PrivateText = Annotated[str, BeforeValidator(_private_text)]
 """Never shown in messages: it may be a secret."""
 
 
@@ -243,6 +288,21 @@ def _quantity(value: Any) -> str:
 
 Quantity = Annotated[str, BeforeValidator(_quantity), WithJsonSchema({"x-kubernetes-int-or-string": True})]
 """Kubernetes' notation for amounts of CPU, memory and devices."""
+
+
+# --- policies --------------------------------------------------------------------------------------------------------
+
+
+def _policy_name(value: Any) -> str:
+    name = _filled(value)
+    known = registry.names()
+    if name not in known and (near := closest(name, known, cutoff=0.8)):
+        raise refused(f"{quoted(name)} is not an installed policy; did you mean {near}?")
+    return name
+
+
+PolicyName = Annotated[str, BeforeValidator(_policy_name)]
+"""A policy that is not installed here may be installed where the controller runs; a misspelt one is refused."""
 
 
 # --- checkpoints -----------------------------------------------------------------------------------------------------

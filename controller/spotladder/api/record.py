@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from spotladder.api.fields import EnvironmentValue, LabelValue, Name
+from spotladder.api.fields import LabelKey, LabelValue, Name, PrivateText
 
 API_VERSION = "spotladder.io/v1alpha1"
 
@@ -30,8 +30,8 @@ class Metadata(Record):
     """Which object it is."""
 
     name: Name = Field(description="The object's name. It becomes a label: at most 63 lower-case letters, digits, '-'.")
-    labels: dict[str, LabelValue] = Field(default_factory=dict, description="Labels of the object.")
-    annotations: dict[str, EnvironmentValue] = Field(default_factory=dict, description="Annotations of the object.")
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict, description="Labels of the object.")
+    annotations: dict[LabelKey, PrivateText] = Field(default_factory=dict, description="Annotations of the object.")
 
     @model_validator(mode="before")
     @classmethod

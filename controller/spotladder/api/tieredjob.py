@@ -10,14 +10,17 @@ from pydantic import Field, field_validator
 from spotladder.api.fields import (
     CheckpointUri,
     Duration,
-    EnvironmentValue,
+    EnvironmentName,
     FilledText,
     Finding,
     Interval,
     JobName,
     Name,
+    PolicyName,
     PositiveDuration,
+    PrivateText,
     Quantity,
+    SecretName,
     Switch,
     Timestamp,
     Usd,
@@ -27,7 +30,7 @@ from spotladder.api.fields import (
 )
 from spotladder.api.record import API_VERSION, Metadata, Record
 from spotladder.api.workload import Workload
-from spotladder.core.model import FOR_EVER, Exhausted, FailureUnit, Handover
+from spotladder.core.model import FOR_EVER, Exhausted, FailureUnit, Handover, OnInsufficientCapacity
 
 MOST_TIERS = 32
 
@@ -44,7 +47,7 @@ class TierOverrides(Record):
 
     image: FilledText | None = Field(default=None, description="Container image of the Ray containers on this tier.")
     resources: Resources | None = Field(default=None, description="Resources of the worker containers on this tier.")
-    env: dict[str, EnvironmentValue] = Field(
+    env: dict[EnvironmentName, PrivateText] = Field(
         default_factory=dict, description="Environment variables added on this tier; they win over the template's."
     )
 
@@ -68,6 +71,11 @@ class JobTier(Record):
         default=600.0,
         description="For how long the job may be without all its workers, at the start or after a loss, before it "
         "moves to the next tier.",
+    )
+    on_insufficient_capacity: Annotated[OnInsufficientCapacity, choice(OnInsufficientCapacity)] = Field(
+        default=OnInsufficientCapacity.WAIT,
+        description="What it means that the provisioner has no capacity: wait (provisionTimeout decides) or fallback "
+        "(the job moves to the next tier at once).",
     )
     overrides: TierOverrides = Field(
         default_factory=TierOverrides, description="What differs in the workload on this tier."
@@ -95,7 +103,7 @@ class ApplicationFailures(Record):
 class PolicyChoice(Record):
     """Which policy chooses the tier."""
 
-    name: FilledText = Field(
+    name: PolicyName = Field(
         default="ordered",
         description="ordered (the tiers in their order), or the name of an installed policy.",
     )
@@ -104,7 +112,7 @@ class PolicyChoice(Record):
 class CheckpointCredentials(Record):
     """Where the credentials for the bucket are."""
 
-    secret_name: Name = Field(description="A Secret in the job's namespace, given to the pods as environment.")
+    secret_name: SecretName = Field(description="A Secret in the job's namespace, given to the pods as environment.")
 
 
 class Checkpoints(Record):

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from spotladder.api.fields import EnvironmentValue, Finding, LabelValue, refused, several
+from spotladder.api.fields import OWN_ENVIRONMENT, Finding, LabelKey, LabelValue, PrivateText, refused, several
 from spotladder.api.problems import Path, printable
 from spotladder.api.record import Record
 from spotladder.api.suggest import closest
@@ -42,8 +42,8 @@ _OWNED = {
 class TemplateMetadata(Record):
     """Labels and annotations of the objects made from a template."""
 
-    labels: dict[str, LabelValue] = Field(default_factory=dict, description="Labels of the objects made from it.")
-    annotations: dict[str, EnvironmentValue] = Field(
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict, description="Labels of the objects made from it.")
+    annotations: dict[LabelKey, PrivateText] = Field(
         default_factory=dict, description="Annotations of the objects made from it."
     )
 
@@ -174,10 +174,11 @@ def _runtime_env_problems(text: Any) -> list[Finding]:
     variables = data.get("env_vars", {})
     if not isinstance(variables, dict):
         return [Finding(at, "env_vars must be a mapping of names to text")]
+    wrong = [name for name, value in variables.items() if not isinstance(value, str)]
+    taken = [name for name in variables if name in OWN_ENVIRONMENT]
     return [
-        Finding(at, f"env_vars.{printable(name)} must be text: write the value in quotes")
-        for name, value in variables.items()
-        if not isinstance(value, str)
+        *(Finding(at, f"env_vars.{printable(name)} must be text: write the value in quotes") for name in wrong),
+        *(Finding(at, f"env_vars.{name} is set by spotladder for each attempt; remove it") for name in taken),
     ]
 
 
