@@ -119,9 +119,8 @@ def _placed(name: str, value: Any, like: Any) -> Any:
             f"{_SHARED}{name}: {value.dtype}{list(value.shape)} was committed, the program has "
             f"{expected.dtype}{list(expected.shape)}: was it changed since the commit?"
         )
-    if key:
-        return jax.device_put(jax.random.wrap_key_data(value, impl=jax.random.key_impl(like)), like.sharding)
-    return jax.make_array_from_callback(value.shape, like.sharding, lambda index: value[index])
+    array = jax.make_array_from_callback(value.shape, like.sharding, lambda index: value[index])
+    return jax.random.wrap_key_data(array, impl=jax.random.key_impl(like)) if key else array
 
 
 def _named(tree: Any) -> dict[str, Any]:

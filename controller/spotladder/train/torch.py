@@ -1,0 +1,215 @@
+"""PyTorch: all that a training program must remember.
+
+    state = train.torch.State(model=model, optimizer=optimizer, scheduler=scheduler, sampler=sampler)
+    with job.resume() as found:
+        if found:
+            state.restore(found)
+            start = found.step
+    …
+            with job.commit(step) as folder:
+                state.save(folder)
+
+What data-parallel training keeps equal everywhere (modules, optimizers, schedulers, gradient scalers) is written once,
+by rank 0, into `state.pt`; everything else that has a `state_dict` (samplers, stateful data loaders), and the random
+state of PyTorch, Python and NumPy, is written by every rank for itself into `rank-N.pt`. Both are read back with
+`weights_only=True`, so that a checkpoint can never run code. For state that is sharded over ranks (FSDP, DTensor) there
+are `save_sharded` and `restore_sharded`, which are `torch.distributed.checkpoint` in the same folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from spotladder.errors import CheckpointCorrupt, InvalidSpec
+from spotladder.train import randomness, ranks
+from spotladder.train.found import Found
+
+_SHARED = "state.pt"
+
+
+class State:
+    """The named parts of a training program: anything with `state_dict` and `load_state_dict`.
+
+    A `DistributedDataParallel` module counts as the module inside it, so a commit can be read without it.
+    """
+
+    def __init__(self, **parts: Any) -> None:
+        from torch.amp.grad_scaler import GradScaler
+        from torch.nn import Module
+        from torch.nn.parallel import DistributedDataParallel
+        from torch.optim import Optimizer
+        from torch.optim.lr_scheduler import LRScheduler
+
+        for name, part in parts.items():
+            if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
+                raise InvalidSpec(f"{type(part).__name__} has no state_dict and load_state_dict", path=name)
+        bare = {
+            name: part.module if isinstance(part, DistributedDataParallel) else part for name, part in parts.items()
+        }
+        equal_everywhere = (Module, Optimizer, LRScheduler, GradScaler)
+        self._shared = {name: part for name, part in bare.items() if isinstance(part, equal_everywhere)}
+        self._own = {name: part for name, part in bare.items() if name not in self._shared}
+        self._rank = ranks.discover().rank
+
+    def save(self, folder: Path) -> None:
+        """Write this rank's part of a commit. Every rank must call it. Raises InvalidSpec for sharded state."""
+        import torch
+
+        if self._rank == 0:
+            _write(folder / _SHARED, {name: part.state_dict() for name, part in self._shared.items()})
+        random = {"torch": torch.get_rng_state()}
+        if torch.cuda.is_initialized():
+            random["cuda"] = torch.cuda.get_rng_state()
+        _write(
+            folder / f"rank-{self._rank}.pt",
+            {"parts": {name: part.state_dict() for name, part in self._own.items()}, "random": random},
+        )
+        randomness.save(folder / f"rank-{self._rank}.random.json")
+
+    def restore(self, found: Found | Path) -> None:
+        """Bring everything back to where `save` found it, from a commit or a folder with the files of all ranks.
+
+        A rank that did not exist then goes on with rank 0's. Raises CheckpointCorrupt when the files are of other
+        parts or shapes than these.
+        """
+        import torch
+
+        folder = found.merged() if isinstance(found, Found) else found
+        mine = self._rank if (folder / f"rank-{self._rank}.pt").exists() else 0
+        _load(self._shared, _read(folder / _SHARED), _SHARED)
+        own = _read(folder / f"rank-{mine}.pt")
+        _load(self._own, own["parts"], f"rank-{mine}.pt")
+        torch.set_rng_state(own["random"]["torch"])
+        if "cuda" in own["random"] and torch.cuda.is_available():
+            torch.cuda.set_rng_state(own["random"]["cuda"])
+        randomness.restore(folder / f"rank-{mine}.random.json")
+
+
+class Sampler:
+    """Batches of example numbers without end, each rank its own share: `DataLoader(…, batch_sampler=sampler)`.
+
+    Every epoch has an order of its own; what does not fill a batch on all ranks is left out of it. `batch` is the
+    number of examples of one rank. The position is what was handed out, so let the training process itself read the
+    data (`num_workers=0`); with loader processes, which read ahead, use a data loader that keeps its own position, such
+    as torchdata's StatefulDataLoader.
+    """
+
+    def __init__(self, examples: int, batch: int, *, seed: int = 0) -> None:
+        world = ranks.discover()
+        if examples < batch * world.size:
+            raise InvalidSpec(
+                f"{examples} examples do not fill one batch of {batch} on {world.size} ranks", path="batch"
+            )
+        self._examples, self._seed = examples, seed
+        self._rank, self._ranks, self._together = world.rank, world.size, batch * world.size
+        self._epoch = self._used = 0
+
+    def __iter__(self) -> Iterator[list[int]]:
+        import torch
+
+        shuffled, order = -1, torch.empty(0)
+        while True:
+            if self._used + self._together > self._examples:
+                self._epoch, self._used = self._epoch + 1, 0
+            if shuffled != self._epoch:
+                shuffled = self._epoch
+                order = torch.randperm(self._examples, generator=torch.Generator().manual_seed(self._seed + shuffled))
+            batch = order[self._used : self._used + self._together]
+            self._used += self._together
+            yield batch[self._rank :: self._ranks].tolist()
+
+    def state_dict(self) -> dict[str, int]:
+        """The epoch, and how many of its examples all ranks together have used."""
+        return {"epoch": self._epoch, "used": self._used, "examples": self._examples, "seed": self._seed}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Go on from there, also with another number of ranks. Raises ValueError for other data."""
+        if (state["examples"], state["seed"]) != (self._examples, self._seed):
+            raise ValueError(
+                f"the position is in {state['examples']} examples shuffled with seed {state['seed']}, the program has "
+                f"{self._examples} and seed {self._seed}"
+            )
+        self._epoch, self._used = state["epoch"], state["used"]
+
+
+def save_sharded(folder: Path, state: dict[str, Any]) -> None:
+    """Write this rank's shards of `state` with `torch.distributed.checkpoint`. Every rank must call it.
+
+    `state` is what `torch.distributed.checkpoint.state_dict.get_state_dict` or the parts' `state_dict`s give.
+    """
+    from torch.distributed import checkpoint
+
+    checkpoint.save(state, storage_writer=checkpoint.FileSystemWriter(folder))
+
+
+def restore_sharded(found: Found | Path, state: dict[str, Any]) -> None:
+    """Fill the tensors of `state` in place, also with another number of ranks or another sharding. Every rank must
+    call it. Raises CheckpointCorrupt.
+    """
+    from torch.distributed import checkpoint
+
+    folder = found.merged() if isinstance(found, Found) else found
+    try:
+        checkpoint.load(state, storage_reader=checkpoint.FileSystemReader(folder))
+    except (checkpoint.api.CheckpointException, OSError, RuntimeError, ValueError) as error:
+        raise CheckpointCorrupt(
+            f"sharded state does not fit this program's ({_first_line(error)}): was it changed since the commit?"
+        ) from error
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    import torch
+
+    for name, value in _tensors(content):
+        if hasattr(value, "device_mesh"):
+            raise InvalidSpec("is sharded over ranks: use train.torch.save_sharded for it", path=name)
+    torch.save(content, path)
+    if unsafe := torch.serialization.get_unsafe_globals_in_checkpoint(path):
+        raise InvalidSpec(
+            f"a state_dict holds {', '.join(unsafe)}, which could not be read back: keep to tensors, numbers, text, "
+            "lists and dicts, or allow the type with torch.serialization.add_safe_globals",
+            path=path.name,
+        )
+
+
+def _tensors(content: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    import torch
+
+    if isinstance(content, torch.Tensor):
+        yield name, content
+    elif isinstance(content, Mapping):
+        for key, value in content.items():
+            yield from _tensors(value, f"{name}.{key}".lstrip("."))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import pickle
+
+    import torch
+
+    try:
+        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+        raise CheckpointCorrupt(f"{path.name}: cannot be read: {_first_line(error)}") from error
+    return content
+
+
+def _load(parts: Mapping[str, Any], saved: Mapping[str, Any], file: str) -> None:
+    if parts.keys() != saved.keys():
+        raise CheckpointCorrupt(
+            f"{file}: has {', '.join(saved) or 'nothing'}, the program has {', '.join(parts) or 'nothing'}: was it "
+            "changed since the commit?"
+        )
+    for name, part in parts.items():
+        try:
+            part.load_state_dict(saved[name])
+        except (RuntimeError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointCorrupt(
+                f"{file}: {name} does not fit this program's ({_first_line(error)}): was it changed since the commit?"
+            ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
