@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,73 +11,9 @@ from spotladder.train.environment import Environment
 from spotladder.train.membership import join
 from spotladder.train.ranks import World
 from tests.train.builders import log_of, variables
+from tests.train.machine import Machine, until
 
 pytestmark = pytest.mark.ray
-
-PROGRAMS = Path(__file__).parent / "programs"
-
-
-QUICK = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.25"}
-"""How often Ray Train looks at its workers: a report waits for the next look."""
-
-
-class Machine:
-    """A Ray whose nodes can be killed, and the drivers that run on it."""
-
-    def __init__(self) -> None:
-        from ray.cluster_utils import Cluster
-
-        self._cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-        self._nodes = [self._cluster.add_node(num_cpus=1) for _ in range(2)]
-        self._drivers: list[subprocess.Popen[bytes]] = []
-
-    def driver(self, program: str, folder: Path, /, config: dict[str, Any], **more: object) -> subprocess.Popen[bytes]:
-        """Start a program of this folder as the attempt that `more` describes."""
-        started = subprocess.Popen(
-            [sys.executable, str(PROGRAMS / f"{program}.py"), json.dumps({"out": str(folder), **config})],
-            env={**os.environ, **variables(folder, **more), **QUICK, "RAY_ADDRESS": self._cluster.address},
-        )
-        self._drivers.append(started)
-        return started
-
-    def lose_a_node(self) -> None:
-        """SIGKILL a node and give another one in its place."""
-        self._cluster.remove_node(self._nodes.pop(), allow_graceful=False)
-        self._nodes.append(self._cluster.add_node(num_cpus=1))
-
-    def stop_drivers(self) -> None:
-        for driver in self._drivers:
-            driver.kill()
-            driver.wait()
-        self._drivers.clear()
-
-    def close(self) -> None:
-        self.stop_drivers()
-        self._cluster.shutdown()
-
-
-@pytest.fixture(scope="module")
-def whole_machine() -> Iterator[Machine]:
-    machine = Machine()
-    try:
-        yield machine
-    finally:
-        machine.close()
-
-
-@pytest.fixture
-def machine(whole_machine: Machine) -> Iterator[Machine]:
-    try:
-        yield whole_machine
-    finally:
-        whole_machine.stop_drivers()
-
-
-def until(what: Callable[[], object], limit: float = 90.0) -> None:
-    end = time.monotonic() + limit
-    while not what():
-        assert time.monotonic() < end, "not within the limit"
-        time.sleep(0.1)
 
 
 def newest_step(folder: Path) -> int:

@@ -49,6 +49,12 @@ def discover(variables: Mapping[str, str] | None = None, modules: Mapping[str, A
     return _jax(modules) or World()
 
 
+def in_tune_trial(modules: Mapping[str, Any] | None = None) -> bool:
+    """Whether this process runs a trial of a Ray Tune sweep."""
+    session = (sys.modules if modules is None else modules).get("ray.train._internal.session")
+    return session is not None and session.get_session() is not None
+
+
 def _ray_train(modules: Mapping[str, Any]) -> World | None:
     train_fn = modules.get("ray.train.v2._internal.execution.train_fn_utils")
     if train_fn is None:

@@ -94,10 +94,10 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         """In a worker, before the program's function runs: meet the other ranks."""
         try:
             member = join(environment.read(), ranks.discover())
-            session.adopt(member)
+            session.adopt(session.Job(member))
             set_train_fn_utils(Routed(member, self._below, self._total))
         except Exception as error:  # noqa: BLE001 – raised where the program can be ended by it
-            session.refuse(error)
+            session.adopt(error)
             set_train_fn_utils(Routed(error, self._below, self._total))
 
     def _ends_the_run(self, errors: list[BaseException]) -> bool:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spotladder.errors import Fenced, SpotladderError
+from spotladder.errors import Fenced, InvalidSpec, SpotladderError
 from spotladder.train import environment, ranks
 from spotladder.train.commits import Checkpoint
 from spotladder.train.found import Found, find
@@ -226,6 +226,12 @@ def current() -> Job:
         if isinstance(_current, Exception):
             raise _current
         if _current is None:
+            if ranks.in_tune_trial():
+                raise InvalidSpec(
+                    "a trial of Ray Tune is no rank of its own: report checkpoints with tune.report, begin the sweep "
+                    "with train.tune_restore",
+                    where="train.current",
+                )
             world = ranks.discover()
             leave = None if world.launcher == "ray" else leave_at_once
             try:
@@ -240,18 +246,20 @@ def current() -> Job:
         return _current
 
 
-def adopt(member: Member) -> None:
-    """Let `current` return the rank that this process has become already."""
-    global _current  # noqa: PLW0603 – a process has one rank
-    with _opening:
-        _current = Job(member)
+def adopt(joined: Job | Exception) -> None:
+    """Let `current` return the rank that this process has become already, or raise why it has not."""
+    _set(joined)
 
 
-def refuse(error: Exception) -> None:
-    """Let `current` raise why this process has not become a rank."""
+def forget() -> None:
+    """Let `current` join anew."""
+    _set(None)
+
+
+def _set(joined: Job | Exception | None) -> None:
     global _current  # noqa: PLW0603 – a process has one rank
     with _opening:
-        _current = error
+        _current = joined
 
 
 def _end() -> None:

@@ -1,0 +1,123 @@
+"""What runs inside Ray Tune's driver: the callback that commits the state of a sweep."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from ray.tune import Callback
+
+from spotladder.train.commits import Checkpoint
+from spotladder.train.interruption import Interrupted
+from spotladder.train.membership import Member
+from spotladder.train.tune import PLACE
+
+_log = logging.getLogger("spotladder.train")
+
+SPACING = 2.0
+"""Seconds between two commits at least, however many trials end."""
+
+
+class _Sweep:
+    """The one sweep of this driver. `below` is its folder in the job's store."""
+
+    def __init__(self, member: Member, below: str) -> None:
+        self.member = member
+        self.below = below
+        self.total = 0
+        self.count = 0
+        self.finished = 0
+        self.seen: tuple[str, int] = ("", 0)
+        self.committed_at = float("-inf")
+
+
+_sweep: _Sweep | None = None
+
+
+def watch(member: Member, below: str) -> None:
+    """Commit the sweep of this process from now on."""
+    global _sweep  # noqa: PLW0603 – a driver has one sweep; Ray stores callbacks with the sweep, so they hold nothing
+    _sweep = _Sweep(member, below)
+
+
+class StateCommits(Callback):  # type: ignore[misc]
+    """Commits the state that Ray has just written: when a trial has ended, when the interval is over, and at the end.
+
+    Holds nothing itself: Ray pickles it with the sweep and brings it back in another process.
+    """
+
+    def setup(self, stop: Any = None, num_samples: Any = None, total_num_samples: Any = None, **info: Any) -> None:  # noqa: ARG002 – Ray's protocol
+        if _sweep is not None and isinstance(total_num_samples, int):
+            _sweep.total = total_num_samples
+
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:  # noqa: ARG002 – Ray's protocol
+        if _sweep is None or not trials:
+            return
+        _sweep.member.commits.check()
+        state = _new_state(_sweep, trials)
+        notice = _sweep.member.listener.look()
+        if state is None:
+            return
+        now = time.monotonic()
+        interval = _sweep.member.environment.interval.seconds
+        due = _ended(trials) > _sweep.finished or (interval and now - _sweep.committed_at >= interval)
+        if notice is not None:
+            _commit(_sweep, state, trials)
+            _sweep.member.commits.wait()
+            raise Interrupted(_sweep.finished)
+        if due and now - _sweep.committed_at >= SPACING and not _sweep.member.commits.busy:
+            _commit(_sweep, state, trials)
+
+    def on_experiment_end(self, trials: list[Any], **info: Any) -> None:  # noqa: ARG002 – Ray's protocol
+        if _sweep is None or not trials:
+            return
+        _commit(_sweep, Path(trials[0].storage.experiment_driver_staging_path), trials)
+        _sweep.member.commits.wait()
+
+
+def _new_state(sweep: _Sweep, trials: list[Any]) -> Path | None:
+    """The folder with the state, when Ray has written a state since the last commit.
+
+    Ray writes it in the same thread before it calls back, so it is whole.
+    """
+    folder = Path(trials[0].storage.experiment_driver_staging_path)
+    newest = max(folder.glob("experiment_state-*.json"), default=None)
+    if newest is None:
+        return None
+    version = (newest.name, newest.stat().st_mtime_ns)
+    return folder if version != sweep.seen else None
+
+
+def _commit(sweep: _Sweep, state: Path, trials: list[Any]) -> None:
+    newest = max(state.glob("experiment_state-*.json"))
+    session = newest.stem.removeprefix("experiment_state-")
+    folder = Path(tempfile.mkdtemp(prefix="spotladder-commit-"))
+    for file in state.iterdir():
+        if file.is_file() and session in file.name:
+            shutil.copyfile(file, folder / file.name)
+    (folder / PLACE).write_text(json.dumps({"folder": sweep.below}), encoding="utf-8")
+    sweep.seen = (newest.name, newest.stat().st_mtime_ns)
+    sweep.count += 1
+    sweep.finished = _ended(trials)
+    sweep.committed_at = time.monotonic()
+    total = max(sweep.total, len(trials))
+    again = sweep.member.writer.start.restart if sweep.member.writer else 0
+    sweep.member.commits.submit(
+        Checkpoint(
+            sweep.finished,
+            folder,
+            total,
+            {"trials": len(trials), "finished": sweep.finished},
+            path=f"{sweep.below}.state/{sweep.count:06d}.{again}",
+        )
+    )
+    sweep.member.heartbeat.beat(sweep.finished, total, at_once=True)
+
+
+def _ended(trials: list[Any]) -> int:
+    return sum(trial.status == "TERMINATED" for trial in trials)

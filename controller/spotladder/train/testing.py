@@ -1,0 +1,105 @@
+"""For the tests of your own training program: take its machine away at a step, and see what comes out.
+
+    from spotladder.train.testing import interrupt_at
+
+    def test_an_interruption_changes_nothing(tmp_path):
+        whole = interrupt_at(main, step=[])
+        assert interrupt_at(main, step=30) == whole                  # with notice: commits, stops, goes on
+        assert interrupt_at(main, step=[7, 30], notice=False) == whole   # without: loses what was not committed
+
+For programs of one process: the program is called again and again in this process, each time as the next attempt.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from spotladder.train import environment, session
+from spotladder.train.interruption import Interrupted
+from spotladder.train.membership import Member, join
+from spotladder.train.notice import Notice
+from spotladder.train.ranks import World
+
+Result = TypeVar("Result")
+
+
+class MachineLost(BaseException):
+    """Stands for a SIGKILL: passes through the program like one that nothing can catch, but for `finally`."""
+
+
+def interrupt_at(
+    program: Callable[[], Result],
+    *,
+    step: int | Sequence[int],
+    notice: bool = True,
+    interval: str = "10steps",
+    folder: Path | str | None = None,
+) -> Result:
+    """Run `program`, interrupt it at each of these steps, go on until it is done; returns what its last run returned.
+
+    `notice`: it is told before, so it commits and stops; else it is lost at that step as if it had been killed.
+    `interval` is how often it commits by itself. `folder` keeps the checkpoints, for a look at them; by default they
+    go with the test. Raises AssertionError when the program never came to a step, and whatever the program raises.
+    """
+    steps = [step] if isinstance(step, int) else list(step)
+    if folder is not None:
+        return _run(program, steps, notice, interval, Path(folder))
+    with tempfile.TemporaryDirectory(prefix="spotladder-rehearsal-") as temporary:
+        return _run(program, steps, notice, interval, Path(temporary))
+
+
+def _run(program: Callable[[], Result], steps: list[int], notice: bool, interval: str, folder: Path) -> Result:
+    for attempt, step in enumerate(steps, start=1):
+        with _attempt(attempt, interval, folder) as member:
+            session.adopt(_Interrupted(member, step, notice))
+            try:
+                program()
+            except (Interrupted, MachineLost):
+                continue
+            raise AssertionError(f"the program ended without asking should_commit({step}) or any later step")
+    with _attempt(len(steps) + 1, interval, folder) as member:
+        session.adopt(session.Job(member))
+        return program()
+
+
+class _Interrupted(session.Job):
+    """A rank whose machine goes at a step."""
+
+    def __init__(self, member: Member, step: int, notice: bool) -> None:
+        super().__init__(member)
+        self._lost_at = step
+        self._told = notice
+
+    def should_commit(self, step: int) -> bool:
+        if step >= self._lost_at:
+            if not self._told:
+                raise MachineLost
+            self._member.listener.hear(Notice("notice", "EvictionNotice"))
+        return super().should_commit(step)
+
+
+@contextmanager
+def _attempt(number: int, interval: str, folder: Path) -> Iterator[Member]:
+    """This process as rank 0 of one attempt; afterwards it is what it was."""
+    settings = {"JOB": "rehearsal", "URI": str(folder), "ATTEMPT": str(number), "INTERVAL": interval}
+    before = dict(os.environ)
+    os.environ.update({f"SPOTLADDER_{name}": value for name, value in settings.items()})
+    member = join(environment.read(), World())
+    try:
+        yield member
+        member.commits.wait()
+    finally:
+        member.close()
+        session.forget()
+        _restore(before)
+
+
+def _restore(variables: Mapping[str, str]) -> None:
+    for name in os.environ.keys() - variables.keys():
+        del os.environ[name]
+    os.environ.update(variables)

@@ -1,0 +1,137 @@
+"""Ray Tune: `train.tune_restore(trainable, …)` where a script says `tune.Tuner(trainable, …)`.
+
+A sweep's folder changes all the time, and a driver that is cut off may go on changing it. So every start has a folder
+of its own, and what the next one goes on from is in the commit log: a commit holds the sweep's state, which names the
+trials, their results and their checkpoints. The next start takes over the files of the trials from the folder that
+the state belongs to, puts the committed state beside them, and lets Ray restore from that. Trials that had finished
+are not run again; the others go on from their own last checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spotladder.checkpoints.store import Store
+from spotladder.errors import Fenced, InvalidSpec
+from spotladder.train import environment
+from spotladder.train.interruption import FENCED
+from spotladder.train.membership import join, leave_at_once
+from spotladder.train.ranks import World
+from spotladder.train.raytrain import storage_of
+
+if TYPE_CHECKING:
+    from spotladder.checkpoints.log import CommitLog
+
+_log = logging.getLogger("spotladder.train")
+
+PLACE = "sweep.json"
+"""In a commit of a sweep: which folder the state is about."""
+
+STATE_PERIOD = "5"
+"""Seconds between two states that Ray writes, unless TUNE_GLOBAL_CHECKPOINT_S says otherwise: its own choice, 10 or
+more, is too long for a notice."""
+
+TRIAL_FAILURES = 3
+"""How often a trial may fail in one attempt, lost machines included, unless the program says otherwise."""
+
+FILES_AT_ONCE = 8
+
+
+def tune_restore(
+    trainable: Any,
+    *,
+    param_space: dict[str, Any] | None = None,
+    tune_config: Any = None,
+    run_config: Any = None,
+    resume_errored: bool = True,
+) -> Any:
+    """`Tuner.restore` when an earlier attempt has left a sweep, else a new `Tuner`. To be called in the driver, once.
+
+    `run_config` is a `ray.tune.RunConfig` without `name` and `storage_path`, which the attempt decides; as with Ray
+    itself, a restored sweep keeps the one it began with, and `tune_config`. `resume_errored`: trials that had failed
+    are tried again.
+    """
+    from ray import tune
+
+    from spotladder.train import raytune
+
+    here = environment.read()
+    try:
+        member = join(here, World(), leave=leave_at_once)
+    except Fenced as error:
+        _log.error("%s", error)
+        leave_at_once(FENCED)
+        raise
+    name = f"tune-{secrets.token_hex(4)}"
+    below = f"attempts/{here.attempt:04d}"
+    path, filesystem = storage_of(here, below)
+    os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", STATE_PERIOD)
+    raytune.watch(member, f"{below}/{name}")
+    with _committed_state(member.log) as state:
+        if state is not None:
+            old = json.loads((state / PLACE).read_text(encoding="utf-8"))["folder"]
+            _take_over(member.log.store, old, f"{below}/{name}", state)
+            return tune.Tuner.restore(
+                f"{path}/{name}",
+                trainable,
+                resume_errored=resume_errored,
+                param_space=param_space,
+                storage_filesystem=filesystem,
+            )
+    given = run_config or tune.RunConfig(failure_config=tune.FailureConfig(max_failures=TRIAL_FAILURES))
+    if given.name:
+        raise InvalidSpec("name: decided by the attempt: leave it out of the RunConfig", where="tune_restore")
+    config = replace(
+        given,
+        name=name,
+        storage_path=path,
+        storage_filesystem=filesystem,
+        callbacks=[*(given.callbacks or []), raytune.StateCommits()],
+    )
+    return tune.Tuner(trainable, param_space=param_space, tune_config=tune_config, run_config=config)
+
+
+@contextmanager
+def _committed_state(log: CommitLog) -> Iterator[Path | None]:
+    """The newest committed state of the sweep, verified, on this machine; None before the first."""
+    with tempfile.TemporaryDirectory(prefix="spotladder-resume-") as folder:
+        resumed = log.resume(Path(folder))
+        if resumed is not None and not (resumed.path / PLACE).is_file():
+            raise InvalidSpec(
+                f"{log.uri}: the newest commit is no sweep's: use another job name for a sweep than for a training",
+                where="tune_restore",
+            )
+        yield resumed.path if resumed else None
+
+
+def _take_over(store: Store, old: str, new: str, state: Path) -> None:
+    """Fill the folder `new`: files of the trials from `old`, the sweep's state from the commit."""
+    committed = {file.name for file in state.iterdir()}
+    names = [meta.key.removeprefix(f"{old}/") for meta in store.list(f"{old}/")]
+    wanted = [name for name in names if "/" in name or not _is_state(name)]
+
+    def copy(name: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="spotladder-copy-") as folder:
+            file = Path(folder, "file")
+            store.get_file(f"{old}/{name}", file)
+            store.put_file(f"{new}/{name}", file)
+
+    with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="spotladder-copy") as pool:
+        list(pool.map(copy, wanted))
+        list(pool.map(lambda name: store.put_file(f"{new}/{name}", state / name), committed - {PLACE}))
+    _log.info("took over %d files of the sweep in %s", len(wanted), old)
+
+
+def _is_state(name: str) -> bool:
+    """Whether a file of the sweep's folder is part of the state that a commit holds."""
+    return name.startswith(("experiment_state-", "searcher-state-", "search_gen_state-", "callback-states-", "."))

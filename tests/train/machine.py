@@ -1,0 +1,68 @@
+"""A real Ray of several nodes on this machine, for tests that take nodes away."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.train.builders import variables
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+QUICK = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.25"}
+"""How often Ray Train looks at its workers: a report waits for the next look."""
+
+
+class Machine:
+    """A Ray whose nodes can be killed, and the drivers that run on it."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        self._cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        self._nodes = [self._cluster.add_node(num_cpus=1) for _ in range(2)]
+        self._drivers: list[subprocess.Popen[bytes]] = []
+
+    def driver(self, program: str, folder: Path, /, config: dict[str, Any], **more: object) -> subprocess.Popen[bytes]:
+        """Start a program of this folder as the attempt that `more` describes."""
+        started = subprocess.Popen(
+            [sys.executable, str(PROGRAMS / f"{program}.py"), json.dumps({"out": str(folder), **config})],
+            env={**os.environ, **QUICK, **_settings(folder, more), "RAY_ADDRESS": self._cluster.address},
+        )
+        self._drivers.append(started)
+        return started
+
+    def lose_a_node(self) -> None:
+        """SIGKILL a node and give another one in its place."""
+        self._cluster.remove_node(self._nodes.pop(), allow_graceful=False)
+        self._nodes.append(self._cluster.add_node(num_cpus=1))
+
+    def stop_drivers(self) -> None:
+        for driver in self._drivers:
+            driver.kill()
+            driver.wait()
+        self._drivers.clear()
+
+    def close(self) -> None:
+        self.stop_drivers()
+        self._cluster.shutdown()
+
+
+def until(what: Callable[[], object], limit: float = 90.0) -> None:
+    end = time.monotonic() + limit
+    while not what():
+        assert time.monotonic() < end, "not within the limit"
+        time.sleep(0.1)
+
+
+def _settings(folder: Path, more: dict[str, object]) -> dict[str, str]:
+    """Names in capitals are variables as they are; the others are those of the attempt."""
+    plain = {name: str(value) for name, value in more.items() if name.isupper()}
+    return {**variables(folder, **{name: value for name, value in more.items() if not name.isupper()}), **plain}

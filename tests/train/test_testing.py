@@ -1,0 +1,63 @@
+"""What users test their own programs with."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from spotladder import train
+from spotladder.train.testing import interrupt_at
+from tests.train.builders import train as program_on
+
+ran: list[tuple[int, int]] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran() -> None:
+    ran.clear()
+
+
+def program() -> list[int]:
+    """Returns the steps its last run committed; `ran` gets the attempt and number of every step."""
+    job = train.current()
+    return program_on(job, 30, on_step=lambda step: ran.append((job.attempt, step)))
+
+
+def steps_of(attempt: int) -> list[int]:
+    return [step for number, step in ran if number == attempt]
+
+
+def test_with_notice_nothing_is_computed_twice() -> None:
+    assert interrupt_at(program, step=12) == [20, 30]
+    assert (steps_of(1), steps_of(2)) == (list(range(1, 13)), list(range(13, 31)))
+
+
+def test_without_notice_what_was_not_committed_is_computed_again() -> None:
+    assert interrupt_at(program, step=[12, 25], notice=False) == [30]
+    assert (steps_of(1)[-1], steps_of(2)[0], steps_of(2)[-1], steps_of(3)[0]) == (12, 11, 25, 21)
+
+
+def test_no_interruption_is_the_run_to_compare_with() -> None:
+    assert interrupt_at(program, step=[]) == [10, 20, 30]
+
+
+def test_a_program_that_never_comes_to_the_step_is_no_proof() -> None:
+    with pytest.raises(AssertionError, match="without asking should_commit"):
+        interrupt_at(program, step=31)
+
+
+def test_what_the_program_raises_is_raised() -> None:
+    def broken() -> None:
+        program_on(train.current(), 30, on_step=lambda step: {}[step])
+
+    with pytest.raises(KeyError):
+        interrupt_at(broken, step=5)
+
+
+def test_the_process_is_what_it_was_before(tmp_path: Path) -> None:
+    before = dict(os.environ)
+    interrupt_at(program, step=5, folder=tmp_path)
+    assert dict(os.environ) == before
+    assert (tmp_path / "rehearsal" / "log").is_dir()

@@ -1,0 +1,47 @@
+"""Ray Tune for real: a sweep on two nodes that loses one, is interrupted, and goes on as another attempt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.train.builders import log_of
+from tests.train.machine import Machine, until
+
+pytestmark = pytest.mark.ray
+
+
+def runs(folder: Path) -> dict[int, list[int]]:
+    """Where each trial that ever ran began, each time."""
+    return {
+        int(file.name.removeprefix("ran-")): [int(line) for line in file.read_text().splitlines()]
+        for file in folder.glob("ran-*")
+    }
+
+
+def finished(folder: Path) -> int:
+    newest = log_of(folder).newest()
+    return newest.step if newest else 0
+
+
+def test_finished_trials_are_not_run_again(machine: Machine, tmp_path: Path) -> None:
+    notice = tmp_path / "notice"
+    notice.touch()
+    config = {"steps": 8, "pause": 0.4}
+    driver = machine.driver("sweep", tmp_path, config, notice=notice, interval="5s", TUNE_GLOBAL_CHECKPOINT_S=1)
+    until(lambda: finished(tmp_path) >= 2)
+    machine.lose_a_node()
+    notice.write_text('{"kind": "drain", "reason": "EvictionNotice"}')
+    assert driver.wait(60) == 75
+    done, before = finished(tmp_path), runs(tmp_path)
+    assert 2 <= done < 5
+    again = machine.driver("sweep", tmp_path, config, attempt=2, interval="5s", TUNE_GLOBAL_CHECKPOINT_S=1)
+    assert again.wait(120) == 0
+    assert json.loads((tmp_path / "result").read_text()) == [8, 16, 24, 32, 40]
+    after = runs(tmp_path)
+    assert sum(after[x] == before[x] for x in before) >= done
+    newest = log_of(tmp_path).newest()
+    assert newest is not None
+    assert (newest.attempt, newest.step, newest.total) == (2, 5, 5)
