@@ -54,6 +54,11 @@ def test_everything_that_is_given_arrives(tmp_path: Path) -> None:
     assert (spec.deadline, spec.max_duration, spec.budget, spec.suspend) == (1796083200.0, 21600.0, 250.5, True)
 
 
+def test_a_refusal_may_spend_a_tier(tmp_path: Path) -> None:
+    text = changed(JOB, ("maxFailures: 3\n", "maxFailures: 3\n    onInsufficientCapacity: fallback\n"))
+    assert [tier.on_insufficient_capacity for tier in resolved(tmp_path, text).tiers] == ["fallback", "wait"]
+
+
 @pytest.mark.parametrize(("interval", "expected"), [("30s", 600.0), ("2m", 600.0), ("3m", 900.0), ("50steps", 600.0)])
 def test_a_stall_is_five_intervals_or_ten_minutes(tmp_path: Path, interval: str, expected: float) -> None:
     assert resolved(tmp_path, changed(JOB, ("interval: 5m", f"interval: {interval}"))).stall_timeout == expected

@@ -61,6 +61,12 @@ def test_standard_input() -> None:
     assert answer.err.startswith('error: <stdin>:2:7: kind: "Pod" is not a kind')
 
 
+def test_nothing_on_standard_input() -> None:
+    answer = start("validate", "-")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == "error: <stdin>: is empty; give a TieredJob, CapacityTier or world file\n"
+
+
 def test_a_missing_file(capsys: Capture, tmp_path: Path) -> None:
     answer = call(capsys, "validate", tmp_path / "no.yaml")
     assert (answer.code, answer.out) == (2, "")

@@ -61,8 +61,13 @@ class _Node:
 
 def read_documents(path: str | File) -> list[Document]:
     """All non-empty documents of a file; `-` is standard input. Raises InvalidSpec with every problem found."""
-    name = "<stdin>" if str(path) == "-" else printable(str(path))
+    name = file_name(path)
     return documents_of(_text(path, name), name)
+
+
+def file_name(path: str | File) -> str:
+    """What messages call the file."""
+    return "<stdin>" if str(path) == "-" else printable(str(path))
 
 
 def documents_of(text: str, file: str) -> list[Document]:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.check import checked
-from spotladder.api.document import Document, read_documents
+from spotladder.api.document import Document, file_name, read_documents
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted, quoted
 from spotladder.api.record import API_VERSION, Record
 from spotladder.api.resolve import missing_capacity
@@ -69,7 +69,7 @@ def kind_of(document: Document) -> type[TieredJob | CapacityTier | World]:
 def _only(path: str | File, model: type[M], wanted: str) -> tuple[Document, M]:
     documents = read_documents(path)
     if not documents:
-        raise InvalidSpec(f"is empty; give {wanted}", where=str(path))
+        raise InvalidSpec(f"is empty; give {wanted}", where=file_name(path))
     if len(documents) > 1:
         raise _refused(documents[1], (), f"a second document begins here; give {wanted} alone in its file")
     kind = kind_of(documents[0])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.check import checked
-from spotladder.api.document import Document, read_documents
-from spotladder.api.problems import InvalidDocument, Problem, printable, quoted
+from spotladder.api.document import Document, file_name, read_documents
+from spotladder.api.problems import InvalidDocument, Problem, quoted
 from spotladder.api.read import kind_of
 from spotladder.api.resolve import missing_capacity
 from spotladder.api.tieredjob import TieredJob
@@ -49,7 +49,7 @@ def review(files: Sequence[Path | str]) -> Review:
             problems += problems_of(error)
             continue
         if not documents:
-            problems.append(Problem(printable(str(file)), "", "is empty; give a TieredJob, CapacityTier or world file"))
+            problems.append(Problem(file_name(file), "", "is empty; give a TieredJob, CapacityTier or world file"))
         for document in documents:
             kind, model = None, None
             try:
