@@ -287,7 +287,7 @@ JOB_CASES = [
         "name: digits",
         "name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         "job.yaml:4:9: metadata.name: has 43 characters, the most is 42 (a RayJob's name has 47, "
-        "of which -0001 is added for the attempt)",
+        "of which -a001 is added for the attempt)",
     ),
     Case(
         "tier name too long for a label",

@@ -193,6 +193,16 @@ def test_a_bill() -> None:
     assert result.savings_fraction == pytest.approx(1 - 4.60 / 8.20)
 
 
+def test_units() -> None:
+    assert bill([Held("t", 1, 0.0, 3600.0, Price(2.0, 3.0))]).total == pytest.approx(2.0)
+    assert bill([], [Stored(1, 730 * 3600.0, 0.5)]).storage == pytest.approx(0.5)
+    assert bill([Held("t", 2, 100.0, 160.0, SPOT)]).tiers[0].node_seconds == 120.0
+
+
+def test_names_of_the_accountings_are_those_of_the_command_line() -> None:
+    assert [str(kind) for kind in Accounting] == ["conservative", "blended", "at-spot-price"]
+
+
 def test_no_yardstick_no_savings() -> None:
     assert bill([Held("t", 1, 0.0, HOUR, Price(0.42))]).savings_fraction == 0.0
 

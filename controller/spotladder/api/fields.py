@@ -23,7 +23,7 @@ LONGEST_LABEL = 63
 """Characters of a Kubernetes label value, and of the names that become one."""
 
 LONGEST_RAYJOB_NAME = 47
-ATTEMPT_SUFFIX = "-0001"
+ATTEMPT_SUFFIX = "-a001"
 LONGEST_JOB_NAME = LONGEST_RAYJOB_NAME - len(ATTEMPT_SUFFIX)
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
