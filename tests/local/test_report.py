@@ -211,6 +211,19 @@ def test_a_restart_in_place_counts_the_steps_that_are_done_again() -> None:
     assert facts.time.new == pytest.approx(8.0)
 
 
+def test_a_heartbeat_that_repeats_the_last_commits_loss_is_no_point_of_the_curve() -> None:
+    began = Began(0.0, "j", "n", JobSpec((Tier("a"),)))
+    records = (
+        began,
+        Beat(1.0, 1, 10),
+        Committed(2.0, 1, "a", 20, metrics={"loss": 0.5}),
+        Beat(3.0, 1, 30, metrics={"loss": 0.5}),
+        Beat(4.0, 1, 40, metrics={"loss": 0.4}),
+        Beat(5.0, 1, 50, metrics={"loss": math.nan}),
+    )
+    assert gather(Recorded(records), JobState()).losses == {1: ((20, 0.5), (40, 0.4))}
+
+
 def test_a_timeline_without_a_beginning_is_refused() -> None:
     with pytest.raises(EnvironmentFailure, match="nothing to report"):
         gather(Recorded((Noted(1.0, "x"),)), JobState())

@@ -91,8 +91,10 @@ def _say_move(move: Move) -> tuple[Tone, str] | None:
     if phrase is None:
         return None
     tone, sentence = phrase
+    if not move.message or move.reason is Reason.MAX_FAILURES_EXCEEDED:  # the loss before it has said how many
+        return tone, sentence(move)
     link = ": " if move.reason in _BEGINNINGS else " – "
-    return tone, f"{sentence(move)}{link}{move.message}" if move.message else sentence(move)
+    return tone, f"{sentence(move)}{link}{move.message}"
 
 
 def _say_loss(record: Lost, spec: JobSpec | None) -> str:
@@ -124,6 +126,10 @@ def _ends(move: Move) -> str:
     return f"attempt {move.attempt} {verb}: {move.reason}"
 
 
+def _stops(move: Move) -> str:
+    return "is suspended" if move.target is Stage.SUSPENDED else f"is asked to stop: {_ends(move)}"
+
+
 def _job(move: Move) -> str:
     return f"job {move.target}: {move.reason}" if move.target in (Stage.SUCCEEDED, Stage.FAILED) else _ends(move)
 
@@ -149,8 +155,8 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.POLICY: (Tone.CAUTION, _leaves),
     Reason.GRACE_EXCEEDED: (Tone.BAD, lambda move: f"attempt {move.attempt} is cut: its grace is over"),
     Reason.LEFT_BEHIND: (Tone.CAUTION, lambda move: f"attempt {move.attempt} is left behind, fenced"),
-    Reason.SUSPEND_REQUESTED: (Tone.CAUTION, lambda _: "is being suspended"),
-    Reason.RESUME_REQUESTED: (Tone.QUIET, lambda _: "goes on"),
+    Reason.SUSPEND_REQUESTED: (Tone.CAUTION, _stops),
+    Reason.RESUME_REQUESTED: (Tone.QUIET, lambda _: "is resumed"),
     Reason.COMPLETED: (Tone.GOOD, _job),
     Reason.APPLICATION_FAILED: (Tone.BAD, _job),
     Reason.BACKOFF_LIMIT_EXCEEDED: (Tone.BAD, _job),

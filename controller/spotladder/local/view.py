@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from spotladder.core.model import Instant, JobSpec, JobState, Observation
+from spotladder.core.model import Instant, JobSpec, JobState, Observation, Stage
 from spotladder.local.figures import clock, measure, money, percent, rate, saved
 from spotladder.local.narrate import Told, Tone, tell
 from spotladder.local.timeline import Beat, Began, Committed, Record
@@ -142,7 +142,7 @@ class PlainView:
         parts = [
             f"{state.phase} on {state.tier}" if state.tier else f"{state.phase}",
             f"step {heard.step(snapshot)}" + (f"/{total}" if total else ""),
-            rate(heard.pace(snapshot.now)),
+            rate(heard.pace(snapshot.now)) if state.stage is Stage.RUNNING else "",
             f"loss {measure(heard.loss)}" if heard.loss is not None else "",
             f"failures {state.record(state.tier).failures}" if state.tier else "",
             f"cost {money(spent)}, saved {percent(saved(spent, on_demand))}",

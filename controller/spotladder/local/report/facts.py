@@ -169,7 +169,7 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
         dry=_dry(records, clock.length),
         breaks=clock.breaks,
         progress=_progress(work),
-        losses=_loss_curves(beats or commits),
+        losses=_loss_curves(beats, commits),
         bill=tuple((each.at, each.spent, each.on_demand) for each in records if isinstance(each, Billed)),
         story=story,
         damaged=recorded.damaged,
@@ -259,11 +259,16 @@ def _progress(work: list[Stretch]) -> tuple[tuple[Seconds, int], ...]:
     return tuple(points)
 
 
-def _loss_curves(samples: list[Beat] | list[Committed]) -> Mapping[int, tuple[tuple[int, float], ...]]:
-    """The loss over the steps, for each attempt; what is not a number is left out."""
+def _loss_curves(beats: list[Beat], commits: list[Committed]) -> Mapping[int, tuple[tuple[int, float], ...]]:
+    """The loss over the steps, for each attempt; what is not a number is left out.
+
+    Between two commits a heartbeat may only repeat the loss of the last one: that is no news of its step.
+    """
+    known = {commit.metrics.get("loss") for commit in commits}
+    samples: list[Beat | Committed] = [*commits, *(beat for beat in beats if beat.metrics.get("loss") not in known)]
     curves: dict[int, list[tuple[int, float]]] = {}
     for sample in samples:
         loss = sample.metrics.get("loss")
         if loss is not None and math.isfinite(loss):
             curves.setdefault(sample.attempt, []).append((sample.step, loss))
-    return {attempt: tuple(curve) for attempt, curve in curves.items()}
+    return {attempt: tuple(sorted(curve)) for attempt, curve in sorted(curves.items())}

@@ -59,7 +59,8 @@ def _header(facts: Facts, title: str) -> Markup:
     tone, word = _verdict(facts)
     times = f"{facts.attempts[-1].number if facts.attempts else 0}"
     sentence = f" in {span(facts.time.total)}, {_plural(times, 'attempt')}, {_plural(len(facts.evictions), 'failure')}"
-    detail = f": {facts.reason}" + (f" – {facts.message}" if facts.message else "") if facts.exit_code != 0 else ""
+    told = " – ".join(filter(None, (str(facts.reason), facts.message)))
+    detail = "" if facts.exit_code in (0, 75) else f": {told}"
     return element(
         "header",
         element("h1", title),
