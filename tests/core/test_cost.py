@@ -12,6 +12,8 @@ from spotladder.core.cost import (
     HOUR,
     MONTH,
     Accounting,
+    Bill,
+    Estimate,
     Held,
     Moved,
     Scenario,
@@ -197,6 +199,23 @@ def test_units() -> None:
     assert bill([Held("t", 1, 0.0, 3600.0, Price(2.0, 3.0))]).total == pytest.approx(2.0)
     assert bill([], [Stored(1, 730 * 3600.0, 0.5)]).storage == pytest.approx(0.5)
     assert bill([Held("t", 2, 100.0, 160.0, SPOT)]).tiers[0].node_seconds == 120.0
+
+
+def test_the_most_that_is_taken() -> None:
+    assert Scenario(1_000_000, 1, 1_000_000, 1_000_000, 1).total_hours > 0
+    for field in ("hours", "max_failures", "overhead"):
+        with pytest.raises(InvalidSpec):
+            savings(Accounting.BLENDED, REFERENCE, **{field: 1_000_001})
+
+
+def test_a_bill_for_nothing() -> None:
+    assert Bill(()).total == 0.0
+
+
+@pytest.mark.parametrize("record", [Scenario, Estimate, Held, Stored, Moved, TierBill, Bill])
+def test_records_cannot_be_changed(record: type) -> None:
+    assert record.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert not hasattr(record, "__dict__") or "__slots__" in vars(record)
 
 
 def test_names_of_the_accountings_are_those_of_the_command_line() -> None:
