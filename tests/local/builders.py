@@ -71,6 +71,7 @@ class World:
     provision: int = 3
     start: int = 4  # from whole to the first step
     total: int = TOTAL
+    suspended: frozenset[int] = frozenset()  # seconds in which the user wants it to rest
 
 
 class Run:
@@ -95,6 +96,7 @@ class Run:
         second = 0
         while self.job.state.stage not in (Stage.SUCCEEDED, Stage.FAILED) and second < until:
             self._world(second)
+            self.job.edit(suspend=second in self.world.suspended)
             self._look()
             second += 1
             self.job.now = START + second

@@ -10,6 +10,9 @@ from spotladder.core.reasons import Reason
 from spotladder.local.report.work import Stretch
 from spotladder.local.timeline import Billed, Committed, Lost, Moved, Record
 
+BETWEEN = (Stage.IDLE, Stage.SUSPENDED)
+"""Stages without an attempt: what moves the job from here says nothing of the last one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -83,7 +86,7 @@ class _Ledger:
         match record:
             case Moved(move=move) if move.target is Stage.STARTING:
                 self._open(move, record.at)
-            case Moved(move=move) if move.source is not Stage.IDLE and move.attempt == self._number:
+            case Moved(move=move) if move.source not in BETWEEN and move.attempt == self._number:
                 self._move(move, record.at)
             case Lost(loss=loss):
                 self._change(loss.attempt, lambda attempt: replace(attempt, failures=attempt.failures + 1))
