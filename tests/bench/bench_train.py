@@ -1,0 +1,203 @@
+"""What the in-job library costs a training step. Paired within one run: blocks of steps with it and without, in turn.
+
+A step keeps one core busy, outside the interpreter's lock, as a framework's kernels or a launch loop do. The upload
+needs a bit of another core: on a machine without one to spare, the steps pay for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+
+import numpy
+from threadpoolctl import threadpool_limits
+
+from spotladder.train.environment import Environment
+from spotladder.train.interruption import Interrupted
+from spotladder.train.membership import Member, join
+from spotladder.train.ranks import World
+from spotladder.train.session import Job
+from tests.bench import rows
+from tests.bench.rows import Row
+
+STEP = 0.02
+STEPS = 100
+PAIRS = 7
+SIZE = 32 << 20
+GOAL = 1.01
+
+
+def member(folder: Path, world: World | None = None, **more: str) -> Member:
+    settings = {"JOB": "bench", "URI": str(folder), "INTERVAL": "1h", **more}
+    return join(Environment({f"SPOTLADDER_{name}": value for name, value in settings.items()}), world or World())
+
+
+def work() -> Callable[[], None]:
+    """One step: about `STEP` seconds of one core, outside the interpreter's lock, as a framework's kernels are."""
+    matrix = numpy.random.default_rng(0).random((500, 500))
+    began = time.perf_counter()
+    for _ in range(10):
+        matrix @ matrix
+    times = max(1, round(STEP / ((time.perf_counter() - began) / 10)))
+
+    def step() -> None:
+        for _ in range(times):
+            matrix @ matrix
+
+    return step
+
+
+def seconds(do: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    do()
+    return time.perf_counter() - began
+
+
+def asking(folder: Path) -> Row:
+    """`steps` and `should_commit` when nothing is due: with a notice file to look at, as in a job."""
+    notice = folder / "notice"
+    notice.touch()
+    job = Job(member(folder / "a", NOTICE=str(notice), HEARTBEAT=str(folder / "heartbeat")))
+    count = 20_000
+
+    def ask() -> None:
+        for step in job.steps(0, count + 1):
+            if step <= count:
+                job.should_commit(step)
+
+    took = seconds(ask) / count
+    job.close()
+    return Row(
+        "asking, nothing due, per step",
+        took * 1e6,
+        "µs",
+        f"1 % of a step of {STEP * 1e3:.0f} ms",
+        STEP * 1e4,
+        "≤ 1",
+        took <= STEP / 100,
+    )
+
+
+def committing(folder: Path) -> list[Row]:
+    """A commit of `SIZE` bytes in every block of `STEPS` steps, beside only writing the same file and going on."""
+    step, payload = work(), os.urandom(SIZE)
+    job = Job(member(folder / "b", KEEP="1"))
+    ratios, plain_times, commit_times, held = [], [], [], []
+
+    def plain(number: int) -> None:
+        for index in range(STEPS):
+            step()
+            if index == 0:
+                (folder / f"plain-{number}").write_bytes(payload)
+
+    def commits(number: int) -> None:
+        for index in range(STEPS):
+            step()
+            if index == 0:
+                began = time.perf_counter()
+                with job.commit(number + 1) as target:
+                    writing = time.perf_counter()
+                    (target / "state").write_bytes(payload)
+                    written = time.perf_counter()
+                held.append(time.perf_counter() - began - (written - writing))
+
+    for number in range(PAIRS):
+        for block, times in ((plain, plain_times), (commits, commit_times)):
+            times.append(seconds(lambda: block(number)) / STEPS)  # noqa: B023 – called at once
+            job.flush()
+        (folder / f"plain-{number}").unlink()
+        ratios.append(commit_times[-1] / plain_times[-1])
+    job.close()
+    best = min(commit_times) / min(plain_times)
+    return [
+        Row(
+            f"held up by a commit of {SIZE >> 20} MiB, the program's own writing aside",
+            median(held) * 1e3,
+            "ms",
+            f"1 % of {STEPS} steps of {STEP * 1e3:.0f} ms",
+            STEP * STEPS * 10,
+            "≤ 1",
+            median(held) <= STEP * STEPS / 100,
+        ),
+        Row(
+            f"a step with asynchronous commits ({SIZE >> 20} MiB in {STEPS} steps), fastest block",
+            min(commit_times) * 1e3,
+            "ms",
+            "the same steps that only write the file",
+            min(plain_times) * 1e3,
+            f"≤ {GOAL}",
+            best <= GOAL,
+        ),
+        Row(
+            "the same, median of the pairs",
+            median(ratios),
+            "×",
+            "no difference",
+            1.0,
+            f"≤ {GOAL}",
+            median(ratios) <= GOAL,
+        ),
+    ]
+
+
+def draining(folder: Path) -> Row:
+    """From the notice to the moment the program may exit, its commit recorded; steps of `STEP`."""
+    notice = folder / "drain"
+    notice.touch()
+    step, payload = work(), os.urandom(SIZE)
+    job = Job(member(folder / "c", NOTICE=str(notice)))
+    told = 0.0
+    try:
+        for number in job.steps(0, 1000):
+            step()
+            if number == 20:
+                notice.write_text(json.dumps({"kind": "drain", "reason": "EvictionNotice"}))
+                told = time.perf_counter()
+            if job.should_commit(number):
+                with job.commit(number) as target:
+                    (target / "state").write_bytes(payload)
+    except Interrupted:
+        took = time.perf_counter() - told
+    job.close()
+    return Row(
+        f"notice → committed, {SIZE >> 20} MiB", took, "s", "the shortest notice of a cloud", 30.0, "< 30 s", took < 30
+    )
+
+
+def agreeing(folder: Path, size: int) -> Row:
+    """Rank 0 settles the step of the next commit with all ranks; nobody else waits for longer than this."""
+    with ThreadPoolExecutor(size) as pool:
+        members = list(pool.map(lambda rank: member(folder / f"d{size}", World(rank, size, "bench")), range(size)))
+        took = median(seconds(lambda: members[0].channel.agree(1, stop=False)) for _ in range(50))
+        for each in reversed(members):
+            each.close()
+    return Row(
+        f"agreeing on a commit, {size} ranks",
+        took * 1e3,
+        "ms",
+        f"a step of {STEP * 1e3:.0f} ms",
+        STEP * 1e3,
+        "≤ 1",
+        took <= STEP,
+    )
+
+
+def measure() -> Sequence[Row]:
+    with tempfile.TemporaryDirectory(prefix="spotladder-bench-") as name, threadpool_limits(1):
+        folder = Path(name)
+        return [
+            asking(folder),
+            *committing(folder),
+            draining(folder),
+            *(agreeing(folder, size) for size in (2, 8, 32)),
+        ]
+
+
+if __name__ == "__main__":
+    rows.main(measure, "The in-job library")
