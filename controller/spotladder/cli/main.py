@@ -39,6 +39,7 @@ COMMANDS = {
     "validate": _Entry("spotladder.cli.validate", "validate", "Check job, capacity and world files, offline."),
     "checkpoints": _Entry("spotladder.cli.checkpoints", "app", "Look into the commit log of a job, verify, clean up."),
     "crds": _Entry("spotladder.cli.crds", "crds", "Print the CustomResourceDefinitions for a cluster."),
+    "controller": _Entry("spotladder.cli.controller", "controller", "Run the operator of a Kubernetes cluster."),
     "cost": _Entry("spotladder.cli.cost", "cost", "What spot capacity saves, by the closed formulas."),
 }
 

@@ -118,7 +118,14 @@ class Client:
             query["continue"] = following
 
     async def watch(
-        self, kind: GVR, namespace: str = "", *, version: str, labels: str = "", fields: str = "", seconds: Seconds = 300.0
+        self,
+        kind: GVR,
+        namespace: str = "",
+        *,
+        version: str,
+        labels: str = "",
+        fields: str = "",
+        seconds: Seconds = 300.0,
     ) -> AsyncIterator[WatchEvent]:
         """Changes after `version`, with bookmarks, until the server ends the watch. Raises Expired."""
         query = {
@@ -130,7 +137,12 @@ class Client:
         }
         where = f"watch {kind.plural}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=SILENCE)
-        async with _typed(where), await self._send("GET", path_of(kind, namespace), query, None, {}, timeout) as answer:
+        async with (
+            _typed(where),
+            await self._send(
+                "GET", path_of(kind, namespace), query=query, data=None, headers={}, timeout=timeout
+            ) as answer,
+        ):
             if answer.status != 200:
                 raise await _refusal(answer, where)
             async for line in _lines(answer):
@@ -171,9 +183,7 @@ class Client:
         path = path_of(kind, body["metadata"].get("namespace", ""), body["metadata"]["name"])
         return await self._call("update", kind, "PUT", path, query={"fieldManager": self.manager}, body=body)
 
-    async def merge(
-        self, kind: GVR, name: str, namespace: str = "", *, body: Object, subresource: str = ""
-    ) -> Object:
+    async def merge(self, kind: GVR, name: str, namespace: str = "", *, body: Object, subresource: str = "") -> Object:
         """JSON merge patch; with a resourceVersion in its metadata it raises Conflict when the object is newer."""
         path = path_of(kind, namespace, name, subresource)
         query = {"fieldManager": self.manager}
@@ -189,6 +199,13 @@ class Client:
         if grace is not None:
             options["gracePeriodSeconds"] = grace
         return await self._call("delete", kind, "DELETE", path_of(kind, namespace, name), body=options)
+
+    async def delete_all(self, kind: GVR, namespace: str, *, labels: str) -> None:
+        """Delete all of the kind that are labelled so, and what hangs on them in the background."""
+        options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+        await self._call(
+            "deletecollection", kind, "DELETE", path_of(kind, namespace), query={"labelSelector": labels}, body=options
+        )
 
     # --- the wire ---------------------------------------------------------------------------------------------------
 
@@ -215,7 +232,9 @@ class Client:
                 limits = aiohttp.ClientTimeout(total=timeout, sock_connect=min(10.0, timeout))
                 async with (
                     _typed(where),
-                    await self._send(method, path, query or {}, data, headers, limits) as answer,
+                    await self._send(
+                        method, path, query=query or {}, data=data, headers=headers, timeout=limits
+                    ) as answer,
                 ):
                     status = answer.status
                     if status < 300:
@@ -235,6 +254,7 @@ class Client:
         self,
         method: str,
         path: str,
+        *,
         query: Mapping[str, str],
         data: bytes | None,
         headers: Mapping[str, str],

@@ -71,7 +71,8 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = 
 
 def parse(text: str, where: str) -> dict[str, Any]:
     """A kubeconfig's text. Raises EnvironmentFailure without quoting it: it may hold secrets."""
-    from ruamel.yaml import YAML, YAMLError  # noqa: PLC0415 – only who reads a kubeconfig pays for it
+    from ruamel.yaml import YAML  # noqa: PLC0415 – only who reads a kubeconfig pays for it
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
 
     try:
         data = YAML(typ="safe", pure=True).load(text)
@@ -121,9 +122,10 @@ def _merged(first: dict[str, Any], second: dict[str, Any], folder: Path) -> dict
     ):
         for entry in second.get(section) or []:
             settings = entry.get(inner) if isinstance(entry, dict) else None
-            for key in keys if isinstance(settings, dict) else ():
-                if isinstance(settings.get(key), str):
-                    settings[key] = str(folder / settings[key])
+            if isinstance(settings, dict):
+                settings.update(
+                    {key: str(folder / settings[key]) for key in keys if isinstance(settings.get(key), str)}
+                )
     merged = {**second, **first}
     for section in ("clusters", "users", "contexts"):
         mine = first.get(section) or []

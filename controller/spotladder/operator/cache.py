@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any, Generic, Protocol, TypeVar
 
 from spotladder.clusters.client import Client, Object
@@ -69,8 +70,8 @@ class Cache(Generic[R]):
         namespace: str = "",
         labels: str = "",
         fields: str = "",
-        group: Callable[[R], object] = lambda record: None,
-        changed: Changed[R] = lambda before, after: None,
+        group: Callable[[R], object] = lambda _record: None,
+        changed: Changed[R] = lambda _before, _after: None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.kind = kind
@@ -113,10 +114,6 @@ class Cache(Generic[R]):
         """The records of that group."""
         return list(self._groups.get(group, {}).values())
 
-    def groups(self) -> list[object]:
-        """All groups that have a record."""
-        return list(self._groups)
-
     def all(self) -> Iterable[R]:
         """All records."""
         return self._records.values()
@@ -130,13 +127,6 @@ class Cache(Generic[R]):
         """Take in the answer to a write of our own; the watch will bring the same, later or, seldom, before."""
         if found["metadata"].get("uid", "") not in self._gone:
             self._take(found)
-
-    def forget(self, name: str, namespace: str, uid: str) -> None:
-        """The server says that there is no such object; `uid` is the one that was asked for."""
-        key = (namespace, name)
-        held = self._records.get(key)
-        if held is not None and held.uid == uid:
-            self._drop(key, held)
 
     # --- keeping current --------------------------------------------------------------------------------------------
 
@@ -251,3 +241,37 @@ def _key(metadata: Mapping[str, Any]) -> Key:
 
 def _number(version: str) -> int:
     return int(version) if version.isdigit() else 0
+
+
+class Scoped(Generic[R]):
+    """The caches of one kind for several namespaces, or the one for all, as if they were one."""
+
+    def __init__(self, caches: Iterable[Cache[R]]) -> None:
+        self._by_namespace = {cache.namespace: cache for cache in caches}
+
+    @property
+    def caches(self) -> list[Cache[R]]:
+        return list(self._by_namespace.values())
+
+    def within(self, namespace: str) -> Cache[R] | None:
+        """The cache that holds this namespace; None when it is not watched."""
+        return self._by_namespace.get(namespace) or self._by_namespace.get("")
+
+    def get(self, name: str, namespace: str) -> R | None:
+        """The record of that name."""
+        cache = self.within(namespace)
+        return cache.get(name, namespace) if cache is not None else None
+
+    def of(self, group: object) -> list[R]:
+        """The records of that group, in all namespaces."""
+        return [record for cache in self._by_namespace.values() for record in cache.of(group)]
+
+    def all(self) -> Iterable[R]:
+        """All records."""
+        return chain.from_iterable(cache.all() for cache in self._by_namespace.values())
+
+    def put(self, found: Object) -> None:
+        """Take in the answer to a write of our own."""
+        cache = self.within(found["metadata"].get("namespace", ""))
+        if cache is not None:
+            cache.put(found)

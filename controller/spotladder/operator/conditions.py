@@ -67,6 +67,11 @@ ENDED = "Ended"
 END_REFUSED = "EndRefused"
 
 
+def is_ended(held: Sequence[Condition]) -> bool:
+    """Whether the outcome was noted in the log, or the log refused to take it."""
+    return any(entry.type == ConditionType.CHECKPOINTING and entry.reason in (ENDED, END_REFUSED) for entry in held)
+
+
 def of_validity(problem: Problem | None) -> Claims:
     """What the spec is worth."""
     if problem is None:
@@ -120,9 +125,7 @@ def _checkpointing(state: JobState, seen: Observation, reading: Reading) -> Clai
     return Claim("True", "Committed", f"step {state.progress.step}")
 
 
-def merged(
-    held: Sequence[Condition], claims: Claims, now: Instant, generation: int
-) -> list[Condition]:
+def merged(held: Sequence[Condition], claims: Claims, now: Instant, generation: int) -> list[Condition]:
     """The conditions after these claims. The time is that of the last change of status."""
     known = {condition.type: condition for condition in held}
     at = datetime.fromtimestamp(int(now), UTC)

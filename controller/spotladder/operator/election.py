@@ -68,12 +68,10 @@ class Election:
 
     async def keep(self) -> None:
         """Renew for as long as it works; returns when the lead is lost, at the latest when its time is over."""
-        while self.leading:
-            left = self._leading_until - self._clock.ticks()
+        while (left := self._leading_until - self._clock.ticks()) > 0:
             await self._clock.sleep(min(RENEW, left))
-            if not self.leading:
-                return
-            await self.attempt()
+            if self._clock.ticks() < self._leading_until:
+                await self.attempt()
 
     async def attempt(self) -> bool:
         """Take the lease, or renew it, if that is possible now."""
@@ -136,11 +134,7 @@ class Election:
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
             spec["acquireTime"] = now
         spec |= {"holderIdentity": self.identity, "leaseDurationSeconds": int(DURATION), "renewTime": now}
-        body = {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.kind,
-            "metadata": {**(held["metadata"] if held else {"name": self._name, "namespace": self._namespace})},
-            "spec": spec,
-        }
-        body["metadata"].pop("managedFields", None)
+        metadata = dict(held["metadata"]) if held else {"name": self._name, "namespace": self._namespace}
+        metadata.pop("managedFields", None)
+        body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
         return await self._client.create(LEASES, body) if held is None else await self._client.replace(LEASES, body)

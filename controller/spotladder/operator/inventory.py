@@ -8,7 +8,7 @@ from typing import Any
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
-from spotladder.operator.cache import Cache
+from spotladder.operator.cache import Cache, Scoped
 from spotladder.workloads.names import MANAGED_BY, MANAGER
 from spotladder.workloads.records import (
     EVENTS,
@@ -36,12 +36,6 @@ OURS = f"{MANAGED_BY}={MANAGER}"
 EVENT_SOURCES = ("karpenter", "raycluster-controller", "rayjob-controller", "jobset")
 """Components whose Events tell of capacity, quotas and rights; all others are not even sent to us."""
 
-_OBJECTS: Mapping[GVR, type[Made]] = {
-    RAYJOBS: RayJobRecord,
-    RAYCLUSTERS: RayClusterRecord,
-    JOBSETS: JobSetRecord,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
@@ -63,25 +57,31 @@ class Inventory:
         self._jobs_on: dict[str, dict[str, JobKey]] = {}
         scopes = tuple(namespaces) or ("",)
 
-        def caches(kind: GVR, trim: Callable[[Any], Any], **more: Any) -> dict[str, Cache[Any]]:
-            return {
-                scope: Cache(client, kind, trim, clock=clock, namespace=scope, **more)
+        def scoped(kind: GVR, trim: Callable[[Any], Any], **more: Any) -> Scoped[Any]:
+            return Scoped(
+                Cache(client, kind, trim, clock=clock, namespace=scope, **more)
                 for scope in (scopes if kind.namespaced else ("",))
-            }
+            )
 
         ours: dict[str, Any] = {"labels": OURS, "group": _job_of}
-        self._nodes: Cache[NodeRecord] = caches(NODES, NodeRecord.of, changed=self._node_changed)[""]
-        self._pods: dict[str, Cache[PodRecord]] = caches(PODS, PodRecord.of, changed=self._pod_changed, **ours)
-        self._objects: dict[GVR, dict[str, Cache[Any]]] = {
-            kind: caches(kind, record.of, changed=self._object_changed, **ours)  # type: ignore[attr-defined]
-            for kind, record in _OBJECTS.items()
+        self._nodes: Scoped[NodeRecord] = scoped(NODES, NodeRecord.of, changed=self._node_changed)
+        self._pods: Scoped[PodRecord] = scoped(PODS, PodRecord.of, changed=self._pod_changed, **ours)
+        self._objects: dict[GVR, Scoped[Any]] = {
+            RAYJOBS: scoped(RAYJOBS, RayJobRecord.of, changed=self._object_changed, **ours),
+            RAYCLUSTERS: scoped(RAYCLUSTERS, RayClusterRecord.of, changed=self._object_changed, **ours),
+            JOBSETS: scoped(JOBSETS, JobSetRecord.of, changed=self._object_changed, **ours),
         }
         # A NodeClaim has no namespace: Events about it are in "default".
         self._events: list[Cache[EventRecord]] = [
             Cache(
-                client, EVENTS, EventRecord.of, clock=clock, namespace=scope, fields=f"source={source}",
+                client,
+                EVENTS,
+                EventRecord.of,
+                clock=clock,
+                namespace=scope,
+                fields=f"source={source}",
                 changed=self._event_changed,
-            )  # fmt: skip
+            )
             for source in EVENT_SOURCES
             for scope in (scopes if scopes == ("",) else dict.fromkeys((*scopes, "default")))
         ]
@@ -89,8 +89,13 @@ class Inventory:
     @property
     def caches(self) -> list[Cache[Any]]:
         """All of them, to be run."""
-        objects = [cache for scope in self._objects.values() for cache in scope.values()]
-        return [self._nodes, *self._pods.values(), *objects, *self._events]
+        objects = [cache for scoped in self._objects.values() for cache in scoped.caches]
+        return [*self._nodes.caches, *self._pods.caches, *objects, *self._events]
+
+    @property
+    def required(self) -> list[Cache[Any]]:
+        """Those without which no job can be looked at."""
+        return [*self._nodes.caches, *self._pods.caches]
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -107,9 +112,8 @@ class Inventory:
     def attempts(self, job: JobKey) -> dict[int, AttemptObjects]:
         """What exists of each attempt of the job."""
         found: dict[int, dict[GVR, list[Any]]] = {}
-        namespace = job[0]
-        for kind, scopes in ((PODS, self._pods), *self._objects.items()):
-            for record in _scope(scopes, namespace).of(job) if _scope(scopes, namespace) else ():
+        for kind, scoped in ((PODS, self._pods), *self._objects.items()):
+            for record in scoped.of(job):
                 found.setdefault(record.attempt, {}).setdefault(kind, []).append(record)
         return {
             number: AttemptObjects(
@@ -123,20 +127,19 @@ class Inventory:
 
     def unreadable(self, kinds: Iterable[GVR], namespace: str) -> list[Unreadable]:
         """Which of these kinds, and of what every job needs, cannot be read in that namespace."""
-        wanted = [(PODS, self._pods), *((kind, self._objects[kind]) for kind in kinds if kind in self._objects)]
-        caches = [(NODES, self._nodes), *((kind, _scope(scopes, namespace)) for kind, scopes in wanted)]
+        wanted: list[tuple[GVR, Scoped[Any]]] = [(NODES, self._nodes), (PODS, self._pods)]
+        wanted += [(kind, self._objects[kind]) for kind in kinds if kind in self._objects]
         return [
             Unreadable(kind, namespace, cache.problem, cache.absent)
-            for kind, cache in caches
-            if cache is not None and cache.problem
+            for kind, scoped in wanted
+            if (cache := scoped.within(namespace)) is not None and cache.problem
         ]
 
     def written(self, kind: GVR, answer: Mapping[str, Any]) -> None:
         """Take in the API server's answer to a write of ours."""
-        scopes: Mapping[str, Cache[Any]] = self._pods if kind == PODS else self._objects.get(kind, {})
-        cache = _scope(scopes, answer["metadata"].get("namespace", ""))
-        if cache is not None:
-            cache.put(dict(answer))
+        scoped = self._pods if kind == PODS else self._objects.get(kind)
+        if scoped is not None:
+            scoped.put(dict(answer))
 
     # --- what a change means ----------------------------------------------------------------------------------------
 
@@ -162,9 +165,8 @@ class Inventory:
     def _event_changed(self, before: EventRecord | None, after: EventRecord | None) -> None:
         if after is None or (before is not None and before.at == after.at):
             return
-        for scopes in (self._pods, *self._objects.values()):
-            cache = _scope(scopes, after.namespace)
-            record = cache.get(after.about_name, after.namespace) if cache is not None else None
+        for scoped in (self._pods, *self._objects.values()):
+            record = scoped.get(after.about_name, after.namespace)
             if record is not None and record.uid == after.about_uid:
                 self._wake(_job_of(record))
                 return
@@ -173,11 +175,11 @@ class Inventory:
 class _ByName(Mapping[str, NodeRecord]):
     """A cache of things without namespace, as a mapping."""
 
-    def __init__(self, cache: Cache[NodeRecord]) -> None:
+    def __init__(self, cache: Scoped[NodeRecord]) -> None:
         self._cache = cache
 
     def __getitem__(self, name: str) -> NodeRecord:
-        found = self._cache.get(name)
+        found = self._cache.get(name, "")
         if found is None:
             raise KeyError(name)
         return found
@@ -186,12 +188,8 @@ class _ByName(Mapping[str, NodeRecord]):
         return (node.name for node in self._cache.all())
 
     def __len__(self) -> int:
-        return len(self._cache)
+        return sum(len(cache) for cache in self._cache.caches)
 
 
 def _job_of(record: Made) -> JobKey:
     return record.namespace, record.job
-
-
-def _scope(scopes: Mapping[str, Cache[Any]], namespace: str) -> Cache[Any] | None:
-    return scopes.get(namespace) or scopes.get("")

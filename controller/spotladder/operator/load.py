@@ -15,12 +15,10 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.core.durations import parse_duration
 from spotladder.core.model import TERMINAL, AttemptSeen, CapacityType, JobSpec, JobState, Observation, Price, Seconds
 from spotladder.errors import InvalidSpec
-from spotladder.operator import status as statuses
 from spotladder.operator.conditions import Problem, Trouble
 from spotladder.operator.inventory import Inventory
 from spotladder.operator.logs import LogAddress, Reading
 from spotladder.operator.records import CapacityRecord, JobRecord
-from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.tiers import ResolvedTier, resolve_tier
 from spotladder.workloads.workload import AttemptObjects, Workload
 
@@ -34,7 +32,7 @@ _OFTEN: Seconds = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Everything that one pass knows. `problems` are what a person should know of; `held` is why nothing is begun."""
+    """Everything that one pass knows."""
 
     record: JobRecord
     job: TieredJob
@@ -46,7 +44,6 @@ class Loaded:
     state: JobState
     seen: Observation
     objects: Mapping[int, AttemptObjects]
-    problems: tuple[Problem, ...] = ()
 
 
 class Specs:
@@ -75,40 +72,41 @@ class Tiers:
 
 
 def resolve(
-    job: TieredJob, capacity: Callable[[str], CapacityRecord | None], clusters: frozenset[str]
+    job: TieredJob,
+    capacity: Callable[[str], CapacityRecord | None],
+    remembered: Callable[[str], CapacityRecord | None],
+    clusters: frozenset[str],
 ) -> Tiers:
-    """Find the capacity of each tier."""
+    """Find the capacity of each tier. One that was deleted while in use is missing, and keeps its last known price."""
     resolved: dict[str, ResolvedTier] = {}
     missing: dict[str, Problem] = {}
     for index, tier in enumerate(job.spec.tiers):
-        where = f"spec.tiers[{index}].capacityTier"
-        record = capacity(tier.capacity_tier)
-        if record is None or record.deleting:
-            said = "is being deleted" if record else "does not exist"
-            missing[tier.name] = Problem(
-                Trouble.UNKNOWN_CAPACITY_TIER, f'{where}: CapacityTier "{tier.capacity_tier}" {said}'
-            )
+        record, name = capacity(tier.capacity_tier), tier.capacity_tier
+        trouble, problem = Trouble.UNKNOWN_CAPACITY_TIER, ""
+        if record is None:
+            problem = f'CapacityTier "{name}" does not exist'
+        elif record.deleting:
+            problem = f'CapacityTier "{name}" is being deleted'
         elif record.model is None:
-            missing[tier.name] = Problem(
-                Trouble.UNKNOWN_CAPACITY_TIER,
-                f'{where}: CapacityTier "{tier.capacity_tier}" is not valid: {record.problem}',
-            )
-        elif record.model.spec.cluster not in clusters:
-            missing[tier.name] = Problem(
-                Trouble.UNKNOWN_CLUSTER,
-                f'{where}: CapacityTier "{tier.capacity_tier}" is in cluster "{record.model.spec.cluster}", which this '
-                f"controller does not know; it knows {', '.join(sorted(clusters))}",
-            )
-        else:
+            problem = f'CapacityTier "{name}" is not valid: {record.problem}'
+        known = record or remembered(name)
+        if known is not None and known.model is not None:
             try:
-                resolved[tier.name] = resolve_tier(index, tier, record.model)
+                resolved[tier.name] = resolve_tier(index, tier, known.model)
             except InvalidSpec as error:
-                missing[tier.name] = Problem(Trouble.UNKNOWN_CAPACITY_TIER, f"{where}: {error}")
+                problem = problem or str(error)
+            else:
+                cluster = known.model.spec.cluster
+                if cluster not in clusters:
+                    trouble = Trouble.UNKNOWN_CLUSTER
+                    problem = f'CapacityTier "{name}" is in cluster "{cluster}"; known: {", ".join(sorted(clusters))}'
+        if problem:
+            missing[tier.name] = Problem(trouble, f"spec.tiers[{index}].capacityTier: {problem}")
     return Tiers(resolved, missing)
 
 
 def spec_of(
-    record: JobRecord, job: TieredJob, workload: Workload, tiers: Tiers, reading: Reading, settle: Seconds
+    record: JobRecord, job: TieredJob, *, workload: Workload, tiers: Tiers, reading: Reading, settle: Seconds
 ) -> JobSpec:
     """The job as the core sees it.
 
@@ -146,6 +144,7 @@ def reads_every(job: TieredJob) -> Seconds:
 def observe(
     record: JobRecord,
     state: JobState,
+    *,
     workload: Workload,
     inventory: Inventory,
     tiers: Tiers,
@@ -182,11 +181,9 @@ def observe(
 def problems_of(state: JobState, seen: Observation, reading: Reading, tiers: Tiers) -> list[Problem]:
     """What stands in the way of a job that is under way."""
     problems = []
-    if seen.blocked:
-        problems.append(Problem(Trouble.LAUNCH_REFUSED, seen.blocked))
-    for attempt in seen.attempts:
-        if attempt.blocked and state.attempt and attempt.number == state.attempt.number:
-            problems.append(Problem(Trouble.BLOCKED, attempt.blocked))
+    live = seen.attempt(state.attempt.number) if state.attempt else None
+    if live is not None and live.blocked:
+        problems.append(Problem(Trouble.BLOCKED, live.blocked))
     if reading.foreign:
         problems.append(Problem(Trouble.CHECKPOINTS_IN_USE, reading.foreign))
     if reading.corrupt:
@@ -205,9 +202,3 @@ def problems_of(state: JobState, seen: Observation, reading: Reading, tiers: Tie
 def started(state: JobState) -> bool:
     """Whether an attempt was ever planned."""
     return state.last_number > 0
-
-
-def state_from(record: JobRecord) -> tuple[TieredJobStatus, JobState]:
-    """What was persisted. Raises InvalidSpec when a newer version wrote it."""
-    status = statuses.held(record)
-    return status, statuses.state_of(status)

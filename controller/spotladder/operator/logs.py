@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 from spotladder.checkpoints.log import CommitLog, ForeignLog
@@ -21,6 +22,8 @@ from spotladder.core.model import Progress, Seconds
 from spotladder.errors import LogCorrupt, SpotladderError
 from spotladder.operator.inventory import JobKey
 
+T = TypeVar("T")
+
 THREADS = 32
 PER_BUCKET = 4
 PATIENCE: Seconds = 20.0
@@ -29,13 +32,12 @@ PATIENCE: Seconds = 20.0
 
 @dataclass(frozen=True, slots=True)
 class LogAddress:
-    """Where a job's log lies. `environment` are credentials beside our own."""
+    """Where a job's log lies, and whose it is."""
 
     job: str
     namespace: str
     uid: str
     uri: str
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def bucket(self) -> str:
@@ -49,7 +51,7 @@ class Reading:
     nothing may be resumed from it, `unreadable` why nothing is known of it."""
 
     known: bool = False
-    progress: Progress = Progress()
+    progress: Progress = field(default_factory=Progress)
     unreadable: str = ""
     foreign: str = ""
     corrupt: str = ""
@@ -68,9 +70,7 @@ class BucketLog:
     def __init__(self, address: LogAddress) -> None:
         from spotladder.checkpoints.store import open_store  # noqa: PLC0415 – obstore is loaded when a bucket is used
 
-        self._log = CommitLog(
-            open_store(address.uri), address.job, namespace=address.namespace, uid=address.uid
-        )
+        self._log = CommitLog(open_store(address.uri), address.job, namespace=address.namespace, uid=address.uid)
         self._follower = Follower(self._log)
 
     def progress(self) -> Progress:
@@ -97,7 +97,7 @@ class Logs:
         self._jitter = jitter
         self._followed: dict[JobKey, _Followed] = {}
         self._buckets: dict[str, asyncio.Semaphore] = {}
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="spotladder-log")
+        self._threads = asyncio.Semaphore(THREADS)
 
     async def __aenter__(self) -> Logs:
         return self
@@ -105,7 +105,6 @@ class Logs:
     async def __aexit__(self, *_: object) -> None:
         for key in list(self._followed):
             self.leave(key)
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def follow(self, key: JobKey, address: LogAddress, every: Seconds) -> Reading:
         """What is known now; from here on the log is read every so many seconds."""
@@ -176,17 +175,42 @@ class Logs:
             return Reading(True, before.progress, unreadable=str(error))
         return Reading(True, progress)
 
-    async def _in_thread(self, address: LogAddress, work: Callable[[], Progress | None]) -> Progress:
+    async def _in_thread(self, address: LogAddress, work: Callable[[], T]) -> T:
         gate = self._buckets.setdefault(address.bucket, asyncio.Semaphore(PER_BUCKET))
-        async with gate:
-            found = await asyncio.get_running_loop().run_in_executor(self._pool, work)
-        return found or Progress()
+        async with gate, self._threads:
+            return await _threaded(work)
+
+
+async def _threaded(work: Callable[[], T]) -> T:
+    """Run it in a thread of its own, which does not keep the process from ending."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(value: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(cast("T", value))
+
+    def run() -> None:
+        value, error = None, None
+        try:
+            value = work()
+        except BaseException as caught:  # noqa: BLE001 – it is raised where the answer is awaited
+            error = caught
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, value, error)
+
+    threading.Thread(target=run, name="spotladder-log", daemon=True).start()
+    return await future
 
 
 @dataclass(slots=True)
 class _Followed:
     address: LogAddress
     every: Seconds = 30.0
-    reading: Reading = Reading()
+    reading: Reading = field(default_factory=Reading)
     task: asyncio.Task[None] | None = None
     now: asyncio.Event = field(default_factory=asyncio.Event)

@@ -17,7 +17,7 @@ import itertools
 import random
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.throttle import Throttle
@@ -116,7 +116,7 @@ class Queue(Generic[K]):
                     del self._due[key]
                     self.add(key)
             waiting = asyncio.create_task(self._timer_set.wait())
-            tasks = {waiting}
+            tasks: set[asyncio.Task[Any]] = {waiting}
             if self._timers:
                 tasks.add(asyncio.create_task(self._clock.sleep(self._timers[0][0] - now)))
             try:

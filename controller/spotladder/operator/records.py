@@ -1,4 +1,4 @@
-"""What the operator keeps of our own two kinds. The spec of a job stays as text: it is large, and seldom looked into."""
+"""What the operator keeps of our own two kinds. A job's spec stays as text: it is large, and seldom looked into."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORCE_DELETE = "spotladder.io/force-delete"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """A TieredJob. `generation` stands for the spec; our own status wakes nobody."""
+    """A TieredJob. `generation` stands for the spec; our own status wakes nobody. `folder` is where its log lies."""
 
     name: str
     namespace: str
@@ -35,9 +35,10 @@ class JobRecord:
     resource_version: str = field(default="", compare=False)
     generation: int = 0
     created_at: Instant = 0.0
-    deleting: bool = False
+    deleted_at: Instant | None = None
     forced: bool = False
     finalizers: tuple[str, ...] = ()
+    folder: str = ""
     spec: bytes = field(default=b"{}", compare=False)
     status: bytes = field(default=b"{}", compare=False)
 
@@ -52,9 +53,10 @@ class JobRecord:
             resource_version=metadata.get("resourceVersion", ""),
             generation=metadata.get("generation", 0),
             created_at=instant(metadata.get("creationTimestamp")) or 0.0,
-            deleting="deletionTimestamp" in metadata,
+            deleted_at=instant(metadata.get("deletionTimestamp")),
             forced=annotations.get(FORCE_DELETE) == "true",
             finalizers=tuple(metadata.get("finalizers") or ()),
+            folder=_folder(thing),
             spec=to_json(thing.get("spec") or {}),
             status=to_json(thing.get("status") or {}),
         )
@@ -62,6 +64,10 @@ class JobRecord:
     @property
     def key(self) -> tuple[str, str]:
         return self.namespace, self.name
+
+    @property
+    def deleting(self) -> bool:
+        return self.deleted_at is not None
 
     @property
     def finalized(self) -> bool:
@@ -113,3 +119,8 @@ class CapacityRecord:
             model=model,
             problem=problem,
         )
+
+
+def _folder(job: Object) -> str:
+    uri = ((job.get("spec") or {}).get("checkpoints") or {}).get("uri")
+    return f"{uri.rstrip('/')}/{job['metadata']['name']}" if isinstance(uri, str) else ""

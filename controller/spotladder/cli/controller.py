@@ -1,0 +1,67 @@
+"""`spotladder controller`: the process that looks after the TieredJobs of a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def controller(  # noqa: PLR0917 – typer reads the options from the parameters
+    config: Annotated[Path | None, typer.Option("--config", help="YAML file with these settings; flags win.")] = None,
+    kubeconfig: Annotated[str | None, typer.Option(help="The cluster's kubeconfig; in a pod none is needed.")] = None,
+    context: Annotated[str | None, typer.Option(help="The kubeconfig's context.")] = None,
+    namespace: Annotated[
+        list[str] | None, typer.Option("--namespace", "-n", help="Look after this namespace only; repeatable.")
+    ] = None,
+    lease_namespace: Annotated[str | None, typer.Option(help="Where the lease is; default: the own namespace.")] = None,
+    lease_name: Annotated[str | None, typer.Option(help="The lease's name.  [default: spotladder-controller]")] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(help="Address of /healthz, /readyz and /metrics.  [default: 127.0.0.1:8080]"),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Jobs looked at at the same time.  [default: 16]")] = None,
+    log_format: Annotated[
+        str, typer.Option(help="json, text, or auto: text on a terminal.", metavar="FORMAT")
+    ] = "auto",
+    once: Annotated[bool, typer.Option("--once", help="Look at every job once and exit.")] = False,
+) -> None:
+    """Run the operator: deploy each TieredJob's attempts, watch them, and move on to the next tier.
+
+    \b
+    Examples:
+      spotladder controller                       (in a pod)
+      spotladder controller --kubeconfig ~/.kube/config -n team-a --once
+    """
+    import asyncio
+
+    from spotladder.errors import EnvironmentFailure
+
+    try:
+        from spotladder.operator.controller import Controller
+        from spotladder.operator.logging import set_up
+        from spotladder.operator.settings import read_settings
+    except ModuleNotFoundError as error:
+        raise EnvironmentFailure(f"{error.name} is missing: pip install 'spotladder[operator]'") from None
+
+    flags = {
+        "kubeconfig": kubeconfig,
+        "context": context,
+        "namespaces": tuple(namespace or ()),
+        "lease_namespace": lease_namespace,
+        "lease_name": lease_name,
+        "listen": listen,
+        "workers": workers,
+    }
+    set_up(log_format)
+    settings = read_settings(config, flags)
+
+    async def run() -> None:
+        process = Controller(settings)
+        if once:
+            typer.echo(f"looked at {await process.once()} jobs")
+        else:
+            await process.run()
+
+    asyncio.run(run())

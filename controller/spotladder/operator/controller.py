@@ -1,0 +1,152 @@
+"""The process: wait for the lead, work while it lasts, stop in peace when asked to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock, SystemClock
+from spotladder.clusters.connection import connect
+from spotladder.clusters.registry import HomeOnly
+from spotladder.clusters.throttle import Throttle
+from spotladder.core.model import Seconds
+from spotladder.errors import EnvironmentFailure
+from spotladder.operator.election import Election, NotLeading
+from spotladder.operator.health import Health, HealthServer
+from spotladder.operator.metrics import Metrics
+from spotladder.operator.session import Session
+from spotladder.operator.settings import Settings
+
+STOP: Seconds = 3.0
+"""How long what is under way may take when the process is to stop."""
+
+
+class Controller:
+    """One process. `run` returns when it was asked to stop."""
+
+    def __init__(self, settings: Settings, *, clock: Clock | None = None) -> None:
+        self._settings = settings
+        self._clock = clock or SystemClock()
+        self._metrics = Metrics(self._clock)
+        self._log = structlog.get_logger("spotladder")
+        self.identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        self._session: Session | None = None
+        self._connection = connect(settings.kubeconfig, settings.context)
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """End in peace."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Lead whenever that is possible, until stopped."""
+        for name in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(name, self.stop)
+        async with (
+            HealthServer(self._settings.listen, metrics=self._metrics, alive=self._alive, ready=self._ready) as health,
+            Client(self._connection, clock=self._clock, watcher=self._metrics.requested) as plain,
+        ):
+            election = self._election(plain)
+            self._log.info("started", identity=self.identity, server=self._connection.server, port=health.port)
+            while not self._stopping.is_set():
+                if await self._unless_stopped(election.lead()):
+                    self._log.info("leading", identity=self.identity)
+                    await self._unless_stopped(self._term(election))
+                    self._log.info("not leading", identity=self.identity)
+            await election.release()
+        self._log.info("stopped", identity=self.identity)
+
+    async def once(self) -> int:
+        """One look at every job, then return how many there are. Raises EnvironmentFailure while another leads."""
+        async with Client(self._connection, clock=self._clock) as plain:
+            election = self._election(plain)
+            if not await election.attempt():
+                raise EnvironmentFailure(
+                    f"{election.holder or 'nobody'} holds the lease {self._settings.lease_name}: stop it first"
+                )
+            keeping = asyncio.create_task(election.keep())
+            try:
+                async with self._client(election) as client:
+                    session = self._new_session(client)
+                    async with session.ready():
+                        return await session.work_through()
+            finally:
+                keeping.cancel()
+                await election.release()
+
+    async def _term(self, election: Election) -> None:
+        """Work while this process leads."""
+        self._metrics.leading.set(1)
+        async with self._client(election) as client:
+            self._session = self._new_session(client)
+            working = asyncio.create_task(self._session.run())
+            keeping = asyncio.create_task(election.keep())
+            try:
+                await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
+                if working.done():
+                    try:
+                        working.result()
+                    except* NotLeading as lost:
+                        self._log.warning("a write came too late", error=str(lost.exceptions[0]))
+            finally:
+                self._session = None
+                self._metrics.leading.set(0)
+                for task in (working, keeping):
+                    task.cancel()
+                await asyncio.wait({working, keeping}, timeout=STOP)
+
+    def _client(self, election: Election) -> Client:
+        throttle = Throttle(self._settings.calls_per_second, self._settings.burst, self._clock)
+        return Client(
+            self._connection,
+            clock=self._clock,
+            throttle=throttle,
+            guard=election.fence,
+            watcher=self._metrics.requested,
+        )
+
+    def _election(self, client: Client) -> Election:
+        return Election(
+            client,
+            namespace=self._settings.lease_namespace or self._connection.namespace,
+            name=self._settings.lease_name,
+            identity=self.identity,
+            clock=self._clock,
+        )
+
+    def _new_session(self, client: Client) -> Session:
+        return Session(
+            client=client,
+            registry=HomeOnly(self._connection),
+            settings=self._settings,
+            metrics=self._metrics,
+            clock=self._clock,
+            identity=self.identity,
+        )
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do it, unless the process is stopped meanwhile; whether it was done."""
+        doing = asyncio.create_task(work)
+        stopping = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not doing.done():
+            doing.cancel()
+            await asyncio.wait({doing}, timeout=STOP)
+            return False
+        doing.result()
+        return True
+
+    def _alive(self) -> Health:
+        return Health("alive")
+
+    def _ready(self) -> Health:
+        return Health("standing by") if self._session is None else self._session.health

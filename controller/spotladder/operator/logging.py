@@ -1,0 +1,30 @@
+"""How the controller logs: one JSON object a line in a cluster, for people on a terminal."""
+
+from __future__ import annotations
+
+import sys
+
+import structlog
+
+from spotladder.errors import InvalidSpec
+
+
+def set_up(form: str = "auto") -> None:
+    """`form` is json, text or auto. Raises InvalidSpec for another."""
+    if form not in ("auto", "json", "text"):
+        raise InvalidSpec(f"{form!r} is not json, text or auto", path="--log-format")
+    text = form == "text" or (form == "auto" and sys.stderr.isatty())
+    end = [structlog.dev.ConsoleRenderer()] if text else [structlog.processors.format_exc_info, _json()]
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *end,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+def _json() -> structlog.types.Processor:
+    return structlog.processors.JSONRenderer(sort_keys=False, default=str)

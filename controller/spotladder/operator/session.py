@@ -1,0 +1,191 @@
+"""What a leader does: fill the caches, look at every job, and then at each that something happens to."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import structlog
+
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.registry import Registry
+from spotladder.errors import SpotladderError
+from spotladder.operator.apply import Applier
+from spotladder.operator.cache import Cache, Scoped
+from spotladder.operator.election import NotLeading
+from spotladder.operator.events import Events
+from spotladder.operator.health import Health
+from spotladder.operator.inventory import Inventory, JobKey
+from spotladder.operator.logs import BucketLog, Log, LogAddress, Logs
+from spotladder.operator.metrics import Metrics
+from spotladder.operator.persist import Persistence
+from spotladder.operator.queue import Queue
+from spotladder.operator.reconcile import Reconciler
+from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, CapacityRecord, JobRecord
+from spotladder.operator.settings import Settings
+from spotladder.operator.witness import LogAndMetrics
+
+
+class Session:
+    """One term of office: nothing of it is kept when the lead is lost. `identity` is written into Events."""
+
+    def __init__(
+        self,
+        *,
+        client: Client,
+        registry: Registry,
+        settings: Settings,
+        metrics: Metrics,
+        clock: Clock,
+        identity: str,
+        open_log: Callable[[LogAddress], Log] = BucketLog,
+    ) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._clock = clock
+        self._log = structlog.get_logger("spotladder")
+        self.queue: Queue[JobKey] = Queue(clock)
+        metrics.watch_queue(lambda: self.queue.depth)
+        self.jobs: Scoped[JobRecord] = Scoped(
+            Cache(
+                client,
+                TIEREDJOBS,
+                JobRecord.of,
+                clock=clock,
+                namespace=namespace,
+                group=lambda job: job.folder,
+                changed=self._job_changed,
+            )
+            for namespace in settings.namespaces or ("",)
+        )
+        self.capacity: Cache[CapacityRecord] = Cache(
+            client, CAPACITYTIERS, CapacityRecord.of, clock=clock, changed=lambda _before, _after: self._look_at_all()
+        )
+        self.inventory = Inventory(client, clock=clock, namespaces=settings.namespaces, wake=self.queue.add)
+        self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log)
+        witness = LogAndMetrics(metrics)
+        events = Events(client, clock=clock, instance=identity)
+        self.reconcile = Reconciler(
+            jobs=self.jobs,
+            capacity=self.capacity,
+            inventory=self.inventory,
+            applier=Applier(client, self.inventory, environment=settings.environment),
+            persistence=Persistence(client=client, jobs=self.jobs, events=events, witness=witness, clock=clock),
+            logs=self._logs,
+            witness=witness,
+            clock=clock,
+            clusters=registry.names(),
+            settle=settings.settle,
+        )
+
+    @property
+    def caches(self) -> list[Cache[Any]]:
+        """All of them."""
+        return [*self.jobs.caches, self.capacity, *self.inventory.caches]
+
+    @property
+    def health(self) -> Health:
+        """Whether everything that is needed can be read."""
+        needed: list[Cache[Any]] = [*self.jobs.caches, self.capacity, *self.inventory.required]
+        for cache in needed:
+            if cache.problem:
+                where = f" in {cache.namespace}" if cache.namespace else ""
+                return Health("leading", f"{cache.kind.plural}{where}: {_advice(cache)}")
+            if not cache.synced:
+                return Health("leading", f"{cache.kind.plural} are being listed")
+        return Health("leading")
+
+    async def run(self) -> None:
+        """Work until cancelled. Raises NotLeading when a write found the lead lost."""
+        async with self.ready(), asyncio.TaskGroup() as tasks:
+            self._look_at_all()
+            tasks.create_task(self.queue.run())
+            tasks.create_task(self._resync())
+            for _ in range(self._settings.workers):
+                tasks.create_task(self._work())
+
+    @asynccontextmanager
+    async def ready(self) -> AsyncIterator[None]:
+        """Everything is listed; the caches are kept current meanwhile."""
+        async with self._logs:
+            running = [asyncio.create_task(cache.run()) for cache in self.caches]
+            try:
+                began = self._clock.ticks()
+                await asyncio.gather(*(cache.settled() for cache in self.caches))
+                jobs = sum(len(cache) for cache in self.jobs.caches)
+                self._log.info("caught up", jobs=jobs, seconds=round(self._clock.ticks() - began, 3))
+                yield
+            finally:
+                for task in running:
+                    task.cancel()
+                await asyncio.gather(*running, return_exceptions=True)
+
+    async def work_through(self, most: int = 50) -> int:
+        """Look at every job until nothing more is due at once, at most so often. Returns the number of jobs."""
+        keys = [job.key for job in self.jobs.all()]
+        for key in keys:
+            for _ in range(most):
+                after = await self._one(key)
+                if after is None or after > 1.0:
+                    break
+                await self._clock.sleep(after)
+        return len(keys)
+
+    async def _work(self) -> None:
+        while True:
+            key = await self.queue.get()
+            failed = True
+            after = None
+            try:
+                after = await self._one(key)
+                failed = False
+            except NotLeading:
+                raise
+            except SpotladderError as error:
+                self._failed(key, error)
+            except Exception as error:  # noqa: BLE001 – a defect in one job's pass must not stop the others
+                self._failed(key, error, defect=True)
+            finally:
+                self.queue.done(key, failed=failed)
+            if after is not None:
+                self.queue.add_at(key, after)
+
+    async def _one(self, key: JobKey) -> float | None:
+        with self._metrics.passes.time():
+            return await self.reconcile(key)
+
+    def _failed(self, key: JobKey, error: Exception, *, defect: bool = False) -> None:
+        self._metrics.failed_passes.labels(type(error).__name__).inc()
+        log = self._log.bind(namespace=key[0], job=key[1], failures=self.queue.failures(key) + 1)
+        if defect:
+            log.error("a pass failed by a defect", exc_info=error)
+        else:
+            log.warning("a pass failed", error=str(error))
+
+    async def _resync(self) -> None:
+        while True:
+            await self._clock.sleep(self._settings.resync)
+            for job in list(self.jobs.all()):
+                self.queue.add_at(job.key, random.random() * min(60.0, self._settings.resync))  # noqa: S311
+
+    def _job_changed(self, before: JobRecord | None, after: JobRecord | None) -> None:
+        record = after or before
+        if record is not None:
+            self.queue.add(record.key)
+            if after is None:  # whoever was refused for its sake may begin
+                for other in self.jobs.of(record.folder):
+                    self.queue.add(other.key)
+
+    def _look_at_all(self) -> None:
+        for job in self.jobs.all():
+            self.queue.add(job.key)
+
+
+def _advice(cache: Cache[Any]) -> str:
+    if cache.absent and cache.kind in (TIEREDJOBS, CAPACITYTIERS):
+        return "the kind is not known to the cluster: install the chart spotladder-crds"
+    return cache.problem

@@ -1,0 +1,66 @@
+"""How a controller is set up: the flags of `spotladder controller`, or the same names in a YAML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from spotladder.errors import InvalidSpec
+from spotladder.operator.reconcile import SETTLE
+
+
+class Settings(BaseModel):
+    """What a platform engineer may want to differ."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+    kubeconfig: str | None = Field(default=None, description="The home cluster's kubeconfig; in a pod none is needed.")
+    context: str | None = Field(default=None, description="The kubeconfig's context.")
+    namespaces: tuple[str, ...] = Field(default=(), description="Namespaces to look after; all when empty.")
+    lease_namespace: str | None = Field(default=None, description="Where the lease is; default: the own namespace.")
+    lease_name: str = Field(default="spotladder-controller", description="The lease's name.")
+    listen: str = Field(default="127.0.0.1:8080", description="Address of /healthz, /readyz and /metrics.")
+    workers: int = Field(default=16, ge=1, le=256, description="Jobs that are looked at at the same time.")
+    calls_per_second: float = Field(default=200.0, gt=0, description="Calls of the API server, on average.")
+    burst: int = Field(default=400, ge=1, description="Calls of the API server at once, after a pause.")
+    resync: float = Field(default=600.0, gt=0, description="Seconds after which every job is looked at anyway.")
+    settle: float = Field(
+        default=SETTLE,
+        ge=0,
+        description="Seconds after a program's failure in which the loss of a node may still explain it.",
+    )
+    environment: dict[str, str] = Field(
+        default_factory=dict, description="Variables given to every program, such as AWS_ENDPOINT_URL."
+    )
+
+
+def read_settings(file: Path | None, flags: dict[str, Any]) -> Settings:
+    """The settings of a file, and of the flags that were given, which win. Raises InvalidSpec."""
+    values: dict[str, Any] = {}
+    if file is not None:
+        values = _read(file)
+    given = {to_camel(name): value for name, value in flags.items() if value not in (None, ())}
+    try:
+        return Settings.model_validate({**values, **given})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise InvalidSpec(first["msg"], path=field, where=str(file or "")) from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    from ruamel.yaml import YAML  # noqa: PLC0415 – only who gives a file pays for it
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
+
+    try:
+        data = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidSpec(f"cannot be read: {error.strerror}", where=str(file)) from None
+    except YAMLError as error:
+        raise InvalidSpec(f"is not YAML: {' '.join(str(error).split())}", where=str(file)) from None
+    if data is not None and not isinstance(data, dict):
+        raise InvalidSpec("holds no settings: write name: value", where=str(file))
+    return data or {}
