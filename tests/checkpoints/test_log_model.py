@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,12 @@ import pytest
 
 from spotladder.checkpoints import garbage
 from spotladder.checkpoints import log as log_module
-from spotladder.checkpoints.entries import Commit, Entry, FileEntry, Start, decode
+from spotladder.checkpoints.entries import Commit, Entry, FileEntry, Start, decode, encode
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory import MemoryStore, file_entry
 from spotladder.checkpoints.store import ObjectMeta, ObjectMissing
+from spotladder.checkpoints.writer import Writer
 from spotladder.errors import Fenced, StoreUnavailable
 
 JOB = "digits"
@@ -38,12 +39,13 @@ Answer = Any
 Program = Callable[["World"], None]
 Objects = frozenset[tuple[str, bytes]]
 
-READS = ("get", "list", "head")
+READS = ("get", "list")
+ALL = ("put_if_absent", "get", "list", "delete")
 UNANSWERED = "unanswered"
 MISSING = "missing"
 
 
-class NeedsAnswer(BaseException):  # noqa: N818 – passes through every `except Exception`
+class NeedsAnswer(BaseException):
     """The program asks the store for something that it has no answer to yet."""
 
     def __init__(self, request: Request) -> None:
@@ -111,9 +113,7 @@ class World:
 
     def log(self) -> CommitLog:
         names = (f"{self.name}{number}" for number in itertools.count())
-        return CommitLog(
-            self.store, JOB, clock=lambda: 0.0, pause=lambda _: None, new_nonce=lambda: next(names)
-        )
+        return CommitLog(self.store, JOB, clock=lambda: 0.0, pause=lambda _: None, new_nonce=lambda: next(names))
 
 
 State = tuple[int, tuple[int, ...], tuple[Request, ...], int]
@@ -138,9 +138,10 @@ class Numbers:
 class Checker:
     """Walks all states that the programs can reach with at most `faults` unanswered requests."""
 
-    def __init__(self, programs: dict[str, Program], faults: int = 0) -> None:
+    def __init__(self, programs: dict[str, Program], faults: int = 0, *, faulty: tuple[str, ...] = ALL) -> None:
         self.programs = list(programs.items())
         self.faults = faults
+        self.faulty = faulty
         self.states = 0
         self.ends: set[tuple[tuple[Event, ...], ...]] = set()
         self._objects = Numbers()
@@ -206,7 +207,7 @@ class Checker:
                 continue
             changed, answer = self._perform(objects, request)
             yield changed, self._answered(answers, number, answer), on_their_way, faults
-            if faults < self.faults and request[0] != "put":
+            if faults < self.faults and request[0] in self.faulty:
                 late = on_their_way if request[0] in READS else (*on_their_way, request)
                 yield objects, self._answered(answers, number, (UNANSWERED,)), late, faults + 1
         for index, request in enumerate(on_their_way):
@@ -229,8 +230,8 @@ class Checker:
     def _check(self, objects: Objects, events: list[Event]) -> None:
         history, entries = self._history(objects)
         keys = {key for key, _ in objects}
-        nonces = [entry.nonce for entry in entries]
-        assert len(nonces) == len(set(nonces)), f"an entry was appended twice: {nonces}"
+        what = [entry.path if isinstance(entry, Commit) else entry.nonce for entry in entries]
+        assert len(what) == len(set(what)), f"an entry was appended twice: {what}"
         for commit in history.commits:
             for file in commit.files:
                 assert f"{JOB}/{commit.path}/{file.name}" in keys, f"{commit.path} counts and its files do not exist"
@@ -370,25 +371,113 @@ def compact_always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage, "COMPACT_AFTER", 0)
 
 
-SCENARIOS: dict[str, tuple[dict[str, Program], int]] = {
-    "two attempts": ({"a": writer(1, 1, 2), "b": writer(2, 3)}, 1),
-    "two attempts, two requests unanswered": ({"a": writer(1, 1), "b": writer(2, 2)}, 2),
-    "two starts inside one attempt": ({"a": writer(1, 1, 2), "b": writer(1, 1)}, 1),
-    "two starts inside one attempt, two requests unanswered": ({"a": writer(1, 1), "b": writer(1, 1)}, 2),
-    "three attempts": ({"a": writer(1, 1), "b": writer(2, 1), "c": writer(3, 1)}, 0),
-    "the job ends from outside": ({"a": writer(1, 1, 2, end="Succeeded"), "c": controller("Failed")}, 1),
-    "collection beside an older writer": ({"a": writer(1, 1), "b": writer(2, 3, 4, keep=1, files=True)}, 0),
-    "collection with an unanswered request": ({"a": writer(1, 1), "b": writer(2, 2, 3, keep=1)}, 1),
-    "collection by an older writer": ({"a": writer(1, 1, 2, keep=1), "b": writer(2, 3)}, 1),
-    "two collections": ({"a": writer(1, 1, 2, keep=1), "b": writer(1, 3, 4, keep=1)}, 0),
-    "a reader beside a collection": ({"a": writer(1, 1, 2, 3, keep=1, files=True), "r": reader()}, 0),
+@dataclass(frozen=True)
+class Scenario:
+    """`faulty` are the kinds of requests that may stay unanswered, `faults` how many of them in one run."""
+
+    programs: dict[str, Program]
+    faults: int = 0
+    faulty: tuple[str, ...] = ALL
+
+
+SCENARIOS = {
+    "two attempts": Scenario({"a": writer(1, 1, 2), "b": writer(2, 3)}, 1),
+    "two attempts, two requests unanswered": Scenario({"a": writer(1, 1), "b": writer(2, 2)}, 2),
+    "two starts inside one attempt": Scenario({"a": writer(1, 1, 2), "b": writer(1, 1)}, 1),
+    "two starts inside one attempt, two unanswered": Scenario({"a": writer(1, 1), "b": writer(1)}, 2),
+    "three attempts": Scenario({"a": writer(1, 1), "b": writer(2, 1), "c": writer(3)}),
+    "the job ends from outside": Scenario({"a": writer(1, 1, 2, end="Succeeded"), "c": controller("Failed")}, 1),
+    "collection beside an older writer": Scenario({"a": writer(1, 1), "b": writer(2, 3, 4, keep=1, files=True)}),
+    "collection, an older start unanswered": Scenario(
+        {"a": writer(1, 1, keep=1), "b": writer(2)}, 1, ("put_if_absent",)
+    ),
+    "collection, an older commit unanswered": Scenario(
+        {"a": writer(1, 1), "b": writer(2, keep=1)}, 1, ("put_if_absent",)
+    ),
+    "collection that stops half-way": Scenario({"a": writer(1, 1, 2, keep=1), "b": writer(2)}, 1, ("delete",)),
+    "two collections": Scenario({"a": writer(1, 1, keep=1), "b": writer(1, keep=1)}),
+    "a reader beside a collection": Scenario({"a": writer(1, 1, 2, 3, keep=1, files=True), "r": reader()}),
 }
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_interleaving_keeps_every_promise(name: str) -> None:
-    programs, faults = SCENARIOS[name]
-    checker = Checker(programs, faults).run()
+    scenario = SCENARIOS[name]
+    checker = Checker(scenario.programs, scenario.faults, faulty=scenario.faulty).run()
     print(name, checker.states, "states", len(checker.ends), "ends")
-    assert any(("fenced",) in events for end in checker.ends for events in end) or "r" in programs
+    assert any(("fenced",) in events for end in checker.ends for events in end) or "r" in scenario.programs
     assert any(all(("fenced",) not in events for events in end) for end in checker.ends)
+
+
+# --- the checker can fail -------------------------------------------------------------------------------------------
+
+AppendedBy = Callable[[CommitLog, History, Callable[[History], Entry]], tuple[History, Entry]]
+
+
+def without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Writer, "_fence_start", lambda *_: None)
+
+
+def without_nonce(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry whose answer was lost is not recognised: every try makes a new one."""
+    append: AppendedBy = CommitLog.append
+
+    def forgetful(log: CommitLog, history: History, build: Callable[[History], Entry]) -> tuple[History, Entry]:
+        tries = itertools.count()
+        return append(log, history, lambda now: replace(build(now), nonce=f"{build(now).nonce}+{next(tries)}"))
+
+    monkeypatch.setattr(CommitLog, "append", forgetful)
+
+
+def trusting_the_create(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A create that succeeds is believed, although a compaction may have made room for it."""
+    append: AppendedBy = CommitLog.append
+
+    def trusting(log: CommitLog, history: History, build: Callable[[History], Entry]) -> tuple[History, Entry]:
+        entry = build(history)
+        if log.store.put_if_absent(f"log/{entry.seq:08d}.json", encode(entry)):
+            return history.then([entry]), entry
+        return append(log, history, build)
+
+    monkeypatch.setattr(CommitLog, "append", trusting)
+
+
+def believing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read after one listing is believed without a second one."""
+
+    def tail(log: CommitLog, after: int, known: dict[int, Entry]) -> list[Entry]:
+        log._read_backwards([seq for seq in log._numbers(after) if seq not in known], known)
+        return log_module._consecutive(known, after)[0]
+
+    monkeypatch.setattr(CommitLog, "_tail", tail)
+
+
+def files_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are deleted while the log still says that they count."""
+    collect = garbage.collect
+
+    def hasty(log: CommitLog, history: History, keep: int, *rest: Any) -> Any:
+        garbage._delete(log, [f"{commit.path}/" for commit in garbage.garbage(log, history, keep)])
+        return collect(log, history, keep, *rest)
+
+    monkeypatch.setattr(garbage, "collect", hasty)
+
+
+@pytest.mark.parametrize(
+    ("broken", "name", "complaint"),
+    [
+        (without_fence, "two attempts", "a fenced writer's commit was accepted"),
+        (without_fence, "two starts inside one attempt", "a fenced writer's commit was accepted"),
+        (without_nonce, "two attempts", "appended twice"),
+        (trusting_the_create, "collection beside an older writer", "is lost"),
+        (believing_at_once, "collection, an older start unanswered", "does not know it"),
+        (files_first, "a reader beside a collection", "its files do not exist"),
+    ],
+)
+def test_a_broken_protocol_is_found(
+    broken: Callable[[pytest.MonkeyPatch], None], name: str, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(monkeypatch)
+    scenario = SCENARIOS[name]
+    with pytest.raises(AssertionError, match=complaint):
+        Checker(scenario.programs, scenario.faults, faulty=scenario.faulty).run()
