@@ -316,6 +316,38 @@ JOB_CASES = [
         "file:// or a plain path; write gs://…",
     ),
     Case(
+        "one slash",
+        "s3://bucket/prefix",
+        "s3:/bucket/prefix",
+        "job.yaml:19:10: spec.checkpoints.uri: needs two slashes after the colon: write s3://bucket/prefix",
+    ),
+    Case(
+        "one slash before a path",
+        "s3://bucket/prefix",
+        "file:/data/ckpt",
+        "job.yaml:19:10: spec.checkpoints.uri: needs two slashes after the colon: write file:///data/ckpt",
+    ),
+    Case(
+        "an address of the web",
+        "s3://bucket/prefix",
+        "https://bucket.s3.amazonaws.com/prefix",
+        "job.yaml:19:10: spec.checkpoints.uri: must name a bucket, like s3://bucket/prefix; an endpoint is set by "
+        "AWS_ENDPOINT_URL",
+    ),
+    Case(
+        "entrypoint is a list",
+        "entrypoint: python train.py",
+        "entrypoint: [python, train.py]",
+        "job.yaml:26:23: spec.workload.ray.template.spec.entrypoint: must be text: one command line, like: "
+        "python train.py",
+    ),
+    Case(
+        "misspelt at the top: said once",
+        "spec:\n  tiers",
+        "specs:\n  tiers",
+        "job.yaml:6:1: specs: is not a known field; did you mean spec?",
+    ),
+    Case(
         "no bucket",
         "s3://bucket/prefix",
         "s3:///prefix",

@@ -40,7 +40,7 @@ def checked(document: Document, model: type[M]) -> M:
 def _worth_saying(problems: list[Problem]) -> list[Problem]:
     """In the file's order, without the field that is only missing because its name is misspelt."""
     meant = {
-        f"{problem.path.rpartition('.')[0]}.{problem.message.rpartition('did you mean ')[2].rstrip('?')}"
+        f"{problem.path.rpartition('.')[0]}.{problem.message.rpartition('did you mean ')[2].rstrip('?')}".lstrip(".")
         for problem in problems
         if "did you mean" in problem.message
     }

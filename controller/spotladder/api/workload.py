@@ -123,7 +123,9 @@ def workers_of(spec: dict[str, Any]) -> int:
 def _rayjob_problems(spec: dict[str, Any]) -> list[Finding]:
     found: list[Finding] = []
     entrypoint = spec.get("entrypoint")
-    if not isinstance(entrypoint, str) or not entrypoint.strip():
+    if entrypoint is not None and not isinstance(entrypoint, str):
+        found.append(Finding(("entrypoint",), "must be text: one command line, like: python train.py"))
+    elif not (entrypoint or "").strip():
         missing = "is required: the command that starts the program, like: python train.py"
         found.append(Finding(("entrypoint",), missing))
     found += [
