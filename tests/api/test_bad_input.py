@@ -319,13 +319,13 @@ JOB_CASES = [
         "one slash",
         "s3://bucket/prefix",
         "s3:/bucket/prefix",
-        "job.yaml:19:10: spec.checkpoints.uri: needs two slashes after the colon: write s3://bucket/prefix",
+        "job.yaml:19:10: spec.checkpoints.uri: needs two slashes after the colon: write s3://…",
     ),
     Case(
         "one slash before a path",
         "s3://bucket/prefix",
         "file:/data/ckpt",
-        "job.yaml:19:10: spec.checkpoints.uri: needs two slashes after the colon: write file:///data/ckpt",
+        "job.yaml:19:10: spec.checkpoints.uri: needs two slashes after the colon: write file://…",
     ),
     Case(
         "an address of the web",
@@ -461,15 +461,15 @@ JOB_CASES = [
         "octal",
         "maxFailures: 3",
         "maxFailures: 010",
-        "job.yaml:10:18: spec.tiers[0].maxFailures: 010 is octal to some YAML readers: write it "
-        'without leading zeros, or "010"',
+        "job.yaml:10:18: spec.tiers[0].maxFailures: a number with a leading zero is octal to some YAML readers: "
+        "write it without, or in quotes",
     ),
     Case(
         "underscores",
         "maxFailures: 3",
         "maxFailures: 1_000",
-        "job.yaml:10:18: spec.tiers[0].maxFailures: 1_000 is a number only to some YAML readers: "
-        'write 1000, or "1_000"',
+        "job.yaml:10:18: spec.tiers[0].maxFailures: digits with _ are a number only to some YAML readers: "
+        "write them without, or in quotes",
     ),
     Case(
         "tab",
@@ -567,6 +567,32 @@ def test_everything_wrong_is_said_at_once_in_the_files_order() -> None:
         "spec.checkpoints.uri",
         "spec.workload.ray.template.spec.entrypoint",
     ]
+
+
+SECRETS = {
+    "in the address": ("s3://bucket/prefix", "s3://KEY:hunter2@bucket/prefix"),
+    "in an address with one slash": ("s3://bucket/prefix", "s3:/KEY:hunter2@bucket/prefix"),
+    "in an unknown address": ("s3://bucket/prefix", "ftp://KEY:hunter2@bucket/prefix"),
+    "in the query": ("s3://bucket/prefix", "s3://bucket/prefix?secret=hunter2"),
+    "in a tier's environment": ("    provisionTimeout: 30m", "    overrides: {env: {A: [hunter2]}}"),
+    "an octal number": ("    provisionTimeout: 30m", "    overrides: {env: {A: 0123}}"),
+    "in the runtime environment": (
+        "entrypoint: python train.py",
+        "entrypoint: python train.py\n          runtimeEnvYAML: 'env_vars: {A: [hunter2], B: 0123}'",
+    ),
+    "in a broken runtime environment": (
+        "entrypoint: python train.py",
+        "entrypoint: python train.py\n          runtimeEnvYAML: 'env_vars: {A: hunter2'",
+    ),
+    "in an annotation": ("  name: digits", "  name: digits\n  annotations: {a: {hunter2: 1}}"),
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_what_may_be_secret_is_not_repeated(name: str) -> None:
+    lines = said_about(changed(JOB, SECRETS[name]))
+    assert lines
+    assert not [line for line in lines if "hunter2" in line or "0123" in line]
 
 
 def test_a_flood_of_problems_is_cut_off() -> None:

@@ -116,6 +116,12 @@ def test_a_full_disk_behind_the_output_is_one_line() -> None:
     assert shell("spotladder cost --help > /dev/full") == (5, said)
 
 
+def test_closed_input_is_said() -> None:
+    code, said = shell("spotladder validate - <&-")
+    assert code == 2
+    assert said.startswith("error: <stdin>: cannot be read")
+
+
 def test_closed_output_is_no_error() -> None:
     assert shell("spotladder cost --help >&-") == (0, "")
     assert shell("spotladder nosuch 2>&-") == (2, "")

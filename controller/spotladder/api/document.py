@@ -86,7 +86,7 @@ def documents_of(text: str, file: str) -> list[Document]:
 
 def _text(path: str | File, name: str) -> str:
     try:
-        if str(path) == "-":
+        if str(path) == "-" and sys.stdin is not None:
             raw = sys.stdin.buffer.read(LARGEST_FILE + 1)
         else:
             with File(path).open("rb") as stream:

@@ -332,9 +332,8 @@ def _uri(value: Any) -> str:
     uri = _text(value)
     scheme, separator, rest = uri.partition("://")
     if not separator:
-        if one_slash := re.match(rf"({'|'.join(_SCHEMES)}):/?(?!/)", uri, re.IGNORECASE):
-            start = {"file": "file:///"}.get(one_slash[1].lower(), f"{one_slash[1].lower()}://")
-            raise refused(f"needs two slashes after the colon: write {start}{uri[one_slash.end() :]}")
+        if one_slash := re.match(rf"({'|'.join(_SCHEMES)}):", uri, re.IGNORECASE):
+            raise refused(f"needs two slashes after the colon: write {one_slash[1].lower()}://…")
         return _filled(uri)
     if scheme.lower() in ("http", "https"):
         raise refused("must name a bucket, like s3://bucket/prefix; an endpoint is set by AWS_ENDPOINT_URL")

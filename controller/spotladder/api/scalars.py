@@ -1,7 +1,8 @@
 """What an unquoted YAML scalar means: the YAML 1.2 core schema, without the words on which YAML readers disagree.
 
 `no`, `on`, `010` and `1_000` are text or numbers to one reader and booleans or other numbers to the next (kubectl
-follows YAML 1.1 there). A file that means different things to different tools is refused with both readings named.
+follows YAML 1.1 there). A file that means different things to different tools is refused, and told what to write.
+Numbers are not repeated in messages: they may be somebody's secret.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ def meaning(text: str) -> Scalar:
     if len(text) > _LONGEST_NUMBER:
         return text
     if _LEADING_ZERO.fullmatch(text):
-        raise ValueError(f'{text} is octal to some YAML readers: write it without leading zeros, or "{text}"')
+        raise ValueError("a number with a leading zero is octal to some YAML readers: write it without, or in quotes")
     if _UNDERSCORES.fullmatch(text):
-        raise ValueError(f'{text} is a number only to some YAML readers: write {text.replace("_", "")}, or "{text}"')
+        raise ValueError("digits with _ are a number only to some YAML readers: write them without, or in quotes")
     if _INTEGER.fullmatch(text):
         return int(text)
     if _RADIX.fullmatch(text):

@@ -9,10 +9,12 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
+from spotladder.api.document import documents_of
 from spotladder.api.fields import OWN_ENVIRONMENT, Finding, LabelKey, LabelValue, PrivateText, refused, several
 from spotladder.api.problems import Path, printable
 from spotladder.api.record import Record
 from spotladder.api.suggest import closest
+from spotladder.errors import InvalidSpec
 
 _RAYJOB_FIELDS = (
     "activeDeadlineSeconds", "backoffLimit", "clusterSelector", "deletionStrategy", "entrypoint",
@@ -156,9 +158,6 @@ def _worker_problems(cluster: dict[str, Any]) -> list[Finding]:
 
 
 def _runtime_env_problems(text: Any) -> list[Finding]:
-    from spotladder.api.document import documents_of
-    from spotladder.errors import InvalidSpec
-
     at: Path = ("runtimeEnvYAML",)
     if text is None:
         return []
