@@ -1,4 +1,4 @@
-"""What Ray's job submission starts for an attempt: waits until the job is whole, runs the entrypoint, notes how it ended.
+"""What Ray's job submission starts for an attempt: waits until the job is whole, runs the entrypoint, notes its end.
 
 Ray's job supervisor and this process come up while the nodes do, so the entrypoint starts in the moment the last node
 is there. It is the runner's only source for the program's process and exit code: files in the attempt's folder, written
@@ -8,7 +8,8 @@ whole or not at all. It runs by itself and imports the standard library only, so
 |---|---|
 | `program.json` | (from the runner) `entrypoint`, `cwd` |
 | `go` | (from the runner) the job is whole |
-| `waiting.json` | this process is there: `pid` |
+| `cancelled` | (from the runner) it never will be |
+| `waiting.json` | this process is there: `pid`, `session` |
 | `started.json` | the program's process is there: `pid`, `at` |
 | `exited.json` | how it ended: `code` (negative: by that signal), `at` |
 | `driver.log` | what it wrote |
@@ -37,8 +38,10 @@ def note(path: Path, **facts: object) -> None:
 
 def drive(folder: Path) -> int:
     """Run the attempt's program; its exit code."""
-    note(folder / "waiting.json", pid=os.getpid())
+    note(folder / "waiting.json", pid=os.getpid(), session=os.getsid(0))
     while not (folder / "go").exists():
+        if (folder / "cancelled").exists():
+            return 0
         time.sleep(POLL)
     program = json.loads((folder / "program.json").read_text())
     with (folder / "driver.log").open("ab", buffering=0) as log:

@@ -5,14 +5,15 @@
    at the same moment pick the same socket and one dies of it.
 2. Socket names must stay under 104 bytes (macOS) and Ray puts 63 of them below its folder: the folder is a short one
    under /tmp, whatever TMPDIR says.
-3. A notice is SIGTERM to `ray start` alone, as Kubernetes does it: Ray then drains the node with reason PREEMPTION until
-   the notice ends. SIGTERM to the whole group would end the raylet at once. A loss is SIGKILL of the whole session.
+3. A notice is SIGTERM to `ray start` alone, as Kubernetes does it: Ray then drains the node with reason PREEMPTION
+   until the notice ends. SIGTERM to the whole group would end the raylet at once. A loss is SIGKILL of the session.
 4. The dashboard stays off: its nine processes cost 1 GiB and most of the start time, and jobs are submitted to the
    agent that every node has.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -21,6 +22,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,17 +37,25 @@ STARTED = b"Ray runtime started."
 START_LIMIT = 60.0
 """Seconds that a node may take to start; Ray itself gives up after 30 on most of the steps."""
 
+FAREWELL = 1.5
+"""Seconds that a node which is not needed any more has to sign off."""
+
 _ADDRESS = re.compile(r"--address='?([^'\s]+:\d+)")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What all nodes of a run have in common. `mark` is what the reaper knows the run by."""
+    """What all nodes of a run have in common.
+
+    `mark` is what the reaper knows the run by, `scratch` where Ray keeps its session, `folder` the run's state, `cwd`
+    where programs and Ray's workers find themselves.
+    """
 
     mark: str
     scratch: Path
     folder: Path
+    cwd: Path
     reaper: Reaper
     object_store: int
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -62,6 +72,10 @@ _RAY = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",  # several nodes on macOS: what they are warned of does not matter here
     "DASHBOARD_METRIC_PORT": "0",
+    # A node that was killed refuses connections at once, and is given up after 2 s instead of 15 s. One that is only
+    # slow has the usual 10 s for each of its answers.
+    "RAY_health_check_period_ms": "500",
+    "RAY_health_check_failure_threshold": "4",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # Ray Train: the program stays where its job.yaml is
 }
 
@@ -72,17 +86,18 @@ class Node:
     def __init__(self, name: str, machine: Machine, arguments: list[str], drain: float = 0.0) -> None:
         self.name = name
         self.folder = machine.scratch / name
-        self.log = machine.folder / f"{name}.log"
+        self.log = machine.folder / "nodes" / f"{name}.log"
         self.began = time.monotonic()
         self._up = False
         environ = machine.environ() | {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": f"{drain:.0f}"}
+        own = [f"--temp-dir={self.folder}", f"--object-store-memory={machine.object_store}"]
         try:
             self.log.parent.mkdir(parents=True, exist_ok=True)
             with self.log.open("wb") as log:
                 self._process = subprocess.Popen(
-                    [*_ray(), "start", "--block", *_COMMON, *arguments, f"--temp-dir={self.folder}"]
-                    + [f"--object-store-memory={machine.object_store}"],
+                    [*_ray(), "start", "--block", *_COMMON, *arguments, *own],
                     env=environ,
+                    cwd=machine.cwd,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -119,6 +134,17 @@ class Node:
         end_session(self.session)
         self._process.wait()
 
+    def end(self) -> None:
+        """End it as one that is not needed any more: Ray is told, so that it gives the node no work from now on."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.session, signal.SIGTERM)
+        threading.Thread(target=self._end, daemon=True).start()
+
+    def _end(self) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(FAREWELL)
+        self.kill()
+
     def failed(self) -> str | None:
         """Why it did not start, in one line; None while it may still."""
         if self.up or (self.alive and time.monotonic() - self.began < START_LIMIT):
@@ -134,8 +160,8 @@ class Head(Node):
 
     def __init__(self, name: str, machine: Machine) -> None:
         client_port = free_port()  # Ray's one port that cannot be 0; a start that loses the race for it is repeated
-        options = ["--head", "--port=0", "--num-cpus=0", "--include-dashboard=false", "--no-monitor"]
-        super().__init__(name, machine, [*options, f"--ray-client-server-port={client_port}"])
+        options = ["--head", "--port=0", "--num-cpus=0", "--include-dashboard=false", "--dashboard-port=0"]
+        super().__init__(name, machine, [*options, "--no-monitor", f"--ray-client-server-port={client_port}"])
 
     @property
     def address(self) -> str:

@@ -24,6 +24,8 @@ from pathlib import Path
 MARK = "SPOTLADDER_RUN"
 """The environment variable that every process of a run carries."""
 
+LINUX = sys.platform == "linux"
+
 PATIENCE = 10.0
 """Seconds that the processes of a run may take to be gone after SIGKILL."""
 
@@ -107,7 +109,7 @@ def members(mark: str, sessions: set[int]) -> list[int]:
 
 def everyone() -> list[int]:
     """The pids of all processes."""
-    if sys.platform == "linux":
+    if LINUX:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 – half the time of a Path
     listed = subprocess.run(["/bin/ps", "-axo", "pid="], capture_output=True, text=True, check=False).stdout
     return [int(pid) for pid in listed.split()]
@@ -115,7 +117,7 @@ def everyone() -> list[int]:
 
 def alive(pid: int) -> bool:
     """Whether the process still runs; one that nobody has waited for yet does not."""
-    if sys.platform == "linux":
+    if LINUX:
         try:
             stat = Path(f"/proc/{pid}/stat").read_bytes()
         except OSError:
@@ -129,7 +131,7 @@ def marked(mark: str) -> set[int]:
     """The pids of the processes whose environment carries the mark."""
     wanted = f"{MARK}={mark}"
     found: set[int] = set()
-    if sys.platform == "linux":
+    if LINUX:
         for pid in everyone():
             with contextlib.suppress(OSError):  # gone meanwhile, or another user's
                 if wanted.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):

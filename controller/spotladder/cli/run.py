@@ -1,0 +1,111 @@
+"""`spotladder run`: a job on this machine, with nodes that come and go like spot capacity."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from spotladder.api.tieredjob import TieredJob
+    from spotladder.api.world import World
+    from spotladder.local.run import Outcome
+
+
+def run(
+    job: Annotated[Path, typer.Argument(metavar="JOB.yaml", help="The TieredJob to run.")],
+    *,
+    world: Annotated[
+        Path | None,
+        typer.Option(metavar="WORLD.yaml", help="The pools this machine stands for. Default: each tier has its nodes."),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin anew: an earlier run is removed, and its checkpoints.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an earlier run, from its newest commit.")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the report is written. Default: with the run's state.")
+    ] = None,
+    state_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where runs keep their state. Default: $SPOTLADDER_STATE.")
+    ] = None,
+) -> None:
+    """Run a job on this machine, on real Ray nodes that are taken away as the world file says.
+
+    Ctrl-C drains and commits; a second one kills; --resume goes on after either, and after a crash or reboot.
+
+    \b
+    Exit codes: 0 succeeded, 1 failed, 2 wrong input, 3 every tier is spent, 4 deadline or budget,
+    5 environment, 75 stopped and can be resumed, 76 another run owns the job.
+
+    \b
+    Examples:
+      spotladder run job.yaml --world world.yaml
+      spotladder run job.yaml --world world.yaml --resume
+    """
+    if fresh and resume:
+        raise typer.BadParameter("--fresh and --resume exclude each other")
+    from rich.console import Console
+
+    from spotladder.api.read import read_job, read_job_and_world
+    from spotladder.local.earlier import Begin
+    from spotladder.local.run import Request, run_locally
+    from spotladder.local.state import state_root
+    from spotladder.local.view import view_on
+
+    console = Console()
+    if world:
+        read, pools = read_job_and_world(job, world)
+    else:
+        read = read_job(job)
+        pools = _plenty(read)
+    request = Request(
+        job=read,
+        world=pools,
+        file=job,
+        world_file=world or job,
+        state_root=state_dir.expanduser().resolve() if state_dir else state_root(os.environ),
+        begin=Begin.FRESH if fresh else Begin.RESUME if resume else Begin.NEW,
+    )
+    outcome = run_locally(request, lambda history: view_on(console, history))
+    _report(outcome, report, console)
+    if outcome.message:
+        typer.echo(outcome.message)
+    if outcome.exit_code == 75:
+        typer.echo(f"to go on: {_again(job, world, state_dir)}")
+    raise typer.Exit(outcome.exit_code)
+
+
+def _plenty(job: TieredJob) -> World:
+    """The world when none is given: every tier has as many nodes as the job has workers, and keeps them."""
+    from spotladder.api.resolve import local_program
+    from spotladder.api.world import World
+
+    nodes = max(1, local_program(job, job.spec.tiers[0].name).workers)
+    return World.model_validate({"pools": {tier.capacity_tier: {"nodes": nodes} for tier in job.spec.tiers}})
+
+
+def _report(outcome: Outcome, folder: Path | None, console: object) -> None:
+    from rich.console import Console
+
+    from spotladder.local.report import write_report
+    from spotladder.local.report.table import print_report
+    from spotladder.local.timeline import read
+
+    place = folder or outcome.folder / "report"
+    facts = write_report(place, read(outcome.folder / "timeline.jsonl"), outcome.state)
+    if isinstance(console, Console):
+        print_report(facts, console)
+    typer.echo(f"report: {place / 'report.html'}")
+
+
+def _again(job: Path, world: Path | None, state_dir: Path | None) -> str:
+    words = ["spotladder", "run", str(job)]
+    words += ["--world", str(world)] if world else []
+    words += ["--state-dir", str(state_dir)] if state_dir else []
+    return shlex.join([*words, "--resume"])

@@ -1,0 +1,268 @@
+"""`AttemptBackend` on this machine: one real Ray head for the run, real Ray nodes from pools for each attempt.
+
+1. Nothing here waits: what takes time (Ray's start, the submission, the bucket) happens beside it, and `observe` says
+   how far it has come. `observe` is also what makes things go on; it is called some ten times a second.
+2. The head stands for the on-demand capacity that a cluster's head node has; it belongs to the run, and an attempt
+   whose head is lost gets a new one at the next launch.
+3. Submission and nodes come up side by side; the program is let go in the moment the job is whole.
+4. What a backend remembers dies with its process, and so does all that it started: a new one has no attempts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from spotladder.core.model import (
+    AttemptSeen,
+    Delete,
+    Drain,
+    Exit,
+    Finish,
+    Instant,
+    Launch,
+    Observation,
+    PodPhase,
+    PodRole,
+    PodSeen,
+    Progress,
+)
+from spotladder.core.reasons import Cause, Reason
+from spotladder.errors import EnvironmentFailure
+from spotladder.local import timeline
+from spotladder.local.fleet import Fleet, WorkerNode
+from spotladder.local.nodes import Head, Machine, Worker
+from spotladder.local.pools import PoolClock
+from spotladder.local.program import Beat, Program
+
+HEAD_STARTS = 2
+"""So often a head is tried: its client port may be taken between being found free and being bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTier:
+    """What a tier is on this machine: its pool, and the program with the tier's own environment."""
+
+    pool: str
+    entrypoint: str
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalJob:
+    """What is run. `environment` is the in-job library's; `cwd` is where the job's file is."""
+
+    name: str
+    namespace: str
+    workers: int
+    cwd: Path
+    tiers: Mapping[str, LocalTier]
+    environment: Mapping[str, str]
+
+
+class CommitLogSeen(Protocol):
+    """What is known of the commit log without waiting for the bucket."""
+
+    @property
+    def progress(self) -> Progress:
+        """The newest commit and start, as of the last look."""
+
+    def look_now(self) -> None:
+        """Have another look soon: something has just ended."""
+
+    def end(self, *, succeeded: bool, message: str) -> None:
+        """Note the outcome of the job."""
+
+
+@dataclass(slots=True)
+class _Attempt:
+    number: int
+    tier: str
+    fleet: Fleet
+    program: Program
+    heads: int
+    noted_start: bool = False
+    noted_exit: bool = False
+    beat: Beat | None = None
+
+
+class LocalBackend:
+    """All attempts of one job, as processes of this machine."""
+
+    def __init__(
+        self,
+        job: LocalJob,
+        machine: Machine,
+        pools: Mapping[str, PoolClock],
+        log: CommitLogSeen,
+        *,
+        clock: Callable[[], Instant],
+        tell: Callable[[timeline.Record], None],
+        revision: int = 0,
+    ) -> None:
+        self._job, self._machine, self._pools, self._log = job, machine, pools, log
+        self._clock, self._tell = clock, tell
+        self._revision = revision
+        self._attempts: dict[int, _Attempt] = {}
+        self._head: Head | None = None
+        self._heads = 0
+        self._available: dict[str, bool] = {}
+
+    # --- the port ---
+
+    def launch(self, action: Launch) -> None:
+        """Ask the tier's pool for the workers and Ray for the driver."""
+        if action.attempt in self._attempts:
+            return
+        self._ensure_head()
+        tier, pool = self._job.tiers[action.tier], self._pools[action.tier]
+
+        def start(name: str) -> WorkerNode | None:
+            return self._start_worker(name, action, pool)
+
+        fleet = Fleet(action, self._job.workers, pool, start, self._tell)
+        folder = self._machine.folder / "attempts" / f"{action.attempt:04d}"
+        program = Program(folder, tier.entrypoint, self._job.cwd)
+        self._attempts[action.attempt] = _Attempt(action.attempt, action.tier, fleet, program, self._heads)
+        self._tell(timeline.Launched(self._clock(), action.attempt, action.tier))
+
+    def drain(self, action: Drain) -> None:
+        """Tell the program to commit and stop."""
+        attempt = self._attempts.get(action.attempt)
+        if attempt:
+            kind = "notice" if action.reason is Reason.EVICTION_NOTICE else "drain"
+            attempt.program.ask_to_stop(kind, action.deadline, action.reason.value)
+
+    def delete(self, action: Delete) -> None:
+        """Kill the program and the nodes; they are gone when this returns."""
+        attempt = self._attempts.pop(action.attempt, None)
+        if attempt:
+            attempt.program.kill()
+            attempt.fleet.close(self._clock())
+            self._note_exit(attempt)
+
+    def finish(self, action: Finish) -> None:
+        """Note the outcome in the commit log; what is left of the job goes with the run."""
+        for number in list(self._attempts):
+            self.delete(Delete(number, action.reason))
+        self._log.end(succeeded=action.succeeded, message=action.reason.value)
+
+    def observe(self) -> Observation:
+        """Let everything go on that can, and say what is."""
+        now = self._clock()
+        self._revision += 1
+        self._note_pools(now)
+        self._check_head()
+        seen = tuple(self._look(attempt, now) for attempt in self._attempts.values())
+        return Observation(self._revision, seen, self._log.progress)
+
+    def beats(self) -> list[timeline.Beat]:
+        """The newest heartbeat of each attempt."""
+        return [
+            timeline.Beat(beat.at, attempt.number, beat.step, beat.total, beat.metrics)
+            for attempt in self._attempts.values()
+            if (beat := attempt.beat) is not None
+        ]
+
+    # --- one attempt ---
+
+    def _look(self, attempt: _Attempt, now: Instant) -> AttemptSeen:
+        program, fleet, head = attempt.program, attempt.fleet, self._head
+        ended = program.exit()
+        head_is_its_own = attempt.heads == self._heads and head is not None and head.alive
+        if head is not None and head_is_its_own and head.up and (agent := head.agent):
+            program.submit(agent, f"{self._job.name}-{attempt.number:04d}", self._environment(attempt))
+        if program.submission_error and ended is None:
+            raise EnvironmentFailure(program.submission_error)
+        stopping = program.notice_file.exists()
+        fleet.advance(now, replace=ended is None and not stopping)
+        if stopping and not program.released:
+            ended = ended or Exit.INTERRUPTED  # it never began: there is nothing to commit
+        elif fleet.whole and not program.released:
+            program.release()
+        self._note_start(attempt)
+        if ended is not None:
+            self._note_exit(attempt)
+        attempt.beat = program.beat(now)
+        return AttemptSeen(
+            attempt.number,
+            pods=(self._head_pod(attempt), *fleet.seen()),
+            exit=ended,
+            message=program.last_words() if ended in (Exit.FAILED, Exit.LOST) else "",
+            moved_at=attempt.beat.at if attempt.beat else None,
+        )
+
+    def _environment(self, attempt: _Attempt) -> dict[str, str]:
+        program = attempt.program
+        return {
+            **self._job.tiers[attempt.tier].environment,
+            **self._job.environment,
+            "SPOTLADDER_JOB": self._job.name,
+            "SPOTLADDER_NAMESPACE": self._job.namespace,
+            "SPOTLADDER_ATTEMPT": str(attempt.number),
+            "SPOTLADDER_TIER": attempt.tier,
+            "SPOTLADDER_NOTICE": str(program.notice_file),
+            "SPOTLADDER_HEARTBEAT": str(program.heartbeat_file),
+        }
+
+    def _note_start(self, attempt: _Attempt) -> None:
+        if not attempt.noted_start and (at := attempt.program.started_at) is not None:
+            attempt.noted_start = True
+            self._tell(timeline.DriverStarted(at, attempt.number))
+
+    def _note_exit(self, attempt: _Attempt) -> None:
+        if attempt.noted_start and not attempt.noted_exit:
+            attempt.noted_exit = True
+            self._tell(timeline.DriverExited(self._clock(), attempt.number, attempt.program.exit_code))
+            self._log.look_now()
+
+    # --- head and workers ---
+
+    def _ensure_head(self) -> None:
+        if self._head is None or not self._head.alive:
+            if self._head is not None:
+                self._head.kill()
+            self._heads += 1
+            self._head = Head(f"h{self._heads}", self._machine)
+
+    def _check_head(self) -> None:
+        head = self._head
+        if head is not None and not head.up and (why := head.failed()):
+            head.kill()
+            self._heads += 1
+            if self._heads > HEAD_STARTS and not self._attempts:
+                raise EnvironmentFailure(why)
+            if self._heads > HEAD_STARTS:
+                raise EnvironmentFailure(f"{why}; free memory and CPU, then run with --resume")
+            self._head = Head(f"h{self._heads}", self._machine)
+            for attempt in self._attempts.values():
+                attempt.heads = self._heads
+
+    def _head_pod(self, attempt: _Attempt) -> PodSeen:
+        head = self._head
+        uid = f"head-{attempt.heads}"
+        if head is None or attempt.heads != self._heads or not head.alive:
+            return PodSeen(uid, PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST)
+        phase = PodPhase.RUNNING if head.up else PodPhase.PENDING
+        return PodSeen(uid, PodRole.HEAD, phase, ready=head.up)
+
+    def _start_worker(self, name: str, action: Launch, pool: PoolClock) -> WorkerNode | None:
+        head = self._head
+        if head is None or not head.alive or not head.up:
+            return None
+        labels = {
+            "app.kubernetes.io/managed-by": "spotladder",
+            "spotladder.io/job": self._job.name,
+            "spotladder.io/attempt": str(action.attempt),
+            "spotladder.io/tier": action.tier,
+        }
+        return Worker(name, self._machine, head.address, cpus=pool.plan.cpus, labels=labels, drain=pool.plan.notice)
+
+    def _note_pools(self, now: Instant) -> None:
+        for tier, pool in self._pools.items():
+            available = pool.available(now)
+            if self._available.get(tier, True) is not available:
+                self._tell(timeline.PoolChanged(now, tier, available))
+            self._available[tier] = available

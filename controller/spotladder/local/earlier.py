@@ -1,0 +1,75 @@
+"""What to do about an earlier run of the job: there must be none, or forget it, or go on with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Move, Stage
+from spotladder.core.policies import Policy
+from spotladder.errors import InvalidSpec
+from spotladder.local import preflight
+from spotladder.local.runner import laid_down
+from spotladder.local.state import JobFolder, Run
+
+if TYPE_CHECKING:
+    from spotladder.checkpoints.log import CommitLog
+
+
+class Begin(Enum):
+    """What the user wants to be done about an earlier run."""
+
+    NEW = "there must be none"
+    FRESH = "forget it, with its checkpoints"
+    RESUME = "go on with it"
+
+
+@dataclass(frozen=True, slots=True)
+class TakenUp:
+    """What a runner begins with. `resumed`: something of an earlier one is in it."""
+
+    state: JobState
+    run: Run
+    resumed: bool = False
+
+
+def take_up(begin: Begin, folder: JobFolder, log: CommitLog, now: Run) -> TakenUp:
+    """Find out what there is. Nothing is changed, unless `begin` says that it is to be forgotten.
+
+    Raises InvalidSpec when the user has to choose, EnvironmentFailure when this is not what the run was begun with.
+    """
+    state, run, history = folder.load(), folder.load_run(), log.read()
+    if begin is Begin.FRESH:
+        folder.clear()
+        log.store.delete([meta.key for meta in log.store.list("")])
+        return TakenUp(JobState(), now)
+    if begin is Begin.NEW:
+        if state is not None:
+            ended = state.stage in TERMINAL
+            what = f"it has ended ({state.reason})" if ended else f"it is unfinished ({state.phase})"
+            raise InvalidSpec(f"there is a run of this job: {what}; {_CHOICE}", where=str(folder.path))
+        if history.seq >= 0:
+            step = history.newest.step if history.newest else 0
+            raise InvalidSpec(f"there are checkpoints of this job, up to step {step}; {_CHOICE}", where=log.uri)
+        return TakenUp(JobState(), now)
+    if state is None or run is None:
+        return TakenUp(JobState(), now, resumed=history.seq >= 0)
+    preflight.check_same(run, now)
+    if state.stage in TERMINAL and state.stage is not Stage.SUCCEEDED:
+        # The user has changed something, or wants it tried again: all tiers are open, from the newest commit on.
+        state = JobState(last_number=state.last_number)
+    return TakenUp(state, run, resumed=True)
+
+
+def settled(taken: TakenUp, spec: JobSpec, log: CommitLog, now: Instant, policy: Policy) -> tuple[TakenUp, list[Move]]:
+    """The attempt of a runner that was killed is laid down; with the moves that this took."""
+    if taken.state.attempt is None:
+        return taken, []
+    from spotladder.checkpoints.progress import progress
+
+    state, moves = laid_down(spec, taken.state, progress(log), now, policy)
+    return replace(taken, state=state), moves
+
+
+_CHOICE = "--resume goes on from its newest commit, --fresh removes it and begins anew"

@@ -1,0 +1,200 @@
+"""The workers of one attempt: asked of its pool, started as Ray nodes, taken away, replaced in place.
+
+| stage | a pod in it | leaves it |
+|---|---|---|
+| WANTED | waits for the pool to give a node | given → PROVISIONING |
+| PROVISIONING | the node was given and is on its way (provisionDelay) | there → STARTING; the pool ran dry → WANTED |
+| STARTING | `ray start` runs | joined → UP; failed → once more, then an error |
+| UP | takes part | reclaimed → NOTICED; its process ended → GONE |
+| NOTICED | takes part until the notice ends | ended → GONE |
+| GONE | is history; another pod is WANTED in its place, as KubeRay would have it | |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
+
+from spotladder.core.model import Instant, Launch, PodPhase, PodSeen, Seconds
+from spotladder.core.reasons import Cause
+from spotladder.errors import EnvironmentFailure
+from spotladder.local.pools import Held, PoolClock
+from spotladder.local.timeline import NodeChange, NodeChanged, Record
+
+STARTS = 3
+"""So often `ray start` is tried for one pod: on a starved machine one may time out."""
+
+
+class Stage(Enum):
+    WANTED = auto()
+    PROVISIONING = auto()
+    STARTING = auto()
+    UP = auto()
+    NOTICED = auto()
+    GONE = auto()
+
+
+class WorkerNode(Protocol):
+    """The part of `nodes.Worker` that a fleet uses."""
+
+    @property
+    def alive(self) -> bool: ...
+    @property
+    def up(self) -> bool: ...
+    def notice(self) -> None: ...
+    def kill(self) -> None: ...
+    def end(self) -> None: ...
+    def failed(self) -> str | None: ...
+
+
+@dataclass(slots=True)
+class _Pod:
+    uid: str
+    stage: Stage = Stage.WANTED
+    ordinal: int = 0
+    there_at: Instant = 0.0
+    up_at: Instant = 0.0
+    ends_at: Instant = 0.0
+    starts: int = 0
+    cause: Cause = Cause.UNKNOWN
+    node: WorkerNode | None = None
+
+
+StartNode = Callable[[str], WorkerNode | None]
+"""Starts the node of that name; None while it cannot be started yet."""
+
+
+class Fleet:
+    """The workers of one attempt."""
+
+    def __init__(
+        self, attempt: Launch, size: int, pool: PoolClock, start: StartNode, tell: Callable[[Record], None]
+    ) -> None:
+        self._attempt, self._tier = attempt.attempt, attempt.tier
+        self._pool, self._start, self._tell = pool, start, tell
+        self._pods: list[_Pod] = []
+        self._closed = False
+        for _ in range(size):
+            self._want()
+
+    def advance(self, now: Instant, *, replace: bool) -> None:
+        """Do what is due. `replace`: another pod takes the place of one that is gone."""
+        if self._closed:
+            return
+        self._reclaim(now)
+        for pod in list(self._pods):
+            self._advance(pod, now, replace)
+
+    def seen(self) -> tuple[PodSeen, ...]:
+        """The pods as the core sees them."""
+        return tuple(self._seen(pod) for pod in self._pods)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every pod takes part."""
+        return all(pod.stage in (Stage.UP, Stage.NOTICED) for pod in self._pods if pod.stage is not Stage.GONE)
+
+    def close(self, now: Instant) -> None:
+        """End all nodes and give their places back to the pool."""
+        self._closed = True
+        for pod in self._pods:
+            if pod.node is not None and pod.stage is not Stage.GONE:
+                pod.node.end()
+            if pod.stage is not Stage.GONE:
+                self._leave(pod, now, Cause.UNKNOWN if pod.stage is not Stage.NOTICED else pod.cause)
+
+    def _want(self) -> None:
+        self._pods.append(_Pod(f"a{self._attempt}-w{len(self._pods) + 1}"))
+
+    def _reclaim(self, now: Instant) -> None:
+        up = [Held(pod.uid, pod.ordinal, pod.up_at) for pod in self._pods if pod.stage is Stage.UP]
+        taken = set(self._pool.reclaims(now, up))
+        notice: Seconds = self._pool.plan.notice
+        for pod in self._pods:
+            if pod.uid not in taken or pod.node is None:
+                continue
+            pod.cause = Cause.INTERRUPTION
+            if notice <= 0:
+                continue  # killed below, without a word
+            pod.stage, pod.ends_at = Stage.NOTICED, now + notice
+            pod.node.notice()
+            self._note(pod, now, NodeChange.NOTICED, Cause.INTERRUPTION, pod.ends_at)
+
+    def _advance(self, pod: _Pod, now: Instant, replace: bool) -> None:
+        match pod.stage:
+            case Stage.WANTED:
+                self._ask(pod, now)
+            case Stage.PROVISIONING:
+                self._provision(pod, now)
+            case Stage.STARTING:
+                self._join(pod, now)
+            case Stage.UP | Stage.NOTICED:
+                killed = pod.cause is Cause.INTERRUPTION and now >= pod.ends_at
+                if killed or pod.node is None or not pod.node.alive:
+                    self._gone(pod, now, pod.cause if pod.cause is not Cause.UNKNOWN else Cause.NODE_LOST)
+                    if replace:
+                        self._want()
+
+    def _ask(self, pod: _Pod, now: Instant) -> None:
+        ordinal = self._pool.give(now)
+        if ordinal is None:
+            return
+        pod.stage, pod.ordinal, pod.there_at = Stage.PROVISIONING, ordinal, now + self._pool.plan.provision_delay
+        self._note(pod, now, NodeChange.ASKED)
+        self._provision(pod, now)
+
+    def _provision(self, pod: _Pod, now: Instant) -> None:
+        if not self._pool.available(now):
+            self._pool.take_back()
+            pod.stage = Stage.WANTED
+        elif now >= pod.there_at:
+            pod.node = self._start(f"{pod.uid}-{pod.starts + 1}")
+            if pod.node is not None:
+                pod.starts += 1
+                pod.stage = Stage.STARTING
+
+    def _join(self, pod: _Pod, now: Instant) -> None:
+        node = pod.node
+        if node is None:
+            return
+        if node.up:
+            pod.stage, pod.up_at = Stage.UP, now
+            self._note(pod, now, NodeChange.UP)
+        elif why := node.failed():
+            node.kill()
+            if pod.starts >= STARTS:
+                raise EnvironmentFailure(f"{why}; free memory and CPU, then run with --resume")
+            pod.stage = Stage.PROVISIONING
+
+    def _gone(self, pod: _Pod, now: Instant, cause: Cause) -> None:
+        if pod.node is not None:
+            pod.node.kill()
+        self._leave(pod, now, cause)
+
+    def _leave(self, pod: _Pod, now: Instant, cause: Cause) -> None:
+        if pod.stage is not Stage.WANTED:
+            self._pool.take_back()
+        if pod.stage in (Stage.UP, Stage.NOTICED):
+            self._note(pod, now, NodeChange.GONE, cause if cause is not Cause.UNKNOWN else None)
+        pod.stage, pod.cause = Stage.GONE, cause
+
+    def _note(
+        self, pod: _Pod, now: Instant, change: NodeChange, cause: Cause | None = None, until: Instant | None = None
+    ) -> None:
+        self._tell(NodeChanged(now, pod.uid, self._attempt, self._tier, change, cause, until))
+
+    def _seen(self, pod: _Pod) -> PodSeen:
+        phase = {Stage.UP: PodPhase.RUNNING, Stage.NOTICED: PodPhase.RUNNING, Stage.GONE: PodPhase.LOST}
+        noticed = pod.stage is Stage.NOTICED
+        return PodSeen(
+            uid=pod.uid,
+            phase=phase.get(pod.stage, PodPhase.PENDING),
+            ready=pod.stage in (Stage.UP, Stage.NOTICED),
+            noticed=noticed,
+            notice_ends_at=pod.ends_at if noticed else None,
+            unschedulable=pod.stage is Stage.WANTED,
+            cause=pod.cause,
+            node=pod.uid,
+        )

@@ -1,0 +1,90 @@
+"""Follows the commit log beside the run: the bucket may be slow or away, and the run goes on."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from spotladder.core.model import Progress
+from spotladder.errors import SpotladderError
+
+if TYPE_CHECKING:
+    from spotladder.checkpoints.entries import Commit
+    from spotladder.checkpoints.log import CommitLog
+
+SPACING = 1.0
+"""Seconds between two looks; each is one listing."""
+
+
+class LogWatch:
+    """Looks at the log from a thread of its own. What it says is what the last successful look has shown."""
+
+    def __init__(self, log: CommitLog, spacing: float = SPACING) -> None:
+        from spotladder.checkpoints.progress import Follower
+
+        self._log = log
+        self._follower = Follower(log)
+        self._spacing = spacing
+        self._wake = threading.Event()
+        self._over = False
+        self._lock = threading.Lock()
+        self._new: list[Commit] = []
+        self._seen_to = -1
+        self._trouble: str | None = None
+        self.progress = Progress()
+        self._look()
+        self._thread = threading.Thread(target=self._follow, name="spotladder-log", daemon=True)
+
+    def start(self) -> None:
+        """Look again and again from now on. What was committed before is not told as new."""
+        self._new.clear()
+        self._thread.start()
+
+    def look_now(self) -> None:
+        """Look again at once."""
+        self._wake.set()
+
+    def take_new(self) -> list[Commit]:
+        """The commits since the last call, oldest first."""
+        with self._lock:
+            new, self._new = self._new, []
+        return new
+
+    def take_trouble(self) -> str | None:
+        """What kept the last look from succeeding, once per kind of trouble."""
+        with self._lock:
+            trouble, self._trouble = self._trouble, None
+        return trouble
+
+    def end(self, *, succeeded: bool, message: str) -> None:
+        """Append the job's outcome, unless it is there."""
+        self._log.end_as_controller("Succeeded" if succeeded else "Failed", message=message)
+
+    def close(self) -> None:
+        """Look no more; one last look is made, so that nothing is missing from what was seen."""
+        self._over = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=10.0)
+
+    def _follow(self) -> None:
+        last_trouble = ""
+        while not self._over:
+            self._wake.wait(self._spacing)
+            self._wake.clear()
+            try:
+                self._look()
+                last_trouble = ""
+            except SpotladderError as error:
+                if str(error) != last_trouble:
+                    last_trouble = str(error)
+                    with self._lock:
+                        self._trouble = last_trouble
+
+    def _look(self) -> None:
+        progress = self._follower.progress()
+        new = [commit for commit in self._follower.history.commits if commit.seq > self._seen_to]
+        with self._lock:
+            self._new.extend(new)
+            self._seen_to = max([self._seen_to, *(commit.seq for commit in new)])
+            self.progress = progress

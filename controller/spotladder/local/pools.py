@@ -1,0 +1,152 @@
+"""When a pool gives a node and when it takes one back. Schedules only: no process, no clock of its own.
+
+All times of a world file count from the start of the run, which is when the job was first taken up: a resumed run does
+not suffer the same interruption twice, and what would have happened while nobody ran has happened to nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spotladder.core.model import Instant, Seconds
+from spotladder.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from spotladder.api.world import Pool
+
+HOUR: Seconds = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """From `start` (inclusive) to `end` (exclusive), in seconds after the start of the run."""
+
+    start: Seconds
+    end: Seconds = math.inf
+
+    def holds(self, moment: Seconds) -> bool:
+        """Whether the moment is within it."""
+        return self.start <= moment < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """What is known of a pool before the run. `dry`: it gives no node; `reclaimed`: it also takes back all it gave."""
+
+    name: str
+    nodes: int = 1
+    cpus: int = 1
+    provision_delay: Seconds = 0.0
+    notice: Seconds = 30.0
+    taken_at: tuple[Seconds, ...] = ()
+    hazard_per_hour: float = 0.0
+    seed: int = 0
+    dry: tuple[Window, ...] = ()
+    reclaimed: tuple[Window, ...] = ()
+
+    def available(self, moment: Seconds) -> bool:
+        """Whether the pool gives nodes at that moment, if it has one left."""
+        return not any(window.holds(moment) for window in (*self.dry, *self.reclaimed))
+
+    def lifetime(self, ordinal: int) -> Seconds:
+        """How long the pool's n-th node lives: drawn once from the seed, whatever else happens."""
+        if self.hazard_per_hour <= 0:
+            return math.inf
+        # Repeatable on purpose: it stands for a market, not for a secret.
+        return random.Random(f"{self.seed}/{self.name}/{ordinal}").expovariate(self.hazard_per_hour / HOUR)  # noqa: S311
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A node that a pool has given and not yet asked back."""
+
+    uid: str
+    ordinal: int
+    up_at: Instant
+
+
+class PoolClock:
+    """A pool in the course of a run: counts what it gave, and says what it takes."""
+
+    def __init__(self, plan: PoolPlan, began: Instant, now: Instant) -> None:
+        self.plan = plan
+        self._began = began
+        self._looked_at = now - began
+        self.held = 0
+        self._given = 0
+
+    def available(self, now: Instant) -> bool:
+        """Whether it gives nodes now."""
+        return self.plan.available(now - self._began)
+
+    def give(self, now: Instant) -> int | None:
+        """One more node of the pool, as its ordinal; None when it has none to give. It is there after the delay."""
+        if self.held >= self.plan.nodes or not self.available(now):
+            return None
+        self.held += 1
+        self._given += 1
+        return self._given
+
+    def take_back(self) -> None:
+        """A node that was given is gone."""
+        self.held = max(0, self.held - 1)
+
+    def reclaims(self, now: Instant, up: Sequence[Held]) -> list[str]:
+        """The uids of nodes that are to go from now on. Each time of `taken_at` takes the node that is up longest."""
+        before, moment = self._looked_at, now - self._began
+        self._looked_at = max(before, moment)
+        if any(window.holds(moment) for window in self.plan.reclaimed):
+            return [node.uid for node in up]
+        gone = [node.uid for node in up if now - node.up_at >= self.plan.lifetime(node.ordinal)]
+        due = sum(1 for at in self.plan.taken_at if before < at <= moment)
+        left = sorted((node for node in up if node.uid not in gone), key=lambda node: (node.up_at, node.ordinal))
+        return [*gone, *(node.uid for node in left[:due])]
+
+
+def plan_of(name: str, pool: Pool, folder: Path) -> PoolPlan:
+    """The plan of a world file's pool. `folder`: where the world file is; a trace is found from there."""
+    taken = pool.interruptions
+    reclaimed: tuple[Window, ...] = ()
+    if taken is not None and taken.trace is not None:
+        reclaimed = read_trace(folder / taken.trace, taken.speedup or 1.0)
+    return PoolPlan(
+        name=name,
+        nodes=pool.nodes,
+        cpus=pool.cpus_per_node,
+        provision_delay=pool.provision_delay,
+        notice=pool.notice,
+        taken_at=tuple(sorted(taken.at)) if taken is not None and taken.at is not None else (),
+        hazard_per_hour=(taken.hazard_per_hour or 0.0) if taken is not None else 0.0,
+        seed=(taken.seed or 0) if taken is not None else 0,
+        dry=tuple(Window(window.from_, math.inf if window.to is None else window.to) for window in pool.unavailable),
+        reclaimed=reclaimed,
+    )
+
+
+def read_trace(path: Path, speedup: float) -> tuple[Window, ...]:
+    """The times in which the traced capacity was not there: `{"metadata": {"gap_seconds"}, "data": [1 = taken, …]}`.
+
+    After its last sample a trace stays as it was.
+    """
+    try:
+        trace = json.loads(path.read_text(encoding="utf-8"))
+        gap = float(trace["metadata"]["gap_seconds"]) / speedup
+        samples = [bool(sample) for sample in trace["data"]]
+    except OSError as error:
+        raise InvalidSpec(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except (ValueError, KeyError, TypeError) as error:
+        wanted = '{"metadata": {"gap_seconds": 600}, "data": [0, 0, 1, …]} with 1 = taken away'
+        raise InvalidSpec(f"is no availability trace ({error!r}); wanted: {wanted}", where=str(path)) from error
+    changes = [index for index in range(len(samples)) if index == 0 or samples[index] != samples[index - 1]]
+    windows = []
+    for index in (change for change in changes if samples[change]):
+        after = bisect_right(changes, index)
+        windows.append(Window(index * gap, changes[after] * gap if after < len(changes) else math.inf))
+    return tuple(windows)

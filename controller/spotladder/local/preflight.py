@@ -1,0 +1,165 @@
+"""What would make a run fail is said before anything is started, with where and what to do."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import platform
+import shlex
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.local.state import Run
+
+GIB = 1024**3
+NODE_MEMORY = 0.35 * GIB
+"""What a Ray node takes before it does anything; a head takes about as much again."""
+
+LEAST_DISK = GIB // 4
+OBJECT_STORE_LEAST = 80 * 1024**2  # Ray refuses less than 75 MiB
+OBJECT_STORE_MOST = 512 * 1024**2
+
+EXTRAS = {"tensorflow": "tensorflow", "keras": "tensorflow", "torch": "torch", "jax": "jax", "optax": "jax"}
+"""Which of our extras brings a framework."""
+
+
+def ray_version() -> str:
+    """The installed Ray's version."""
+    try:
+        return version("ray")
+    except PackageNotFoundError as error:
+        raise EnvironmentFailure("Ray is not installed: pip install 'spotladder[local]'") from error
+
+
+def check_entrypoint(entrypoint: str, cwd: Path, where: str) -> None:
+    """The program exists, and so does all that its script imports.
+
+    Only what can be said for certain is refused: a shell construct is left to the shell.
+    """
+    try:
+        words = shlex.split(entrypoint)
+    except ValueError as error:
+        raise InvalidSpec(f"cannot be read as a command: {error}", path=_ENTRYPOINT, where=where) from error
+    if not words:
+        raise InvalidSpec("is empty; give a command, e.g. python train.py", path=_ENTRYPOINT, where=where)
+    while words and "=" in words[0] and words[0].partition("=")[0].isidentifier():
+        words = words[1:]
+    if not words or not _SHELL.isdisjoint(entrypoint):
+        return
+    program = words[0]
+    path = f"{Path(sys.executable).parent}:{_path()}"
+    found = (cwd / program).exists() if "/" in program else shutil.which(program, path=path)
+    if not found:
+        message = f'there is no program "{program}", neither on PATH nor below {cwd}'
+        raise InvalidSpec(message, path=_ENTRYPOINT, where=where)
+    script = words[1] if len(words) > 1 and Path(program).name.startswith("python") else ""
+    if not script.endswith(".py"):
+        return
+    file = cwd / script
+    if not file.is_file():
+        raise InvalidSpec(f'there is no file "{script}" in {cwd}', path=_ENTRYPOINT, where=where)
+    check_imports(file)
+
+
+def check_imports(script: Path) -> None:
+    """Every module that the script imports for certain can be found in this Python."""
+    try:
+        tree = ast.parse(script.read_bytes(), str(script))
+    except SyntaxError as error:
+        raise InvalidSpec(f"is no Python: {error.msg}", where=f"{script}:{error.lineno}:{error.offset}") from error
+    except (OSError, ValueError) as error:
+        raise InvalidSpec(f"cannot be read: {error}", where=str(script)) from error
+    for line, module in _imports(tree.body):
+        beside = script.parent / module
+        if beside.is_dir() or beside.with_suffix(".py").exists() or module in sys.builtin_module_names:
+            continue
+        if importlib.util.find_spec(module) is None:
+            extra = EXTRAS.get(module)
+            remedy = f"pip install 'spotladder[{extra}]'" if extra else f"install what brings {module}"
+            raise EnvironmentFailure(f"{script}:{line}: {module} is not installed in {sys.prefix}: {remedy}")
+
+
+def _imports(body: list[ast.stmt]) -> list[tuple[int, str]]:
+    """Top packages imported by these statements or inside their functions; not those in `try` or `if`."""
+    found: list[tuple[int, str]] = []
+    for statement in body:
+        match statement:
+            case ast.Import():
+                found += [(statement.lineno, alias.name.partition(".")[0]) for alias in statement.names]
+            case ast.ImportFrom(module=str(module), level=0):
+                found.append((statement.lineno, module.partition(".")[0]))
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.With() | ast.For() | ast.While():
+                found += _imports(statement.body)
+    return found
+
+
+def check_memory(nodes: int, available: int | None = None) -> None:
+    """There is memory for so many Ray nodes at once, the head among them."""
+    free = _memory() if available is None else available
+    needed = int((nodes + 1) * NODE_MEMORY)
+    if free is not None and free < needed:
+        raise EnvironmentFailure(
+            f"no memory for Ray: {nodes} nodes take about {needed / GIB:.1f} GiB, {free / GIB:.1f} GiB are free; "
+            "end other programs or ask for fewer workers"
+        )
+
+
+def object_store(nodes: int) -> int:
+    """Bytes of shared memory for each node: a part of what is free, as several nodes share one machine."""
+    folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/tmp")  # noqa: S108 – where Ray puts it
+    share = int(shutil.disk_usage(folder).free * 0.3 / nodes)
+    return max(OBJECT_STORE_LEAST, min(OBJECT_STORE_MOST, share))
+
+
+def check_disk(*folders: Path) -> None:
+    """There is room for logs and state."""
+    for folder in folders:
+        there = next((parent for parent in (folder, *folder.parents) if parent.exists()), Path("/"))
+        free = shutil.disk_usage(there).free
+        if free < LEAST_DISK:
+            raise EnvironmentFailure(
+                f"{folder}: the disk is full ({free / 1024**2:.0f} MiB free, {LEAST_DISK // 1024**2} needed); make room"
+            )
+
+
+def check_same(run: Run, now: Run) -> None:
+    """A run is resumed with what it was begun with: what it saved may not load otherwise."""
+    if run.uri != now.uri:
+        raise InvalidSpec(
+            f"the run that is to be resumed keeps its checkpoints in {run.uri}, the file says {now.uri}; "
+            "put it back, or begin anew with --fresh",
+            path="spec.checkpoints.uri",
+        )
+    for what, then, here in (("Python", run.python, now.python), ("Ray", run.ray, now.ray)):
+        if then != here:
+            raise EnvironmentFailure(
+                f"the run was begun with {what} {then}, this is {what} {here}: "
+                f"resume with {what} {then}, or begin anew with --fresh"
+            )
+
+
+def python_version() -> str:
+    """Major and minor: patch releases load each other's checkpoints."""
+    return ".".join(platform.python_version_tuple()[:2])
+
+
+_ENTRYPOINT = "spec.workload.ray.template.spec.entrypoint"
+_SHELL = frozenset("|&;<>()$`\n*?")
+
+
+def _path() -> str:
+    import os
+
+    return os.environ.get("PATH", os.defpath)
+
+
+def _memory() -> int | None:
+    """Bytes that programs may take without swapping; None when this system does not say."""
+    try:
+        import psutil
+    except ImportError:
+        return None
+    return int(psutil.virtual_memory().available)

@@ -1,0 +1,178 @@
+"""The program of one attempt: submitted through Ray's job submission, released when the job is whole, watched by files.
+
+`driver.py` is the other side and lists the files. Everything here returns at once; the submission itself, which waits
+for Ray, runs in a thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, Request, build_opener
+
+from spotladder.core.model import Exit, Instant
+from spotladder.local import driver
+from spotladder.local.reaper import alive, end_session
+
+SUBMIT_LIMIT = 60.0
+"""Seconds that Ray may take to accept a job; on a busy machine the agent's first one takes several."""
+
+UNEXPLAINED = 0.5
+"""Seconds after the driver's process is gone until its exit code is not waited for any more."""
+
+EXITS = {0: Exit.SUCCEEDED, 75: Exit.INTERRUPTED, 76: Exit.FENCED}
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What the program last said of itself, and when that was first seen to differ from before."""
+
+    at: Instant
+    step: int
+    total: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+class Program:
+    """One attempt's program."""
+
+    def __init__(self, folder: Path, entrypoint: str, cwd: Path) -> None:
+        self.folder = folder
+        self.submission_error: str | None = None
+        self._submitted = False
+        self._gone_since: float | None = None
+        self._beat: Beat | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+        driver.note(folder / "program.json", entrypoint=entrypoint, cwd=str(cwd))
+
+    @property
+    def notice_file(self) -> Path:
+        """Where the program is told to stop."""
+        return self.folder / "notice.json"
+
+    @property
+    def heartbeat_file(self) -> Path:
+        """Where the program says how far it is."""
+        return self.folder / "heartbeat.json"
+
+    @property
+    def log(self) -> Path:
+        """What the program wrote."""
+        return self.folder / "driver.log"
+
+    def submit(self, agent: str, name: str, environment: Mapping[str, str]) -> None:
+        """Hand the program to Ray; only the first call does."""
+        if self._submitted:
+            return
+        self._submitted = True
+        command = shlex.join([sys.executable, "-I", "-S", driver.__file__, str(self.folder)])
+        body = {"entrypoint": command, "submission_id": name, "runtime_env": {"env_vars": dict(environment)}}
+        threading.Thread(target=self._post, args=(f"{agent}/api/job_agent/jobs/", body), daemon=True).start()
+
+    def _post(self, url: str, body: object) -> None:
+        request = Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})  # noqa: S310 – our agent
+        deadline = time.monotonic() + SUBMIT_LIMIT
+        while not (self.folder / "cancelled").exists():
+            try:
+                # Straight to this machine, whatever proxy the environment names.
+                with build_opener(ProxyHandler({})).open(request, timeout=SUBMIT_LIMIT):
+                    return
+            except HTTPError as error:
+                said = error.read().decode(errors="replace").strip().splitlines() or [str(error)]
+                self.submission_error = f"Ray refused the program: {said[-1]}"
+                return
+            except OSError as error:  # the agent has its port and is not listening yet
+                if time.monotonic() > deadline:
+                    self.submission_error = f"Ray does not take the program: {error}"
+                    return
+                time.sleep(0.1)
+
+    def release(self) -> None:
+        """The job is whole: let the program begin."""
+        (self.folder / "go").touch()
+
+    @property
+    def released(self) -> bool:
+        """Whether the program was let go."""
+        return (self.folder / "go").exists()
+
+    @property
+    def started_at(self) -> Instant | None:
+        """When the program's process was there."""
+        started = _read(self.folder / "started.json")
+        return float(started["at"]) if started else None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the program ended; None while it has not, or nobody knows."""
+        exited = _read(self.folder / "exited.json")
+        return int(exited["code"]) if exited else None
+
+    def exit(self) -> Exit | None:
+        """How the program ended; LOST when its process went without a word."""
+        if (code := self.exit_code) is not None:
+            return EXITS.get(code, Exit.FAILED)
+        waiting = _read(self.folder / "waiting.json")
+        if waiting is None or alive(int(waiting["pid"])):
+            return None
+        self._gone_since = self._gone_since or time.monotonic()
+        return Exit.LOST if time.monotonic() - self._gone_since > UNEXPLAINED else None
+
+    def last_words(self) -> str:
+        """Why it ended, in one line, and where to read on."""
+        code = self.exit_code
+        how = "its process was killed" if code is None else f"exit code {code}" if code >= 0 else f"signal {-code}"
+        try:
+            with self.log.open("rb") as log:
+                log.seek(max(0, self.log.stat().st_size - 4096))
+                lines = [line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()]
+        except OSError:
+            lines = []
+        said = f": {lines[-1][:200]}" if lines else ""
+        return f"{how}{said} (all of it: {self.log})"
+
+    def ask_to_stop(self, kind: str, deadline: Instant, reason: str) -> None:
+        """Write the notice; the same one again changes nothing."""
+        if not self.notice_file.exists():
+            driver.note(self.notice_file, kind=kind, deadline=deadline, reason=reason)
+
+    def beat(self, now: Instant) -> Beat | None:
+        """The last heartbeat. `at` is this observer's clock: the program's is not trusted."""
+        said = _read(self.heartbeat_file)
+        if said is not None:
+            try:
+                step, total = int(said.pop("step")), int(said.pop("total", 0))
+            except (KeyError, TypeError, ValueError):
+                return self._beat
+            said.pop("at", None)
+            if self._beat is None or self._beat.step != step:
+                metrics = {key: float(value) for key, value in said.items() if isinstance(value, (int, float))}
+                self._beat = Beat(now, step, total, metrics)
+        return self._beat
+
+    def kill(self) -> None:
+        """End it, now, wherever it is on its way."""
+        (self.folder / "cancelled").touch()
+        waiting = _read(self.folder / "waiting.json")
+        if waiting is not None and alive(int(waiting["pid"])):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.getsid(int(waiting["pid"])) == int(waiting["session"]):
+                    end_session(int(waiting["session"]))
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

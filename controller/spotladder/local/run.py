@@ -1,0 +1,263 @@
+"""From a job's file to its end on this machine: checks, then what an earlier run has left, then the run."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from spotladder.core.model import JobSpec, JobState, Stage
+from spotladder.core.policies import Policy
+from spotladder.core.policies.registry import by_name
+from spotladder.errors import SpotladderError
+from spotladder.local import preflight, timeline
+from spotladder.local.backend import LocalBackend, LocalJob, LocalTier
+from spotladder.local.earlier import Begin, TakenUp, settled, take_up
+from spotladder.local.logwatch import LogWatch
+from spotladder.local.nodes import Machine, new_scratch
+from spotladder.local.pools import PoolClock, PoolPlan, plan_of
+from spotladder.local.reaper import Reaper, end_all
+from spotladder.local.runner import Killed, Runner
+from spotladder.local.state import JobFolder, Run
+
+if TYPE_CHECKING:
+    from spotladder.api.tieredjob import TieredJob
+    from spotladder.api.world import World
+    from spotladder.checkpoints.log import CommitLog
+    from spotladder.local.view import View
+
+SETTLE = 1.5
+"""Seconds after a program's failure in which the loss of a node may still come to light: Ray looks once a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked for, read and checked by itself. `file` and `world_file` are where it was read from."""
+
+    job: TieredJob
+    world: World
+    file: Path
+    world_file: Path
+    state_root: Path
+    begin: Begin = Begin.NEW
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it ended, and where what is left of it lies."""
+
+    exit_code: int
+    state: JobState
+    folder: Path
+    message: str = ""
+
+
+def run_locally(request: Request, view_on: Callable[[tuple[timeline.Record, ...]], View]) -> Outcome:
+    """Run the job until it has ended or was stopped.
+
+    Raises InvalidSpec, or EnvironmentFailure, before anything is started; EnvironmentFailure also when something gives
+    way in mid-run, after everything was ended: nothing that was committed is lost, and the run can be resumed.
+    """
+    plan = _plan(request)
+    folder = JobFolder(request.state_root, request.job.metadata.namespace, request.job.metadata.name)
+    with folder.owned():
+        log = _open_log(request, plan.run.uri)
+        before = folder.load_run()
+        taken = take_up(request.begin, folder, log, plan.run)
+        if taken.state.stage is Stage.SUCCEEDED:
+            return Outcome(0, taken.state, folder.path, "it has succeeded already; --fresh runs it again")
+        if before is not None:
+            end_all(before.mark, set())  # what a reaper that was killed too has left
+        taken = replace(taken, run=replace(taken.run, mark=uuid.uuid4().hex))
+        spec = replace(plan.spec, submitted_at=taken.run.began)
+        taken, moves = settled(taken, spec, log, time.time(), plan.policy)
+        folder.save_run(taken.run)
+        with timeline.Timeline(folder.timeline) as lines:
+            history = timeline.read(folder.timeline).records
+            with view_on(history) as view:
+
+                def tell(record: timeline.Record) -> None:
+                    lines.append(record)
+                    view.tell(record)
+
+                meta = request.job.metadata
+                tell(timeline.Began(time.time(), meta.name, meta.namespace, spec, taken.resumed))
+                for move in moves:
+                    tell(timeline.Moved(time.time(), move))
+                for text in plan.warnings:
+                    tell(timeline.Noted(time.time(), text))
+                return _run(replace(plan, spec=spec), taken, folder, LogWatch(log), (tell, view))
+
+
+def _run(
+    plan: _Plan,
+    taken: TakenUp,
+    folder: JobFolder,
+    watch: LogWatch,
+    shown: tuple[Callable[[timeline.Record], None], View],
+) -> Outcome:
+    """The run itself: whatever happens in here, nothing of it is left when this returns."""
+    tell, view = shown
+    with ExitStack() as stack:
+        reaper = Reaper(taken.run.mark, scratch := new_scratch())
+        stack.callback(reaper.close)
+        stack.callback(watch.close)
+        watch.start()
+        store = preflight.object_store(plan.spec.workers + 1)
+        machine = Machine(taken.run.mark, scratch, folder.path, plan.job.cwd, reaper, store)
+        pools = {name: PoolClock(pool, taken.run.began, time.time()) for name, pool in plan.pools.items()}
+        backend = LocalBackend(
+            plan.job,
+            machine,
+            {name: pools[tier.pool] for name, tier in plan.job.tiers.items()},
+            watch,
+            clock=time.time,
+            tell=tell,
+            revision=taken.state.revision + 1,
+        )
+        runner = Runner(plan.spec, plan.policy, backend, commits=_Commits(watch), keep=folder, tell=tell, view=view)
+        stack.enter_context(_stopping(runner.ask_to_stop))
+        try:
+            return Outcome(runner.run(taken.state), runner.state, folder.path)
+        except Killed as killed:
+            _tell_end(tell, killed.exit_code, runner.state, str(killed))
+            return Outcome(killed.exit_code, runner.state, folder.path, str(killed))
+        except SpotladderError as error:
+            _tell_end(tell, error.exit_code, runner.state, str(error))
+            raise
+
+
+# --- what is asked for ---
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The request, checked and resolved."""
+
+    spec: JobSpec
+    job: LocalJob
+    pools: Mapping[str, PoolPlan]
+    policy: Policy
+    run: Run
+    warnings: tuple[str, ...]
+
+
+def _plan(request: Request) -> _Plan:
+    """Everything that can be said before an earlier run or the bucket is looked at."""
+    began = time.time()
+    world = request.world_file.resolve().parent
+    pools = {name: plan_of(name, pool, world) for name, pool in request.world.pools.items()}
+    spec = _spec(request, began)
+    job = _local_job(request, spec)
+    ray = preflight.ray_version()
+    preflight.check_memory(spec.workers + 1)
+    preflight.check_disk(request.state_root, Path("/tmp"))  # noqa: S108 – Ray's sessions are there
+    return _Plan(
+        spec,
+        job,
+        pools,
+        by_name(request.job.spec.policy.name),
+        Run(began, preflight.python_version(), ray, job.environment["SPOTLADDER_URI"]),
+        tuple(_warnings(request)),
+    )
+
+
+def _spec(request: Request, began: float) -> JobSpec:
+    from spotladder.api.resolve import capacity_of, job_spec
+
+    return replace(job_spec(request.job, capacity_of(request.world), submitted_at=began), settle=SETTLE)
+
+
+def _local_job(request: Request, spec: JobSpec) -> LocalJob:
+    from spotladder.api.resolve import local_program
+
+    job, cwd = request.job, request.file.resolve().parent
+    tiers = {}
+    for tier in job.spec.tiers:
+        program = local_program(job, tier.name)
+        preflight.check_entrypoint(program.entrypoint, cwd, str(request.file))
+        tiers[tier.name] = LocalTier(tier.capacity_tier, program.entrypoint, program.env)
+    checkpoints = job.spec.checkpoints
+    uri = checkpoints.uri if "://" in checkpoints.uri else str((cwd / Path(checkpoints.uri).expanduser()).resolve())
+    environment = {
+        "SPOTLADDER_URI": uri,
+        "SPOTLADDER_INTERVAL": str(checkpoints.interval),
+        "SPOTLADDER_GRACE": f"{spec.grace:g}s",
+        "SPOTLADDER_KEEP": str(checkpoints.keep),
+    }
+    return LocalJob(job.metadata.name, job.metadata.namespace, spec.workers, cwd, tiers, environment)
+
+
+def _warnings(request: Request) -> Iterator[str]:
+    from spotladder.api.resolve import local_program
+
+    ignored = local_program(request.job, request.job.spec.tiers[0].name).ignored
+    if ignored:
+        yield f"this machine's Python is used as it is: {', '.join(ignored)} of runtimeEnvYAML is not applied here"
+
+
+def _open_log(request: Request, uri: str) -> CommitLog:
+    """The job's commit log, after making sure that it can be read and written."""
+    from spotladder.checkpoints.log import CommitLog
+    from spotladder.checkpoints.store import check_store, open_store
+
+    meta = request.job.metadata
+    log = CommitLog(open_store(uri), job=meta.name, namespace=meta.namespace)
+    log.read()
+    check_store(log.store)
+    return log
+
+
+# --- while it runs ---
+
+
+class _Commits:
+    """The log's new commits, as records of the timeline."""
+
+    def __init__(self, watch: LogWatch) -> None:
+        self._watch = watch
+
+    def take_new(self) -> list[timeline.Committed]:
+        """Those since the last call."""
+        return [
+            timeline.Committed(
+                commit.at,
+                commit.attempt,
+                commit.tier,
+                commit.step,
+                commit.total,
+                {key: float(value) for key, value in commit.metrics.items() if isinstance(value, (int, float))},
+            )
+            for commit in self._watch.take_new()
+        ]
+
+    def take_trouble(self) -> str | None:
+        """What keeps the log from being read."""
+        return self._watch.take_trouble()
+
+
+def _tell_end(tell: Callable[[timeline.Record], None], code: int, state: JobState, message: str) -> None:
+    with contextlib.suppress(SpotladderError):  # the disk may be what is full
+        tell(timeline.Ended(time.time(), code, state.reason, message))
+
+
+@contextmanager
+def _stopping(ask: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C, SIGTERM and a closed terminal ask to stop."""
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        ask()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,213 @@
+"""load → decide → persist → apply, some twenty times a second, until the job has ended or is laid down.
+
+1. The state is on the disk before anything is done because of it.
+2. The first request to stop drains (`suspend`), the second kills; both can be resumed.
+3. A runner that was killed took its attempt with it (`reaper`). Going on, the next runner treats that as what the
+   user's stop would have been: no failure of the tier, and nothing is paid for the time in between.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from spotladder.core.backend import AttemptBackend
+from spotladder.core.lifecycle import decide
+from spotladder.core.model import (
+    TERMINAL,
+    AttemptSeen,
+    Decision,
+    Delete,
+    Drain,
+    Finish,
+    Instant,
+    JobSpec,
+    JobState,
+    Launch,
+    Move,
+    Observation,
+    Progress,
+    Seconds,
+    Stage,
+)
+from spotladder.core.policies import Policy
+from spotladder.core.reasons import Reason
+from spotladder.errors import SpotladderError
+from spotladder.local.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
+from spotladder.local.view import View, ViewSnapshot
+
+TICK: Seconds = 0.05
+"""Between two looks: what bounds the reaction to the end of a process."""
+
+DRAW: Seconds = 0.25
+"""Between two pictures."""
+
+SAVE: Seconds = 5.0
+"""Between two saves while only money and clock have changed."""
+
+EXIT_CODES = {
+    Reason.TIERS_EXHAUSTED: 3,
+    Reason.DEADLINE_EXCEEDED: 4,
+    Reason.BUDGET_EXCEEDED: 4,
+    Reason.FENCED: 76,
+}
+RESUMABLE = 75
+
+
+class Killed(SpotladderError):
+    """Asked to stop a second time: everything ends now, and can be resumed."""
+
+    exit_code = RESUMABLE
+
+
+class Backend(AttemptBackend, Protocol):
+    """What a runner needs beyond the port: signs of life to show."""
+
+    def beats(self) -> list[Beat]:
+        """The newest heartbeat of each attempt."""
+
+
+class Commits(Protocol):
+    """New commits and troubles of the log, to be told."""
+
+    def take_new(self) -> list[Committed]: ...
+    def take_trouble(self) -> str | None: ...
+
+
+class Keep(Protocol):
+    """Where the state is kept."""
+
+    def save(self, state: JobState) -> None: ...
+
+
+class Runner:
+    """One job, from here to its end or to the user's stop."""
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        policy: Policy,
+        backend: Backend,
+        *,
+        commits: Commits,
+        keep: Keep,
+        tell: Callable[[Record], None],
+        view: View,
+        clock: Callable[[], Instant] = time.time,
+        wait: Callable[[Seconds], None] = time.sleep,
+    ) -> None:
+        self._spec, self._policy, self._backend = spec, policy, backend
+        self._commits, self._keep, self._tell, self._view = commits, keep, tell, view
+        self._clock, self._wait = clock, wait
+        self._asked = 0
+        self._saved_at = self._drawn_at = -math.inf
+        self._beats: dict[int, tuple[int, Instant]] = {}
+        self.state = JobState()
+
+    def ask_to_stop(self) -> None:
+        """Once: drain and commit. Twice: end now. Safe to call from a signal handler."""
+        self._asked += 1
+
+    def run(self, state: JobState) -> int:
+        """Run until the end; the exit code. Raises Killed, and EnvironmentFailure when something around gives way."""
+        self.state = state
+        self._keep.save(state)
+        while True:
+            if self._asked > 1:
+                raise Killed("killed before it could commit; what was committed is safe")
+            now = self._clock()
+            spec = replace(self._spec, suspend=True) if self._asked else self._spec
+            seen = self._backend.observe()
+            decision = decide(spec, self.state, seen, now, self._policy)
+            self._persist(decision, now)
+            self._narrate(decision, now)
+            for action in decision.actions:
+                self._apply(action)
+            self._show(spec, seen, now)
+            if self.state.stage in TERMINAL and not decision.moves and not seen.attempts:
+                return self._ended(self._exit_code(), now)
+            if self.state.stage is Stage.SUSPENDED and spec.suspend and not decision.moves and not seen.attempts:
+                return self._ended(RESUMABLE, now)
+            if not decision.moves:
+                self._wait(TICK)
+
+    def _persist(self, decision: Decision, now: Instant) -> None:
+        changed = _essence(decision.state) != _essence(self.state)
+        if changed or now - self._saved_at >= SAVE:
+            self._keep.save(decision.state)
+            self._saved_at = now
+        self.state = decision.state
+
+    def _narrate(self, decision: Decision, now: Instant) -> None:
+        for loss in decision.losses:
+            self._tell(Lost(now, loss, self.state.record(loss.tier).failures))
+        for move in decision.moves:
+            self._tell(Moved(now, move))
+        for beat in self._backend.beats():
+            if self._beats.get(beat.attempt) != (beat.step, beat.at):
+                self._beats[beat.attempt] = (beat.step, beat.at)
+                self._tell(beat)
+        for commit in self._commits.take_new():
+            self._tell(commit)
+        if trouble := self._commits.take_trouble():
+            self._tell(Noted(now, f"the commit log cannot be read now: {trouble}"))
+        spent, on_demand = self.state.spent_usd, sum(tier.on_demand_cost for tier in self.state.tiers)
+        self._tell(Billed(now, spent, on_demand, self.state.nodes))
+
+    def _apply(self, action: Launch | Drain | Delete | Finish) -> None:
+        match action:
+            case Launch():
+                self._backend.launch(action)
+            case Drain():
+                self._backend.drain(action)
+            case Delete():
+                self._backend.delete(action)
+            case Finish():
+                try:
+                    self._backend.finish(action)
+                except SpotladderError as error:  # the job has ended all the same
+                    self._tell(Noted(self._clock(), f"its end is not in the commit log: {error}"))
+
+    def _show(self, spec: JobSpec, seen: Observation, now: Instant) -> None:
+        if now - self._drawn_at < DRAW and self.state.stage not in TERMINAL:
+            return
+        self._drawn_at = now
+        hint = "Ctrl-C again kills" if self._asked else "Ctrl-C drains and commits"
+        self._view.update(ViewSnapshot(now, spec, self.state, seen, hint))
+
+    def _ended(self, code: int, now: Instant) -> int:
+        self._keep.save(self.state)
+        reason = Reason.INTERRUPTED if code == RESUMABLE else self.state.reason
+        self._tell(Ended(now, code, reason, self.state.message))
+        return code
+
+    def _exit_code(self) -> int:
+        if self.state.stage is Stage.SUCCEEDED:
+            return 0
+        return EXIT_CODES.get(self.state.reason, 1)
+
+
+def laid_down(
+    spec: JobSpec, state: JobState, progress: Progress, now: Instant, policy: Policy
+) -> tuple[JobState, list[Move]]:
+    """The state of a runner that was killed, as if the user had stopped it then; with the moves that lead there."""
+    suspended = replace(spec, suspend=True)
+    state = replace(state, nodes=0)  # they went with the runner: nobody paid for them since
+    moves: list[Move] = []
+    while state.attempt is not None:
+        attempt = state.attempt
+        # It cannot be asked any more; in a moment it will be seen to be gone.
+        seen = () if attempt.drain_by is not None else (AttemptSeen(attempt.number, reachable=False),)
+        decision = decide(suspended, state, Observation(state.revision + 1, seen, progress), now, policy)
+        moves += decision.moves
+        state = decision.state
+    return state, moves
+
+
+def _essence(state: JobState) -> JobState:
+    """The state without what changes from one look to the next by itself."""
+    tiers = tuple(replace(tier, node_seconds=0.0, cost=0.0, on_demand_cost=0.0) for tier in state.tiers)
+    return replace(state, tiers=tiers, clock=0.0, revision=0)

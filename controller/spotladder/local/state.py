@@ -1,0 +1,157 @@
+"""Where a run keeps what a later one goes on from: a folder for each job, with one owner at a time.
+
+| name | what |
+|---|---|
+| `lock` | held (flock) by the one runner of the job; the system lets go of it when the process ends, however it ends |
+| `state.json` | `JobState`, replaced whole before anything is done about it |
+| `run.json` | facts of the run that must not change when it is resumed: when it began, Python, Ray; and its mark |
+| `timeline.jsonl` | what happened |
+| `attempts/0001/` | the program's log and its last words |
+| `nodes/` | what each `ray start` wrote |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from spotladder.core.codec import dump, load_state
+from spotladder.core.model import Instant, JobState
+from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
+
+_RUN_FILES = ("state.json", "run.json", "timeline.jsonl")
+_RUN_FOLDERS = ("attempts", "nodes", "report")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What does not change over the sessions of one run. `mark` is the last session's, `uri` the checkpoints'."""
+
+    began: Instant
+    python: str
+    ray: str
+    uri: str
+    mark: str = ""
+
+
+class JobFolder:
+    """The state folder of one job."""
+
+    def __init__(self, root: Path, namespace: str, job: str) -> None:
+        self.path = root / namespace / job
+        self._lock = -1
+
+    @property
+    def timeline(self) -> Path:
+        """Where the run's records are."""
+        return self.path / "timeline.jsonl"
+
+    def load(self) -> JobState | None:
+        """The state as it was last saved; None when the job was never run here."""
+        text = self._read("state.json")
+        try:
+            return None if text is None else load_state(text)
+        except InvalidSpec as error:
+            where = self.path / "state.json"
+            raise EnvironmentFailure(f"{where}: {error}; --fresh begins anew") from error
+
+    def save(self, state: JobState) -> None:
+        """Replace the state, whole, and make sure that it is on the disk."""
+        self._write("state.json", dump(state))
+
+    def load_run(self) -> Run | None:
+        """The run that is to be gone on with."""
+        text = self._read("run.json")
+        if text is None:
+            return None
+        try:
+            return Run(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise EnvironmentFailure(
+                f"{self.path / 'run.json'}: cannot be read ({error}); --fresh begins anew"
+            ) from error
+
+    def save_run(self, run: Run) -> None:
+        """Note the run."""
+        self._write("run.json", json.dumps(asdict(run)))
+
+    def clear(self) -> None:
+        """Forget the run. The checkpoints are elsewhere and stay."""
+        with self._refusals("remove"):
+            for name in _RUN_FILES:
+                (self.path / name).unlink(missing_ok=True)
+            for name in _RUN_FOLDERS:
+                shutil.rmtree(self.path / name, ignore_errors=True)
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Be the one runner of this job."""
+        with self._refusals("make"):
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                owner = os.pread(lock, 32, 0).decode(errors="replace").strip() or "?"
+                raise AlreadyRunning(
+                    f"{self.path}: process {owner} is running this job; wait for it, or stop it with Ctrl-C there"
+                ) from None
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+            yield
+        finally:
+            os.close(lock)
+
+    def _read(self, name: str) -> str | None:
+        with self._refusals("read"):
+            try:
+                return (self.path / name).read_text(encoding="utf-8")
+            except FileNotFoundError:
+                return None
+            except UnicodeDecodeError as error:
+                raise EnvironmentFailure(f"{self.path / name}: is not text; --fresh begins anew") from error
+
+    def _write(self, name: str, text: str) -> None:
+        draft = self.path / f".{name}"
+        with self._refusals("write"):
+            try:
+                with draft.open("w", encoding="utf-8") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+                draft.replace(self.path / name)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    draft.unlink()
+                raise
+
+    @contextmanager
+    def _refusals(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            where = error.filename or self.path
+            hint = "; make room, then run with --resume" if verb == "write" else "; name another with --state-dir"
+            raise EnvironmentFailure(f"{where}: cannot {verb} it: {error.strerror}{hint}") from error
+
+
+class AlreadyRunning(SpotladderError):
+    """Another runner owns the job."""
+
+    exit_code = 5
+
+
+def state_root(environ: Mapping[str, str]) -> Path:
+    """Where all jobs' folders are, as the environment says."""
+    if own := environ.get("SPOTLADDER_STATE"):
+        return Path(own).expanduser()
+    base = environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(base).expanduser() / "spotladder"
