@@ -6,7 +6,8 @@ a pod that was lost, and what the core is told are
  1. the *places* of the set ("workers-0-3"), each running or pending: they stay while pods come and go, so that pods
     which JobSet replaces are not missed;
  2. the losses: of each restart that JobSet counts one, whether or not anybody saw the pod, and every further pod that
-    was seen to be lost in it.
+    was seen to be lost in it. A pod that is noticed is told under the name that its loss will have, so that the two
+    are one failure.
 
 A program that ends speaks through its exit code, at once: JobSet needs a few seconds more to say the same.
 """
@@ -82,7 +83,7 @@ def _places(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> 
     taken: dict[str, PodSeen] = {}
     for pod, what in sorted(seen, key=lambda pair: (pair[0].restart, pair[1].phase is PodPhase.RUNNING)):
         if what.phase is not PodPhase.LOST:
-            taken[pod.slot] = replace(what, uid=pod.slot)
+            taken[pod.slot] = replace(what, uid=pod.slot, noticed=False, notice_ends_at=None)
     names = [
         f"{name}-{job}-{index}" for name, jobs, pods in jobset.places for job in range(jobs) for index in range(pods)
     ]
@@ -90,15 +91,18 @@ def _places(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> 
 
 
 def _losses(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> list[PodSeen]:
-    lost: dict[int, list[PodSeen]] = defaultdict(list)
+    going: dict[int, list[PodSeen]] = defaultdict(list)
     for pod, what in seen:
         # Deleted without any sign of a loss: JobSet makes it anew because of another one.
-        if what.phase is PodPhase.LOST and not (pod.deleting and what.cause is Cause.UNKNOWN):
-            lost[pod.restart].append(what)
+        replaced = pod.deleting and what.cause is Cause.UNKNOWN
+        if what.noticed or (what.phase is PodPhase.LOST and not replaced):
+            # Its place runs and is counted there: here it is only a name for the loss.
+            phase = PodPhase.PENDING if what.noticed else PodPhase.LOST
+            going[pod.restart].append(replace(what, phase=phase, ready=False))
     losses = []
     for restart in range(max(0, jobset.restarts - REMEMBERED_RESTARTS), jobset.restarts + 1):
-        pods = sorted(lost[restart], key=lambda pod: (pod.cause is Cause.UNKNOWN, pod.uid))
-        if pods or restart < jobset.restarts:
-            first = pods[0] if pods else PodSeen("", phase=PodPhase.LOST, ready=False)
-            losses += [replace(first, uid=f"{jobset.uid}/restart-{restart}"), *pods[1:]]
+        pods = sorted(going[restart], key=lambda pod: (pod.cause is Cause.UNKNOWN, pod.uid))
+        if not pods and restart < jobset.restarts:
+            pods = [PodSeen("", phase=PodPhase.LOST, ready=False)]
+        losses += [replace(pod, uid=f"{jobset.uid}/restart-{restart}") for pod in pods[:1]] + pods[1:]
     return losses

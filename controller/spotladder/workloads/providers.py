@@ -73,8 +73,8 @@ _SPOT_ONLY: Mapping[_Nodes, tuple[str, str]] = MappingProxyType(
 
 _TOLERATIONS: Mapping[Provider, Mapping[str, str]] = MappingProxyType(
     {
-        Provider.GCP: {"key": "cloud.google.com/gke-spot", "value": "true"},
-        Provider.AZURE: {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot"},
+        Provider.GCP: {"key": "cloud.google.com/gke-spot", "operator": "Equal", "value": "true"},
+        Provider.AZURE: {"key": "kubernetes.azure.com/scalesetpriority", "operator": "Equal", "value": "spot"},
     }
 )
 """What the cloud taints its spot nodes with."""
@@ -134,7 +134,7 @@ def _not_spot(nodes: _Nodes) -> tuple[tuple[str, tuple[str, ...]], ...]:
 def _tolerations(spec: CapacityTierSpec) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if spec.capacity_type is SPOT and spec.provider in _TOLERATIONS:
-        found.append({**_TOLERATIONS[spec.provider], "operator": "Equal", "effect": "NoSchedule"})
+        found.append({**_TOLERATIONS[spec.provider], "effect": "NoSchedule"})
     return found + [_toleration(entry) for entry in spec.extra_tolerations]
 
 

@@ -1,0 +1,88 @@
+"""Why a pod does not run yet: capacity, or something that no tier cures."""
+
+from __future__ import annotations
+
+import pytest
+
+from spotladder.workloads import capacity
+from spotladder.workloads.records import EventRecord, PodRecord
+from tests.workloads.builders import event, pod, raycluster
+
+WAITS = pod("w-0", phase="Pending", unschedulable="0/3 nodes are available: 3 node(s) didn't match Pod's node affinity")
+NONE = "Failed to schedule pod, no instance type had enough resources or had a required offering, requirements=…"
+ONE = "Failed to schedule pod, no instance type has the required offering"
+TOO_LARGE = "Failed to schedule pod, no instance type has enough resources, requirements=…"
+NOMINATED = "Pod should schedule on: nodeclaim/spot-nnjb2"
+EARLIER, LATER = "2026-11-21T12:00:01Z", "2026-11-21T12:00:02Z"
+
+
+def no_machine(claim: str = "spot-nnjb2") -> EventRecord:
+    return event("InsufficientCapacityError", "insufficient capacity", about="c", kind="NodeClaim", name=claim)
+
+
+@pytest.mark.parametrize(
+    ("pods", "events", "expected"),
+    [
+        ([WAITS], [], False),
+        ([WAITS], [event("FailedScheduling", NONE)], True),
+        ([WAITS], [event("FailedScheduling", ONE)], True),
+        ([WAITS], [event("FailedScheduling", TOO_LARGE)], False),
+        ([WAITS], [event("FailedScheduling", "0/3 nodes are available: Insufficient cpu.")], False),
+        ([WAITS], [event("FailedScheduling", NONE, about="uid-other")], False),
+        ([pod("w-0")], [event("FailedScheduling", NONE)], False),
+        ([WAITS], [event("Nominated", NOMINATED)], False),
+        ([WAITS], [event("Nominated", NOMINATED), no_machine()], True),
+        ([WAITS], [event("Nominated", NOMINATED), no_machine("spot-other")], False),
+        ([WAITS], [no_machine()], False),
+        ([WAITS], [event("FailedScheduling", NONE, at=EARLIER), event("Nominated", NOMINATED, at=LATER)], False),
+        ([WAITS], [event("Nominated", NOMINATED, at=LATER), event("FailedScheduling", NONE, at=EARLIER)], False),
+        ([WAITS], [event("Nominated", NOMINATED, at=EARLIER), event("FailedScheduling", NONE, at=LATER)], True),
+        ([WAITS], [event("FailedScaleUp", "Node scale up in zones a failed: GCE out of resources.")], True),
+        ([WAITS], [event("FailedScaleUp", "… SkuNotAvailable …")], True),
+        ([WAITS], [event("FailedScaleUp", "… failed: GCE quota exceeded")], False),
+        ([WAITS], [event("NotTriggerScaleUp", "pod didn't trigger scale-up")], False),
+    ],
+)  # fmt: skip
+def test_refused(pods: list[PodRecord], events: list[EventRecord], expected: bool) -> None:
+    assert capacity.refused(pods, events) is expected
+
+
+@pytest.mark.parametrize("reason", sorted(capacity.WAITING))
+def test_a_container_that_waits_in_vain(reason: str) -> None:
+    found = pod("w-0", phase="Pending", waiting=reason, waiting_message="manifest unknown")
+    assert capacity.blocked([found], (), (), "digits-a001", 1) == f"w-0: {reason}: manifest unknown"
+
+
+def test_a_container_that_is_being_made_blocks_nothing() -> None:
+    assert capacity.blocked([pod("w-0", phase="Pending")], (), (), "digits-a001", 1) == ""
+
+
+FORBIDDEN = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exceeded quota: gpu'
+
+
+@pytest.mark.parametrize(
+    ("pods", "events", "wanted", "expected"),
+    [
+        ([], [event("FailedCreate", FORBIDDEN, about="j", kind="Job", name="digits-a001-workers-0")], 1, True),
+        ([], [event("FailedCreate", FORBIDDEN, about="j", kind="Job", name="other-a001-workers-0")], 1, False),
+        ([pod()], [event("FailedCreate", FORBIDDEN, about="j", kind="Job", name="digits-a001-workers-0")], 1, False),
+        ([], [event("FailedCreate", "Timeout", about="j", kind="Job", name="digits-a001-workers-0")], 1, False),
+        ([WAITS], [event("FailedMount", 'MountVolume.SetUp failed: secret "key" not found')], 1, True),
+        ([WAITS], [event("FailedMount", "MountVolume.SetUp failed: timed out")], 1, False),
+        ([WAITS], [event("FailedScaleUp", "Node scale up failed: GCE quota exceeded")], 1, True),
+        ([WAITS], [event("FailedScaleUp", "Node scale up failed: GCE out of resources")], 1, False),
+        ([pod("w-0", phase="Pending", unschedulable='0/3 nodes: persistentvolumeclaim "data" not found')], [], 1, True),
+        ([WAITS], [], 1, False),
+    ],
+)  # fmt: skip
+def test_blocked(pods: list[PodRecord], events: list[EventRecord], wanted: int, expected: bool) -> None:
+    assert bool(capacity.blocked(pods, (), events, "digits-a001", wanted)) is expected
+
+
+def test_the_cluster_says_which_pod_it_cannot_make() -> None:
+    assert capacity.blocked([], [raycluster(FORBIDDEN)], (), "digits-a001", 0) == FORBIDDEN
+
+
+def test_every_reason_that_is_read_is_kept() -> None:
+    assert {"FailedScheduling", "Nominated", "InsufficientCapacityError", "FailedCreate"} < capacity.EVENT_REASONS
+    assert {"SpotInterrupted", "DisruptionTerminating"} < capacity.EVENT_REASONS

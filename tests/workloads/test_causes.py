@@ -1,0 +1,249 @@
+"""Every row of the table of causes, through the objects that an API server sends."""
+
+from __future__ import annotations
+
+import pytest
+
+from spotladder.core.model import PodPhase
+from spotladder.core.reasons import Cause
+from spotladder.workloads import causes
+from spotladder.workloads.records import NodeRecord
+from spotladder.workloads.seen import pod_seen
+from tests.workloads.builders import NODES, event, node, pod
+
+LOST = {"phase": "Failed"}
+
+
+def cause(nodes: dict[str, NodeRecord] | None = None, events: tuple[str, ...] = (), **more: object) -> Cause:
+    said = [event(reason) for reason in events]
+    return pod_seen(pod(**{**LOST, **more}), NODES if nodes is None else nodes, said).cause
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("PreemptionByScheduler", Cause.PREEMPTED),
+        ("DeletionByTaintManager", Cause.NODE_LOST),
+        ("DeletionByPodGC", Cause.NODE_LOST),
+        ("EvictionByEvictionAPI", Cause.CONSOLIDATED),
+        ("TerminationByKubelet", Cause.INTERRUPTION),
+        ("SomethingNew", Cause.UNKNOWN),
+    ],
+)
+def test_disruption_target(reason: str, expected: Cause) -> None:
+    assert cause(disruption=reason) is expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "expected"),
+    [
+        ("Preempting", "Preempted in order to admit critical pod", Cause.PREEMPTED),
+        ("Terminated", "Pod was terminated in response to imminent node shutdown.", Cause.INTERRUPTION),
+        ("Shutdown", "Node is in progress of shutting down", Cause.INTERRUPTION),
+        ("NodeShutdown", "Node is shutting down", Cause.INTERRUPTION),
+        ("NodeLost", "Node node-1 which was running pod w-0 is unresponsive", Cause.NODE_LOST),
+        ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline", Cause.APP_ERROR),
+        ("Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi", Cause.OOM_KILLED),
+        ("Evicted", "The node was low on resource: ephemeral-storage.", Cause.UNKNOWN),
+        ("Evicted", "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi.", Cause.APP_ERROR),
+        ("UnexpectedAdmissionError", "", Cause.UNKNOWN),
+    ],
+)
+def test_reason_of_the_pod(reason: str, message: str, expected: Cause) -> None:
+    assert cause(reason=reason, message=message) is expected
+
+
+@pytest.mark.parametrize(
+    ("taint", "expected", "announced"),
+    [
+        ("karpenter.sh/disrupted", Cause.INTERRUPTION, True),
+        ("karpenter.sh/disruption", Cause.INTERRUPTION, True),
+        ("aws-node-termination-handler/spot-itn", Cause.INTERRUPTION, True),
+        ("aws-node-termination-handler/asg-lifecycle-termination", Cause.INTERRUPTION, True),
+        ("aws-node-termination-handler/scheduled-maintenance", Cause.INTERRUPTION, True),
+        ("aws-node-termination-handler/rebalance-recommendation", Cause.INTERRUPTION, True),
+        ("cloud.google.com/impending-node-termination", Cause.INTERRUPTION, True),
+        ("remediator.kubernetes.azure.com/unschedulable", Cause.INTERRUPTION, True),
+        ("remediator.aks.microsoft.com/unschedulable", Cause.INTERRUPTION, True),
+        ("node.cloudprovider.kubernetes.io/shutdown", Cause.INTERRUPTION, False),
+        ("ToBeDeletedByClusterAutoscaler", Cause.CONSOLIDATED, True),
+        ("node.kubernetes.io/unreachable", Cause.NODE_LOST, False),
+        ("node.kubernetes.io/out-of-service", Cause.NODE_LOST, False),
+        ("nvidia.com/gpu", Cause.UNKNOWN, False),
+        ("node.kubernetes.io/not-ready", Cause.UNKNOWN, False),
+    ],
+)
+def test_taint_of_the_node(taint: str, expected: Cause, announced: bool) -> None:
+    nodes = {"node-1": node(taints=(taint,))}
+    assert cause(nodes) is expected
+    assert pod_seen(pod(), nodes, ()).noticed is announced
+
+
+@pytest.mark.parametrize("reason", ["PreemptScheduled", "TerminateScheduled", "RedeployScheduled"])
+def test_condition_of_the_node(reason: str) -> None:
+    nodes = {"node-1": node(condition=("VMEventScheduled", reason))}
+    assert cause(nodes) is Cause.INTERRUPTION
+    assert pod_seen(pod(), nodes, ()).noticed
+
+
+@pytest.mark.parametrize("reason", ["FreezeScheduled", "RebootScheduled"])
+def test_condition_that_leaves_the_node_where_it_is(reason: str) -> None:
+    assert not pod_seen(pod(), {"node-1": node(condition=("VMEventScheduled", reason))}, ()).noticed
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        (node(ready="Unknown"), Cause.NODE_LOST),
+        (node(ready="False", message="node is shutting down"), Cause.INTERRUPTION),
+        (node(deleted=True), Cause.INTERRUPTION),
+        (node(cordoned=True, labels={"cloud.google.com/gke-spot": "true"}), Cause.INTERRUPTION),
+        (node(cordoned=True), Cause.UNKNOWN),
+        (node(ready="False", message="PLEG is not healthy"), Cause.UNKNOWN),
+        (None, Cause.NODE_LOST),
+    ],
+    ids=["silent", "shutting-down", "being-deleted", "spot-cordoned", "cordoned", "not-ready", "gone"],
+)
+def test_state_of_the_node(what: NodeRecord | None, expected: Cause) -> None:
+    assert cause({"node-1": what} if what else {}) is expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("SpotInterrupted", Cause.INTERRUPTION),
+        ("TerminatingOnInterruption", Cause.INTERRUPTION),
+        ("InstanceStopping", Cause.INTERRUPTION),
+        ("InstanceTerminating", Cause.INTERRUPTION),
+        ("InstanceUnhealthy", Cause.NODE_LOST),
+        ("DisruptionTerminating", Cause.CONSOLIDATED),
+        ("PreemptScheduled", Cause.INTERRUPTION),
+        ("TerminateScheduled", Cause.INTERRUPTION),
+        ("RedeployScheduled", Cause.INTERRUPTION),
+        ("ScaleDown", Cause.CONSOLIDATED),
+        ("Preempted", Cause.PREEMPTED),
+        ("TaintManagerEviction", Cause.NODE_LOST),
+        ("NodeNotReady", Cause.NODE_LOST),
+        ("SpotRebalanceRecommendation", Cause.UNKNOWN),
+        ("Pulled", Cause.UNKNOWN),
+    ],
+)
+def test_event(reason: str, expected: Cause) -> None:
+    assert cause(events=(reason,)) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [
+        (0, "Completed", Cause.UNKNOWN),
+        (1, "Error", Cause.APP_ERROR),
+        (2, "Error", Cause.APP_ERROR),
+        (75, "Error", Cause.UNKNOWN),
+        (76, "Error", Cause.UNKNOWN),
+        (137, "Error", Cause.UNKNOWN),
+        (137, "OOMKilled", Cause.OOM_KILLED),
+        (137, "ContainerStatusUnknown", Cause.NODE_LOST),
+        (139, "Error", Cause.APP_ERROR),
+        (143, "Error", Cause.UNKNOWN),
+        (128, "StartError", Cause.APP_ERROR),
+        (128, "ContainerCannotRun", Cause.APP_ERROR),
+    ],
+)
+def test_end_of_the_container(code: int, reason: str, expected: Cause) -> None:
+    assert cause(exit_code=code, exit_reason=reason) is expected
+
+
+@pytest.mark.parametrize(
+    ("nodes", "events", "more", "expected"),
+    [
+        ({"node-1": node(taints=("karpenter.sh/disrupted",))}, (), {"exit_code": 1}, Cause.INTERRUPTION),
+        (
+            {"node-1": node(taints=("karpenter.sh/disrupted", "node.kubernetes.io/unreachable"), ready="Unknown")},
+            (), {}, Cause.INTERRUPTION,
+        ),
+        ({"node-1": node(taints=("karpenter.sh/disrupted",))}, ("DisruptionTerminating",), {}, Cause.INTERRUPTION),
+        (None, ("DisruptionTerminating",), {"disruption": "EvictionByEvictionAPI"}, Cause.CONSOLIDATED),
+        (NODES, (), {"disruption": "PreemptionByScheduler", "exit_code": 1}, Cause.PREEMPTED),
+        ({}, (), {"exit_code": 137, "exit_reason": "OOMKilled"}, Cause.OOM_KILLED),
+        ({}, (), {"disruption": "TerminationByKubelet"}, Cause.INTERRUPTION),
+        (None, (), {"disruption": "EvictionByEvictionAPI", "exit_code": 1}, Cause.CONSOLIDATED),
+    ],
+    ids=[
+        "an error on a node that goes is the node's", "a reclaim explains the silence",
+        "a reclaim explains the packing", "packing explains an eviction", "the scheduler speaks for itself",
+        "so does the kernel", "a shutdown explains a node that is gone", "an eviction explains an error",
+    ],
+)  # fmt: skip
+def test_the_first_sign_that_speaks_decides(
+    nodes: dict[str, NodeRecord] | None, events: tuple[str, ...], more: dict[str, object], expected: Cause
+) -> None:
+    assert cause(nodes, events, **more) is expected
+
+
+def test_nothing_said_is_unknown() -> None:
+    assert cause() is Cause.UNKNOWN
+
+
+def test_an_event_about_another_node_says_nothing() -> None:
+    said = [event("SpotInterrupted", about="uid-node-2", kind="Node", name="node-2")]
+    assert not pod_seen(pod(), NODES, said).noticed
+    said = [event("SpotInterrupted", about="uid-node-1", kind="Node", name="node-1")]
+    assert pod_seen(pod(), NODES, said).noticed
+
+
+def test_every_row_has_a_test() -> None:
+    """A row that is added to the table without a line above fails here."""
+    tested: set[object] = set()
+    for test in (test_disruption_target, test_reason_of_the_pod, test_taint_of_the_node, test_event,
+                 test_condition_of_the_node, test_end_of_the_container):  # fmt: skip
+        (mark,) = (mark for mark in test.pytestmark if mark.name == "parametrize")
+        for row in mark.args[1]:
+            tested.update(row if isinstance(row, tuple) else (row,))
+    rows = {
+        *causes.DISRUPTIONS, *causes.POD_REASONS, *causes.TAINTS, *causes.EVENTS, *causes.EXIT_REASONS,
+        *causes.EXIT_CODES, *(reason for _, reason in causes.CONDITIONS),
+    }  # fmt: skip
+    assert rows - tested == set()
+
+
+@pytest.mark.parametrize(
+    ("more", "nodes", "phase", "noticed"),
+    [
+        ({}, NODES, PodPhase.RUNNING, False),
+        ({"phase": "Pending"}, NODES, PodPhase.PENDING, False),
+        ({"phase": "Pending", "unschedulable": "0/3 nodes are available"}, NODES, PodPhase.PENDING, False),
+        ({"phase": "Pending", "deleted": True}, NODES, PodPhase.PENDING, False),
+        ({"phase": "Failed"}, NODES, PodPhase.LOST, False),
+        ({"phase": "Succeeded"}, NODES, PodPhase.LOST, False),
+        ({"phase": "Unknown"}, NODES, PodPhase.LOST, False),
+        ({"deleted": True}, NODES, PodPhase.LOST, False),
+        ({"deleted": True, "disruption": "EvictionByEvictionAPI"}, NODES, PodPhase.RUNNING, True),
+        ({"deleted": True, "disruption": "EvictionByEvictionAPI", "exit_code": 143}, NODES, PodPhase.LOST, False),
+        ({"deleted": True}, {"node-1": node(taints=("karpenter.sh/disrupted",))}, PodPhase.RUNNING, True),
+        ({"deleted": True}, {"node-1": node(ready="Unknown")}, PodPhase.LOST, False),
+        ({}, {"node-1": node(ready="Unknown")}, PodPhase.LOST, False),
+        ({}, {"node-1": node(taints=("node.kubernetes.io/unreachable",))}, PodPhase.LOST, False),
+        ({}, {}, PodPhase.LOST, False),
+        ({"phase": "Pending"}, {}, PodPhase.PENDING, False),
+        ({"ready": False}, {"node-1": node(ready="False")}, PodPhase.RUNNING, False),
+    ],
+    ids=[
+        "well", "starting", "waits for a node", "deleted before it ran", "failed", "ended", "unknown to its node",
+        "deleted by hand", "being evicted", "evicted", "its node goes", "terminating on a silent node",
+        "on a silent node", "on an unreachable node", "its node is gone", "starting on a node just made",
+        "on a node that is not ready",
+    ],
+)  # fmt: skip
+def test_phase(more: dict[str, object], nodes: dict[str, NodeRecord], phase: PodPhase, noticed: bool) -> None:
+    seen = pod_seen(pod(**more), nodes, ())
+    assert (seen.phase, seen.noticed) == (phase, noticed)
+
+
+def test_the_grace_of_an_evicted_pod_is_the_time_to_commit() -> None:
+    seen = pod_seen(pod(deleted=True, disruption="EvictionByEvictionAPI"), NODES, ())
+    assert seen.notice_ends_at == pod(deleted=True).deleted_at == 1795262520.0
+
+
+def test_unschedulable_is_pending_for_lack_of_capacity() -> None:
+    assert pod_seen(pod(phase="Pending", unschedulable="0/3 nodes are available"), NODES, ()).unschedulable
+    assert not pod_seen(pod(phase="Pending"), NODES, ()).unschedulable

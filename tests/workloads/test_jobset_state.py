@@ -1,0 +1,146 @@
+"""What a JobSet and its pods mean: restarts counted once, replaced pods not at all, exit codes at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from spotladder.core.losses import count, lost_pods, noticed_pods, remember_alive
+from spotladder.core.model import Attempt, AttemptSeen, Exit, FailureUnit, JobState, PodPhase
+from spotladder.core.reasons import Cause
+from spotladder.workloads.jobset import JOBSET
+from spotladder.workloads.jobset_state import REMEMBERED_RESTARTS
+from spotladder.workloads.records import JobSetRecord, NodeRecord, PodRecord
+from spotladder.workloads.workload import AttemptObjects
+from tests.workloads.builders import NODES, jobset, member, node
+
+
+def seen(record: JobSetRecord | None, *pods: PodRecord, nodes: dict[str, NodeRecord] | None = None) -> AttemptSeen:
+    return JOBSET.read(1, AttemptObjects(jobset=record, pods=pods), NODES if nodes is None else nodes)
+
+
+def places(found: AttemptSeen) -> dict[str, PodPhase]:
+    return {entry.uid: entry.phase for entry in found.pods if entry.phase is not PodPhase.LOST}
+
+
+def losses(found: AttemptSeen) -> list[tuple[str, Cause]]:
+    return [(entry.uid, entry.cause) for entry in found.pods if entry.phase is PodPhase.LOST]
+
+
+def counted(*snapshots: AttemptSeen) -> int:
+    """How many failures the core counts over these snapshots."""
+    attempt, total = Attempt(1, "spot-a", 0.0), 0
+    for found in snapshots:
+        fresh = lost_pods(attempt, found)
+        total += len(fresh)
+        attempt = remember_alive(
+            Attempt(1, "spot-a", 0.0, lost_pods=(*attempt.lost_pods, *(entry.uid for entry in fresh))), found
+        )
+    return total
+
+
+def test_places_are_there_before_their_pods() -> None:
+    assert places(seen(jobset())) == {"workers-0-0": PodPhase.PENDING, "workers-0-1": PodPhase.PENDING}
+
+
+def test_a_whole_set() -> None:
+    found = seen(jobset(), member(0), member(1))
+    assert places(found) == {"workers-0-0": PodPhase.RUNNING, "workers-0-1": PodPhase.RUNNING}
+    assert all(entry.ready for entry in found.pods)
+    assert found.exit is None
+
+
+def test_one_lost_pod_is_one_failure_although_all_are_made_anew() -> None:
+    went = member(1, phase="Failed", disruption="DeletionByTaintManager")
+    history = [
+        seen(jobset(), member(0), member(1)),
+        seen(jobset(), member(0), went),
+        seen(jobset(restarts=1), member(0, deleted=True), went),
+        seen(jobset(restarts=1), member(0, restart=1, phase="Pending"), member(1, restart=1, phase="Pending")),
+        seen(jobset(restarts=1), member(0, restart=1), member(1, restart=1)),
+    ]
+    assert counted(*history) == 1
+    assert losses(history[1]) == [("uid-digits-a001/restart-0", Cause.NODE_LOST)]
+    assert places(history[4]) == {"workers-0-0": PodPhase.RUNNING, "workers-0-1": PodPhase.RUNNING}
+
+
+def test_two_lost_pods_are_two_failures_in_whatever_order_they_are_seen() -> None:
+    first = member(0, phase="Failed", disruption="DeletionByTaintManager")
+    second = member(1, phase="Failed", disruption="DeletionByTaintManager")
+    whole = seen(jobset(), member(0), member(1))
+    assert counted(whole, seen(jobset(), first, second)) == 2
+    assert counted(whole, seen(jobset(), member(0), second), seen(jobset(), first, second)) == 2
+    assert counted(whole, seen(jobset(), first, member(1)), seen(jobset(), first, second)) == 2
+
+
+def test_a_restart_that_nobody_saw_is_a_failure() -> None:
+    whole = seen(jobset(), member(0), member(1))
+    assert counted(whole, seen(jobset(restarts=2), member(0, restart=2), member(1, restart=2))) == 2
+
+
+def test_many_restarts_are_told_within_bounds() -> None:
+    found = seen(jobset(restarts=5000), member(0, restart=5000), member(1, restart=5000))
+    assert len(losses(found)) == REMEMBERED_RESTARTS
+    assert losses(found)[-1][0] == "uid-digits-a001/restart-4999"
+
+
+def test_a_noticed_pod_keeps_its_place() -> None:
+    found = seen(jobset(), member(0), member(1), nodes={"node-1": node(taints=("karpenter.sh/disrupted",))})
+    assert places(found).keys() >= {"workers-0-0", "workers-0-1"}
+    noticed = [entry for entry in found.pods if entry.noticed]
+    assert [entry.uid for entry in noticed] == ["uid-digits-a001/restart-0", "uid-workers-0-1-0"]
+    assert all(entry.cause is Cause.INTERRUPTION for entry in noticed)
+
+
+def test_a_notice_and_the_loss_it_announced_are_one_failure() -> None:
+    spot = {"node-1": node(), "node-2": node("node-2", taints=("karpenter.sh/disrupted",))}
+    state = JobState(attempt=Attempt(1, "spot-a", 0.0))
+    for found in (
+        seen(jobset(), member(0), member(1, node="node-2"), nodes=spot),
+        seen(jobset(), member(0), member(1, node="node-2", phase="Failed", exit_code=137), nodes=spot),
+        seen(jobset(restarts=1), member(0, restart=1, phase="Pending"), nodes=spot),
+    ):
+        assert state.attempt is not None
+        for pods in (noticed_pods(state.attempt, found), lost_pods(state.attempt, found)):
+            state, _ = count(state, pods, FailureUnit.POD)
+    assert state.failures == 1
+
+
+def test_a_rank_that_is_done_is_not_lost() -> None:
+    found = seen(jobset(), member(0, phase="Succeeded", exit_code=0), member(1))
+    assert places(found) == {"workers-0-0": PodPhase.RUNNING, "workers-0-1": PodPhase.RUNNING}
+    assert losses(found) == []
+
+
+@pytest.mark.parametrize(
+    ("record", "pods", "expected"),
+    [
+        (jobset("Completed"), (), Exit.SUCCEEDED),
+        (jobset("Completed"), (member(0, phase="Failed", exit_code=1),), Exit.SUCCEEDED),
+        (jobset(), (member(0, phase="Failed", exit_code=1), member(1)), Exit.FAILED),
+        (jobset(), (member(0, phase="Failed", exit_code=75), member(1)), Exit.INTERRUPTED),
+        (jobset(), (member(0, phase="Failed", exit_code=75), member(1, phase="Failed", exit_code=1)), Exit.INTERRUPTED),
+        (jobset(), (member(0, phase="Failed", exit_code=76), member(1, phase="Failed", exit_code=75)), Exit.FENCED),
+        (jobset(), (member(0, phase="Failed", exit_code=137), member(1)), None),
+        (jobset(), (member(0, phase="Failed", exit_code=143), member(1)), None),
+        (jobset(restarts=1), (member(0, phase="Failed", exit_code=1), member(0, restart=1)), None),
+        (jobset("Failed", message="jobset failed"), (), Exit.LOST),
+        (jobset("Failed"), (member(0, phase="Failed", exit_code=1),), Exit.FAILED),
+        (jobset(suspended=True), (), Exit.LOST),
+        (jobset(deletionTimestamp="2026-11-21T12:00:00Z"), (member(0),), Exit.LOST),
+        (None, (member(0),), Exit.LOST),
+    ],
+    ids=[
+        "completed", "completed wins", "program failed", "interrupted", "an interruption explains the others' errors",
+        "fenced wins", "killed: JobSet restarts", "terminated: JobSet restarts", "a failure before the last restart",
+        "failed without a program's word", "failed", "suspended by hand", "deleted by hand", "gone",
+    ],
+)  # fmt: skip
+def test_exit(record: JobSetRecord | None, pods: tuple[PodRecord, ...], expected: Exit | None) -> None:
+    assert seen(record, *pods).exit is expected
+
+
+def test_an_orderly_stop_of_all_ranks_is_no_loss_of_each() -> None:
+    whole = seen(jobset(), member(0), member(1))
+    stopped = seen(jobset(), member(0, phase="Failed", exit_code=75), member(1, phase="Failed", exit_code=75))
+    assert counted(whole, stopped) == 0
+    assert stopped.exit is Exit.INTERRUPTED

@@ -1,0 +1,122 @@
+"""What a RayJob's status means, in KubeRay's own words."""
+
+from __future__ import annotations
+
+import pytest
+
+from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodRole
+from spotladder.workloads.rayjob import RAYJOB
+from spotladder.workloads.records import RayClusterRecord, RayJobRecord
+from spotladder.workloads.workload import AttemptObjects
+from tests.workloads.builders import NODES, event, pod, raycluster, rayjob
+
+LOGS = ", last available logs (truncated to 20,000 chars):\nTraceback …"
+
+
+def seen(
+    job: RayJobRecord | None,
+    *pods: object,
+    clusters: tuple[RayClusterRecord, ...] = (),
+    events: tuple[object, ...] = (),
+) -> AttemptSeen:
+    objects = AttemptObjects(rayjob=job, rayclusters=clusters, pods=pods)  # type: ignore[arg-type]
+    return RAYJOB.read(1, objects, NODES, events)  # type: ignore[arg-type]
+
+
+def failed(code: int) -> str:
+    return f"Job entrypoint command failed with exit code {code}{LOGS}"
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (rayjob("", ""), None),
+        (rayjob("Initializing", ""), None),
+        (rayjob("Initializing", "PENDING"), None),
+        (rayjob("Running", "RUNNING"), None),
+        (rayjob("Running", "Failure"), None),
+        (rayjob("Running", "FAILED"), None),
+        (rayjob("Retrying", "FAILED"), None),
+        (rayjob("SomethingNew", "RUNNING"), None),
+        (rayjob("Complete", "SUCCEEDED"), Exit.SUCCEEDED),
+        (rayjob("Complete", "SUCCEEDED", deletionTimestamp="2026-11-21T12:00:00Z"), Exit.SUCCEEDED),
+        (rayjob("Complete", "STOPPED"), Exit.LOST),
+        (rayjob("Running", "RUNNING", deletionTimestamp="2026-11-21T12:00:00Z"), Exit.LOST),
+        (rayjob("Suspended", ""), Exit.LOST),
+        (rayjob("Suspending", "RUNNING"), Exit.LOST),
+        (rayjob("Failed", "FAILED", "AppFailed", failed(1)), Exit.FAILED),
+        (rayjob("Failed", "FAILED", "AppFailed", failed(75)), Exit.INTERRUPTED),
+        (rayjob("Failed", "FAILED", "AppFailed", failed(76)), Exit.FENCED),
+        (rayjob("Failed", "FAILED", "AppFailed", failed(-9)), Exit.LOST),
+        (rayjob("Failed", "FAILED", "AppFailed", failed(-15)), Exit.LOST),
+        (rayjob("Failed", "FAILED", "AppFailed", failed(137)), Exit.LOST),
+        (rayjob("Failed", "FAILED", "AppFailed", failed(143)), Exit.LOST),
+        (rayjob("Failed", "FAILED", "AppFailed", failed(-11)), Exit.FAILED),
+        (rayjob("Complete", "FAILED", "", failed(1)), Exit.FAILED),
+        (rayjob("Failed", "FAILED", "AppFailed", "runtime_env setup failed: no such package"), Exit.FAILED),
+        (rayjob("Failed", "FAILED", "AppFailed", "Job supervisor actor died: The actor is dead"), Exit.LOST),
+        (
+            rayjob("Failed", "FAILED", "AppFailed", "Unexpected error occurred: failed to get job supervisor."),
+            Exit.LOST,
+        ),
+        (rayjob("Failed", "RUNNING", "AppFailed", "Ray head pod not found."), Exit.LOST),
+        (rayjob("Failed", "", "SubmissionFailed", "the submitter failed"), Exit.LOST),
+        (rayjob("Failed", "RUNNING", "DeadlineExceeded", "too long"), Exit.FAILED),
+        (rayjob("Failed", "", "PreRunningDeadlineExceeded", "not running"), Exit.LOST),
+        (rayjob("Failed", "RUNNING", "JobStatusCheckTimeoutExceeded", "no answer"), Exit.LOST),
+        (rayjob("Failed", "RUNNING", "JobDeploymentStatusTransitionGracePeriodExceeded", "stuck"), Exit.LOST),
+        (rayjob("Failed", "SUCCEEDED", "AppFailed", ""), Exit.LOST),
+        (rayjob("Failed", "", "SomethingNew", "who knows"), Exit.LOST),
+        (rayjob("ValidationFailed", "", "ValidationFailed", "no name"), None),
+    ],
+    ids=lambda value: (
+        f"{value.deployment_status}-{value.job_status}-{value.reason}-{value.message[:45]}"
+        if isinstance(value, RayJobRecord)
+        else None
+    ),
+)
+def test_exit(record: RayJobRecord, expected: Exit | None) -> None:
+    assert seen(record).exit is expected
+
+
+def test_a_failure_is_told_in_its_first_line() -> None:
+    message = seen(rayjob("Failed", "FAILED", "AppFailed", failed(1))).message
+    assert message == "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):"
+
+
+def test_a_rayjob_that_is_gone_while_its_pods_are_not() -> None:
+    found = seen(None, pod())
+    assert (found.exit, found.message, len(found.pods)) == (Exit.LOST, "its RayJob is gone", 1)
+
+
+def test_validation_failed_blocks_and_says_why() -> None:
+    found = seen(rayjob("ValidationFailed", "", "ValidationFailed", "headGroupSpec should have a container"))
+    assert found.blocked == "headGroupSpec should have a container"
+
+
+def test_readiness_is_seen_from_the_pods_whatever_kuberay_remembers() -> None:
+    found = seen(rayjob("Running", "RUNNING"), pod("head", role="head"), pod("w-0"), pod("w-1", phase="Pending"))
+    assert [(entry.role, entry.phase, entry.ready) for entry in found.pods] == [
+        (PodRole.HEAD, PodPhase.RUNNING, True),
+        (PodRole.WORKER, PodPhase.RUNNING, True),
+        (PodRole.WORKER, PodPhase.PENDING, False),
+    ]
+    assert found.exit is None
+    assert not found.blocked
+
+
+def test_a_pod_that_cannot_be_created_blocks() -> None:
+    failure = 'pods "digits-a001-w" is forbidden: exceeded quota: gpu'
+    assert seen(rayjob("Initializing", ""), clusters=(raycluster(failure),)).blocked == failure
+    assert seen(rayjob("Initializing", ""), clusters=(raycluster(),)).blocked == ""
+
+
+def test_what_has_ended_is_not_blocked() -> None:
+    ended = rayjob("Failed", "FAILED", "AppFailed", failed(1))
+    assert seen(ended, clusters=(raycluster("exceeded quota"),)).blocked == ""
+
+
+def test_a_refusal_is_told() -> None:
+    waiting = pod("w-0", phase="Pending", unschedulable="0/3 nodes")
+    none = event("FailedScheduling", "no instance type had enough resources or had a required offering")
+    assert seen(rayjob("Initializing", ""), waiting, events=(none,)).refused
