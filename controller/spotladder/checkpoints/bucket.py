@@ -38,7 +38,9 @@ _FORBIDDEN = re.compile(
     r"|\b40[13]\b|Forbidden|Unauthorized",
     re.I,
 )
-_NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|metadata\.google|MissingCredentials|InstanceCredential", re.I)
+_NO_CREDENTIALS = re.compile(
+    r"169\.254\.169\.254|metadata\.google|MissingCredentials|InstanceCredential|MissingAccount", re.I
+)
 _QUERY = re.compile(r"\?[^\s\"'<>)]*")
 
 
@@ -49,7 +51,8 @@ class BucketStore:
         self._scheme = scheme
         self._bucket = bucket
         self.uri = f"{scheme}://{bucket}" + (f"/{prefix}" if prefix else "")
-        self._store = _connect(scheme, bucket, prefix)
+        with self._typed("open", ""):
+            self._store = _connect(scheme, bucket, prefix)
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="spotladder-store")
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
@@ -89,8 +92,7 @@ class BucketStore:
                     yield ObjectMeta(meta["path"], meta["size"])
 
     def put_file(self, key: str, path: Path) -> FileEntry:
-        parts = _Parts(path)
-        with self._typed("write", key), parts:
+        with _Parts(path) as parts, self._typed("write", key):
             if parts.length <= PART:
                 self._store.put(key, b"".join(parts), use_multipart=False)
             else:
@@ -98,15 +100,15 @@ class BucketStore:
         return FileEntry(key.rpartition("/")[2], parts.size, f"{parts.crc:08x}")
 
     def get_file(self, key: str, path: Path | None) -> FileEntry:
-        with self._typed("read", key):
-            size = self._store.head(key)["size"]
+        with (path or Path(os.devnull)).open("wb", buffering=0) as file, self._typed("read", key):
+            found = self._store.get(key)
+            size = found.meta["size"]
             crc = 0
-            with (path or Path(os.devnull)).open("wb", buffering=0) as file:
-                for part in self._ranges(key, size):
-                    crc = zlib.crc32(part, crc)
-                    left = memoryview(part)
-                    while left:
-                        left = left[file.write(left) :]
+            for part in [found.bytes()] if size <= PART else self._ranges(key, size):
+                crc = zlib.crc32(part, crc)
+                left = memoryview(part)
+                while left:
+                    left = left[file.write(left) :]
         return FileEntry(key.rpartition("/")[2], size, f"{crc:08x}")
 
     def _ranges(self, key: str, size: int) -> Iterator[Any]:
@@ -151,9 +153,14 @@ class BucketStore:
         from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
 
         text = " ".join(_QUERY.sub("", str(error)).split())
-        if _NO_BUCKET.search(text):
+        if isinstance(error, OSError) and error.errno is not None:
+            return StoreRefused(
+                f"cannot {doing} {self.uri}/{key}: {error.strerror or error} on this machine: free space or correct it"
+            )
+        missing = isinstance(error, FileNotFoundError)
+        if _NO_BUCKET.search(text) or (missing and doing not in ("read", "delete")):
             return StoreRefused(f"{self.uri}: there is no bucket {self._bucket}: create it or correct the address")
-        if isinstance(error, FileNotFoundError) and getattr(error, "filename", None) is None:
+        if missing:
             return ObjectMissing(f"{self.uri}/{key}: no such object")
         if _NO_CREDENTIALS.search(text):
             return StoreRefused(f"{self.uri}: no credentials found: set {_CREDENTIALS[self._scheme]}")
@@ -162,9 +169,14 @@ class BucketStore:
                 f"cannot {doing} {self.uri}/{key}: access denied: check the bucket's policy and "
                 f"{_CREDENTIALS[self._scheme]}"
             )
-        return StoreUnavailable(
-            f"cannot {doing} {self.uri}/{key}: {text[:300]}: check the network and the endpoint; it is tried again"
-        )
+        return StoreUnavailable(f"cannot {doing} {self.uri}/{key}: {_short(text)}: check the network and the endpoint")
+
+
+def _short(text: str) -> str:
+    """What went wrong, out of obstore's account of it, which wraps the cause in the requests that met it."""
+    text = text.partition(" Debug source:")[0]
+    cause = re.search(r"HTTP error: (.*)|Server returned non-2xx status code: ([^:]*)", text)
+    return (cause[1] or f"the server answers {cause[2]}") if cause else text[:200]
 
 
 class _Parts:

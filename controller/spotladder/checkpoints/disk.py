@@ -83,6 +83,7 @@ class DiskStore:
 
     def put_file(self, key: str, path: Path) -> FileEntry:
         target = self._path(key)
+        path.stat()  # a file that is not there is the caller's mistake, not the store's
         with self._typed("write", key), self._hidden(target) as hidden:
             size, crc = _copy(path, hidden)
             hidden.replace(target)

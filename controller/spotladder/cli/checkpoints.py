@@ -1,0 +1,251 @@
+"""`spotladder checkpoints`: look into the commit log of a job, verify its checkpoints, delete old ones."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.errors import CheckpointCorrupt, InvalidSpec
+
+if TYPE_CHECKING:
+    from spotladder.checkpoints.entries import Commit, Entry
+    from spotladder.checkpoints.log import CommitLog
+
+CORRUPT = 5
+
+app = typer.Typer(add_completion=False)
+
+UriArgument = Annotated[str, typer.Argument(metavar="URI", help="s3://…, gs://…, az://…, file:///… or a folder.")]
+StepOption = Annotated[int | None, typer.Option("--step", help="Only the commit of this step.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(context: typer.Context) -> None:
+    """Look into the commit log of a job, verify its checkpoints, delete old ones.
+
+    URI is a job's folder (the job's checkpoints.uri, a slash, its name), or the folder above if only one job is there.
+
+    \b
+    Examples:
+      spotladder checkpoints ls s3://bucket/prefix/digits
+      spotladder checkpoints verify ./checkpoints
+      spotladder checkpoints gc s3://bucket/prefix/digits --keep 2 --dry-run
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+@app.command("ls")
+def list_commits(uri: UriArgument, output: OutputOption = Format.TABLE) -> None:
+    """The commits that can be resumed from, oldest first.
+
+    \b
+    Example:
+      spotladder checkpoints ls s3://bucket/prefix/digits
+    """
+    log = _open(uri)
+    commits = log.commits()
+    if output is not Format.TABLE:
+        print_data([_commit(commit) for commit in commits], output)
+        return
+    rows = [
+        [str(c.step), str(c.attempt), c.tier, _time(c.at), str(len(c.files)), _size(c.size), _metrics(c), c.path]
+        for c in commits
+    ]
+    print_table(["step", "attempt", "tier", "committed", "files", "size", "metrics", "path"], rows, title=log.uri)
+
+
+@app.command()
+def show(uri: UriArgument, step: StepOption = None, output: OutputOption = Format.TABLE) -> None:
+    """What the log says: the job, its outcome, every entry; with --step the files of one commit.
+
+    \b
+    Examples:
+      spotladder checkpoints show s3://bucket/prefix/digits
+      spotladder checkpoints show s3://bucket/prefix/digits --step 1200 --output json
+    """
+    log = _open(uri)
+    if step is not None:
+        commit = _chosen(log, step)[-1]
+        if output is not Format.TABLE:
+            print_data(_commit(commit) | {"files": [_plain(file) for file in commit.files]}, output)
+            return
+        title = f"{log.uri}/{commit.path}"
+        print_table(["file", "bytes", "crc32"], [[f.name, str(f.size), f.crc] for f in commit.files], title=title)
+        return
+    history, entries = log.read(), log.tail()
+    outcome = history.end.outcome if history.end else ""
+    if output is not Format.TABLE:
+        data = {
+            "uri": log.uri,
+            "job": history.owner.job,
+            "namespace": history.owner.namespace,
+            "attempt": history.attempt,
+            "outcome": outcome or None,
+            "entries": [_plain(entry) for entry in entries],
+        }
+        print_data(data, output)
+        return
+    title = f"{log.uri}: job {history.owner}, attempt {history.attempt}" + (f", {outcome}" if outcome else "")
+    rows = [[str(entry.seq), entry.kind, _time(entry.at), _about(entry)] for entry in entries]
+    print_table(["entry", "kind", "at", "what"], rows, title=title)
+
+
+@app.command()
+def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = Format.TABLE) -> None:
+    """Read the files of all commits and compare them with what was committed; exit code 5 when one differs.
+
+    \b
+    Examples:
+      spotladder checkpoints verify s3://bucket/prefix/digits
+      spotladder checkpoints verify s3://bucket/prefix/digits --step 1200
+    """
+    log = _open(uri)
+    found: list[tuple[Commit, str]] = []
+    for commit in _chosen(log, step):
+        try:
+            log.verify(commit)
+            found.append((commit, ""))
+        except CheckpointCorrupt as error:
+            found.append((commit, str(error)))
+    if output is Format.TABLE:
+        rows = [[str(c.step), str(c.attempt), _size(c.size), "corrupt" if why else "ok", why] for c, why in found]
+        print_table(["step", "attempt", "size", "result", "why"], rows, title=log.uri)
+    else:
+        print_data([_commit(commit) | {"ok": not why, "why": why or None} for commit, why in found], output)
+    if any(why for _, why in found):
+        raise typer.Exit(CORRUPT)
+
+
+@app.command()
+def gc(
+    uri: UriArgument,
+    keep: Annotated[int, typer.Option(help="How many of the newest commits stay.")] = 3,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted, delete nothing.")] = False,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Delete the checkpoints that are not needed; until the job has ended, the newest of each attempt stays too.
+
+    A job that runs is not disturbed.
+
+    \b
+    Example:
+      spotladder checkpoints gc s3://bucket/prefix/digits --keep 2 --dry-run
+    """
+    from spotladder.checkpoints.garbage import garbage
+
+    log = _open(uri)
+    if dry_run:
+        dropped, objects, freed = garbage(log, log.read(), keep), 0, 0
+    else:
+        collected = log.collect(keep)
+        dropped, objects, freed = collected.dropped, collected.objects, collected.size
+    if output is not Format.TABLE:
+        data = {"dryRun": dry_run, "deleted": [_commit(c) for c in dropped], "objects": objects, "bytes": freed}
+        print_data(data, output)
+        return
+    rows = [[str(c.step), str(c.attempt), _time(c.at), _size(c.size), c.path] for c in dropped]
+    verb = "would delete" if dry_run else "deleted"
+    title = f"{log.uri}: {verb} {len(dropped)} commits" + ("" if dry_run else f", {objects} objects, {_size(freed)}")
+    print_table(["step", "attempt", "committed", "size", "path"], rows, title=title)
+
+
+def _open(uri: str) -> CommitLog:
+    """The log at the address, or the one log below it."""
+    from spotladder.checkpoints.log import CommitLog
+    from spotladder.checkpoints.store import folder_of, open_store
+
+    store = open_store(uri)
+    if any(True for _ in store.list("log/")):
+        return CommitLog(store)
+    jobs: list[str] = []
+    after: str | None = None
+    while meta := next(store.list("", after), None):
+        name = meta.key.partition("/")[0]
+        after = f"{name}/\U0010ffff"
+        if any(True for _ in store.list(f"{name}/log/")):
+            jobs.append(name)
+    if len(jobs) == 1:
+        return CommitLog(folder_of(store, jobs[0]))
+    base = uri.rstrip("/")
+    if jobs:
+        raise InvalidSpec(
+            f"{uri} holds the logs of {len(jobs)} jobs: say which: {', '.join(f'{base}/{j}' for j in jobs)}"
+        )
+    raise InvalidSpec(
+        f"{uri}: no commit log here or one folder below: the address is checkpoints.uri of the job and its name"
+    )
+
+
+def _chosen(log: CommitLog, step: int | None) -> list[Commit]:
+    commits = list(log.commits())
+    if step is None:
+        return commits
+    chosen = [commit for commit in commits if commit.step == step]
+    if not chosen:
+        known = ", ".join(str(commit.step) for commit in commits) or "none"
+        raise InvalidSpec(f"{log.uri}: there is no commit of step {step}; committed steps: {known}")
+    return chosen
+
+
+def _commit(commit: Commit) -> dict[str, Any]:
+    return {
+        "step": commit.step,
+        "total": commit.total,
+        "attempt": commit.attempt,
+        "tier": commit.tier,
+        "at": _time(commit.at),
+        "path": commit.path,
+        "files": len(commit.files),
+        "bytes": commit.size,
+        "metrics": dict(commit.metrics),
+    }
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    """A record's fields as JSON knows them."""
+    import json
+    from dataclasses import asdict
+
+    data: dict[str, Any] = json.loads(json.dumps(asdict(record)))
+    return data
+
+
+def _about(entry: Entry) -> str:
+    match entry.kind:
+        case "start":
+            return f"attempt {entry.attempt} on {entry.tier or '–'}" + (
+                f", restart {entry.restart}" * bool(entry.restart)
+            )
+        case "commit":
+            size = f"{len(entry.files)} files, {_size(entry.size)}"
+            return f"step {entry.step} of {entry.total or '?'}, {size}, {entry.path}"
+        case "end":
+            return ": ".join(part for part in (entry.outcome, entry.message) if part)
+        case "drop":
+            return f"{len(entry.paths)} checkpoints no longer count: {', '.join(entry.paths)}"
+        case "snapshot":
+            return f"everything before: {len(entry.commits)} commits count"
+
+
+def _metrics(commit: Commit) -> str:
+    return ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in commit.metrics.items()
+    )
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
