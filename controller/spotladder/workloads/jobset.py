@@ -15,7 +15,6 @@ script for torch.distributed or spotladder.train needs no launcher. With several
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 from spotladder.api.problems import Path, dotted
@@ -23,7 +22,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import AttemptSeen, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import jobset_state, names
-from spotladder.workloads.pods import Outfit, budget, dressed, with_env
+from spotladder.workloads.pods import Outfit, budget, copied, dressed, with_env
 from spotladder.workloads.records import (
     COMPLETION_INDEX,
     DISRUPTION_BUDGETS,
@@ -110,7 +109,7 @@ def _template(job: TieredJob) -> Any:
 
 def _spec(given: Mapping[str, Any], outfit: Outfit, name: str) -> dict[str, Any]:
     _refuse(given, _OWNED, _AT)
-    spec = deepcopy(dict(given))
+    spec: dict[str, Any] = copied(given)
     jobs = spec["replicatedJobs"]
     for index, entry in enumerate(jobs):
         _job(entry, outfit, (*_JOBS, index))

@@ -8,7 +8,6 @@ container would come back in a pod of the same identity and never be counted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +67,13 @@ def environment(job: TieredJob, tier: ResolvedTier, attempt: int) -> dict[str, s
     }
 
 
+def copied(thing: Any) -> Any:
+    """A copy that shares nothing, also not with itself: a YAML anchor makes two groups one and the same object."""
+    if isinstance(thing, Mapping):
+        return {key: copied(value) for key, value in thing.items()}
+    return [copied(value) for value in thing] if isinstance(thing, list) else thing
+
+
 def grace_of(notice: Seconds) -> int:
     """Seconds that a pod has to end: as long as the cloud's notice allows, with a margin for the kubelet."""
     return int(max(MARGIN, notice - MARGIN) if notice else DEFAULT_GRACE)
@@ -87,7 +93,7 @@ def dressed(
     *,
     only_first: bool,
 ) -> dict[str, Any]:
-    """The user's pod template as this attempt uses it.
+    """The user's pod template as this attempt uses it. What is inside `template` is changed in place: give a copy.
 
     `at` is where the template is in the user's file. `only_first`: the program runs in the first container (Ray), the
     others are left alone; else it runs in all of them.
@@ -95,7 +101,6 @@ def dressed(
     Raises:
         InvalidSpec: no containers, a restart policy of the user's, or selectors that contradict the tier.
     """
-    template = deepcopy(dict(template))
     metadata, spec = dict(template.get("metadata") or {}), dict(template.get("spec") or {})
     if not isinstance(containers := spec.get("containers"), list) or not containers:
         message = "is required on a cluster: a list of containers, the first runs the program"

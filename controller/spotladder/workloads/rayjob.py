@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 from spotladder.api.problems import Path, dotted
@@ -22,7 +21,7 @@ from spotladder.api.workload import workers_of
 from spotladder.core.model import AttemptSeen, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import names, rayjob_state
-from spotladder.workloads.pods import Outfit, budget, drain_of, dressed, variables, with_env
+from spotladder.workloads.pods import Outfit, budget, copied, drain_of, dressed, variables, with_env
 from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, RAYCLUSTERS, RAYJOBS, EventRecord, NodeRecord
 from spotladder.workloads.tiers import ResolvedTier
 from spotladder.workloads.workload import AttemptObjects, Workload
@@ -87,7 +86,7 @@ def _template(job: TieredJob) -> Any:
 
 
 def _spec(given: Mapping[str, Any], outfit: Outfit) -> dict[str, Any]:
-    spec = deepcopy(dict(given))
+    spec: dict[str, Any] = copied(given)
     _submission(spec)
     if "deletionStrategy" not in spec:
         spec.setdefault("shutdownAfterJobFinishes", True)
