@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from spotladder.api.fields import LONGEST_LABEL, Timestamp
 from spotladder.api.record import Record
@@ -18,7 +18,13 @@ MOST_TIERS = 256
 """Tiers that a job may have had in its life, edits included. A bound, so that rules about them may be long."""
 
 
-class Condition(Record):
+class StatusRecord(Record):
+    """Written by us in Python, read from the cluster: both spellings of a field's name are right."""
+
+    model_config = ConfigDict(validate_by_name=True)
+
+
+class Condition(StatusRecord):
     """One aspect of an object's state, as Kubernetes writes them."""
 
     type: str = Field(description="Which aspect; one entry for each.", max_length=316)
@@ -29,7 +35,7 @@ class Condition(Record):
     observed_generation: int | None = Field(default=None, description="Which generation of the spec this is about.")
 
 
-class TierStatus(Record):
+class TierStatus(StatusRecord):
     """What happened on one tier so far."""
 
     name: str = Field(max_length=LONGEST_LABEL, description="The tier's name.")
@@ -41,7 +47,7 @@ class TierStatus(Record):
     spent: str = Field(default="", description="Why the tier is not used again; empty while it may be.")
 
 
-class AttemptStatus(Record):
+class AttemptStatus(StatusRecord):
     """One attempt that is over."""
 
     number: int = Field(description="The attempt's number; it only grows.")
@@ -56,7 +62,7 @@ class AttemptStatus(Record):
     end_step: int = Field(default=0, description="The newest step that was committed when it ended.")
 
 
-class ProgressStatus(Record):
+class ProgressStatus(StatusRecord):
     """The newest commit."""
 
     step: int = Field(default=0, description="Steps that are done and committed.")
@@ -66,7 +72,7 @@ class ProgressStatus(Record):
     text: str = Field(default="", description="The same for people: 120/500.")
 
 
-class CostStatus(Record):
+class CostStatus(StatusRecord):
     """What the job has cost so far."""
 
     spent: str = Field(default="", description="USD.")
@@ -74,7 +80,7 @@ class CostStatus(Record):
     savings_percent: str = Field(default="", description="How much less that is, in percent.")
 
 
-class TieredJobStatus(Record):
+class TieredJobStatus(StatusRecord):
     """How far the job is."""
 
     phase: Phase | None = Field(default=None, description="Pending, Running, Draining, Suspended, Succeeded or Failed.")
@@ -96,7 +102,7 @@ class TieredJobStatus(Record):
     state: str = Field(default="", description="The controller's memory. Not for reading, never to be edited.")
 
 
-class CapacityTierStatus(Record):
+class CapacityTierStatus(StatusRecord):
     """What is known of the capacity."""
 
     conditions: list[Condition] = Field(default_factory=list, description="Valid and Available.")
