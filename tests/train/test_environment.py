@@ -1,0 +1,90 @@
+"""The variables of a job, their defaults, and what is said about a wrong one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import InvalidSpec
+from spotladder.train.environment import Environment, Interval
+
+
+def of(**variables: str) -> Environment:
+    return Environment({f"SPOTLADDER_{name}": value for name, value in variables.items()})
+
+
+@pytest.mark.parametrize(
+    ("text", "interval"),
+    [
+        ("", Interval(seconds=300)),
+        ("50steps", Interval(steps=50)),
+        ("1 step", Interval(steps=1)),
+        ("30s", Interval(seconds=30)),
+        ("1h30m", Interval(seconds=5400)),
+    ],
+)
+def test_intervals(text: str, interval: Interval) -> None:
+    assert of(INTERVAL=text).interval == interval
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "read"),
+    [
+        ("INTERVAL", "often", "interval"),
+        ("INTERVAL", "0steps", "interval"),
+        ("INTERVAL", "-3s", "interval"),
+        ("ATTEMPT", "0", "attempt"),
+        ("ATTEMPT", "two", "attempt"),
+        ("ATTEMPT", "²", "attempt"),
+        ("KEEP", "-1", "keep"),
+        ("GRACE", "soon", "grace"),
+    ],
+)
+def test_a_wrong_variable_is_named(name: str, text: str, read: str) -> None:
+    with pytest.raises(InvalidSpec) as error:
+        getattr(of(**{name: text}), read)
+    assert str(error.value).startswith(f"SPOTLADDER_{name}: ")
+
+
+def test_outside_a_job_a_script_has_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/somewhere/My Script.py"])
+    here = Environment({"XDG_STATE_HOME": "/home/me/state"})
+    assert (here.job, here.namespace, here.attempt, here.tier, here.keep, here.grace) == (
+        "my-script",
+        "default",
+        1,
+        "local",
+        3,
+        90.0,
+    )
+    assert here.uri == "/home/me/state/spotladder/default/checkpoints"
+    assert (here.notice_file, here.notice_url, here.heartbeat_file) == (None, "", None)
+
+
+@pytest.mark.parametrize("argument", ["", "-c", "-", "…"])
+def test_a_script_without_a_name_has_one(monkeypatch: pytest.MonkeyPatch, argument: str) -> None:
+    monkeypatch.setattr("sys.argv", [argument])
+    assert of().job in {"script", "c"}
+
+
+def test_the_state_folder_of_the_runner_is_the_default_for_checkpoints() -> None:
+    assert of(STATE="/srv/state", NAMESPACE="team").uri == "/srv/state/team/checkpoints"
+
+
+def test_what_another_process_gets_says_the_same() -> None:
+    here = of(JOB="digits", URI="s3://bucket/a", ATTEMPT="3", TIER="spot", INTERVAL="20steps", NOTICE="/run/notice")
+    there = Environment(here.exported())
+    for name in ("job", "namespace", "attempt", "tier", "uri", "interval", "notice_file", "keep"):
+        assert getattr(there, name) == getattr(here, name)
+
+
+def test_only_variables_of_ours_are_passed_on() -> None:
+    assert set(Environment({"AWS_SECRET_ACCESS_KEY": "s", "SPOTLADDER_JOB": "a"}).exported()) == {
+        f"SPOTLADDER_{name}" for name in ("JOB", "NAMESPACE", "ATTEMPT", "TIER", "URI")
+    }
+
+
+def test_paths() -> None:
+    assert of(NOTICE="/a", HEARTBEAT="/b").notice_file == Path("/a")
+    assert of(NOTICE="/a", HEARTBEAT="/b").heartbeat_file == Path("/b")

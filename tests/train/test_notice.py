@@ -1,0 +1,135 @@
+"""How a program hears that its capacity goes."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from spotladder.train.notice import Listener, Notice, NoticeFile, NoticeURL, RayPreemption, read_notice
+from tests.train.builders import Clock
+
+
+@pytest.mark.parametrize(
+    ("text", "notice"),
+    [
+        ("", None),
+        (" \n", None),
+        ('{"kind": "drain", "reason": "Policy", "deadline": 12.5}', Notice("drain", "Policy", 12.5)),
+        ('{"kind": "notice"}', Notice("notice", "EvictionNotice")),
+        ('{"kind": "drain", "reason": "Policy", "deadline": null}', Notice("drain", "Policy")),
+        ('{"kind": "drain", "more": 1}', Notice("drain", "EvictionNotice")),
+    ],
+)
+def test_words(text: str, notice: Notice | None) -> None:
+    assert read_notice(text, "here") == notice
+
+
+@pytest.mark.parametrize("text", ["now!", "[1]", "null", '{"deadline": "soon"}', "\x00", '{"kind": "dra'])
+def test_words_that_are_not_understood_are_a_notice(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert read_notice(text, "/run/notice") == Notice("notice", "EvictionNotice")
+    assert "/run/notice" in caplog.text
+
+
+def test_a_file_that_is_not_there_or_empty_says_nothing(tmp_path: Path) -> None:
+    clock = Clock()
+    file = NoticeFile(tmp_path / "notice", clock)
+    assert file.look() is None
+    (tmp_path / "notice").touch()
+    clock.now += 1
+    assert file.look() is None
+
+
+def test_a_file_is_looked_at_now_and_then_only(tmp_path: Path) -> None:
+    clock = Clock()
+    file = NoticeFile(tmp_path / "notice", clock)
+    assert file.look() is None
+    (tmp_path / "notice").write_text('{"kind": "drain"}')
+    assert file.look() is None
+    clock.now += 1
+    assert file.look() == Notice("drain", "EvictionNotice")
+
+
+def test_a_folder_in_the_place_of_the_file_does_no_harm(tmp_path: Path) -> None:
+    assert NoticeFile(tmp_path).look() is None
+
+
+class Says:
+    def __init__(self, *notices: Notice | None) -> None:
+        self.notices = list(notices)
+
+    def look(self) -> Notice | None:
+        return self.notices.pop(0)
+
+    def close(self) -> None:
+        self.notices.clear()
+
+
+def test_the_first_notice_counts_and_is_not_taken_back() -> None:
+    drain, other = Notice("drain", "a"), Notice("notice", "b")
+    listener = Listener([Says(None, drain), Says(None, other)])
+    assert [listener.look() for _ in range(3)] == [None, drain, drain]
+
+
+@contextmanager
+def served(*answers: tuple[int, str]) -> Iterator[str]:
+    """A URL that gives these answers in turn, the last for ever."""
+    left = list(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, text = left.pop(0) if len(left) > 1 else left[0]
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Not in the test's output."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/notice"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_url_is_asked_until_it_says_something() -> None:
+    with served((404, "no"), (200, ""), (200, '{"kind": "notice", "reason": "Interruption"}')) as url:
+        source = NoticeURL(url, spacing=0.01)
+        end = time.monotonic() + 10
+        while source.look() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        assert source.look() == Notice("notice", "Interruption")
+        source.close()
+
+
+@pytest.mark.parametrize(
+    ("info", "notice"),
+    [
+        (None, None),
+        (SimpleNamespace(deadline_ms=None), Notice("notice", "EvictionNotice")),
+        (SimpleNamespace(deadline_ms=2500), Notice("notice", "EvictionNotice", 2.5)),
+    ],
+)
+def test_what_ray_knows_of_a_draining_node(info: Any, notice: Notice | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = SimpleNamespace(preemption_context=SimpleNamespace(preemption_info=info))
+    module = SimpleNamespace(get_train_context=lambda: context)
+    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
+    assert RayPreemption().look() == notice
+
+
+def test_another_ray_than_the_known_one_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", SimpleNamespace())
+    assert RayPreemption().look() is None

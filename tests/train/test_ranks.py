@@ -1,0 +1,106 @@
+"""Whom a process is told that it is, by each launcher."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from spotladder.errors import InvalidSpec
+from spotladder.train.ranks import World, discover, in_tune_trial
+
+CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
+
+
+def tf_config(kind: str, index: int, cluster: dict[str, Any] | None = None) -> dict[str, str]:
+    return {"TF_CONFIG": json.dumps({"cluster": cluster or CLUSTER, "task": {"type": kind, "index": index}})}
+
+
+def ray_worker(rank: int, size: int) -> dict[str, Any]:
+    context = SimpleNamespace(get_world_rank=lambda: rank, get_world_size=lambda: size)
+    utils = SimpleNamespace(get_context=lambda: context)
+    return {"ray.train.v2._internal.execution.train_fn_utils": SimpleNamespace(get_train_fn_utils=lambda: utils)}
+
+
+def no_worker() -> dict[str, Any]:
+    def refuse() -> None:
+        raise RuntimeError("not initialized")
+
+    return {"ray.train.v2._internal.execution.train_fn_utils": SimpleNamespace(get_train_fn_utils=refuse)}
+
+
+def jax(initialized: bool) -> dict[str, Any]:
+    distributed = SimpleNamespace(is_initialized=lambda: initialized)
+    return {"jax": SimpleNamespace(distributed=distributed, process_index=lambda: 2, process_count=lambda: 4)}
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "modules", "launcher", "rank", "size"),
+    [
+        ("alone", {}, {}, "alone", 0, 1),
+        ("ours", {"SPOTLADDER_RANK": "1", "SPOTLADDER_WORLD_SIZE": "2"}, {}, "spotladder", 1, 2),
+        ("torchrun", {"RANK": "1", "WORLD_SIZE": "2"}, {}, "torchrun", 1, 2),
+        ("half of torchrun", {"RANK": "1"}, {}, "alone", 0, 1),
+        ("mpi", {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, {}, "mpi", 3, 4),
+        ("srun", {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, {}, "slurm", 1, 2),
+        ("an sbatch script itself", {"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, {}, "alone", 0, 1),
+        ("chief", tf_config("chief", 0), {}, "tensorflow", 0, 3),
+        ("second worker", tf_config("worker", 1), {}, "tensorflow", 2, 3),
+        ("workers only", tf_config("worker", 1, {"worker": ["a:1", "b:1"]}), {}, "tensorflow", 1, 2),
+        ("ray worker", {}, ray_worker(1, 2), "ray", 1, 2),
+        ("ray worker with torch variables", {"RANK": "0", "WORLD_SIZE": "9"}, ray_worker(1, 2), "ray", 1, 2),
+        (
+            "told otherwise",
+            {"SPOTLADDER_RANK": "0", "SPOTLADDER_WORLD_SIZE": "1"},
+            ray_worker(1, 2),
+            "spotladder",
+            0,
+            1,
+        ),
+        ("driver of ray", {}, no_worker(), "alone", 0, 1),
+        ("jax", {}, jax(True), "jax", 2, 4),
+        ("jax without its cluster", {}, jax(False), "alone", 0, 1),
+        ("an old jax", {}, {"jax": SimpleNamespace()}, "alone", 0, 1),
+    ],
+)
+def test_who_this_process_is(  # noqa: PLR0917 – a row of the table
+    name: str, variables: dict[str, str], modules: dict[str, Any], launcher: str, rank: int, size: int
+) -> None:
+    world = discover(variables, modules)
+    assert (world.launcher, world.rank, world.size) == (launcher, rank, size)
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"RANK": "2", "WORLD_SIZE": "2"},
+        {"RANK": "-1", "WORLD_SIZE": "2"},
+        {"RANK": "one", "WORLD_SIZE": "2"},
+        {"TF_CONFIG": "not json"},
+        {"TF_CONFIG": "[]"},
+        tf_config("ps", 0),
+        tf_config("worker", 7),
+    ],
+)
+def test_what_cannot_be_is_refused(variables: dict[str, str]) -> None:
+    with pytest.raises(InvalidSpec):
+        discover(variables, {})
+
+
+def test_groups_of_one_job_differ() -> None:
+    first, second = ({"RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RESTART_COUNT": count} for count in "01")
+    assert discover(first, {}).group != discover(second, {}).group
+    assert discover(tf_config("worker", 0), {}).group == discover(tf_config("worker", 1), {}).group
+
+
+def test_an_empty_cluster_is_one_process() -> None:
+    assert discover({"TF_CONFIG": "{}"}, {}) == World()
+
+
+def test_a_trial_of_a_sweep_is_known() -> None:
+    session = {"ray.train._internal.session": SimpleNamespace(get_session=lambda: "a trial's")}
+    assert in_tune_trial(session)
+    assert not in_tune_trial({"ray.train._internal.session": SimpleNamespace(get_session=lambda: None)})
+    assert not in_tune_trial({})
