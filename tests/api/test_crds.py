@@ -1,0 +1,231 @@
+"""The CRDs are what the models say, are structural, and take what older ones took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.check import checked
+from spotladder.api.crds import crds
+from spotladder.api.document import Document, documents_of
+from spotladder.api.tieredjob import TieredJob
+from spotladder.cli.crds import as_yaml
+from spotladder.cli.main import main
+from tests.api.builders import JOB
+from tests.api.compatibility import breaks
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "spotladder-crds" / "templates"
+RELEASED = Path(__file__).parent / "released"
+"""The CRDs of each release, by version: what is stored in clusters out there must stay readable. The folder of a version
+is made when it is released (`spotladder crds --to tests/api/released/VERSION`) and never changed afterwards."""
+
+BY_NAME = {definition["spec"]["names"]["plural"]: definition for definition in crds()}
+
+
+def schema_of(plural: str) -> dict[str, Any]:
+    schema: dict[str, Any] = BY_NAME[plural]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def walk(schema: dict[str, Any], at: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    yield at, schema
+    for name, inner in schema.get("properties", {}).items():
+        yield from walk(inner, f"{at}.{name}")
+    for key, mark in (("items", "[]"), ("additionalProperties", "{}")):
+        if key in schema:
+            yield from walk(schema[key], f"{at}{mark}")
+
+
+EVERYWHERE = [(plural + at, schema) for plural in BY_NAME for at, schema in walk(schema_of(plural))]
+
+
+def test_the_chart_holds_what_the_models_say() -> None:
+    files = {path.stem: path.read_text(encoding="utf-8") for path in CHART.glob("*.yaml")}
+    assert files == {plural: as_yaml(definition) for plural, definition in BY_NAME.items()}, "run `make crds`"
+
+
+def test_the_schema_is_structural() -> None:
+    for at, schema in EVERYWHERE:
+        assert not schema.keys() & {"$ref", "anyOf", "allOf", "title", "const", "exclusiveMinimum"}, at
+        assert "type" in schema or schema.get("x-kubernetes-int-or-string"), at
+        assert not ("properties" in schema and "additionalProperties" in schema), at
+
+
+def test_every_field_says_what_it_means() -> None:
+    said_by_kubernetes = ("apiVersion", "kind", "metadata")
+    silent = [
+        f"{at}.{name}"
+        for at, schema in EVERYWHERE
+        for name, inner in schema.get("properties", {}).items()
+        if not inner.get("description") and name not in said_by_kubernetes
+    ]
+    assert silent == []
+
+
+def test_what_users_write_is_bounded() -> None:
+    for at, schema in EVERYWHERE:
+        if ".spec" not in at:
+            continue
+        if schema.get("type") == "string":
+            assert schema.keys() & {"maxLength", "enum", "format"}, at
+        if schema.get("type") == "array":
+            assert "maxItems" in schema, at
+        if "additionalProperties" in schema:
+            assert "maxProperties" in schema, at
+
+
+def test_a_status_has_no_defaults_and_its_memory_no_bound() -> None:
+    assert not [at for at, schema in EVERYWHERE if ".status" in at and "default" in schema]
+    assert "maxLength" not in schema_of("tieredjobs")["properties"]["status"]["properties"]["state"]
+
+
+def filled(schema: dict[str, Any], value: Any) -> Any:
+    """The value as an API server completes it."""
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        for name, inner in known.items():
+            if name not in value and "default" in inner:
+                value[name] = deepcopy(inner["default"])
+        inner_of = {name: known.get(name) or schema.get("additionalProperties") or {} for name in value}
+        return {name: filled(inner_of[name], inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [filled(schema.get("items") or {}, inner) for inner in value]
+    return value
+
+
+TIER = """\
+apiVersion: spotladder.io/v1alpha1
+kind: CapacityTier
+metadata: {name: spot}
+spec: {capacityType: spot, provider: aws, extraTolerations: [{key: gpu}], price: {perNodeHour: "1"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("plural", "model", "text"), [("tieredjobs", TieredJob, JOB), ("capacitytiers", CapacityTier, TIER)]
+)
+def test_an_api_server_fills_in_what_the_model_would(plural: str, model: type[TieredJob], text: str) -> None:
+    (document,) = documents_of(text, "job.yaml")
+    completed = filled(schema_of(plural), deepcopy(document.data))
+    assert completed != document.data
+    assert checked(Document("", completed, {}, {}), model) == checked(document, model)
+
+
+def test_columns() -> None:
+    columns = BY_NAME["tieredjobs"]["spec"]["versions"][0]["additionalPrinterColumns"]
+    shown = [column["name"].upper() for column in columns if not column.get("priority")]
+    assert shown == ["PHASE", "TIER", "ATTEMPT", "FAILURES", "PROGRESS", "COST", "SAVED", "AGE"]
+    for plural, definition in BY_NAME.items():
+        for column in definition["spec"]["versions"][0]["additionalPrinterColumns"]:
+            schema = schema_of(plural)
+            for name in column["jsonPath"].split("[")[0].split(".")[1:]:
+                if name == "metadata":
+                    break
+                schema = schema["properties"][name]
+            else:
+                assert schema["type"] == (column["type"] if "[" not in column["jsonPath"] else "array"), column
+
+
+def test_names() -> None:
+    names = {plural: definition["spec"]["names"] for plural, definition in BY_NAME.items()}
+    assert names["tieredjobs"]["shortNames"] == ["tj"]
+    assert names["capacitytiers"]["shortNames"] == ["ct"]
+    assert {plural: definition["spec"]["scope"] for plural, definition in BY_NAME.items()} == {
+        "tieredjobs": "Namespaced", "capacitytiers": "Cluster",
+    }  # fmt: skip
+    assert all("status" in definition["spec"]["versions"][0]["subresources"] for definition in BY_NAME.values())
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crds"]) == 0
+    printed = list(YAML(typ="safe", pure=True).load_all(capsys.readouterr().out))
+    assert printed == crds()
+
+
+def test_the_command_writes_one_file_for_each(tmp_path: Path) -> None:
+    assert main(["crds", "--to", str(tmp_path / "new")]) == 0
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["capacitytiers.yaml", "tieredjobs.yaml"]
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["crds", "--to", str(tmp_path / "file" / "below")]) == 5
+    assert "cannot be written" in capsys.readouterr().err
+
+
+# --- compatibility ---------------------------------------------------------------------------------------------------
+
+VERSIONS = sorted(path.name for path in RELEASED.iterdir())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("plural", BY_NAME)
+def test_what_a_release_accepted_is_accepted(version: str, plural: str) -> None:
+    released = YAML(typ="safe", pure=True).load((RELEASED / version / f"{plural}.yaml").read_text(encoding="utf-8"))
+    assert breaks(released, BY_NAME[plural]) == []
+
+
+def at(definition: dict[str, Any], path: str) -> dict[str, Any]:
+    schema: dict[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    for name in path.split("."):
+        schema = schema[name]
+    return schema
+
+
+SPEC = "properties.spec.properties"
+TIERS = f"{SPEC}.tiers.items.properties"
+
+Change = Callable[[dict[str, Any]], Any]
+BREAKING: dict[str, Change] = {
+    "a field is gone": lambda new: at(new, SPEC).pop("grace"),
+    "a field is required": lambda new: at(new, "properties.spec")["required"].append("budget"),
+    "a type changes": lambda new: at(new, f"{SPEC}.suspend").update(type="string"),
+    "a value is gone": lambda new: at(new, f"{SPEC}.exhausted")["enum"].remove("Wait"),
+    "free text becomes a choice": lambda new: at(new, f"{SPEC}.policy.properties.name").update(enum=["ordered"]),
+    "a bound is tightened": lambda new: at(new, f"{SPEC}.tiers").update(maxItems=3),
+    "a bound is new": lambda new: at(new, f"{SPEC}.restartPolicy.properties.backoffLimit").update(maximum=5),
+    "a lower bound rises": lambda new: at(new, f"{TIERS}.maxFailures").update(minimum=0),
+    "a pattern changes": lambda new: at(new, f"{SPEC}.grace").update(pattern="^[0-9]+s$"),
+    "a default changes": lambda new: at(new, f"{SPEC}.grace").update(default="30s"),
+    "a rule is new": lambda new: at(new, f"{SPEC}.workload")["x-kubernetes-validations"].append({"rule": "false"}),
+    "entries get a key": lambda new: at(new, f"{SPEC}.tiers").update({"x-kubernetes-list-type": "set"}),
+    "a map is closed": lambda new: at(new, f"{TIERS}.overrides.properties.env").pop("additionalProperties"),
+    "the scope changes": lambda new: new["spec"].update(scope="Cluster"),
+    "the plural changes": lambda new: new["spec"]["names"].update(plural="jobs"),
+    "a short name is gone": lambda new: new["spec"]["names"].update(shortNames=[]),
+    "a version is gone": lambda new: new["spec"]["versions"][0].update(name="v1"),
+}
+HARMLESS: dict[str, Change] = {
+    "a new field": lambda new: at(new, SPEC).update(note={"type": "string"}),
+    "a new value": lambda new: at(new, f"{SPEC}.exhausted")["enum"].append("Ask"),
+    "a wider bound": lambda new: at(new, f"{SPEC}.tiers").update(maxItems=64),
+    "no pattern any more": lambda new: at(new, f"{SPEC}.grace").pop("pattern"),
+    "no rule any more": lambda new: at(new, f"{SPEC}.workload").pop("x-kubernetes-validations"),
+    "optional now": lambda new: at(new, "properties.spec")["required"].remove("checkpoints"),
+    "other words": lambda new: at(new, f"{SPEC}.grace").update(description="…"),
+    "another short name": lambda new: new["spec"]["names"]["shortNames"].append("tjob"),
+}
+
+
+@pytest.mark.parametrize("what", BREAKING)
+def test_a_breaking_change_is_found(what: str) -> None:
+    new = deepcopy(BY_NAME["tieredjobs"])
+    BREAKING[what](new)
+    assert breaks(BY_NAME["tieredjobs"], new) != []
+
+
+@pytest.mark.parametrize("what", HARMLESS)
+def test_a_harmless_change_is_none(what: str) -> None:
+    new = deepcopy(BY_NAME["tieredjobs"])
+    HARMLESS[what](new)
+    assert breaks(BY_NAME["tieredjobs"], new) == []
