@@ -141,6 +141,8 @@ Rate = Annotated[float, BeforeValidator(_number)]
 
 
 def _timestamp(value: Any) -> Any:
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value  # made by us; files and the API server have text
     if isinstance(value, str) and _RFC3339.fullmatch(value):
         try:
             instant = datetime.fromisoformat(value.upper())
