@@ -1,0 +1,36 @@
+"""One API server for all tests here; each test has a namespace of its own, and runs in an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from spotladder.operator.logging import set_up
+from tests.kube.apiserver import ApiServer, missing, required
+from tests.kube.world import install_kinds
+
+
+set_up("text")
+
+
+@pytest.fixture(scope="session")
+def api_server() -> Iterator[ApiServer]:
+    if why := missing():
+        (pytest.fail if required() else pytest.skip)(why)
+    with ApiServer() as server:
+        asyncio.run(install_kinds(server))
+        yield server
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: Any) -> bool | None:
+    """Run `async def` tests."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(pyfuncitem.obj(**arguments))
+    return True

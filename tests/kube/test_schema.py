@@ -1,0 +1,255 @@
+"""What a real API server makes of our CRDs, their rules in CEL, and the objects that are rendered for attempts."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.kube.apiserver import TOKEN, ApiServer, tools
+from tests.kube.world import install_kinds
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "attempts"
+JOBSET_CRD = tools() / "crds" / "jobset" / "jobset.x-k8s.io_jobsets.yaml"
+GROUP = "/apis/spotladder.io/v1alpha1"
+JOBS = f"{GROUP}/namespaces/default/tieredjobs"
+TIERS = f"{GROUP}/capacitytiers"
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Api:
+    """The API server as plain requests. Objects are only tried (`dryRun`) unless they are kept."""
+
+    server: ApiServer
+
+    def ask(self, method: str, path: str, body: Object | None = None, *, keep: bool = False) -> tuple[int, Object]:
+        query = "fieldValidation=Strict" + ("" if keep else "&dryRun=All")
+        request = urllib.request.Request(
+            f"{self.server.url}{path}?{query}",
+            data=json.dumps(body).encode() if body is not None else None,
+            headers={"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
+            method=method,
+        )
+        try:
+            with urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=30) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+    def refusal(self, method: str, path: str, body: Object) -> str:
+        """Why it is refused; "" when it is not."""
+        status, answer = self.ask(method, path, body)
+        return "" if status < 300 else answer["message"]
+
+
+@pytest.fixture(scope="module")
+def api(api_server: ApiServer) -> Api:
+    return Api(api_server)
+
+
+def job(**spec: Any) -> Object:
+    ray = {"template": {"spec": {"entrypoint": "python train.py", "rayClusterSpec": {}}}}
+    tiers = [{"name": "spot-a", "capacityTier": "a"}, {"name": "od", "capacityTier": "b"}]
+    return {
+        "apiVersion": "spotladder.io/v1alpha1", "kind": "TieredJob", "metadata": {"name": "digits"},
+        "spec": {"tiers": tiers, "checkpoints": {"uri": "s3://bucket/prefix"}, "workload": {"ray": ray}, **spec},
+    }  # fmt: skip
+
+
+def tier(**spec: Any) -> Object:
+    return {
+        "apiVersion": "spotladder.io/v1alpha1", "kind": "CapacityTier", "metadata": {"name": "a"}, "spec": spec,
+    }  # fmt: skip
+
+
+def named(name: str) -> Object:
+    return {**job(), "metadata": {"name": name}}
+
+
+JOBSET = {"template": {"spec": {"replicatedJobs": []}}}
+BOTH = {"jobSet": JOBSET, "ray": {"template": {"spec": {}}}}
+ONE_TIER = {"name": "a", "capacityTier": "a"}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (job(), ""),
+        (job(workload={"jobSet": JOBSET}), ""),
+        (job(workload=BOTH), "needs exactly one of ray and jobSet"),
+        (job(workload={}), "needs exactly one of ray and jobSet"),
+        (job(tiers=[]), "spec.tiers"),
+        (job(tiers=[ONE_TIER, ONE_TIER]), "Duplicate value"),
+        (job(tiers=[{"name": f"t{n}", "capacityTier": "a"} for n in range(33)]), "must have at most 32 items"),
+        (job(tiers=[{**ONE_TIER, "maxFailures": -1}]), ""),
+        (job(tiers=[{**ONE_TIER, "maxFailures": -2}]), "greater than or equal to -1"),
+        (job(tiers=[{**ONE_TIER, "onInsufficientCapacity": "fallback"}]), ""),
+        (job(tiers=[{**ONE_TIER, "onInsufficientCapacity": "flee"}]), "Unsupported value"),
+        (job(grace="90"), "spec.grace"),
+        (job(grace="1h30m"), ""),
+        (job(grcae="90s"), 'unknown field "spec.grcae"'),
+        (job(deadline="tomorrow"), "spec.deadline"),
+        (job(budget="250"), ""),
+        (named("j" * 42), ""),
+        (named("j" * 43), "at most 42 characters"),
+        (named("4digits"), "beginning with a letter"),
+        (named("digits.v2"), "beginning with a letter"),
+    ],
+)
+def test_a_job(api: Api, body: Object, said: str) -> None:
+    refusal = api.refusal("POST", JOBS, body)
+    assert said in refusal
+    assert bool(said) == bool(refusal), refusal
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (tier(), ""),
+        (tier(capacityType="spot", provider="aws", price={"perNodeHour": "0.42"}), ""),
+        (tier(capacityType="preemptible"), "Unsupported value"),
+        (tier(price={"source": "aws"}), ""),
+        (tier(price={"source": "gcp", "table": "gs://prices"}), ""),
+        (tier(price={}), "exactly one of perNodeHour and source"),
+        (tier(price={"perNodeHour": "1", "source": "aws"}), "exactly one of perNodeHour and source"),
+        (tier(price={"source": "aws", "table": "x"}), "table goes with source gcp"),
+        (tier(price={"source": "gcp"}), "table goes with source gcp"),
+        ({**tier(), "metadata": {"name": "t" * 64}}, "at most 63"),
+        ({**tier(), "metadata": {"name": "a.b"}}, "becomes a label"),
+    ],
+)
+def test_a_capacity_tier(api: Api, body: Object, said: str) -> None:
+    refusal = api.refusal("POST", TIERS, body)
+    assert said in refusal
+    assert bool(said) == bool(refusal), refusal
+
+
+# --- changes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def left_spot(api: Api) -> Iterator[Object]:
+    """A job that was on spot-a and is on od."""
+    status, made = api.ask("POST", JOBS, job(), keep=True)
+    assert status == 201, made
+    made["status"] = {
+        "phase": "Running", "tier": "od", "attempt": 2,
+        "tiers": [{"name": "spot-a", "attempts": 1}, {"name": "od", "attempts": 1}],
+    }  # fmt: skip
+    status, made = api.ask("PUT", f"{JOBS}/digits/status", made, keep=True)
+    assert status == 200, made
+    yield made
+    api.ask("DELETE", f"{JOBS}/digits", keep=True)
+
+
+Change = Callable[[Object], Any]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda spec: spec.update(budget="10"), ""),
+        (lambda spec: spec["tiers"].append({"name": "last", "capacityTier": "c"}), ""),
+        (lambda spec: spec["tiers"][0].update(maxFailures=9), ""),
+        (lambda spec: spec["tiers"].pop(1), ""),
+        (lambda spec: spec["tiers"].pop(0), "a tier that the job has left cannot be removed"),
+        (lambda spec: spec["tiers"][0].update(name="spot-b"), "a tier that the job has left cannot be removed"),
+        (lambda spec: spec["tiers"][0].update(capacityTier="z"), "a tier that the job has left cannot be removed"),
+        (lambda spec: spec["tiers"][1].update(capacityTier="z"), ""),
+        (lambda spec: spec["checkpoints"].update(uri="s3://other"), "the job resumes from there"),
+        (lambda spec: spec["checkpoints"].update(keep=9), ""),
+        (lambda spec: spec.update(workload={"jobSet": JOBSET}), "cannot change from ray to jobSet"),
+    ],
+    ids=[
+        "another budget", "one tier more", "more failures on a tier it left", "its own tier is removed",
+        "a tier it left is removed", "a tier it left is renamed", "a tier it left gets other capacity",
+        "its own tier gets other capacity", "other checkpoints", "more checkpoints", "another workload",
+    ],
+)  # fmt: skip
+def test_a_change(api: Api, left_spot: Object, change: Change, said: str) -> None:
+    changed = deepcopy(left_spot)
+    change(changed["spec"])
+    refusal = api.refusal("PUT", f"{JOBS}/digits", changed)
+    assert said in refusal
+    assert bool(said) == bool(refusal), refusal
+
+
+def test_defaults_are_filled_in(api: Api) -> None:
+    _, made = api.ask("POST", JOBS, job())
+    assert made["spec"]["grace"] == "1m30s"
+    assert made["spec"]["tiers"][0]["provisionTimeout"] == "10m"
+    assert made["spec"]["workload"]["ray"]["template"]["spec"] == {
+        "entrypoint": "python train.py",
+        "rayClusterSpec": {},
+    }
+    assert "status" not in made
+
+
+def test_the_largest_job_is_within_the_budget_of_the_rules(api: Api) -> None:
+    tiers = [{"name": f"tier-{n:02d}-{'x' * 55}", "capacityTier": "c" * 63} for n in range(32)]
+    _, made = api.ask("POST", JOBS, {**job(tiers=tiers), "metadata": {"name": "large"}}, keep=True)
+    try:
+        used = [{"name": f"gone-{n:03d}-{'x' * 54}", "attempts": 1} for n in range(224)]
+        made["status"] = {"tier": tiers[0]["name"], "tiers": [{"name": t["name"], "attempts": 1} for t in tiers] + used}
+        made["status"]["state"] = "s" * 500_000
+        status, made = api.ask("PUT", f"{JOBS}/large/status", made, keep=True)
+        assert status == 200, made
+        assert api.refusal("PUT", f"{JOBS}/large", made) == ""
+    finally:
+        api.ask("DELETE", f"{JOBS}/large", keep=True)
+
+
+# --- what is rendered ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def with_jobset(api: Api) -> Api:
+    """Also the JobSet CRD, where the tools have it."""
+    if not JOBSET_CRD.exists():
+        pytest.skip(f"not found: {JOBSET_CRD.name} (SPOTLADDER_TOOLS)")
+    import asyncio
+
+    asyncio.run(install_kinds(api.server, [JOBSET_CRD]))
+    return api
+
+
+def path_of(body: Object) -> str:
+    kind = {"RayJob": "rayjobs", "JobSet": "jobsets", "PodDisruptionBudget": "poddisruptionbudgets"}[body["kind"]]
+    return f"/apis/{body['apiVersion']}/namespaces/default/{kind}"
+
+
+def pod_templates(thing: Any) -> Iterator[Object]:
+    if isinstance(thing, dict):
+        if "containers" in thing.get("spec", {}):
+            yield thing
+        for inner in thing.values():
+            yield from pod_templates(inner)
+    elif isinstance(thing, list):
+        for inner in thing:
+            yield from pod_templates(inner)
+
+
+@pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_rendered_attempt_is_accepted(with_jobset: Api, file: Path) -> None:
+    """Strictly: no unknown field, in the objects, in the Jobs that JobSet makes of them, and in the pods."""
+    for body in YAML(typ="safe", pure=True).load_all(file.read_text(encoding="utf-8")):
+        body["metadata"]["namespace"] = "default"
+        assert with_jobset.refusal("POST", path_of(body), body) == ""
+        for entry in body["spec"].get("replicatedJobs", ()):
+            one = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "one"}, **entry["template"]}
+            assert with_jobset.refusal("POST", "/apis/batch/v1/namespaces/default/jobs", one) == ""
+        for template in pod_templates(body):
+            pod = {"apiVersion": "v1", "kind": "Pod", **template}
+            pod["metadata"] = {**template["metadata"], "name": "one"}
+            assert with_jobset.refusal("POST", "/api/v1/namespaces/default/pods", pod) == ""

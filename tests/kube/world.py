@@ -1,0 +1,367 @@
+"""A namespace of the API server with everything around the operator played by the test: KubeRay, kubelets, nodes,
+the user, the program that commits, and the clock."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.progress import Follower
+from spotladder.clusters.client import Client, Object
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.connection import connect
+from spotladder.clusters.errors import Conflict, NotFound
+from spotladder.clusters.registry import HomeOnly
+from spotladder.core.model import Progress
+from spotladder.errors import SpotladderError
+from spotladder.operator.logs import LogAddress
+from spotladder.operator.metrics import Metrics
+from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
+from spotladder.operator.session import Session
+from spotladder.operator.settings import Settings
+from spotladder.workloads import names
+from spotladder.workloads.records import GVR, NODES, PODS, RAYJOBS
+from tests.kube.apiserver import ROOT, ApiServer, tools
+
+CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+NAMESPACES = GVR("", "v1", "namespaces", "Namespace", namespaced=False)
+EVENTS = GVR("events.k8s.io", "v1", "events", "Event")
+WORKERS = 2
+_numbers = itertools.count(1)
+
+
+def crd_files(*, kuberay: bool = True) -> list[Path]:
+    ours = sorted((ROOT / "charts" / "spotladder-crds" / "templates").glob("*.yaml"))
+    theirs = [tools() / "crds" / "kuberay" / f"ray.io_{kind}.yaml" for kind in ("rayjobs", "rayclusters")]
+    return [*ours, *(theirs if kuberay else [])]
+
+
+async def install_kinds(server: ApiServer, files: list[Path] | None = None) -> None:
+    """Create the CRDs, and wait until they are served."""
+    async with Client(connect(str(server.kubeconfig))) as client:
+        for file in files or crd_files():
+            body = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+            await client.apply(CRDS, body, force=True)
+
+            async def served(name: str = body["metadata"]["name"]) -> bool:
+                found = await client.get(CRDS, name)
+                conditions = (found.get("status") or {}).get("conditions") or []
+                return any(entry["type"] == "Established" and entry["status"] == "True" for entry in conditions)
+
+            await eventually(served)
+
+
+async def eventually(ask: Callable[[], Awaitable[Any]], limit: float = 8.0) -> Any:
+    """What `ask` answers once that is true; fails with its last answer or error when it never is."""
+    end = time.monotonic() + limit
+    last: object = None
+    while time.monotonic() < end:
+        try:
+            last = await ask()
+        except (NotFound, AssertionError) as error:
+            last = error
+        else:
+            if last:
+                return last
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"did not come about in {limit:g} s; last: {last!r}")
+
+
+class Bucket:
+    """The commit logs of all jobs of a test, in memory. `broken` is what reading raises."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.broken: SpotladderError | None = None
+        self.ended: list[tuple[str, str]] = []
+
+    def open(self, address: LogAddress) -> _TestLog:
+        return _TestLog(self, address)
+
+    def commit(self, namespace: str, job: str, *, attempt: int, step: int, total: int = 100) -> None:
+        """As the program does."""
+        log = CommitLog(self.store, job, namespace=namespace)
+        history = log.read()
+        writer = log.start(attempt, "") if history.attempt != attempt else log.start(attempt, "")
+        writer.commit(step, [], total=total)
+
+
+class _TestLog:
+    def __init__(self, bucket: Bucket, address: LogAddress) -> None:
+        self._bucket = bucket
+        self._log = CommitLog(bucket.store, address.job, namespace=address.namespace, uid=address.uid)
+        self._follower = Follower(self._log)
+
+    def progress(self) -> Progress:
+        if self._bucket.broken:
+            raise self._bucket.broken
+        return self._follower.progress()
+
+    def end(self, outcome: str, attempt: int, message: str) -> None:
+        if self._bucket.broken:
+            raise self._bucket.broken
+        self._log.end_as_controller(outcome, attempt=attempt, message=message)
+        self._bucket.ended.append((self._log.owner.job, outcome))
+
+
+class World:
+    """One test's namespace. Methods named after people do what these do."""
+
+    def __init__(self, client: Client, server: ApiServer, namespace: str) -> None:
+        self.client = client
+        self.server = server
+        self.namespace = namespace
+        self.clock = SteppedClock(time.time())
+        self.bucket = Bucket()
+        self.metrics = Metrics(self.clock)
+        self.session: Session | None = None
+        self._nodes: list[str] = []
+        self._tiers: list[str] = []
+
+    # --- the operator -----------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def operator(self, **settings: Any) -> AsyncIterator[Session]:
+        """A controller that leads."""
+        client = settings.pop("client", None) or self.client
+        session = Session(
+            client=client,
+            registry=HomeOnly(client.connection),
+            settings=Settings(namespaces=(self.namespace,), settle=10.0, **settings),
+            metrics=self.metrics,
+            clock=self.clock,
+            identity="operator-under-test",
+            open_log=self.bucket.open,
+        )
+        running = asyncio.create_task(session.run())
+        try:
+            await asyncio.wait(
+                {running, asyncio.create_task(_all_settled(session))}, return_when=asyncio.FIRST_COMPLETED
+            )
+            if running.done():
+                running.result()
+            self.session = session
+            yield session
+            if running.done():
+                running.result()
+        finally:
+            self.session = None
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    async def quiet(self) -> None:
+        """Nothing is left to do until time passes or something happens."""
+
+        async def idle() -> bool:
+            assert self.session
+            if self.session.queue.busy:
+                return False
+            await asyncio.sleep(0.05)
+            return not self.session.queue.busy
+
+        await eventually(idle)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let the operator's time pass, and let it do what is due."""
+        await self.clock.advance(seconds)
+        await self.quiet()
+
+    # --- the user ---------------------------------------------------------------------------------------------------
+
+    async def capacity(self, name: str, **spec: Any) -> str:
+        """Create a CapacityTier; these have no namespace, so the name is made one of this test."""
+        full = f"{self.namespace}-{name}"
+        body = {
+            "apiVersion": CAPACITYTIERS.api_version,
+            "kind": "CapacityTier",
+            "metadata": {"name": full},
+            "spec": {"capacityType": "spot", "price": {"perNodeHour": "1", "onDemandPerNodeHour": "4"}, **spec},
+        }
+        await self.client.create(CAPACITYTIERS, body)
+        self._tiers.append(full)
+        return full
+
+    async def submit(self, name: str = "digits", *, tiers: list[dict[str, Any]] | None = None, **spec: Any) -> Object:
+        """Create a TieredJob on spot-a, spot-b and on-demand, with two workers."""
+        if tiers is None:
+            tiers = [{"name": tier, "capacityTier": f"{self.namespace}-{tier}", "maxFailures": 1, "provisionTimeout": "10m"}
+                     for tier in ("spot-a", "spot-b", "on-demand")]  # fmt: skip
+        body = {
+            "apiVersion": TIEREDJOBS.api_version,
+            "kind": "TieredJob",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "tiers": tiers,
+                "checkpoints": {"uri": "s3://bucket/prefix", "interval": "30s"},
+                "workload": {"ray": {"template": {"spec": ray_spec()}}},
+                **spec,
+            },
+        }
+        return await self.client.create(TIEREDJOBS, body)
+
+    async def job(self, name: str = "digits") -> Object:
+        return await self.client.get(TIEREDJOBS, name, self.namespace)
+
+    async def status(self, name: str = "digits") -> Object:
+        return (await self.job(name)).get("status") or {}
+
+    async def patch(self, name: str = "digits", **spec: Any) -> None:
+        await self.client.merge(TIEREDJOBS, name, self.namespace, body={"spec": spec})
+
+    async def delete(self, name: str = "digits") -> None:
+        await self.client.delete(TIEREDJOBS, name, self.namespace)
+
+    async def condition(self, kind: str, name: str = "digits") -> Object:
+        conditions = (await self.status(name)).get("conditions") or []
+        return next((entry for entry in conditions if entry["type"] == kind), {})
+
+    async def events(self, name: str = "digits") -> list[str]:
+        return [
+            event["reason"]
+            async for page in self.client.pages(EVENTS, self.namespace)
+            for event in page.items
+            if event["regarding"]["name"] == name
+        ]
+
+    async def is_on(self, tier: str, attempt: int, name: str = "digits") -> bool:
+        status = await self.status(name)
+        return (status.get("tier"), status.get("attempt")) == (tier, attempt)
+
+    async def has_phase(self, phase: str, name: str = "digits") -> bool:
+        return (await self.status(name)).get("phase") == phase
+
+    # --- KubeRay and the kubelets -----------------------------------------------------------------------------------
+
+    async def rayjob(self, attempt: int, name: str = "digits") -> Object:
+        return await self.client.get(RAYJOBS, names.attempt_name(name, attempt), self.namespace)
+
+    async def rayjobs(self) -> list[str]:
+        return sorted([
+            found["metadata"]["name"]
+            async for page in self.client.pages(RAYJOBS, self.namespace)
+            for found in page.items
+            if "deletionTimestamp" not in found["metadata"]
+        ])  # fmt: skip
+
+    async def pods(self, attempt: int, name: str = "digits") -> list[Object]:
+        selector = f"{names.JOB}={name},{names.ATTEMPT}={attempt}"
+        return [pod async for page in self.client.pages(PODS, self.namespace, labels=selector) for pod in page.items]
+
+    async def run(self, attempt: int, name: str = "digits") -> None:
+        """KubeRay makes the pods of the attempt, each on a node of its own, and they run."""
+        await eventually(lambda: self.rayjob(attempt, name))
+        for role, index in (("head", 0), *(("worker", index) for index in range(WORKERS))):
+            await self.pod(attempt, role, index, name=name)
+        await self.report(attempt, name, jobDeploymentStatus="Running", jobStatus="RUNNING")
+
+    async def pod(self, attempt: int, role: str, index: int, *, name: str = "digits", run: bool = True) -> str:
+        rayjob = await self.rayjob(attempt, name)
+        labels = {key: value for key, value in rayjob["metadata"]["labels"].items() if key.startswith("spotladder.io/")}
+        labels |= {names.MANAGED_BY: names.MANAGER, names.ROLE: role}
+        pod = f"{rayjob['metadata']['name']}-{role}-{index}-{next(_numbers)}"
+        spec: Object = {"containers": [{"name": "ray", "image": "ray"}]}
+        if run:
+            spec["nodeName"] = await self.node(f"{pod}-node"[-60:].strip("-"))
+        await self.client.create(
+            PODS,
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod, "namespace": self.namespace, "labels": labels},
+             "spec": spec},
+        )  # fmt: skip
+        if run:
+            await self.set_pod(pod, phase="Running", conditions=[{"type": "Ready", "status": "True"}])
+        return pod
+
+    async def set_pod(self, pod: str, **status: Any) -> None:
+        await self.client.merge(PODS, pod, self.namespace, body={"status": status}, subresource="status")
+
+    async def report(self, attempt: int, name: str = "digits", **status: Any) -> None:
+        """KubeRay writes the RayJob's status."""
+        rayjob = names.attempt_name(name, attempt)
+        await self.client.merge(RAYJOBS, rayjob, self.namespace, body={"status": status}, subresource="status")
+
+    async def node(self, name: str) -> str:
+        await self.client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+        self._nodes.append(name)
+        await self.set_node(name, ready="True")
+        return name
+
+    async def set_node(self, name: str, *, ready: str, taints: list[Object] | None = None) -> None:
+        condition = {"type": "Ready", "status": ready, "reason": "NodeStatusUnknown" if ready != "True" else "KubeletReady"}
+        await self.client.merge(NODES, name, body={"status": {"conditions": [condition]}}, subresource="status")
+        if taints is not None:
+            await self.client.merge(NODES, name, body={"spec": {"taints": taints}})
+
+    async def kill_worker(self, attempt: int, name: str = "digits", *, with_node: bool = True) -> str:
+        """A worker's node is reclaimed: pod and node are gone."""
+        worker = next(pod for pod in await self.pods(attempt, name) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        await self.client.delete(PODS, worker["metadata"]["name"], self.namespace, grace=0)
+        if with_node:
+            await self.client.delete(NODES, worker["spec"]["nodeName"])
+        return str(worker["metadata"]["name"])
+
+    async def collect(self, attempt: int, name: str = "digits") -> None:
+        """The RayJob is being deleted: KubeRay and the garbage collector remove what hangs on it."""
+        for pod in await self.pods(attempt, name):
+            await self.client.delete(PODS, pod["metadata"]["name"], self.namespace, grace=0)
+
+    async def clean(self) -> None:
+        async for page in self.client.pages(TIEREDJOBS, self.namespace):
+            for job in page.items:
+                body = {"metadata": {"finalizers": []}}
+                await _quietly(self.client.merge(TIEREDJOBS, job["metadata"]["name"], self.namespace, body=body))
+                await _quietly(self.client.delete(TIEREDJOBS, job["metadata"]["name"], self.namespace))
+        for kind in (RAYJOBS, PODS):
+            await _quietly(self.client.delete_all(kind, self.namespace, labels=""))
+        for node in self._nodes:
+            await _quietly(self.client.delete(NODES, node))
+        for tier in self._tiers:
+            await _quietly(self.client.delete(CAPACITYTIERS, tier))
+
+
+async def _quietly(work: Awaitable[Any]) -> None:
+    try:
+        await work
+    except (NotFound, Conflict):
+        return
+
+
+async def _all_settled(session: Session) -> None:
+    await asyncio.gather(*(cache.settled() for cache in session.caches))
+
+
+def ray_spec(**more: Any) -> Object:
+    pod = {"spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.58.1"}]}}
+    return {
+        "entrypoint": "python train.py",
+        "rayClusterSpec": {
+            "headGroupSpec": {"rayStartParams": {}, "template": pod},
+            "workerGroupSpecs": [
+                {"groupName": "workers", "replicas": WORKERS, "rayStartParams": {}, "template": pod},
+            ],
+        },
+        **more,
+    }
+
+
+@asynccontextmanager
+async def world(server: ApiServer, *, tiers: tuple[str, ...] = ("spot-a", "spot-b", "on-demand")) -> AsyncIterator[World]:
+    """A namespace with CapacityTiers; cleaned up afterwards."""
+    async with Client(connect(str(server.kubeconfig))) as client:
+        namespace = f"t{next(_numbers)}-{int(time.time() * 1000) % 1_000_000}"
+        await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        made = World(client, server, namespace)
+        try:
+            for tier in tiers:
+                await made.capacity(tier, capacityType="on-demand" if tier == "on-demand" else "spot")
+            yield made
+        finally:
+            await made.clean()
