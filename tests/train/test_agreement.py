@@ -57,7 +57,7 @@ EVENT = st.tuples(st.sampled_from(["advance", "decide", "hold", "settle", "learn
 
 
 @settings(max_examples=400)
-@given(size=st.integers(2, 4), stride=st.sampled_from([1, 3]), events=st.lists(EVENT, max_size=80))
+@given(size=st.integers(2, 4), stride=st.sampled_from([1, 3]), events=st.lists(EVENT, min_size=40, max_size=120))
 def test_all_ranks_commit_the_same_steps(size: int, stride: int, events: list[tuple[str, int, bool]]) -> None:
     race = Race(size, stride)
     for event, number, flag in events:
