@@ -1,4 +1,8 @@
-"""Dataclasses as JSON values and back, led by their declared types."""
+"""Records as JSON values and back, led by their declared types.
+
+Lenient where `core.codec` is strict: a state must be understood in full or not at all, a line about the past may have a
+field more than we know. And records have what a state has not: mappings, and losses that are no numbers.
+"""
 
 from __future__ import annotations
 
