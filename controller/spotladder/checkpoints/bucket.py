@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ _FORBIDDEN = re.compile(
 _NO_CREDENTIALS = re.compile(
     r"169\.254\.169\.254|metadata\.google|MissingCredentials|InstanceCredential|MissingAccount", re.I
 )
+_NO_RANGE = re.compile(r"\b416\b|InvalidRange", re.I)
 _QUERY = re.compile(r"\?[^\s\"'<>)]*")
 
 
@@ -89,7 +91,8 @@ class BucketStore:
         with self._typed("list", prefix):
             for page in self._store.list(prefix or None, offset=after, chunk_size=1000):
                 for meta in page:
-                    yield ObjectMeta(meta["path"], meta["size"])
+                    if after is None or meta["path"] > after:  # Azure begins at `after`, azurite at the beginning
+                        yield ObjectMeta(meta["path"], meta["size"])
 
     def put_file(self, key: str, path: Path) -> FileEntry:
         with _Parts(path) as parts, self._typed("write", key):
@@ -101,21 +104,32 @@ class BucketStore:
 
     def get_file(self, key: str, path: Path | None) -> FileEntry:
         with (path or Path(os.devnull)).open("wb", buffering=0) as file, self._typed("read", key):
-            found = self._store.get(key)
-            size = found.meta["size"]
+            first = self._beginning(key)
+            size = first.meta["size"]
             crc = 0
-            for part in [found.bytes()] if size <= PART else self._ranges(key, size):
+            for part in chain([first.bytes()], self._ranges(key, PART, size)):
                 crc = zlib.crc32(part, crc)
                 left = memoryview(part)
                 while left:
                     left = left[file.write(left) :]
         return FileEntry(key.rpartition("/")[2], size, f"{crc:08x}")
 
-    def _ranges(self, key: str, size: int) -> Iterator[Any]:
-        """The object's bytes in order, fetched ahead in parallel."""
+    def _beginning(self, key: str) -> Any:
+        """The first part, which also tells how much more there is."""
+        from obstore.exceptions import BaseError
+
+        try:
+            return self._store.get(key, options={"range": (0, PART)})
+        except BaseError as error:
+            if not _NO_RANGE.search(str(error)):
+                raise
+            return self._store.get(key)  # an empty object has no ranges
+
+    def _ranges(self, key: str, begin: int, size: int) -> Iterator[Any]:
+        """The object's bytes from `begin` on in order, fetched ahead in parallel."""
         flying: deque[Future[Any]] = deque()
         try:
-            for start in range(0, size, PART):
+            for start in range(begin, size, PART):
                 flying.append(self._pool.submit(self._store.get_range, key, start=start, end=min(start + PART, size)))
                 if len(flying) == AT_ONCE:
                     yield flying.popleft().result()

@@ -1,0 +1,170 @@
+"""The stores that need nothing but this machine: memory, disk, S3 (moto's server), Google (a fake of its XML calls)."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spotladder.checkpoints import disk
+from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.store import Store, StoreRefused, check_store, folder_of, open_store
+from spotladder.errors import InvalidSpec, StoreUnavailable
+from tests.checkpoints.contract import StoreContract
+from tests.checkpoints.gcs import google
+from tests.checkpoints.servers import moto, new_bucket
+
+
+class TestMemory(StoreContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return MemoryStore()
+
+
+class TestFolderOfAStore(StoreContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return folder_of(MemoryStore(), "jobs/all")
+
+
+class TestDisk(StoreContract):
+    @pytest.fixture
+    def address(self, tmp_path: Path) -> str:
+        return str(tmp_path / "not" / "made yet")
+
+    def test_leaves_no_hidden_files(self, store: Store, tmp_path: Path) -> None:
+        store.put_if_absent("log/0", b"1")
+        store.put_if_absent("log/0", b"2")
+        (tmp_path / "w").write_bytes(b"w")
+        store.put_file("log/w", tmp_path / "w")
+        assert {path.name for path in (tmp_path / "not" / "made yet" / "log").iterdir()} == {"0", "w"}
+
+    def test_removes_empty_folders(self, store: Store, tmp_path: Path) -> None:
+        store.put_if_absent("a/b/c", b"1")
+        store.delete(["a/b/c"])
+        assert not list((tmp_path / "not" / "made yet").iterdir())
+
+    def test_is_named_by_a_file_address_too(self, tmp_path: Path) -> None:
+        open_store(tmp_path).put_if_absent("k", b"1")
+        assert open_store(f"file://{tmp_path}").get("k") == b"1"
+
+    @pytest.mark.parametrize(
+        ("code", "says"),
+        [
+            (errno.ENOSPC, "the disk is full: free space"),
+            (errno.EDQUOT, "the disk is full: free space"),
+            (errno.EROFS, "the file system is read-only"),
+            (errno.EACCES, "permission denied"),
+        ],
+    )
+    def test_a_disk_that_refuses_says_why(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int, says: str
+    ) -> None:
+        def refuse(_: int) -> None:
+            raise OSError(code, os.strerror(code))
+
+        (tmp_path / "w").write_bytes(b"w")
+        monkeypatch.setattr(disk, "_flush", refuse)
+        with pytest.raises(StoreRefused, match=says):
+            store.put_if_absent("log/0", b"1")
+        with pytest.raises(StoreRefused, match=says):
+            store.put_file("w", tmp_path / "w")
+        monkeypatch.undo()
+        assert not list(store.list(""))
+
+    def test_a_mount_that_went_away_may_come_back(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        def stale(_: int) -> None:
+            raise OSError(errno.ESTALE, "Stale file handle")
+
+        monkeypatch.setattr(disk, "_flush", stale)
+        with pytest.raises(StoreUnavailable, match="Stale file handle") as caught:
+            store.put_if_absent("log/0", b"1")
+        assert not isinstance(caught.value, StoreRefused)
+
+    def test_a_file_system_without_links_is_refused(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        def no_links(*_: object) -> None:
+            raise OSError(errno.ENOTSUP, "Operation not supported")
+
+        monkeypatch.setattr(os, "link", no_links)
+        with pytest.raises(StoreRefused, match="no hard links"):
+            store.put_if_absent("log/0", b"1")
+
+    def test_a_file_where_a_folder_must_be(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("x")
+        with pytest.raises(StoreRefused, match="a file lies where a folder must be"):
+            check_store(open_store(tmp_path / "file"))
+
+    def test_a_read_only_folder(self, tmp_path: Path) -> None:
+        if os.geteuid() == 0:
+            pytest.skip("root may write everywhere")
+        tmp_path.chmod(0o500)
+        try:
+            with pytest.raises(StoreRefused, match="permission denied"):
+                check_store(open_store(tmp_path / "x"))
+        finally:
+            tmp_path.chmod(0o700)
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as environment, moto(environment) as endpoint:
+        yield endpoint
+
+
+class TestS3(StoreContract):
+    @pytest.fixture
+    def address(self, s3: str) -> str:
+        return new_bucket(s3)
+
+    def test_a_missing_bucket_is_named(self, s3: str) -> None:
+        with pytest.raises(StoreRefused, match="there is no bucket nowhere: create it or correct the address"):
+            check_store(open_store("s3://nowhere/prefix"))
+        with pytest.raises(StoreRefused, match="there is no bucket nowhere"):
+            open_store("s3://nowhere/prefix").put_if_absent("k", b"1")
+
+    def test_a_server_that_is_not_there_is_named(self, monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+        with pytest.raises(StoreUnavailable, match=r"cannot list s3://bkt/x/log/: .* check the network and the endp"):
+            check_store(open_store("s3://bkt/x"))
+
+    def test_no_secret_is_shown(self, monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "do-not-show")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1/?token=do-not-show")
+        with pytest.raises(StoreUnavailable) as caught:
+            check_store(open_store("s3://bkt/x"))
+        assert "do-not-show" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def gcs() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as environment, google(environment):
+        yield
+
+
+class TestGoogle(StoreContract):
+    @pytest.fixture
+    def address(self, gcs: None, request: pytest.FixtureRequest) -> str:
+        return f"gs://bucket/{request.node.name}"
+
+    def test_a_missing_bucket_is_named(self, gcs: None) -> None:
+        with pytest.raises(StoreRefused, match="there is no bucket nowhere"):
+            check_store(open_store("gs://nowhere/prefix"))
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("", "the checkpoint address is empty"),
+        ("ftp://host/x", "ftp://… is no checkpoint address: use s3://"),
+        ("s3://", "needs a bucket"),
+        ("s3://key:secret@bucket/x", "no credentials"),
+        ("file://host/x", "three slashes"),
+    ],
+)
+def test_an_address_that_is_none(address: str, says: str) -> None:
+    with pytest.raises(InvalidSpec, match=says) as caught:
+        open_store(address)
+    assert "secret@" not in str(caught.value)

@@ -1,0 +1,80 @@
+"""Real storage servers for tests: installed when they are first needed, on a free port, always stopped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+AZURITE = "3.35.0"
+
+
+def unavailable(reason: str, asked_by: frozenset[str] | set[str] = frozenset({"all", "stores"})) -> NoReturn:
+    """A skip with its reason, or a failure where SPOTLADDER_REQUIRE asks for these tests."""
+    if asked_by & set(os.environ.get("SPOTLADDER_REQUIRE", "").split(",")):
+        pytest.fail(f"SPOTLADDER_REQUIRE asks for the stores: {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+def azurite() -> str:
+    """The path of azurite's blob server, of a pinned version, in the user's cache folder."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spotladder" / f"azurite-{AZURITE}"
+    server = cache / "node_modules" / ".bin" / "azurite-blob"
+    if server.exists():
+        return str(server)
+    if not shutil.which("npm"):
+        unavailable("azurite needs npm (Node.js), which is not on PATH")
+    cache.mkdir(parents=True, exist_ok=True)
+    install = ["npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", str(cache), f"azurite@{AZURITE}"]
+    done = subprocess.run(install, capture_output=True, text=True, check=False, timeout=280)
+    if done.returncode or not server.exists():
+        shutil.rmtree(cache, ignore_errors=True)
+        unavailable(f"npm cannot install azurite {AZURITE}: {done.stderr.strip()[-300:]}")
+    return str(server)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def running(command: Sequence[str], url: str, log: Path, env: dict[str, str] | None = None) -> Iterator[None]:
+    """The server while it runs; ready when it answers at `url`, with whatever status."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})
+    try:
+        deadline = time.monotonic() + 60
+        while not _answers(url):
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"{command[0]} does not answer at {url}:\n{log.read_text()[-2000:]}")
+            time.sleep(0.05)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=1):  # noqa: S310 – an address of ours
+            return True
+    except HTTPError:
+        return True
+    except OSError:
+        return False
