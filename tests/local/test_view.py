@@ -97,8 +97,10 @@ def test_no_line_is_wider_than_the_terminal_and_the_picture_never_scrolls_it(
 ) -> None:
     lines = drawn(*at(STORY, second), width, height)
     assert max(cell_len(line) for line in lines) <= width
-    if height >= 16:
-        assert len(lines) < height
+    assert len(lines) < height
+    assert "0:0" in lines[0]
+    if height > 2 + len(SPEC.tiers):
+        assert any("spot-a" in line for line in lines), "the tiers are the last to be left out"
 
 
 STORY = Run().play()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -53,24 +54,40 @@ PHASES = {
 def draw(snapshot: ViewSnapshot, heard: Heard, width: int, height: int) -> RenderableType:
     """The picture, less high than the terminal so that it never scrolls; the least important lines go first."""
     inner = min(width, WIDEST) - 2
-    lines: list[RenderableType] = [
-        _header(snapshot, heard),
-        _progress(snapshot, heard, inner),
-        _learning(snapshot, heard),
-        Text(""),
-        _tiers(snapshot, inner),
-        Text(""),
-        _labelled("nodes", _nodes(snapshot, inner)),
-        _labelled("money", _money(snapshot, inner)),
+    blank = _Part(8, Text(""))
+    above = [
+        _Part(0, _header(snapshot, heard)),
+        _Part(2, _progress(snapshot, heard, inner)),
+        _Part(5, _learning(snapshot, heard)),
+        blank,
+        _Part(1, _tiers(snapshot, inner), lines=1 + len(snapshot.spec.tiers)),
+        blank,
+        _Part(4, _labelled("nodes", _nodes(snapshot, inner))),
+        _Part(3, _labelled("money", _money(snapshot, inner))),
     ]
-    room = height - len(lines) - len(snapshot.spec.tiers) - 3  # a blank line, the hint, and the cursor's own line
-    if room > 0:
-        lines += [Text(""), *_events(heard, min(EVENTS, room))]
-    if room > EVENTS:
-        lines.append(Text(""))
-    over = snapshot.state.stage in TERMINAL
-    lines.append(_one_line(Text("" if over else snapshot.hint, style="dim")))
-    return Constrain(Padding(Group(*lines), (0, 1)), WIDEST)
+    hint = "" if snapshot.state.stage in TERMINAL else snapshot.hint
+    below = [blank, _Part(6, _one_line(Text(hint, style="dim")))]
+    room = height - 2 - sum(part.lines for part in above + below)  # a blank line more, and the cursor's own
+    events = [blank, *(_Part(7, line) for line in _events(heard, min(EVENTS, room)))] if room > 0 else []
+    parts = _fitting([*above, *events, *below], height - 1)
+    return Constrain(Padding(Group(*(part.drawn for part in parts)), (0, 1)), WIDEST)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Lines of the picture. Those of the highest rank go first when the terminal is too low."""
+
+    rank: int
+    drawn: RenderableType
+    lines: int = 1
+
+
+def _fitting(parts: list[_Part], height: int) -> list[_Part]:
+    while len(parts) > 1 and sum(part.lines for part in parts) > height:
+        last = max(part.rank for part in parts)
+        gone = max(index for index, part in enumerate(parts) if part.rank == last)
+        parts = parts[:gone] + parts[gone + 1 :]
+    return parts
 
 
 def _header(snapshot: ViewSnapshot, heard: Heard) -> RenderableType:

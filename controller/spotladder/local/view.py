@@ -185,7 +185,9 @@ class LiveView:
         self._shown = snapshot
         if self._console.size != self._size:
             self._size = self._console.size
+            self._live.transient = True  # the old picture does not fit: it is taken away, not left above
             self._live.stop()
+            self._live.transient = False
             self._console.clear()
             self._live.start()
         self._live.update(draw(snapshot, self._heard, self._size.width, self._size.height), refresh=True)
