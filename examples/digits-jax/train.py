@@ -1,6 +1,7 @@
 """Handwritten digits on two workers: JAX's all-reduce, in Ray Train, on capacity that may go at any time."""
 
 import argparse
+import time
 
 from spotladder import train
 
@@ -28,8 +29,7 @@ def loop(config):
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
     job, total, width = train.current(), config["steps"], config["width"]
-    workers = Mesh(jax.devices(), ("data",))
-    same, split = NamedSharding(workers, PartitionSpec()), NamedSharding(workers, PartitionSpec("data"))
+    same, split = (NamedSharding(Mesh(jax.devices(), "w"), PartitionSpec(*axis)) for axis in ("", "w"))
     images, test_images, labels, test_labels = read_digits()
     optimizer = optax.adam(optax.cosine_decay_schedule(1e-3, total))
 
@@ -57,12 +57,13 @@ def loop(config):
         if found:
             state, start = train.jax.restore(found, like=state), found.step
     for step in job.steps(start, total):
+        time.sleep(config["pace"])  # 0, but for the demo: it must not be over before a node is lost
         mine = order(step, len(images), config["batch"] * job.world_size)[job.rank :: job.world_size]
         state, loss = update(state, *(jax.make_array_from_process_local_data(split, d[mine]) for d in (images, labels)))
         if job.should_commit(step):
             with job.commit(step, {"loss": float(loss)}) as folder:
                 train.jax.save(folder, state)
-    accuracy = float((jax.jit(predict)(state["params"], test_images).argmax(1) == test_labels).mean())
+    accuracy = (jax.jit(predict)(state["params"], test_images).argmax(1) == test_labels).mean()
     if job.rank == 0:
         print(f"test accuracy {accuracy:.4f} after {total} steps")
 
@@ -71,10 +72,8 @@ if __name__ == "__main__":
     from ray.train import ScalingConfig
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=1500)
-    parser.add_argument("--batch", type=int, default=64, help="images of one worker in one step")
-    parser.add_argument("--width", type=int, default=1024, help="neurons of a layer: how much work a step is")
-    parser.add_argument("--workers", type=int, default=2)
+    for name, default in {"steps": 1500, "batch": 64, "width": 1024, "workers": 2, "pace": 0.0}.items():
+        parser.add_argument(f"--{name}", type=type(default), default=default)
     options = parser.parse_args()
     scaling, run = ScalingConfig(num_workers=options.workers), train.ray_run_config()
     train.jax.trainer(loop, train_loop_config=vars(options), scaling_config=scaling, run_config=run).fit()

@@ -1,6 +1,7 @@
 """Handwritten digits on two workers: PyTorch's all-reduce, in Ray Train, on capacity that may go at any time."""
 
 import argparse
+import time
 
 from spotladder import train
 
@@ -46,13 +47,13 @@ def loop(config):
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total)
 
-    state = train.torch.State(model=model, optimizer=optimizer, schedule=schedule, sampler=sampler)
-    start = 0
+    state, start = train.torch.State(model=model, optimizer=optimizer, schedule=schedule, sampler=sampler), 0
     with job.resume() as found:  # the newest commit, or None at the first start
         if found:
             state.restore(found)
             start = found.step
     for step in job.steps(start, total):
+        time.sleep(config["pace"])  # 0, but for the demo: it must not be over before a node is lost
         images, labels = next(batches)
         loss = cross_entropy(model(images), labels)
         optimizer.zero_grad()
@@ -72,9 +73,8 @@ if __name__ == "__main__":
     from ray.train.torch import TorchTrainer
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=1500)
-    parser.add_argument("--batch", type=int, default=64, help="images of one worker in one step")
-    parser.add_argument("--workers", type=int, default=2)
+    for name, default in {"steps": 1500, "batch": 64, "workers": 2, "pace": 0.0}.items():
+        parser.add_argument(f"--{name}", type=type(default), default=default)
     options = parser.parse_args()
     scaling, run = ScalingConfig(num_workers=options.workers), train.ray_run_config()
     TorchTrainer(loop, train_loop_config=vars(options), scaling_config=scaling, run_config=run).fit()

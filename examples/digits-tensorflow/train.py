@@ -1,6 +1,7 @@
 """Handwritten digits on two workers: TensorFlow's all-reduce, in Ray Train, on capacity that may go at any time."""
 
 import argparse
+import time
 
 from spotladder import train
 
@@ -39,7 +40,6 @@ def loop(config):
     import tensorflow as tf
 
     job, total = train.current(), config["steps"]
-    tf.get_logger().setLevel("ERROR")
     tf.keras.utils.set_random_seed(7)
     tf.config.experimental.enable_op_determinism()
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
@@ -59,6 +59,7 @@ def loop(config):
             state.restore(found)
             start = found.step
     for step in job.steps(start, total):
+        time.sleep(config["pace"])  # 0, but for the demo: it must not be over before a node is lost
         loss = step_of_all(*next(batches))
         if job.should_commit(step):
             with job.commit(step, {"loss": float(loss)}) as folder:
@@ -72,9 +73,8 @@ if __name__ == "__main__":
     from ray.train import ScalingConfig
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=1500)
-    parser.add_argument("--batch", type=int, default=64, help="images of one worker in one step")
-    parser.add_argument("--workers", type=int, default=2)
+    for name, default in {"steps": 1500, "batch": 64, "workers": 2, "pace": 0.0}.items():
+        parser.add_argument(f"--{name}", type=type(default), default=default)
     options = parser.parse_args()
     scaling, run = ScalingConfig(num_workers=options.workers), train.ray_run_config()
     train.tensorflow.trainer(loop, train_loop_config=vars(options), scaling_config=scaling, run_config=run).fit()

@@ -1,0 +1,67 @@
+"""One worker of an example, without Ray: `rank.py FRAMEWORK RANK SIZE PORT CONFIG`.
+
+Connects the framework's processes itself, then runs the example's training loop. With `"lost_at"` in the
+configuration, rank 0 is killed when it begins the step after that one, as if its machine had gone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FOLDERS = {"tensorflow": "digits-tensorflow", "torch": "digits-pytorch", "jax": "digits-jax"}
+
+
+def connect(framework: str, rank: int, size: int, port: int) -> None:
+    if framework == "tensorflow":
+        workers = [f"127.0.0.1:{port + index}" for index in range(size)]
+        cluster = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
+        os.environ["TF_CONFIG"] = json.dumps(cluster)
+    elif framework == "torch":
+        from torch.distributed import init_process_group
+
+        init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+    else:
+        import jax
+
+        jax.config.update("jax_platforms", "cpu")
+        jax.distributed.initialize(f"127.0.0.1:{port}", size, rank)
+
+
+def lose_at(step: int) -> None:
+    from spotladder import train
+
+    job = train.current()
+    going_on = job.steps
+
+    def steps(start: int, total: int) -> Iterator[int]:
+        for number in going_on(start, total):
+            if number > step:
+                job.flush()  # which commits were finished in time must not be chance
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield number
+
+    job.steps = steps  # type: ignore[method-assign]
+
+
+def main(framework: str, rank: int, size: int, port: int, config: dict[str, Any]) -> None:
+    connect(framework, rank, size, port)
+    spec = importlib.util.spec_from_file_location("example", EXAMPLES / FOLDERS[framework] / "train.py")
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    if rank == 0 and "lost_at" in config:
+        lose_at(config["lost_at"])
+    example.loop(config)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), json.loads(sys.argv[5]))

@@ -1,0 +1,113 @@
+"""train.jax: a tree comes back as it was, Orbax reads it without us, and another program's is refused."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.errors import CheckpointCorrupt
+from spotladder.train.jax import restore, save
+
+jax = pytest.importorskip("jax")
+optax = pytest.importorskip("optax")
+pytestmark = pytest.mark.frameworks
+
+OPTIMIZER = optax.adam(optax.cosine_decay_schedule(0.1, 10))
+
+
+def tree(seed: int) -> dict[str, Any]:
+    key = jax.random.key(seed)
+    params = {"w": jax.random.normal(key, (3, 2)), "b": [jax.numpy.full(2, seed, "bfloat16")]}
+    return {
+        "params": params,
+        "optimizer": OPTIMIZER.init(params),
+        "key": jax.random.split(key),
+        "old key": jax.random.PRNGKey(seed),
+        "epoch": seed,
+        "best": seed / 3,
+        "counts": __import__("numpy").arange(3) * seed,
+        "nothing": None,
+    }
+
+
+def same(one: Any, other: Any) -> bool:
+    def plain(leaf: Any) -> Any:
+        typed = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return (
+            type(leaf),
+            getattr(leaf, "dtype", None),
+            jax.numpy.asarray(jax.random.key_data(leaf) if typed else leaf),
+        )
+
+    leaves = [[plain(leaf) for leaf in jax.tree.leaves(made)] for made in (one, other)]
+    return jax.tree.structure(one) == jax.tree.structure(other) and all(
+        a[:2] == b[:2] and (a[2] == b[2]).all() for a, b in zip(*leaves, strict=True)
+    )
+
+
+def test_everything_comes_back(tmp_path: Path) -> None:
+    made = tree(5)
+    save(tmp_path, made)
+    drawn = random.random()
+    again = restore(tmp_path, like=tree(0))
+    assert random.random() == drawn
+    assert same(again, made)
+    assert not same(again, tree(0))
+
+
+def test_it_can_be_trained_on(tmp_path: Path) -> None:
+    made = tree(5)
+    save(tmp_path, made)
+    again = restore(tmp_path, like=made)
+    change, _ = OPTIMIZER.update(again["params"], again["optimizer"])
+    assert jax.random.normal(again["key"][0]) == jax.random.normal(made["key"][0])
+    assert jax.tree.structure(change) == jax.tree.structure(made["params"])
+
+
+def test_orbax_reads_it_alone(tmp_path: Path) -> None:
+    import orbax.checkpoint as orbax
+
+    made = tree(5)
+    save(tmp_path, made)
+    read = orbax.PyTreeCheckpointer().restore((tmp_path / "state").absolute())
+    assert (read["params"]["w"] == made["params"]["w"]).all()
+    assert (read["key"] == jax.random.key_data(made["key"])).all()
+    assert read["epoch"] == 5
+
+
+def test_another_ranks_own_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lives in one process is each rank's own; a rank that wrote nothing gets rank 0's."""
+    save(tmp_path, tree(5))
+    for rank in ("1", "2"):
+        monkeypatch.setenv("SPOTLADDER_RANK", rank)
+        monkeypatch.setenv("SPOTLADDER_WORLD_SIZE", "3")
+        if rank == "1":
+            save(tmp_path, tree(6))
+        assert same(restore(tmp_path, like=tree(0)), tree(6 if rank == "1" else 5))
+
+
+CHANGES: dict[str, tuple[Any, str]] = {
+    "one more leaf": (lambda made: {**made, "more": 1}, "do not fit this program's tree"),
+    "one less": (lambda made: {k: v for k, v in made.items() if k != "key"}, "do not fit this program's tree"),
+    "another shape": (
+        lambda made: {**made, "old key": jax.numpy.zeros(3, "uint32")},
+        r"state\['old key'\]: uint32\[2\]",
+    ),
+    "another type": (lambda made: {**made, "old key": jax.numpy.zeros(2)}, "the program has float32"),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_another_program(case: str, tmp_path: Path) -> None:
+    change, message = CHANGES[case]
+    save(tmp_path, tree(5))
+    with pytest.raises(CheckpointCorrupt, match=message):
+        restore(tmp_path, like=change(tree(0)))
+
+
+def test_no_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointCorrupt):
+        restore(tmp_path, like=tree(0))

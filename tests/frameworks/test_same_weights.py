@@ -1,0 +1,116 @@
+"""What is interrupted and resumed ends with exactly the weights of what was not, on one worker and on two.
+
+The training loops are those of the examples; the processes are connected without Ray, which tests/examples has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.checkpoints.entries import Commit
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.store import open_store
+from tests.frameworks import rank as rank_program
+
+STEPS, LOST_AT = 30, 17
+SMALL = {"steps": STEPS, "batch": 16, "width": 64, "pace": 0.0}
+LIMIT = 120.0
+
+FRAMEWORKS = [
+    "tensorflow",
+    pytest.param("torch", marks=pytest.mark.frameworks),
+    pytest.param("jax", marks=pytest.mark.frameworks),
+]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_bit_identical(framework: str, size: int, tmp_path: Path) -> None:
+    if framework != "tensorflow":
+        pytest.importorskip(framework)
+    assert run(framework, size, tmp_path / "whole") == 0
+    assert run(framework, size, tmp_path / "lost", lost_at=LOST_AT) != 0
+    assert newest(tmp_path / "lost").step == 10
+    assert run(framework, size, tmp_path / "lost", attempt=2) == 0
+    whole, resumed = newest(tmp_path / "whole"), newest(tmp_path / "lost")
+    assert (whole.step, resumed.step, resumed.attempt) == (STEPS, STEPS, 2)
+    assert whole.metrics == resumed.metrics
+    assert ranks_of(resumed) == list(range(size))
+    assert weights(framework, whole, tmp_path / "whole") == weights(framework, resumed, tmp_path / "lost")
+    assert weights(framework, whole, tmp_path / "whole") != weights(
+        framework, log_of(tmp_path / "whole").commits()[-2], tmp_path / "whole"
+    )
+
+
+def run(framework: str, size: int, folder: Path, attempt: int = 1, **more: Any) -> int:
+    """All ranks of one attempt; the exit code of rank 0. The others end with it, one way or the other."""
+    settings = {"JOB": "digits", "URI": folder, "ATTEMPT": attempt, "INTERVAL": "10steps", "WORLD_SIZE": size}
+    port, config = free_port(), json.dumps({**SMALL, **more})
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, rank_program.__file__, framework, str(rank), str(size), str(port), config],
+            env={**os.environ, **{f"SPOTLADDER_{key}": str(value) for key, value in settings.items()}}
+            | {"SPOTLADDER_RANK": str(rank), "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"},
+        )
+        for rank in range(size)
+    ]
+    try:
+        code = ranks[0].wait(LIMIT)
+        end = time.monotonic() + (LIMIT if code == 0 else 0)
+        for process in ranks[1:]:
+            if code == 0:
+                assert process.wait(max(0.1, end - time.monotonic())) == 0
+        return code
+    finally:
+        for process in ranks:
+            process.kill()
+            process.wait()
+
+
+def free_port() -> int:
+    """The first of a few ports that are free now; TensorFlow needs one for each rank."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port
+
+
+def log_of(folder: Path) -> CommitLog:
+    return CommitLog(open_store(str(folder)), "digits")
+
+
+def newest(folder: Path) -> Commit:
+    commit = log_of(folder).newest()
+    assert commit is not None
+    return commit
+
+
+def ranks_of(commit: Commit) -> list[int]:
+    return sorted({int(file.name.split("/")[0].removeprefix("rank-")) for file in commit.files})
+
+
+def weights(framework: str, commit: Commit, folder: Path) -> object:
+    """All that a commit says of model and optimizer, comparable."""
+    if framework == "jax":
+        return tree(commit, folder)
+    file = {"tensorflow": "rank-0000/model.data-00000-of-00001", "torch": "rank-0000/state.pt"}[framework]
+    return [(written.size, written.crc) for written in commit.files if written.name == file]
+
+
+def tree(commit: Commit, folder: Path) -> list[bytes]:
+    """Orbax's files carry random names and times, so they are compared by what Orbax reads."""
+    import jax
+    import numpy as np
+    import orbax.checkpoint as orbax
+
+    state = folder / "digits" / commit.path / "rank-0000" / "state"
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(orbax.PyTreeCheckpointer().restore(state))]

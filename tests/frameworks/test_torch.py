@@ -1,0 +1,170 @@
+"""train.torch: what is saved, what is refused, samplers, and sharded state over two processes."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.errors import CheckpointCorrupt, InvalidSpec
+from spotladder.train.torch import Sampler, State, restore_sharded, save_sharded
+from tests.frameworks import sharded
+from tests.frameworks.test_same_weights import free_port
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.frameworks
+
+
+def parts(width: int = 3) -> dict[str, Any]:
+    model = torch.nn.Sequential(torch.nn.Linear(2, width), torch.nn.BatchNorm1d(width))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    return {"model": model, "optimizer": optimizer, "scheduler": scheduler, "sampler": Sampler(20, 4)}
+
+
+def trained() -> dict[str, Any]:
+    made = parts()
+    batches = iter(made["sampler"])
+    for _ in range(3):
+        next(batches)
+        made["model"](torch.rand(4, 2)).sum().backward()
+        made["optimizer"].step()
+        made["scheduler"].step()
+    return made
+
+
+def test_everything_comes_back(tmp_path: Path) -> None:
+    made = trained()
+    State(**made).save(tmp_path)
+    drawn = torch.rand(2)
+    again = parts()
+    State(**again).restore(tmp_path)
+    assert torch.equal(torch.rand(2), drawn)
+    for old, new in zip(made["model"].state_dict().values(), again["model"].state_dict().values(), strict=True):
+        assert torch.equal(old, new)
+    assert str(made["optimizer"].state_dict()) == str(again["optimizer"].state_dict())
+    assert again["scheduler"].get_last_lr() == [0.0125]
+    assert next(iter(again["sampler"])) == next(iter(made["sampler"]))
+
+
+def test_only_rank_0_writes_what_is_equal_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPOTLADDER_RANK", "1")
+    monkeypatch.setenv("SPOTLADDER_WORLD_SIZE", "2")
+    State(**parts()).save(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {"rank-1.pt", "rank-1.random.json"}
+
+
+def test_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpec, match="step: int has no state_dict"):
+        State(step=3)
+
+    class Odd(Sampler):
+        def state_dict(self) -> Any:
+            return {"path": Path("x")}
+
+    with pytest.raises(InvalidSpec, match=r"rank-0.pt: a state_dict holds pathlib"):
+        State(odd=Odd(8, 2)).save(tmp_path)
+
+
+def test_another_program(tmp_path: Path) -> None:
+    made = parts()
+    State(**made).save(tmp_path)
+    with pytest.raises(CheckpointCorrupt, match=r"state.pt: model does not fit this program's"):
+        State(**parts(4)).restore(tmp_path)
+    with pytest.raises(CheckpointCorrupt, match="the program has model:"):
+        State(model=made["model"], sampler=made["sampler"]).restore(tmp_path)
+    with pytest.raises(CheckpointCorrupt, match="sampler does not fit"):
+        State(**{**parts(), "sampler": Sampler(21, 4)}).restore(tmp_path)
+
+
+def test_a_torn_file(tmp_path: Path) -> None:
+    State(**parts()).save(tmp_path)
+    file = tmp_path / "state.pt"
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(CheckpointCorrupt, match=r"state.pt: cannot be read"):
+        State(**parts()).restore(tmp_path)
+
+
+def on(rank: int, size: int, examples: int, batch: int, patch: pytest.MonkeyPatch) -> Sampler:
+    patch.setenv("SPOTLADDER_RANK", str(rank))
+    patch.setenv("SPOTLADDER_WORLD_SIZE", str(size))
+    return Sampler(examples, batch, seed=3)
+
+
+class TestSampler:
+    def test_an_epoch_is_shared_by_the_ranks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        shares = [itertools.islice(on(rank, 2, 20, 4, monkeypatch), 2) for rank in (0, 1)]
+        seen = [example for share in shares for batch in share for example in batch]
+        assert len(seen) == len(set(seen)) == 16
+
+    def test_epochs_differ(self) -> None:
+        first, second = itertools.islice(Sampler(8, 8), 2)
+        assert sorted(first) == sorted(second) == list(range(8))
+        assert first != second
+
+    @pytest.mark.parametrize("done", [1, 2, 3, 7])
+    def test_goes_on(self, done: int) -> None:
+        whole = list(itertools.islice(Sampler(20, 6), 12))
+        first = Sampler(20, 6)
+        list(itertools.islice(first, done))
+        second = Sampler(20, 6)
+        second.load_state_dict(first.state_dict())
+        assert list(itertools.islice(second, 12 - done)) == whole[done:]
+
+    def test_position_set_while_it_hands_out(self) -> None:
+        sampler = Sampler(8, 4)
+        batches = iter(sampler)
+        first = next(batches)
+        sampler.load_state_dict({**sampler.state_dict(), "epoch": 1, "used": 0})
+        assert next(batches) == list(itertools.islice(Sampler(8, 4), 3))[2]
+        assert first == next(iter(Sampler(8, 4)))
+
+    def test_goes_on_with_another_number_of_ranks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        both = [on(rank, 2, 24, 4, monkeypatch) for rank in (0, 1)]
+        used = [example for sampler in both for example in next(iter(sampler))]
+        alone = on(0, 1, 24, 4, monkeypatch)
+        alone.load_state_dict(both[0].state_dict())
+        rest = [example for batch in itertools.islice(alone, 4) for example in batch]
+        assert sorted(used + rest) == list(range(24))
+
+    def test_less_than_a_batch(self) -> None:
+        with pytest.raises(InvalidSpec, match="3 examples do not fill one batch of 4 on 1 ranks"):
+            Sampler(3, 4)
+
+
+def test_sharded_state_is_written_by_two_and_read_by_one(tmp_path: Path) -> None:
+    port = free_port()
+    processes = [
+        subprocess.Popen([sys.executable, sharded.__file__, str(rank), str(port), str(tmp_path / f"rank-{rank}")])
+        for rank in (0, 1)
+    ]
+    try:
+        assert [process.wait(90) for process in processes] == [0, 0]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    merged = tmp_path / "merged"
+    merged.mkdir()
+    names = [file.name for rank in (0, 1) for file in (tmp_path / f"rank-{rank}").iterdir()]
+    assert len(names) == len(set(names))
+    for rank in (0, 1):
+        for file in (tmp_path / f"rank-{rank}").iterdir():
+            file.rename(merged / file.name)
+    state = {"weight": torch.zeros(8, 2)}
+    restore_sharded(merged, state)
+    assert state["weight"].tolist() == torch.arange(16.0).reshape(8, 2).tolist()
+    with pytest.raises(CheckpointCorrupt, match="sharded state does not fit"):
+        restore_sharded(merged, {"other": torch.zeros(1)})
+
+
+def test_sharded_state_alone(tmp_path: Path) -> None:
+    save_sharded(tmp_path, {"weight": torch.ones(2), "epoch": 3})
+    state = {"weight": torch.zeros(2), "epoch": 0}
+    restore_sharded(tmp_path, state)
+    assert state["weight"].tolist() == [1, 1]
+    assert state["epoch"] == 3
