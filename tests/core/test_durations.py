@@ -53,6 +53,28 @@ def test_refuses(text: str) -> None:
     assert str(caught.value) == REFUSED[text]
 
 
+WORDS = {
+    "336h": "w week weeks",
+    "48h": "d day days",
+    "2h": "hr hrs hour hours",
+    "2m": "min mins minute minutes",
+    "2s": "sec secs second seconds",
+    "2ms": "msec millisecond milliseconds",
+}
+
+
+@pytest.mark.parametrize(("word", "meant"), [(word, meant) for meant, words in WORDS.items() for word in words.split()])
+def test_words_for_units_are_understood_but_not_taken(word: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=rf"^is not a duration: write {meant}$"):
+        parse_duration(f"2 {word}")
+
+
+def test_long_numbers_are_not_guessed_at() -> None:
+    for text, said in (("9" * 9 + " s", "write 277777h46m39s"), ("9" * 10 + " s", "write one like")):
+        with pytest.raises(ValueError, match=said):
+            parse_duration(text)
+
+
 @given(st.integers(min_value=0, max_value=10**12))
 def test_reads_back_what_it_writes(milliseconds: int) -> None:
     text = format_duration(milliseconds / 1000)
