@@ -1,0 +1,84 @@
+"""Every example does what its README says, on real Ray with real losses, and comes to the uninterrupted result."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from spotladder.core.model import Stage
+from spotladder.core.reasons import Reason
+from tests.examples.demo import EXAMPLES, Demo
+from tests.frameworks.test_same_weights import weights
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
+
+DIGITS = [
+    ("tensorflow", "digits-tensorflow"),
+    pytest.param("torch", "digits-pytorch", marks=pytest.mark.frameworks),
+    pytest.param("jax", "digits-jax", marks=pytest.mark.frameworks),
+]
+
+
+@pytest.mark.parametrize(("framework", "name"), DIGITS)
+def test_digits(framework: str, name: str, tmp_path: Path) -> None:
+    if framework != "tensorflow":
+        pytest.importorskip(framework)
+    demo = Demo.copied(name, tmp_path / "demo")
+    demo.run()
+    state = demo.state()
+    assert state.stage == Stage.SUCCEEDED
+    assert [(attempt.tier, attempt.reason) for attempt in state.history] == [
+        ("spot-a", Reason.MAX_FAILURES_EXCEEDED),
+        ("spot-b", Reason.INSUFFICIENT_CAPACITY),
+        ("spot-c", Reason.MAX_FAILURES_EXCEEDED),
+        ("on-demand", Reason.COMPLETED),
+    ]
+    assert accuracy(demo) >= 0.95
+
+    whole = Demo.copied(name, tmp_path / "whole")
+    whole.ray["entrypoint"] = "python train.py"
+    whole.run(world=False)
+    assert len(whole.state().history) == 1
+    assert demo.last().step == whole.last().step == 900
+    assert accuracy(demo) == accuracy(whole)
+    assert weights(framework, demo.last(), demo.folder / "checkpoints") == weights(
+        framework, whole.last(), whole.folder / "checkpoints"
+    )
+
+
+def test_any_script(tmp_path: Path) -> None:
+    demo = Demo.copied("any-script", tmp_path / "demo")
+    demo.run()
+    history = demo.state().history
+    assert [attempt.tier for attempt in history] == ["spot", "spot", "spot", "on-demand"]
+    assert history[-1].end_step == 2000
+    assert all(later.start_step > 0 for later in history[1:])
+    whole = Demo.copied("any-script", tmp_path / "whole")
+    whole.ray["runtimeEnvYAML"] = 'env_vars: {PACE: "0"}'
+    whole.run(world=False)
+    assert accuracy(demo) == accuracy(whole) >= 0.95
+
+
+def test_tune_sweep(tmp_path: Path) -> None:
+    demo = Demo.copied("tune-sweep", tmp_path)
+    demo.run()
+    assert len(demo.state().history) > 1
+    assert (demo.last().step, demo.last().total) == (6, 6)
+    assert accuracy(demo, "best test accuracy") >= 0.95
+
+
+@pytest.mark.parametrize("folder", sorted(EXAMPLES.iterdir()), ids=lambda folder: str(folder.name))
+def test_is_short_and_told(folder: Path) -> None:
+    if not folder.is_dir():
+        pytest.skip("not an example")
+    assert len((folder / "train.py").read_text().splitlines()) <= 80
+    assert f"examples/{folder.name}/job.yaml" in (folder / "README.md").read_text()
+
+
+def accuracy(demo: Demo, words: str = "test accuracy") -> float:
+    """What the program says at its end."""
+    said = re.findall(rf"{words} (\d\.\d+)", demo.driver_logs())
+    assert said, demo.driver_logs()[-2000:]
+    return float(said[-1])
