@@ -23,7 +23,7 @@ from tests.api.compatibility import breaks
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "spotladder-crds" / "templates"
 RELEASED = Path(__file__).parent / "released"
-"""The CRDs of each release, by version: what is stored in clusters out there must stay readable. The folder of a version
+"""The CRDs of each release, by version: what is stored in clusters must stay readable. The folder of a version
 is made when it is released (`spotladder crds --to tests/api/released/VERSION`) and never changed afterwards."""
 
 BY_NAME = {definition["spec"]["names"]["plural"]: definition for definition in crds()}
