@@ -1,0 +1,75 @@
+"""What an attempt's pods need to find in their namespace: Secrets, ConfigMaps, service accounts and volume claims.
+
+A pod that misses one waits for ever, and looks like one that waits for a node. So they are looked for before a tier is
+entered, in the cluster of that tier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spotladder.workloads.records import GVR
+
+SECRETS = GVR("", "v1", "secrets", "Secret")
+CONFIG_MAPS = GVR("", "v1", "configmaps", "ConfigMap")
+SERVICE_ACCOUNTS = GVR("", "v1", "serviceaccounts", "ServiceAccount")
+VOLUME_CLAIMS = GVR("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+
+_VARIABLES = (("secretKeyRef", SECRETS), ("configMapKeyRef", CONFIG_MAPS))
+_ENVIRONMENTS = (("secretRef", SECRETS), ("configMapRef", CONFIG_MAPS))
+_PROJECTED = (("secret", SECRETS), ("configMap", CONFIG_MAPS))
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An object that must exist in the attempt's namespace."""
+
+    kind: GVR
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.kind} {self.name}"
+
+
+def references(objects: Iterable[Mapping[str, Any]]) -> tuple[Reference, ...]:
+    """What the pods of these rendered objects name, each once, without what they call optional."""
+    found = (reference for body in objects for pod in _pod_specs(body) for reference in _named_by(pod))
+    return tuple(dict.fromkeys(found))
+
+
+def _pod_specs(thing: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(thing, Mapping):
+        if isinstance(thing.get("containers"), list):
+            yield thing
+        for inner in thing.values():
+            yield from _pod_specs(inner)
+    elif isinstance(thing, list):
+        for inner in thing:
+            yield from _pod_specs(inner)
+
+
+def _named_by(pod: Mapping[str, Any]) -> Iterator[Reference]:
+    if account := pod.get("serviceAccountName"):
+        yield Reference(SERVICE_ACCOUNTS, account)
+    for entry in pod.get("imagePullSecrets") or ():
+        yield Reference(SECRETS, entry["name"])
+    for container in (*(pod.get("initContainers") or ()), *pod["containers"]):
+        for variable in container.get("env") or ():
+            yield from _each(variable.get("valueFrom"), _VARIABLES)
+        for source in container.get("envFrom") or ():
+            yield from _each(source, _ENVIRONMENTS)
+    for volume in pod.get("volumes") or ():
+        yield from _each(volume, (("configMap", CONFIG_MAPS),))
+        yield from _each(volume, (("secret", SECRETS),), key="secretName")
+        yield from _each(volume, (("persistentVolumeClaim", VOLUME_CLAIMS),), key="claimName")
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            yield from _each(source, _PROJECTED)
+
+
+def _each(source: Any, kinds: tuple[tuple[str, GVR], ...], key: str = "name") -> Iterator[Reference]:
+    for field, kind in kinds:
+        told = (source or {}).get(field)
+        if isinstance(told, Mapping) and told.get(key) and not told.get("optional"):
+            yield Reference(kind, told[key])
