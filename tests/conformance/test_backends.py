@@ -1,0 +1,276 @@
+"""What every AttemptBackend must hold, asked of the fake and of real Ray on this machine.
+
+A rig says how the world is moved for its backend; the suite never waits by itself but through the rig.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from spotladder.core.fake import FakeBackend
+from spotladder.core.model import (
+    AttemptSeen,
+    Delete,
+    Drain,
+    Exit,
+    Finish,
+    Launch,
+    Observation,
+    PodPhase,
+    PodRole,
+    Progress,
+)
+from spotladder.core.reasons import Cause, Reason
+from spotladder.local.backend import LocalBackend, LocalJob, LocalTier
+from spotladder.local.nodes import Machine, new_scratch
+from spotladder.local.pools import PoolClock, PoolPlan
+from spotladder.local.reaper import Reaper, members
+
+PATIENCE = 90.0
+WORKERS = 2
+
+
+@dataclass
+class FakeRig:
+    """The world moves when the test says so."""
+
+    backend: FakeBackend = field(default_factory=lambda: FakeBackend(WORKERS))
+
+    def until(self, met: Callable[[Observation], bool]) -> Observation:
+        seen = self.backend.observe()
+        assert met(seen), seen
+        return seen
+
+    def bring_up(self, number: int) -> AttemptSeen:
+        self.backend.bring_up(number)
+        return self.until(lambda _seen: True).attempts[0]
+
+    def kill_worker(self, uid: str) -> None:
+        self.backend.lose(uid)
+        self.backend.bring_up(int(uid[1]))
+
+    def let_program_end(self, number: int) -> None:
+        how = Exit.INTERRUPTED if number in self.backend.drained else Exit.SUCCEEDED
+        self.backend.end_program(number, how)
+
+
+@dataclass
+class SilentLog:
+    """A commit log that nobody writes."""
+
+    progress: Progress = field(default_factory=Progress)
+    ended: list[bool] = field(default_factory=list)
+
+    def look_now(self) -> None:
+        pass
+
+    def end(self, *, succeeded: bool, message: str) -> None:
+        self.ended.append(succeeded)
+
+
+PROGRAM = """\
+import os, pathlib, time
+folder = pathlib.Path(os.environ["SPOTLADDER_NOTICE"]).parent
+while not (folder / "end").exists():
+    if (folder / "notice.json").exists():
+        raise SystemExit(75)
+    time.sleep(0.02)
+"""
+
+
+class LocalRig:
+    """Real Ray; the world moves by itself."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "program.py").write_text(PROGRAM)
+        self.mark = uuid.uuid4().hex
+        self.scratch = new_scratch()
+        self.reaper = Reaper(self.mark, self.scratch)
+        self.folder = folder
+        machine = Machine(self.mark, self.scratch, folder / "state", folder, self.reaper, 80 * 1024**2)
+        tier = LocalTier("pool", "python program.py", {})
+        job = LocalJob("conforms", "tests", WORKERS, folder, {"spot-a": tier, "spot-b": tier}, {})
+        now = time.time()
+        pool = PoolClock(PoolPlan("pool", nodes=4), now, now)
+        self.backend = LocalBackend(
+            job, machine, {"spot-a": pool, "spot-b": pool}, SilentLog(), clock=time.time, tell=lambda _record: None
+        )
+
+    def until(self, met: Callable[[Observation], bool]) -> Observation:
+        deadline = time.monotonic() + PATIENCE
+        while not met(seen := self.backend.observe()):
+            assert time.monotonic() < deadline, seen
+            time.sleep(0.05)
+        return seen
+
+    def bring_up(self, number: int) -> AttemptSeen:
+        seen = self.until(lambda seen: whole(seen, number)).attempt(number)
+        assert seen is not None
+        deadline = time.monotonic() + PATIENCE
+        while not (self.folder / "state" / "attempts" / f"{number:04d}" / "started.json").exists():
+            assert time.monotonic() < deadline, "the program did not start"
+            self.backend.observe()
+            time.sleep(0.05)
+        return seen
+
+    def kill_worker(self, uid: str) -> None:
+        fleet = next(iter(self.backend._attempts.values())).fleet
+        pod = next(pod for pod in fleet._pods if pod.uid == uid)
+        assert pod.node is not None
+        pod.node.kill()
+
+    def let_program_end(self, number: int) -> None:
+        (self.folder / "state" / "attempts" / f"{number:04d}" / "end").touch()
+
+    def close(self) -> None:
+        self.reaper.close()
+        assert members(self.mark, set()) == []
+        assert not self.scratch.exists()
+
+
+Rig = FakeRig | LocalRig
+
+
+@pytest.fixture(scope="module")
+def real_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRig]:
+    """One head for the whole module; each test deletes its attempts and takes new numbers."""
+    rig = LocalRig(tmp_path_factory.mktemp("conforms"))
+    yield rig
+    rig.close()
+
+
+@pytest.fixture(params=["fake", pytest.param("local", marks=pytest.mark.ray)])
+def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
+    if request.param == "fake":
+        yield FakeRig()
+        return
+    local: LocalRig = request.getfixturevalue("real_ray")
+    yield local
+    for seen in local.backend.observe().attempts:
+        local.backend.delete(Delete(seen.number, Reason.TIER_REMOVED))
+
+
+_numbers = iter(range(1, 10))
+_lock = threading.Lock()
+
+
+@pytest.fixture
+def number(rig: Rig) -> int:
+    """An attempt's number that was not used on this rig; one digit, as the fake's pods are named after it."""
+    with _lock:
+        return 1 if isinstance(rig, FakeRig) else next(_numbers)
+
+
+def whole(seen: Observation, number: int) -> bool:
+    attempt = seen.attempt(number)
+    ready = [pod for pod in attempt.pods if pod.ready and pod.phase is PodPhase.RUNNING] if attempt else []
+    workers = [pod for pod in ready if pod.role is PodRole.WORKER]
+    return len(workers) == WORKERS and len(ready) > len(workers)
+
+
+def workers_of(seen: AttemptSeen) -> list[str]:
+    return [pod.uid for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST]
+
+
+def test_a_launched_attempt_is_in_the_next_observation(rig: Rig, number: int) -> None:
+    assert rig.backend.observe().attempt(number) is None
+    rig.backend.launch(Launch(number, "spot-a"))
+    seen = rig.backend.observe().attempt(number)
+    assert seen is not None
+    assert seen.exit is None
+    assert len(workers_of(seen)) == WORKERS
+
+
+def test_launching_twice_makes_one_attempt(rig: Rig, number: int) -> None:
+    rig.backend.launch(Launch(number, "spot-a"))
+    before = rig.backend.observe().attempt(number)
+    rig.backend.launch(Launch(number, "spot-a"))
+    after = rig.backend.observe().attempt(number)
+    assert before is not None
+    assert after is not None
+    assert workers_of(after) == workers_of(before)
+
+
+def test_revisions_only_rise(rig: Rig, number: int) -> None:
+    revisions = [rig.backend.observe().revision]
+    rig.backend.launch(Launch(number, "spot-a"))
+    revisions.append(rig.backend.observe().revision)
+    rig.backend.delete(Delete(number, Reason.POLICY))
+    revisions.append(rig.backend.observe().revision)
+    assert revisions == sorted(revisions)
+
+
+def test_what_is_gone_can_be_drained_and_deleted_again(rig: Rig, number: int) -> None:
+    rig.backend.drain(Drain(number, time.time(), Reason.POLICY))
+    rig.backend.delete(Delete(number, Reason.POLICY))
+    assert rig.backend.observe().attempt(number) is None
+
+
+def test_a_deleted_attempt_goes_and_stays_gone(rig: Rig, number: int) -> None:
+    rig.backend.launch(Launch(number, "spot-a"))
+    rig.backend.observe()
+    rig.backend.delete(Delete(number, Reason.POLICY))
+    rig.until(lambda seen: seen.attempt(number) is None)
+    rig.backend.delete(Delete(number, Reason.POLICY))
+    assert rig.backend.observe().attempt(number) is None
+
+
+def test_a_program_comes_up_is_drained_and_says_so(rig: Rig, number: int) -> None:
+    rig.backend.launch(Launch(number, "spot-a"))
+    rig.bring_up(number)
+    drain = Drain(number, time.time() + 30, Reason.SUSPEND_REQUESTED)
+    rig.backend.drain(drain)
+    rig.backend.drain(drain)
+    if isinstance(rig, FakeRig):
+        rig.let_program_end(number)
+    seen = rig.until(lambda seen: (found := seen.attempt(number)) is not None and found.exit is not None)
+    found = seen.attempt(number)
+    assert found is not None
+    assert found.exit is Exit.INTERRUPTED
+
+
+def test_a_lost_worker_is_seen_lost_and_another_takes_its_place(rig: Rig, number: int) -> None:
+    rig.backend.launch(Launch(number, "spot-a"))
+    lost = workers_of(rig.bring_up(number))[0]
+    rig.kill_worker(lost)
+    seen = rig.until(lambda seen: whole(seen, number)).attempt(number)
+    assert seen is not None
+    gone = [pod for pod in seen.pods if pod.uid == lost]
+    assert [pod.phase for pod in gone] == [PodPhase.LOST]
+    assert gone[0].cause is Cause.NODE_LOST
+    assert seen.exit is None
+    assert len(workers_of(seen)) == WORKERS
+    assert lost not in workers_of(seen)
+
+
+def test_two_attempts_have_no_pod_in_common_and_only_the_asked_one_ends(rig: Rig, number: int) -> None:
+    other = number + 1 if isinstance(rig, FakeRig) else next(_numbers)
+    rig.backend.launch(Launch(number, "spot-a"))
+    rig.backend.launch(Launch(other, "spot-b"))
+    first, second = (rig.backend.observe().attempt(each) for each in (number, other))
+    assert first is not None
+    assert second is not None
+    assert not set(workers_of(first)) & set(workers_of(second))
+    rig.backend.delete(Delete(number, Reason.POLICY))
+    seen = rig.until(lambda seen: seen.attempt(number) is None)
+    assert seen.attempt(other) is not None
+
+
+def test_a_program_that_ends_well_is_seen_to_and_finishing_releases_all(rig: Rig, number: int) -> None:
+    rig.backend.launch(Launch(number, "spot-a"))
+    rig.bring_up(number)
+    rig.let_program_end(number)
+    seen = rig.until(lambda seen: (found := seen.attempt(number)) is not None and found.exit is not None)
+    found = seen.attempt(number)
+    assert found is not None
+    assert found.exit is Exit.SUCCEEDED
+    rig.backend.finish(Finish(succeeded=True, reason=Reason.COMPLETED))
+    rig.backend.finish(Finish(succeeded=True, reason=Reason.COMPLETED))
+    assert rig.until(lambda seen: not seen.attempts).attempts == ()
