@@ -57,10 +57,10 @@ async def install_kinds(server: ApiServer, files: list[Path] | None = None) -> N
                 conditions = (found.get("status") or {}).get("conditions") or []
                 return any(entry["type"] == "Established" and entry["status"] == "True" for entry in conditions)
 
-            await eventually(served)
+            await eventually(served, limit=120.0)
 
 
-async def eventually(ask: Callable[[], Awaitable[Any]], limit: float = 8.0) -> Any:
+async def eventually(ask: Callable[[], Awaitable[Any]], limit: float = 30.0) -> Any:
     """What `ask` answers once that is true; fails with its last answer or error when it never is."""
     end = time.monotonic() + limit
     last: object = None
@@ -133,16 +133,18 @@ class World:
     async def operator(self, **settings: Any) -> AsyncIterator[Session]:
         """A controller that leads."""
         client = settings.pop("client", None) or self.client
+        namespaces = settings.pop("namespaces_", (self.namespace,))
         session = Session(
             client=client,
             registry=HomeOnly(client.connection),
-            settings=Settings(namespaces=(self.namespace,), settle=10.0, **settings),
+            settings=Settings(namespaces=namespaces, settle=10.0, **settings),
             metrics=self.metrics,
             clock=self.clock,
             identity="operator-under-test",
             open_log=self.bucket.open,
         )
         running = asyncio.create_task(session.run())
+        ticking = asyncio.create_task(self._tick())
         try:
             await asyncio.wait(
                 {running, asyncio.create_task(_all_settled(session))}, return_when=asyncio.FIRST_COMPLETED
@@ -156,7 +158,14 @@ class World:
         finally:
             self.session = None
             running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            ticking.cancel()
+            await asyncio.gather(running, ticking, return_exceptions=True)
+
+    async def _tick(self) -> None:
+        """Time passes by itself too, as slowly as everywhere: the API server asks callers to wait a second or two."""
+        while True:
+            await asyncio.sleep(0.05)
+            await self.clock.advance(0.05)
 
     async def quiet(self) -> None:
         """Nothing is left to do until time passes or something happens."""

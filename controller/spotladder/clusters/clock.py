@@ -75,14 +75,17 @@ class SteppedClock:
         end = self._ticks + seconds
         while self._sleeping and self._sleeping[0][0] <= end:
             due, _, done = heapq.heappop(self._sleeping)
-            self._now += due - self._ticks
-            self._ticks = due
+            self._move_to(due)
             if not done.done():
                 done.set_result(None)
                 await self._settle()
-        self._now += end - self._ticks
-        self._ticks = end
+        self._move_to(end)
         await self._settle()
+
+    def _move_to(self, ticks: Seconds) -> None:
+        if ticks > self._ticks:  # somebody else may have moved it on meanwhile
+            self._now += ticks - self._ticks
+            self._ticks = ticks
 
     def step_wall(self, seconds: Seconds) -> None:
         """Set the wall clock by that much, as a time server does; ticks go on as if nothing had happened."""

@@ -1,0 +1,261 @@
+"""What users get wrong: each has its condition and its Event, nothing is launched, and putting it right is enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spotladder.checkpoints.log import CommitLog
+from spotladder.clusters.client import Client
+from spotladder.clusters.connection import connect
+from spotladder.errors import StoreUnavailable
+from spotladder.operator.records import CAPACITYTIERS
+from spotladder.workloads import names
+from spotladder.workloads.records import GVR, RAYJOBS
+from tests.kube.apiserver import ApiServer
+from tests.kube.world import CRDS, World, crd_files, eventually, install_kinds, ray_spec, world
+
+QUOTAS = GVR("", "v1", "resourcequotas", "ResourceQuota")
+ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
+BINDINGS = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+
+
+async def says(here: World, kind: str, status: str, reason: str, name: str = "digits") -> str:
+    """The message of that condition, once it is so; the Event with the same reason must be there too."""
+
+    async def condition() -> Any:
+        found = await here.condition(kind, name)
+        return (found.get("status"), found.get("reason")) == (status, reason) and found
+
+    found = await eventually(condition)
+    if reason not in ("Valid", "AsExpected"):
+
+        async def told() -> bool:
+            return reason in await here.events(name)
+
+        await eventually(told)
+    return str(found["message"])
+
+
+async def test_an_unknown_capacity_tier_holds_the_job_until_it_exists(api_server: ApiServer) -> None:
+    async with world(api_server, tiers=("spot-a", "spot-b")) as here, here.operator():
+        await here.submit()
+        message = await says(here, "Valid", "False", "UnknownCapacityTier")
+        assert "spec.tiers[2].capacityTier" in message
+        assert await here.rayjobs() == []
+        await here.capacity("on-demand", capacityType="on-demand")
+        await eventually(lambda: here.rayjob(1))
+        await says(here, "Valid", "True", "Valid")
+
+
+async def test_a_spec_that_passes_the_schema_and_is_wrong_names_its_field(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit(workload={"ray": {"template": {"spec": ray_spec(backoffLimit=3)}}})
+        message = await says(here, "Valid", "False", "InvalidSpec")
+        assert "spec.workload.ray.template.spec.backoffLimit" in message
+        assert await here.rayjobs() == []
+        await here.patch(workload={"ray": {"template": {"spec": {**ray_spec(), "backoffLimit": None}}}})
+        await eventually(lambda: here.rayjob(1))
+
+
+async def test_a_policy_that_nobody_offers(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit(policy={"name": "no-such"})
+        assert "no-such" in await says(here, "Valid", "False", "InvalidSpec")
+
+
+async def test_a_cluster_that_is_not_registered(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        name = await here.capacity("far", cluster="east")
+        await here.submit(tiers=[{"name": "far", "capacityTier": name}])
+        message = await says(here, "Valid", "False", "UnknownCluster")
+        assert '"east"' in message and "home" in message
+
+
+async def test_two_jobs_with_one_checkpoint_folder_the_younger_waits(api_server: ApiServer) -> None:
+    async with world(api_server) as here, world(api_server) as there:
+        there.bucket = here.bucket
+        tiers = [{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a"}]
+        async with here.operator(), there.operator():
+            await here.submit(tiers=tiers)
+            await eventually(lambda: here.rayjob(1))
+            here.bucket.commit(here.namespace, "digits", attempt=1, step=3)
+            await there.submit(tiers=tiers)
+            message = await says(there, "Valid", "False", "CheckpointsInUse")
+            assert f"belong to {here.namespace}/digits" in message
+            assert await there.rayjobs() == []
+
+
+async def test_two_new_jobs_with_one_checkpoint_folder_only_the_older_begins(api_server: ApiServer) -> None:
+    async with world(api_server) as here, world(api_server) as there:
+        await here.submit()
+        await there.submit(tiers=[{"name": "a", "capacityTier": f"{here.namespace}-spot-a"}])
+        async with here.operator(namespaces_=(here.namespace, there.namespace)):
+            await eventually(lambda: here.rayjob(1))
+            message = await says(there, "Valid", "False", "CheckpointsInUse")
+            assert f"{here.namespace}/digits" in message
+            await here.delete()
+            await eventually(lambda: there.rayjob(1))
+
+
+async def test_kuberay_is_not_installed_and_then_it_is(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        for kind in ("rayjobs", "rayclusters"):
+            await here.client.delete(CRDS, f"{kind}.ray.io")
+
+        async def gone() -> bool:
+            return not await here.client.exists(RAYJOBS)
+
+        await eventually(gone)
+        try:
+            async with here.operator():
+                await here.submit()
+                message = await says(here, "Degraded", "True", "NotInstalled")
+                assert "KubeRay is not installed" in message
+                await here.pass_time(3600)  # longer than any provisionTimeout: no tier is burnt
+                assert await here.is_on("spot-a", 1)
+                await install_kinds(api_server, crd_files()[-2:])
+                await here.pass_time(60)
+
+                async def launched() -> Any:
+                    await here.clock.advance(5)
+                    return await here.rayjob(1)
+
+                await eventually(launched)
+                await says(here, "Degraded", "False", "AsExpected")
+        finally:
+            await install_kinds(api_server)
+
+
+async def test_a_quota_burns_no_tier(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        quota = {"count/rayjobs.ray.io": "0"}
+        body = {"metadata": {"name": "none", "namespace": here.namespace}, "spec": {"hard": quota}}
+        await here.client.create(QUOTAS, {"apiVersion": "v1", "kind": "ResourceQuota", **body})
+        await here.client.merge(
+            QUOTAS, "none", here.namespace, body={"status": {"hard": quota, "used": quota}}, subresource="status"
+        )
+        async with here.operator():
+            await here.submit()
+            message = await says(here, "Degraded", "True", "LaunchRefused")
+            assert "exceeded quota" in message
+            for _ in range(4):
+                await here.pass_time(900)
+            assert await here.is_on("spot-a", 1)
+            await here.client.delete(QUOTAS, "none", here.namespace)
+
+            async def launched() -> Any:
+                await here.clock.advance(10)
+                return await here.rayjob(1)
+
+            await eventually(launched)
+            await here.quiet()
+            assert await here.is_on("spot-a", 1)
+
+
+async def test_a_name_that_is_taken_by_somebody_elses_rayjob(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        theirs = {"apiVersion": RAYJOBS.api_version, "kind": "RayJob", "spec": ray_spec(entrypoint="python other.py")}
+        theirs["metadata"] = {"name": names.attempt_name("digits", 1), "namespace": here.namespace}
+        await here.client.create(RAYJOBS, theirs)
+        await here.submit()
+        message = await says(here, "Degraded", "True", "NameTaken")
+        assert "digits-a001" in message
+        assert (await here.rayjob(1))["spec"]["entrypoint"] == "python other.py"
+
+
+async def test_a_rayjob_that_kuberay_calls_invalid(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        await eventually(lambda: here.rayjob(1))
+        await here.report(1, jobDeploymentStatus="ValidationFailed", reason="ValidationFailed", message="no such field")
+        message = await says(here, "Degraded", "True", "Blocked")
+        assert "no such field" in message
+        await here.pass_time(3600)
+        assert await here.is_on("spot-a", 1)
+
+
+async def test_a_bucket_that_cannot_be_read_is_told_and_stops_nothing(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        here.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
+        await here.submit()
+        await eventually(lambda: here.rayjob(1))
+        assert "no route" in await says(here, "Degraded", "True", "CheckpointsUnreadable")
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        await here.pass_time(3600)  # stallTimeout is 10 minutes: who cannot look must not say that nothing moves
+        assert await here.is_on("spot-a", 1)
+        here.bucket.broken = None
+        await here.clock.advance(120)
+        await says(here, "Degraded", "False", "AsExpected")
+
+
+async def test_a_damaged_log_begins_nothing(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        CommitLog(here.bucket.store, "digits").store.put_if_absent("log/notes.txt", b"x")
+        async with here.operator():
+            await here.submit()
+            assert "foreign object" in await says(here, "Valid", "False", "CheckpointsCorrupt")
+            assert await here.rayjobs() == []
+
+
+async def test_a_capacity_tier_deleted_while_in_use(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        await here.client.delete(CAPACITYTIERS, f"{here.namespace}-spot-a")
+        assert "spot-a" in await says(here, "Degraded", "True", "CapacityTierGone")
+        assert await here.has_phase("Running")
+        await here.kill_worker(1)
+        await here.kill_worker(1)
+        await eventually(lambda: here.has_phase("Draining"))
+        await here.collect(1)
+        await eventually(lambda: here.is_on("spot-b", 2))
+
+
+async def test_a_namespace_without_rights(api_server: ApiServer) -> None:
+    """The operator may read and write TieredJobs, and may not make RayJobs."""
+    async with world(api_server) as here:
+        rules = [
+            {"apiGroups": ["spotladder.io"], "resources": ["*"], "verbs": ["*"]},
+            {"apiGroups": ["", "ray.io", "jobset.x-k8s.io"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+            {"apiGroups": ["policy"], "resources": ["*"], "verbs": ["*"]},
+        ]
+        role = {"apiVersion": ROLES.group + "/v1", "metadata": {"name": "limited"}}
+        await here.client.apply(ROLES, {**role, "kind": "ClusterRole", "rules": rules}, force=True)
+        reference = {"apiGroup": ROLES.group, "kind": "ClusterRole", "name": "limited"}
+        subjects = [{"apiGroup": ROLES.group, "kind": "User", "name": "limited"}]
+        binding = {**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": subjects}
+        await here.client.apply(BINDINGS, binding, force=True)
+        async with Client(connect(str(api_server.kubeconfig_of("limited", "limited")))) as limited:
+            async with here.operator(client=limited):
+                await here.submit()
+                assert "forbidden" in await says(here, "Degraded", "True", "LaunchRefused")
+                await here.pass_time(3600)
+                assert await here.is_on("spot-a", 1)
+            await here.client.merge(ROLES, "limited", body={"rules": rules[:1] + rules[2:]})
+
+            async def may_not_watch() -> bool:
+                async with here.operator(client=limited):
+                    await here.quiet()
+                    return (await here.condition("Degraded")).get("reason") == "CannotWatch"
+
+            await eventually(may_not_watch)
+
+
+@pytest.mark.parametrize("text", ["not json", '{"version": 99}'])
+async def test_a_state_that_is_not_understood_is_left_alone(api_server: ApiServer, text: str) -> None:
+    async with world(api_server) as here:
+        await here.submit()
+        body = {"status": {"state": text}}
+        await here.client.merge(
+            GVR("spotladder.io", "v1alpha1", "tieredjobs", "TieredJob"), "digits", here.namespace, body=body,
+            subresource="status",
+        )  # fmt: skip
+        async with here.operator():
+            await says(here, "Valid", "False", "StateUnreadable")
+            assert (await here.status())["state"] == text
+            assert await here.rayjobs() == []
