@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 import sys
 from types import TracebackType
-from typing import Any, cast
+from typing import Any
 
 from spotladder.errors import Fenced, InvalidSpec
 from spotladder.train import environment
@@ -56,10 +56,7 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
 
 
 def storage_of(here: environment.Environment, below: str) -> tuple[str, Any]:
-    """A folder of the job for Ray: its path, and the filesystem to reach it by (None: the local one).
-
-    Buckets go through the library that the commit log uses, so that one set of credentials reaches both.
-    """
+    """A folder of the job for Ray: its path, and the filesystem to reach it by (None: the local one)."""
     from pathlib import Path
 
     from spotladder.checkpoints.store import open_store
@@ -68,10 +65,9 @@ def storage_of(here: environment.Environment, below: str) -> tuple[str, Any]:
     scheme, _, rest = uri.partition("://")
     if scheme == "file":
         return str(Path(rest) / here.job / below), None
-    from obstore.fsspec import FsspecStore
-    from pyarrow.fs import FSSpecHandler, PyFileSystem
+    from spotladder.train.rayfiles import filesystem
 
-    return f"{rest.rstrip('/')}/{here.job}/{below}", PyFileSystem(FSSpecHandler(FsspecStore(cast("Any", scheme))))
+    return f"{rest.rstrip('/')}/{here.job}/{below}", filesystem(scheme)
 
 
 def exit_code_of(error: BaseException | None) -> int | None:

@@ -1,0 +1,91 @@
+"""Ray's storage in a bucket, as Ray uses it: against moto's S3."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import Fenced, InvalidSpec
+from spotladder.train.environment import Environment
+from spotladder.train.interruption import Interrupted
+from spotladder.train.raytrain import exit_code_of, ray_run_config, storage_of
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+    }.items():
+        monkeypatch.setenv(name, value)
+    try:
+        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="checkpoints")
+        yield "s3://checkpoints/team"
+    finally:
+        server.stop()
+
+
+def test_ray_keeps_its_files_beside_the_log(bucket: str, tmp_path: Path) -> None:
+    from ray.train import Checkpoint
+    from ray.train.v2._internal.execution.storage import StorageContext
+
+    here = Environment({"SPOTLADDER_URI": bucket, "SPOTLADDER_JOB": "digits"})
+    path, filesystem = storage_of(here, "attempts/0001")
+    assert path == "checkpoints/team/digits/attempts/0001"
+    elsewhere = pickle.loads(pickle.dumps(filesystem))  # noqa: S301 – our own
+    assert elsewhere == filesystem
+    storage = StorageContext(path, "ray-1", filesystem)
+    with filesystem.open_output_stream(f"{storage.experiment_fs_path}/snapshot.json") as file:
+        file.write(b"{}")
+    with elsewhere.open_input_file(f"{storage.experiment_fs_path}/snapshot.json") as file:
+        assert file.readall() == b"{}"
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "state").write_text("x")
+    kept = storage.persist_current_checkpoint(Checkpoint.from_directory(str(tmp_path)), "ckpt")
+    with Checkpoint(kept.path, filesystem=elsewhere).as_directory() as folder:
+        assert Path(folder, "sub", "state").read_text() == "x"
+
+
+def test_on_a_disk_ray_uses_the_folder(tmp_path: Path) -> None:
+    here = Environment({"SPOTLADDER_URI": str(tmp_path), "SPOTLADDER_JOB": "digits"})
+    assert storage_of(here, "attempts/0002") == (str(tmp_path / "digits/attempts/0002"), None)
+
+
+@pytest.mark.parametrize("field", ["name", "storage_path", "storage_filesystem", "failure_config"])
+def test_what_the_attempt_decides_is_not_the_programs(field: str) -> None:
+    with pytest.raises(InvalidSpec, match=field):
+        ray_run_config(**{field: "mine"})
+
+
+def test_exit_codes_of_a_driver() -> None:
+    from ray.train.v2.api.exceptions import ControllerError, WorkerGroupError
+
+    lost = RuntimeError("connection reset")
+    caused = RuntimeError("wrapped by the program")
+    caused.__cause__ = WorkerGroupError("…", {0: Interrupted(7)})
+    for error, code in (
+        (WorkerGroupError("…", {0: Interrupted(7), 1: lost}), 75),
+        (WorkerGroupError("…", {0: lost, 1: Fenced("…")}), 76),
+        (ControllerError(Fenced("…")), 76),
+        (Fenced("…"), 76),
+        (caused, 75),
+        (WorkerGroupError("…", {0: KeyError("a bug")}), None),
+        (lost, None),
+    ):
+        assert exit_code_of(error) == code
+
+
+def test_an_interruption_survives_the_way_through_ray() -> None:
+    again = pickle.loads(pickle.dumps(Interrupted(42)))  # noqa: S301 – our own
+    assert (again.code, again.step, str(again)) == (75, 42, str(Interrupted(42)))

@@ -1,0 +1,71 @@
+"""Which errors of a worker group end the run, and which Ray recovers from in place."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from spotladder.errors import Fenced
+from spotladder.train.interruption import Interrupted, RankLost
+
+ray = pytest.importorskip("ray")
+
+from ray.exceptions import RayActorError  # noqa: E402
+from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError  # noqa: E402
+
+from spotladder.train import rayworkers  # noqa: E402
+from spotladder.train.rayworkers import UNEXPLAINED_LIMIT, RecoverInPlace, Routing  # noqa: E402
+
+DEAD = WorkerHealthCheckFailedError("rank 1 is dead", RayActorError())
+
+
+class Group:
+    """A worker group on the nodes a and b, and what Ray says of them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.alive = {"a", "b"}
+        monkeypatch.setattr(rayworkers, "NODE_LOSS_WINDOW", 0.0)
+        monkeypatch.setattr(
+            rayworkers.ray, "nodes", lambda: [{"NodeID": name, "Alive": name in self.alive} for name in ("a", "b", "c")]
+        )
+        self.routing = Routing("attempts/0001/ray-1", 0)
+        workers = [SimpleNamespace(metadata=SimpleNamespace(node_id=name)) for name in ("a", "b")]
+        self.routing.after_worker_group_start(SimpleNamespace(get_workers=lambda: workers))
+
+    def final(self, *errors: BaseException) -> bool:
+        self.routing.after_worker_group_poll_status(SimpleNamespace(errors=dict(enumerate(errors))))
+        budget = RecoverInPlace()
+        assert budget.max_failures == budget.max_preemption_failures
+        return budget.max_failures == 0
+
+
+@pytest.fixture
+def group(monkeypatch: pytest.MonkeyPatch) -> Group:
+    return Group(monkeypatch)
+
+
+def test_a_bug_of_the_program_ends_the_run(group: Group) -> None:
+    assert group.final(KeyError("a bug"))
+
+
+def test_an_error_beside_a_lost_node_does_not(group: Group) -> None:
+    group.alive.discard("b")
+    assert not group.final(RuntimeError("connection reset by peer"), DEAD)
+    assert not group.final(RuntimeError("connection reset by peer"))
+
+
+@pytest.mark.parametrize("error", [Interrupted(7), Fenced("replaced")])
+def test_an_interruption_ends_the_run_whatever_else_was_lost(group: Group, error: BaseException) -> None:
+    group.alive.discard("b")
+    assert group.final(error, DEAD)
+
+
+@pytest.mark.parametrize("error", [DEAD, RankLost("rank 1 is gone")])
+def test_a_process_that_dies_on_a_living_node_is_replaced_a_few_times(group: Group, error: BaseException) -> None:
+    assert [group.final(error) for _ in range(UNEXPLAINED_LIMIT + 1)] == [False] * UNEXPLAINED_LIMIT + [True]
+
+
+def test_lost_nodes_are_not_counted(group: Group) -> None:
+    group.alive.discard("a")
+    assert not any(group.final(DEAD) for _ in range(10))
