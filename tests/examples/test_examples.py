@@ -69,10 +69,8 @@ def test_tune_sweep(tmp_path: Path) -> None:
     assert accuracy(demo, "best test accuracy") >= 0.95
 
 
-@pytest.mark.parametrize("folder", sorted(EXAMPLES.iterdir()), ids=lambda folder: str(folder.name))
+@pytest.mark.parametrize("folder", sorted(file.parent for file in EXAMPLES.glob("*/job.yaml")), ids=lambda folder: str(folder.name))
 def test_is_short_and_told(folder: Path) -> None:
-    if not folder.is_dir():
-        pytest.skip("not an example")
     assert len((folder / "train.py").read_text().splitlines()) <= 80
     assert f"examples/{folder.name}/job.yaml" in (folder / "README.md").read_text()
 

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from spotladder.errors import CheckpointCorrupt, InvalidSpec
 from spotladder.train import randomness, ranks
 from spotladder.train.found import Found
+from spotladder.train.frameworks import require
 
 Tree = TypeVar("Tree")
 
@@ -67,6 +68,7 @@ def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
 
     In every worker `jax.distributed` is initialized before `loop` is called: `jax.devices()` are those of all workers.
     """
+    require("jax", "jax")
     scaling = arguments.get("scaling_config")
     if scaling is not None and (scaling.use_gpu or getattr(scaling, "use_tpu", False)):
         from ray.train.v2.jax import JaxTrainer
@@ -131,6 +133,7 @@ def _named(tree: Any) -> dict[str, Any]:
 
 def _checkpointer() -> Any:
     """Orbax, writing for this process alone: the ranks' folders are brought together by the commit."""
+    require("orbax", "jax")
     import jax
     import orbax.checkpoint as orbax
 

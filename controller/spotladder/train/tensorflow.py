@@ -29,6 +29,7 @@ from typing import Any
 from spotladder.errors import CheckpointCorrupt, InvalidSpec
 from spotladder.train import randomness, ranks
 from spotladder.train.found import Found
+from spotladder.train.frameworks import require
 
 _SHARED = "model"
 
@@ -40,6 +41,7 @@ class State:
     """
 
     def __init__(self, **parts: Any) -> None:
+        require("tensorflow", "tensorflow")
         import tensorflow as tf
 
         for name, part in parts.items():
@@ -95,6 +97,7 @@ def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
     Ray's own makes the driver and its controller load it too, one after the other, at the start of every attempt:
     about 5 s each. What the workers see is the same: TF_CONFIG with the addresses of all of them.
     """
+    require("tensorflow", "tensorflow")
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
     from spotladder.train.raytensorflow import ClusterConfig

@@ -25,6 +25,7 @@ from typing import Any
 from spotladder.errors import CheckpointCorrupt, InvalidSpec
 from spotladder.train import randomness, ranks
 from spotladder.train.found import Found
+from spotladder.train.frameworks import require
 
 _SHARED = "state.pt"
 
@@ -36,6 +37,7 @@ class State:
     """
 
     def __init__(self, **parts: Any) -> None:
+        require("torch", "torch")
         from torch.amp.grad_scaler import GradScaler
         from torch.nn import Module
         from torch.nn.parallel import DistributedDataParallel

@@ -1,0 +1,28 @@
+"""A framework that is not there is named, with what to do, before anything starts."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from spotladder.errors import EnvironmentFailure
+from spotladder.train import jax, tensorflow, torch
+
+USES: dict[str, Callable[[], Any]] = {
+    "tensorflow": tensorflow.State,
+    "tensorflow in Ray": lambda: tensorflow.trainer(print),
+    "torch": torch.State,
+    "jax in Ray": lambda: jax.trainer(print),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_not_installed(use: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    framework = use.split()[0]
+    with pytest.raises(EnvironmentFailure, match=rf"{framework} is not installed for .*: pip install 'spotladder\["):
+        USES[use]()
+    assert EnvironmentFailure.exit_code == 5
