@@ -22,7 +22,7 @@ USES: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("use", USES)
 def test_not_installed(use: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    framework = use.split()[0]
+    framework = use.split(maxsplit=1)[0]
     with pytest.raises(EnvironmentFailure, match=rf"{framework} is not installed for .*: pip install 'spotladder\["):
         USES[use]()
     assert EnvironmentFailure.exit_code == 5
