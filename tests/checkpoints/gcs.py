@@ -37,6 +37,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Calls(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: _Server
 
     def log_message(self, *_: object) -> None:

@@ -11,16 +11,19 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, StoreRefused
 from spotladder.errors import SpotladderError, StoreUnavailable
 
-CHUNK = 4 << 20
+CHUNK = 1 << 20
 
 _HIDDEN = ".spotladder-"
 
@@ -85,14 +88,16 @@ class DiskStore:
         target = self._path(key)
         path.stat()  # a file that is not there is the caller's mistake, not the store's
         with self._typed("write", key), self._hidden(target) as hidden:
-            size, crc = _copy(path, hidden)
+            size, crc = _copy_durably(path, hidden)
             hidden.replace(target)
             _flush_folder(target.parent)
         return FileEntry(target.name, size, crc)
 
     def get_file(self, key: str, path: Path | None) -> FileEntry:
-        with self._typed("read", key):
-            size, crc = _copy(self._path(key), path)
+        with self._typed("read", key), ExitStack() as stack:
+            reader = stack.enter_context(self._path(key).open("rb", buffering=0))
+            writer = stack.enter_context(path.open("wb", buffering=0)) if path else None
+            size, crc = _read(reader, writer)
         return FileEntry(key.rpartition("/")[2], size, crc)
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -165,23 +170,26 @@ class DiskStore:
         )
 
 
-def _copy(source: Path, target: Path | None) -> tuple[int, str]:
+def _copy_durably(source: Path, target: Path) -> tuple[int, str]:
+    """Copy, and flush to the disk while the checksum of what was written is computed."""
+    shutil.copyfile(source, target)
+    with target.open("rb", buffering=0) as file, ThreadPoolExecutor(1) as flusher:
+        flushed = flusher.submit(_flush, file.fileno())
+        found = _read(file, None)
+        flushed.result()
+    return found
+
+
+def _read(reader: FileIO, writer: FileIO | None) -> tuple[int, str]:
+    """Bytes and checksum of a file, which is copied on the way if there is a `writer`."""
     size, crc = 0, 0
     buffer = memoryview(bytearray(CHUNK))
-    with source.open("rb", buffering=0) as reader:
-        writer = target.open("wb", buffering=0) if target else None
-        try:
-            while count := reader.readinto(buffer):
-                part = buffer[:count]
-                crc = zlib.crc32(part, crc)
-                size += count
-                while writer and len(part):
-                    part = part[writer.write(part) :]
-            if writer:
-                _flush(writer.fileno())
-        finally:
-            if writer:
-                writer.close()
+    while count := reader.readinto(buffer):
+        part = buffer[:count]
+        crc = zlib.crc32(part, crc)
+        size += count
+        while writer and part:
+            part = part[writer.write(part) :]
     return size, f"{crc:08x}"
 
 

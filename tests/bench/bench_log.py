@@ -1,0 +1,221 @@
+"""What the commit log costs: beside bare transfers of the same bytes, by the same number of threads, in the same run.
+
+The object store is the fake of Google's XML calls in a process of its own on this machine: no network hides what the
+log adds, so a real bucket shows smaller ratios. The disk is the one under TMPDIR.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from spotladder.checkpoints.bucket import AT_ONCE, PART
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.resume import FILES_AT_ONCE
+from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.upload import commit_folder
+from tests.bench import rows
+from tests.bench.rows import Row
+from tests.checkpoints.gcs import BUCKET, google
+
+MIB = 1 << 20
+COMMIT_FILES = (64 * MIB,) * 4 + (256 * 1024,) * 4
+RESUME_FILES = (128 * MIB,) * 8
+ROUNDS = 7
+RESUME_ROUNDS = 3
+APPENDS = 100
+
+
+def measure() -> list[Row]:
+    with tempfile.TemporaryDirectory(prefix="spotladder-bench-") as name, server():
+        folder = Path(name)
+        bucket = f"gs://{BUCKET}/bench"
+        return [
+            *commit_rows("bucket", bucket, folder, bare_upload),
+            *commit_rows("disk", str(folder / "store"), folder, bare_copy),
+            *append_rows("bucket", bucket),
+            *append_rows("disk", str(folder / "store")),
+            *resume_rows("bucket", bucket, folder, bare_download),
+            *resume_rows("disk", str(folder / "store"), folder, bare_copy_back),
+        ]
+
+
+def commit_rows(where: str, address: str, folder: Path, bare: Callable[[Path, str], object]) -> list[Row]:
+    """A commit of 257 MiB against an upload of the same files that remembers nothing."""
+    source = files(folder / f"commit-{where}", COMMIT_FILES)
+    log = CommitLog(open_store(address), f"commit-{where}")
+    writer = log.start(1)
+
+    def commit(round_: int) -> None:
+        commit_folder(writer, round_ + 1, source)
+
+    mine, plain = in_turn(commit, lambda round_: bare(source, f"{address}/bare-{round_}"), ROUNDS)
+    shutil.rmtree(source)
+    return [compared(f"commit of 257 MiB, {where}", mine, plain, "bare upload", 1.05)]
+
+
+def append_rows(where: str, address: str) -> list[Row]:
+    """A commit without files against one object created with put-if-absent."""
+    store = open_store(address)
+    writer = CommitLog(store, f"append-{where}").start(1)
+    mine, plain = in_turn(
+        lambda step: writer.commit(step, [], path=f"attempts/0001/empty-{step}"),
+        lambda step: store.put_if_absent(f"bare-append/{step}", b"x" * 300),
+        APPENDS,
+    )
+    mine, plain = [1000 * value for value in mine], [1000 * value for value in plain]
+    beside = "one bare create"
+    return [
+        Row(f"append, {where}, median", statistics.median(mine), "ms", beside, statistics.median(plain)),
+        Row(f"append, {where}, 95th percentile", nth(mine, 95), "ms", beside, nth(plain, 95)),
+    ]
+
+
+def resume_rows(where: str, address: str, folder: Path, bare: Callable[[CommitLog, Path], object]) -> list[Row]:
+    """A verified resume of 1 GiB against a parallel download that compares nothing."""
+    source = files(folder / f"resume-{where}", RESUME_FILES)
+    log = CommitLog(open_store(address), f"resume-{where}")
+    commit_folder(log.start(1), 1, source)
+    shutil.rmtree(source)
+
+    def resume(_: int) -> None:
+        with tempfile.TemporaryDirectory(dir=folder) as to:
+            log.resume(Path(to))
+
+    def plain(_: int) -> None:
+        with tempfile.TemporaryDirectory(dir=folder) as to:
+            bare(log, Path(to))
+
+    mine, others = in_turn(resume, plain, RESUME_ROUNDS)
+    return [compared(f"resume of 1 GiB, {where}", mine, others, "plain parallel download", 1.1)]
+
+
+def in_turn(
+    mine: Callable[[int], object], other: Callable[[int], object], rounds: int
+) -> tuple[list[float], list[float]]:
+    """Seconds of both, alternating, so that a busy moment meets both alike. The first round is not counted."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    for round_ in range(rounds + 1):
+        for which, work in enumerate((mine, other) if round_ % 2 else (other, mine)):
+            began = time.perf_counter()
+            work(round_)
+            if round_:
+                taken[which if round_ % 2 else 1 - which].append(time.perf_counter() - began)
+    return taken
+
+
+def compared(what: str, mine: Sequence[float], plain: Sequence[float], beside: str, goal: float) -> Row:
+    """Medians, and whether the ratio of the medians is within the goal."""
+    measured, peer = statistics.median(mine), statistics.median(plain)
+    return Row(what, measured, "s", beside, peer, f"≤ {goal:.2f}×", measured / peer <= goal)
+
+
+# --- the peers ------------------------------------------------------------------------------------------------------
+
+
+def bare_upload(source: Path, address: str) -> None:
+    """obstore's own parallel upload of each file."""
+    prefix = address.removeprefix(f"gs://{BUCKET}/")
+    store = raw_bucket()
+
+    def put(path: Path) -> None:
+        store.put(f"{prefix}/{path.name}", path, chunk_size=PART, max_concurrency=AT_ONCE)
+
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+        list(pool.map(put, sorted(source.iterdir())))
+
+
+def bare_download(log: CommitLog, to: Path) -> None:
+    """obstore's own streaming download of each file."""
+    prefix = log.uri.removeprefix(f"gs://{BUCKET}/")
+    store = raw_bucket()
+
+    def get(name: str) -> None:
+        with (to / name).open("wb", buffering=0) as file:
+            for part in store.get(f"{prefix}/{commit.path}/{name}").stream(min_chunk_size=PART):
+                file.write(part)
+
+    commit = log.commits()[-1]
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+        list(pool.map(get, [file.name for file in commit.files]))
+
+
+def raw_bucket():  # type: ignore[no-untyped-def]
+    from obstore.store import GCSStore
+
+    return GCSStore(BUCKET, client_options={"allow_http": True})
+
+
+def bare_copy(source: Path, address: str) -> None:
+    """A copy of each file that is flushed to the disk."""
+    target = Path(address)
+    target.mkdir(parents=True)
+
+    def copy(path: Path) -> None:
+        shutil.copyfile(path, target / path.name)
+        with (target / path.name).open("rb") as file:
+            os.fsync(file.fileno())
+
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+        list(pool.map(copy, sorted(source.iterdir())))
+    shutil.rmtree(target)
+
+
+def bare_copy_back(log: CommitLog, to: Path) -> None:
+    """A copy of each file."""
+    commit = log.commits()[-1]
+    source = Path(log.uri.removeprefix("file://")) / commit.path
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+        list(pool.map(lambda file: shutil.copyfile(source / file.name, to / file.name), commit.files))
+
+
+# --- the surroundings -----------------------------------------------------------------------------------------------
+
+
+def files(folder: Path, sizes: Sequence[int]) -> Path:
+    folder.mkdir()
+    for number, size in enumerate(sizes):
+        (folder / f"file-{number}").write_bytes(os.urandom(size))
+    return folder
+
+
+def nth(values: Sequence[float], percent: int) -> float:
+    return statistics.quantiles(values, n=100)[percent - 1]
+
+
+@contextmanager
+def server() -> Iterator[None]:
+    """The object store, in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_serve, args=(there,), daemon=True)
+    process.start()
+    try:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("GOOGLE_BASE_URL", here.recv())
+            environment.setenv("GOOGLE_BEARER_TOKEN", "test")
+            yield
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _serve(connection: Connection) -> None:
+    with pytest.MonkeyPatch.context() as environment, google(environment) as address:
+        connection.send(address)
+        time.sleep(3600)
+
+
+if __name__ == "__main__":
+    rows.main(measure, "Commit log")
