@@ -65,7 +65,7 @@ def draw(snapshot: ViewSnapshot, heard: Heard, width: int, height: int) -> Rende
         _Part(4, _labelled("nodes", _nodes(snapshot, inner))),
         _Part(3, _labelled("money", _money(snapshot, inner))),
     ]
-    hint = "" if snapshot.state.stage in TERMINAL else snapshot.hint
+    hint = "" if snapshot.state.stage in (*TERMINAL, Stage.SUSPENDED) else snapshot.hint
     below = [blank, _Part(6, _one_line(Text(hint, style="dim")))]
     room = height - 2 - sum(part.lines for part in above + below)  # a blank line more, and the cursor's own
     events = [blank, *(_Part(7, line) for line in _events(heard, min(EVENTS, room)))] if room > 0 else []

@@ -172,7 +172,7 @@ class Runner:
                     self._tell(Noted(self._clock(), f"its end is not in the commit log: {error}"))
 
     def _show(self, spec: JobSpec, seen: Observation, now: Instant) -> None:
-        if now - self._drawn_at < DRAW and self.state.stage not in TERMINAL:
+        if now - self._drawn_at < DRAW and self.state.stage not in (*TERMINAL, Stage.SUSPENDED):
             return
         self._drawn_at = now
         hint = "Ctrl-C again kills" if self._asked else "Ctrl-C drains and commits"

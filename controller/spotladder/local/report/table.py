@@ -43,7 +43,8 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
     ]
     restarts = [attempt.overhead for attempt in facts.attempts[1:] if attempt.overhead is not None]
     if restarts:
-        said.append(("restarts", f"{len(restarts)}, {span(sum(restarts) / len(restarts))} each on average"))
+        each = "" if len(restarts) == 1 else " each on average"
+        said.append(("restarts", f"{len(restarts)}, {span(sum(restarts) / len(restarts))}{each}"))
     if facts.on_demand > 0:
         said.append(("paid", money(facts.spent)))
         uninterrupted = yardsticks(facts).cost(ON_DEMAND)
