@@ -39,10 +39,11 @@ def note(path: Path, **facts: object) -> None:
 def drive(folder: Path) -> int:
     """Run the attempt's program; its exit code."""
     note(folder / "waiting.json", pid=os.getpid(), session=os.getsid(0))
-    while not (folder / "go").exists():
-        if (folder / "cancelled").exists():
-            return 0
+    # Said before it is asked: whoever cancels either finds this process to kill, or is found here.
+    while not (cancelled := (folder / "cancelled").exists()) and not (folder / "go").exists():
         time.sleep(POLL)
+    if cancelled:
+        return 0
     program = json.loads((folder / "program.json").read_text())
     with (folder / "driver.log").open("ab", buffering=0) as log:
         process = subprocess.Popen(

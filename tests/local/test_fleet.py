@@ -1,0 +1,218 @@
+"""The workers of an attempt, with fake nodes and a stepped clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from spotladder.core.model import Launch, PodPhase, PodSeen
+from spotladder.core.reasons import Cause
+from spotladder.errors import EnvironmentFailure
+from spotladder.local.fleet import Fleet
+from spotladder.local.pools import PoolClock, PoolPlan, Window
+from spotladder.local.timeline import NodeChange, NodeChanged, Record
+
+BEGAN = 1_000_000.0
+
+
+@dataclass
+class FakeNode:
+    alive: bool = True
+    up: bool = False
+    why: str | None = None
+    noticed: int = 0
+    ended: bool = False
+
+    def notice(self) -> None:
+        self.noticed += 1
+
+    def kill(self) -> None:
+        self.alive = False
+
+    def end(self) -> None:
+        self.alive = False
+        self.ended = True
+
+    def failed(self) -> str | None:
+        return self.why
+
+
+@dataclass
+class Bench:
+    """A fleet, its pool, and the nodes that it started."""
+
+    pool: PoolClock
+    size: int = 2
+    head_is_up: bool = True
+    nodes: dict[str, FakeNode] = field(default_factory=dict)
+    told: list[Record] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.fleet = Fleet(Launch(1, "spot-a"), self.size, self.pool, self._start, self.told.append)
+
+    def _start(self, name: str) -> FakeNode | None:
+        return self.nodes.setdefault(name, FakeNode()) if self.head_is_up else None
+
+    def at(self, seconds: float, *, replace: bool = True) -> list[PodSeen]:
+        self.fleet.advance(BEGAN + seconds, replace=replace)
+        return list(self.fleet.seen())
+
+    def up(self) -> None:
+        for node in self.nodes.values():
+            node.up = True
+
+    def changes(self, node: str) -> list[NodeChange]:
+        return [record.change for record in self.told if isinstance(record, NodeChanged) and record.node == node]
+
+
+def bench(size: int = 2, *, head_is_up: bool = True, **plan: object) -> Bench:
+    fitted = {"nodes": size, **plan}
+    return Bench(PoolClock(PoolPlan("a", **fitted), BEGAN, BEGAN), size, head_is_up)  # type: ignore[arg-type]
+
+
+def phases(pods: list[PodSeen]) -> list[PodPhase]:
+    return [pod.phase for pod in pods]
+
+
+def test_nodes_come_after_the_delay_and_are_ready_when_ray_is() -> None:
+    rig = bench(provision_delay=3.0)
+    rig.at(0)
+    assert not rig.nodes
+    rig.at(2.9)
+    assert not rig.nodes
+    rig.at(3)
+    assert len(rig.nodes) == 2
+    assert phases(rig.at(4)) == [PodPhase.PENDING] * 2
+    rig.up()
+    assert phases(rig.at(5)) == [PodPhase.RUNNING] * 2
+    assert rig.fleet.whole
+    assert rig.changes("a1-w1") == [NodeChange.ASKED, NodeChange.UP]
+
+
+def test_pods_beyond_the_pool_are_unschedulable() -> None:
+    rig = bench(size=3, nodes=2)
+    assert [pod.unschedulable for pod in rig.at(0)] == [False, False, True]
+    assert not rig.fleet.whole
+
+
+def test_a_dry_pool_gives_nothing_until_it_is_not() -> None:
+    rig = bench(dry=(Window(0, 10),))
+    assert all(pod.unschedulable for pod in rig.at(9))
+    assert not any(pod.unschedulable for pod in rig.at(10))
+
+
+def test_a_pool_that_runs_dry_takes_back_what_is_on_its_way() -> None:
+    rig = bench(provision_delay=5.0, dry=(Window(2, 10),))
+    rig.at(0)
+    assert all(pod.unschedulable for pod in rig.at(3))
+    assert rig.pool.held == 0
+    rig.at(10)
+    assert not rig.nodes, "the delay begins anew"
+    rig.at(15)
+    assert len(rig.nodes) == 2
+
+
+def test_nodes_wait_for_the_head() -> None:
+    rig = bench(head_is_up=False)
+    rig.at(1)
+    assert not rig.nodes
+    rig.head_is_up = True
+    rig.at(2)
+    assert len(rig.nodes) == 2
+
+
+def test_an_interruption_gives_notice_and_then_kills_and_another_takes_the_place() -> None:
+    rig = bench(taken_at=(20.0,), notice=5.0)
+    rig.at(0)
+    rig.up()
+    rig.at(1)
+    pods = rig.at(20)
+    assert [pod.noticed for pod in pods] == [True, False]
+    assert pods[0].notice_ends_at == BEGAN + 25
+    assert pods[0].phase is PodPhase.RUNNING
+    assert rig.nodes["a1-w1-1"].noticed == 1
+    assert rig.fleet.whole, "it takes part until it goes"
+    pods = rig.at(25)
+    assert (pods[0].phase, pods[0].cause) == (PodPhase.LOST, Cause.INTERRUPTION)
+    assert not rig.nodes["a1-w1-1"].alive
+    assert pods[2].phase is PodPhase.PENDING
+    rig.at(26)
+    rig.nodes["a1-w3-1"].up = True
+    rig.at(27)
+    assert rig.fleet.whole
+    assert rig.changes("a1-w1") == [NodeChange.ASKED, NodeChange.UP, NodeChange.NOTICED, NodeChange.GONE]
+
+
+def test_a_node_that_ends_before_its_notice_does_is_interrupted_all_the_same() -> None:
+    rig = bench(taken_at=(20.0,), notice=30.0)
+    rig.at(0)
+    rig.up()
+    rig.at(1)
+    rig.at(20)
+    rig.nodes["a1-w1-1"].alive = False
+    assert rig.at(21)[0].cause is Cause.INTERRUPTION
+
+
+def test_without_notice_the_node_is_killed_at_once() -> None:
+    rig = bench(taken_at=(20.0,), notice=0.0)
+    rig.at(0)
+    rig.up()
+    rig.at(1)
+    pods = rig.at(20)
+    assert (pods[0].phase, pods[0].cause, pods[0].noticed) == (PodPhase.LOST, Cause.INTERRUPTION, False)
+    assert rig.nodes["a1-w1-1"].noticed == 0
+
+
+def test_a_node_that_somebody_killed_is_lost_and_replaced() -> None:
+    rig = bench()
+    rig.at(0)
+    rig.up()
+    rig.at(1)
+    rig.nodes["a1-w2-1"].alive = False
+    pods = rig.at(2)
+    assert (pods[1].phase, pods[1].cause) == (PodPhase.LOST, Cause.NODE_LOST)
+    assert len(pods) == 3
+
+
+def test_nothing_is_replaced_once_the_attempt_is_ending() -> None:
+    rig = bench()
+    rig.at(0)
+    rig.up()
+    rig.at(1)
+    rig.nodes["a1-w2-1"].alive = False
+    assert len(rig.at(2, replace=False)) == 2
+
+
+def test_a_start_that_fails_is_repeated_and_then_an_error_that_says_why() -> None:
+    rig = bench(size=1)
+    rig.at(0)
+    for start in (1, 2):
+        rig.nodes[f"a1-w1-{start}"].why = "it said nothing"
+        assert phases(rig.at(start)) == [PodPhase.PENDING]
+        rig.at(start + 0.5)
+    rig.nodes["a1-w1-3"].why = "Address already in use"
+    with pytest.raises(EnvironmentFailure, match=r"Address already in use.*--resume"):
+        rig.at(3)
+
+
+def test_closing_ends_all_nodes_and_gives_their_places_back() -> None:
+    rig = bench()
+    rig.at(0)
+    rig.up()
+    rig.at(1)
+    rig.fleet.close(BEGAN + 2)
+    assert all(node.ended for node in rig.nodes.values())
+    assert rig.pool.held == 0
+    assert phases(list(rig.fleet.seen())) == [PodPhase.LOST] * 2
+    rig.fleet.close(BEGAN + 3)
+    assert rig.pool.held == 0
+
+
+def test_a_slot_that_is_waited_for_is_had_when_another_attempt_gives_it_back() -> None:
+    first = bench(size=1)
+    first.at(0)
+    second = Bench(first.pool, 1)
+    assert second.at(1)[0].unschedulable
+    first.fleet.close(BEGAN + 2)
+    assert not second.at(2)[0].unschedulable

@@ -1,0 +1,172 @@
+"""When pools give nodes and when they take them: schedules against a stepped clock."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spotladder.api.world import Pool
+from spotladder.errors import InvalidSpec
+from spotladder.local.pools import Held, PoolClock, PoolPlan, Window, plan_of, read_trace
+
+BEGAN = 1_000_000.0
+
+
+def pool(**plan: object) -> PoolClock:
+    return PoolClock(PoolPlan("a", **plan), BEGAN, BEGAN)  # type: ignore[arg-type]
+
+
+def test_a_pool_gives_as_many_nodes_as_it_has_and_again_what_comes_back() -> None:
+    clock = pool(nodes=2)
+    assert [clock.give(BEGAN), clock.give(BEGAN), clock.give(BEGAN)] == [1, 2, None]
+    clock.take_back()
+    assert clock.give(BEGAN) == 3
+
+
+def test_a_dry_pool_gives_nothing_and_keeps_what_it_gave() -> None:
+    clock = pool(nodes=2, dry=(Window(10, 20),))
+    assert clock.give(BEGAN + 9.9) == 1
+    assert clock.give(BEGAN + 10) is None
+    assert clock.reclaims(BEGAN + 15, [Held("one", 1, BEGAN)]) == []
+    assert clock.give(BEGAN + 20) == 2
+
+
+def test_each_given_time_takes_the_node_that_is_up_longest_once() -> None:
+    clock = pool(nodes=2, taken_at=(20.0, 45.0))
+    old, young = Held("old", 1, BEGAN + 1), Held("young", 2, BEGAN + 2)
+    assert clock.reclaims(BEGAN + 19.9, [young, old]) == []
+    assert clock.reclaims(BEGAN + 20, [young, old]) == ["old"]
+    assert clock.reclaims(BEGAN + 21, [young]) == []
+    assert clock.reclaims(BEGAN + 50, [young]) == ["young"]
+
+
+def test_two_times_between_two_looks_take_two_nodes() -> None:
+    clock = pool(nodes=2, taken_at=(20.0, 20.5))
+    held = [Held("one", 1, BEGAN), Held("two", 2, BEGAN)]
+    assert sorted(clock.reclaims(BEGAN + 30, held)) == ["one", "two"]
+
+
+def test_a_time_at_which_no_node_is_up_takes_none_later() -> None:
+    clock = pool(taken_at=(20.0,))
+    assert clock.reclaims(BEGAN + 25, []) == []
+    assert clock.reclaims(BEGAN + 26, [Held("one", 1, BEGAN + 25)]) == []
+
+
+def test_a_resumed_run_does_not_suffer_the_same_interruption_again() -> None:
+    clock = PoolClock(PoolPlan("a", taken_at=(20.0, 100.0)), BEGAN, BEGAN + 50)
+    held = [Held("one", 1, BEGAN + 50)]
+    assert clock.reclaims(BEGAN + 51, held) == []
+    assert clock.reclaims(BEGAN + 100, held) == ["one"]
+
+
+def test_a_clock_that_steps_back_takes_nothing_twice() -> None:
+    clock = pool(taken_at=(20.0,))
+    held = [Held("one", 1, BEGAN)]
+    assert clock.reclaims(BEGAN + 21, held) == ["one"]
+    assert clock.reclaims(BEGAN + 10, held) == []
+    assert clock.reclaims(BEGAN + 21, held) == []
+
+
+@given(seed=st.integers(0, 1000), ordinal=st.integers(1, 100))
+def test_a_seed_fixes_every_lifetime(seed: int, ordinal: int) -> None:
+    plan = PoolPlan("a", hazard_per_hour=60, seed=seed)
+    assert plan.lifetime(ordinal) == PoolPlan("a", hazard_per_hour=60, seed=seed).lifetime(ordinal)
+    assert 0 <= plan.lifetime(ordinal) < math.inf
+
+
+def test_lifetimes_average_what_the_hazard_says() -> None:
+    plan = PoolPlan("a", hazard_per_hour=60, seed=7)
+    average = sum(plan.lifetime(ordinal) for ordinal in range(1, 4001)) / 4000
+    assert average == pytest.approx(60, rel=0.05)
+
+
+def test_a_node_goes_at_the_end_of_its_lifetime() -> None:
+    clock = pool(hazard_per_hour=60, seed=7)
+    lifetime = clock.plan.lifetime(1)
+    held = [Held("one", 1, BEGAN + 5)]
+    assert clock.reclaims(BEGAN + 5 + lifetime - 0.001, held) == []
+    assert clock.reclaims(BEGAN + 5 + lifetime + 0.001, held) == ["one"]
+
+
+def test_without_hazard_a_node_lives_for_ever() -> None:
+    assert PoolPlan("a").lifetime(1) == math.inf
+
+
+def trace(folder: Path, *samples: int) -> Path:
+    path = folder / "trace.json"
+    path.write_text(json.dumps({"metadata": {"gap_seconds": 600}, "data": samples}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("samples", "windows"),
+    [
+        pytest.param((0, 0), (), id="never taken"),
+        pytest.param((1, 1), (Window(0),), id="always taken"),
+        pytest.param((0, 1, 1, 0), (Window(1, 3),), id="taken once"),
+        pytest.param(
+            (1, 0, 1),
+            (
+                Window(0, 1),
+                Window(2),
+            ),
+            id="stays as it was at the end",
+        ),
+        pytest.param((), (), id="empty"),
+    ],
+)
+def test_a_trace_becomes_windows(tmp_path: Path, samples: tuple[int, ...], windows: tuple[Window, ...]) -> None:
+    assert read_trace(trace(tmp_path, *samples), speedup=600) == windows
+
+
+def test_a_traced_pool_takes_all_it_gave_and_gives_nothing_meanwhile(tmp_path: Path) -> None:
+    clock = pool(nodes=2, reclaimed=read_trace(trace(tmp_path, 0, 1, 0), speedup=60))
+    assert clock.give(BEGAN + 5) == 1
+    held = [Held("one", 1, BEGAN + 5), Held("two", 2, BEGAN + 6)]
+    assert clock.reclaims(BEGAN + 10, held) == ["one", "two"]
+    assert clock.give(BEGAN + 19) is None
+    assert clock.give(BEGAN + 20) == 2
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"metadata": {}, "data": []}', '{"metadata": {"gap_seconds": "x"}}'])
+def test_what_is_no_trace_is_refused_with_what_is_wanted(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(text)
+    with pytest.raises(InvalidSpec, match=r"trace\.json.*gap_seconds"):
+        read_trace(path, 1.0)
+
+
+def test_a_missing_trace_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpec, match=r"none\.json"):
+        read_trace(tmp_path / "none.json", 1.0)
+
+
+def test_a_pool_of_a_world_file_becomes_a_plan(tmp_path: Path) -> None:
+    trace(tmp_path, 0, 1)
+    plan = plan_of(
+        "a",
+        Pool.model_validate(
+            {
+                "nodes": 3,
+                "cpusPerNode": 2,
+                "provisionDelay": "2s",
+                "notice": "5s",
+                "interruptions": {"trace": "trace.json", "speedup": 600},
+                "unavailable": [{"from": "60s", "to": "120s"}, {"from": "5m"}],
+            }
+        ),
+        tmp_path,
+    )
+    assert (plan.nodes, plan.cpus, plan.provision_delay, plan.notice) == (3, 2, 2.0, 5.0)
+    assert plan.dry == (Window(60, 120), Window(300))
+    assert plan.reclaimed == (Window(1),)
+
+
+def test_given_times_are_sorted(tmp_path: Path) -> None:
+    plan = plan_of("a", Pool.model_validate({"interruptions": {"at": ["45s", "20s"]}}), tmp_path)
+    assert plan.taken_at == (20.0, 45.0)

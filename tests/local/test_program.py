@@ -1,0 +1,203 @@
+"""An attempt's program: the driver as a real process, Ray's part played by the test."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from spotladder.core.model import Exit
+from spotladder.local import driver
+from spotladder.local.program import Program
+from spotladder.local.reaper import alive
+
+
+def eventually(met: Callable[[], bool], seconds: float = 15.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not met():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class Supervised:
+    """A program and its driver, started as Ray's job supervisor starts it."""
+
+    def __init__(self, tmp_path: Path, entrypoint: str) -> None:
+        self.program = Program(tmp_path / "attempt", entrypoint, tmp_path)
+        command = [sys.executable, "-I", "-S", driver.__file__, str(self.program.folder)]
+        self.process = subprocess.Popen(command, start_new_session=True)
+
+    def __enter__(self) -> Supervised:
+        assert eventually((self.program.folder / "waiting.json").exists)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.program.kill()
+        self.process.kill()
+        self.process.wait()
+
+    def ended(self) -> Exit | None:
+        assert eventually(lambda: self.program.exit() is not None)
+        return self.program.exit()
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [(0, Exit.SUCCEEDED), (75, Exit.INTERRUPTED), (76, Exit.FENCED), (1, Exit.FAILED), (2, Exit.FAILED)],
+)
+def test_what_its_exit_code_means(tmp_path: Path, code: int, expected: Exit) -> None:
+    with Supervised(tmp_path, f"exit {code}") as job:
+        job.program.release()
+        assert job.ended() is expected
+        assert job.program.exit_code == code
+        assert job.process.wait(5) == code
+
+
+def test_it_waits_until_the_job_is_whole_and_runs_where_its_file_is(tmp_path: Path) -> None:
+    with Supervised(tmp_path, "pwd; echo to stderr >&2") as job:
+        assert job.program.started_at is None
+        assert job.program.exit() is None
+        before = time.time()
+        job.program.release()
+        job.ended()
+        assert job.program.started_at is not None
+        assert 0 <= job.program.started_at - before < 5
+        assert job.program.log.read_text().split("\n")[:2] == [str(tmp_path), "to stderr"]
+
+
+def test_its_last_words_are_in_the_message(tmp_path: Path) -> None:
+    with Supervised(tmp_path, "echo; echo first; echo 'ValueError: no such layer'; exit 3") as job:
+        job.program.release()
+        job.ended()
+        assert job.program.last_words().startswith("exit code 3: ValueError: no such layer (all of it: ")
+        assert str(job.program.log) in job.program.last_words()
+
+
+def test_killed_by_a_signal_is_its_failure_with_the_signal_named(tmp_path: Path) -> None:
+    with Supervised(tmp_path, "kill -SEGV $$") as job:
+        job.program.release()
+        assert job.ended() is Exit.FAILED
+        assert job.program.last_words().startswith(f"signal {int(signal.SIGSEGV)}")
+
+
+def test_a_driver_that_is_killed_is_lost(tmp_path: Path) -> None:
+    with Supervised(tmp_path, "sleep 600") as job:
+        job.program.release()
+        assert eventually(lambda: job.program.started_at is not None)
+        job.process.kill()
+        job.process.wait()
+        assert job.ended() is Exit.LOST
+        assert "was killed" in job.program.last_words()
+
+
+def test_killing_leaves_nothing(tmp_path: Path) -> None:
+    with Supervised(tmp_path, "trap '' TERM; sleep 600") as job:
+        job.program.release()
+        assert eventually(lambda: job.program.started_at is not None)
+        child = json.loads((job.program.folder / "started.json").read_text())["pid"]
+        job.program.kill()
+        assert eventually(lambda: not alive(child))
+        assert job.process.wait(5) == -signal.SIGKILL
+        job.program.kill()
+
+
+def test_killed_before_it_came_up_it_never_begins(tmp_path: Path) -> None:
+    program = Program(tmp_path / "attempt", "touch ran", tmp_path)
+    program.kill()
+    program.release()
+    command = [sys.executable, "-I", "-S", driver.__file__, str(program.folder)]
+    assert subprocess.run(command, timeout=20, check=False).returncode == 0
+    assert not (tmp_path / "ran").exists()
+
+
+def test_sigterm_reaches_the_program(tmp_path: Path) -> None:
+    with Supervised(tmp_path, "trap 'exit 75' TERM; touch ready; while :; do sleep 0.05; done") as job:
+        job.program.release()
+        assert eventually((tmp_path / "ready").exists)
+        job.process.terminate()
+        assert job.ended() is Exit.INTERRUPTED
+
+
+def test_the_first_notice_stays(tmp_path: Path) -> None:
+    program = Program(tmp_path / "attempt", "true", tmp_path)
+    program.ask_to_stop("notice", 12.5, "EvictionNotice")
+    program.ask_to_stop("drain", 99.0, "SuspendRequested")
+    assert json.loads(program.notice_file.read_text()) == {
+        "kind": "notice",
+        "deadline": 12.5,
+        "reason": "EvictionNotice",
+    }
+
+
+def test_heartbeats_move_by_this_observers_clock(tmp_path: Path) -> None:
+    program = Program(tmp_path / "attempt", "true", tmp_path)
+    assert program.beat(100.0) is None
+    driver.note(program.heartbeat_file, step=3, total=9, at=5e9, loss=0.5, phase="warm")
+    first = program.beat(101.0)
+    assert first is not None
+    assert (first.at, first.step, first.total, dict(first.metrics)) == (101.0, 3, 9, {"loss": 0.5})
+    assert program.beat(102.0) == first, "the same step is no progress"
+    driver.note(program.heartbeat_file, step=1, total=9)
+    assert (again := program.beat(103.0)) is not None
+    assert (again.at, again.step) == (103.0, 1), "a restart from an earlier commit moves too"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"total": 3}', '{"step": "three"}'])
+def test_a_damaged_heartbeat_is_no_heartbeat(tmp_path: Path, text: str) -> None:
+    program = Program(tmp_path / "attempt", "true", tmp_path)
+    program.heartbeat_file.write_text(text)
+    assert program.beat(1.0) is None
+
+
+class Agent:
+    """Ray's job agent, as far as a submission goes."""
+
+    def __init__(self, status: int, text: str) -> None:
+        self.bodies: list[dict[str, object]] = []
+        agent = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                agent.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, *_: object) -> None: ...  # type: ignore[override]
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+def test_it_is_submitted_once_and_past_any_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    agent = Agent(200, "{}")
+    program = Program(tmp_path / "attempt", "true", tmp_path)
+    for _ in range(3):
+        program.submit(agent.url, "digits-0001", {"SPOTLADDER_JOB": "digits"})
+    assert eventually(lambda: bool(agent.bodies))
+    agent.server.shutdown()
+    (body,) = agent.bodies
+    assert body["submission_id"] == "digits-0001"
+    assert body["runtime_env"] == {"env_vars": {"SPOTLADDER_JOB": "digits"}}
+    assert program.submission_error is None
+
+
+def test_a_refused_submission_is_told(tmp_path: Path) -> None:
+    agent = Agent(500, "Traceback\nRuntimeError: no worker could be started\n")
+    program = Program(tmp_path / "attempt", "true", tmp_path)
+    program.submit(agent.url, "digits-0001", {})
+    assert eventually(lambda: program.submission_error is not None)
+    agent.server.shutdown()
+    assert program.submission_error == "Ray refused the program: RuntimeError: no worker could be started"

@@ -1,0 +1,144 @@
+"""Nothing outlives a run: real processes, none of them Ray."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from spotladder.local.reaper import MARK, Reaper, alive, end_all, end_session, members
+
+RUNNER = """\
+import os, subprocess, sys, time, pathlib
+from spotladder.local.reaper import MARK, Reaper
+mark, scratch = sys.argv[1], pathlib.Path(sys.argv[2])
+reaper = Reaper(mark, scratch)
+sleep = [sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"]
+plain = {name: value for name, value in os.environ.items() if name != MARK}
+told = subprocess.Popen(sleep, env=plain, start_new_session=True)
+reaper.adopt(told.pid)
+marked = subprocess.Popen(sleep, env={**plain, MARK: mark}, start_new_session=True)
+leave = "os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); "
+daemon = "import os, sys; " + leave + "os.execv(sys.argv[1], sys.argv[1:])"
+subprocess.run([sys.executable, "-c", daemon, *sleep], env={**plain, MARK: mark}, check=True)
+print(told.pid, marked.pid, flush=True)
+if sys.argv[3] == "close":
+    sys.stdin.readline()
+    reaper.close()
+    print("closed", flush=True)
+sys.stdin.readline()
+"""
+
+
+def eventually(met: Callable[[], bool], seconds: float = 15.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not met():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.fixture
+def mark() -> Iterator[str]:
+    mark = uuid.uuid4().hex
+    yield mark
+    assert end_all(mark, set()) == []
+
+
+@pytest.fixture
+def bystander() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the same user that is none of the run's; its argument even names the mark's variable."""
+    with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()", f"{MARK}=x"]) as process:
+        yield process
+        assert process.poll() is None, "it was none of the run's"
+        process.kill()
+
+
+def runner(mark: str, scratch: Path, how: str = "wait") -> subprocess.Popen[str]:
+    scratch.mkdir()
+    (scratch / "socket").write_text("")
+    return subprocess.Popen(
+        [sys.executable, "-c", RUNNER, mark, str(scratch), how],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_runner_takes_everything_with_it(
+    mark: str, tmp_path: Path, bystander: subprocess.Popen[bytes], number: signal.Signals
+) -> None:
+    scratch = tmp_path / "scratch"
+    with runner(mark, scratch) as process:
+        assert process.stdout is not None
+        told, marked = map(int, process.stdout.readline().split())
+        assert eventually(lambda: len(members(mark, {told})) == 3), "two sleepers and a daemon"
+        os.killpg(process.pid, number)
+        assert eventually(lambda: members(mark, {told}) == [])
+        assert not alive(told)
+        assert not alive(marked)
+        assert eventually(lambda: not scratch.exists())
+
+
+def test_closing_ends_everything_and_waits_for_it(mark: str, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    with runner(mark, scratch, "close") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        told, _marked = map(int, process.stdout.readline().split())
+        assert eventually(lambda: len(members(mark, {told})) == 3)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "closed\n"
+        assert members(mark, {told}) == []
+        assert not scratch.exists()
+        process.kill()
+
+
+def test_a_killed_watchdog_is_replaced_and_knows_all_sessions(mark: str, tmp_path: Path) -> None:
+    reaper = Reaper(mark, tmp_path / "none")
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as sleeper:
+        reaper.adopt(sleeper.pid)
+        reaper._watchdog.kill()
+        reaper._watchdog.wait()
+        reaper.ensure()
+        reaper.close()
+        assert sleeper.wait(10) == -signal.SIGKILL
+
+
+def test_the_watchdog_does_not_go_with_signals_of_the_terminal(mark: str, tmp_path: Path) -> None:
+    reaper = Reaper(mark, tmp_path / "none")
+    assert (
+        eventually(lambda: "SigIgn" in Path(f"/proc/{reaper._watchdog.pid}/status").read_text()) if alive(1) else True
+    )
+    time.sleep(0.3)  # until its handlers are set; it says nothing
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        reaper._watchdog.send_signal(number)
+    with pytest.raises(subprocess.TimeoutExpired):
+        reaper._watchdog.wait(0.3)
+    reaper.close()
+    assert reaper._watchdog.returncode == 0
+
+
+def test_ending_a_session_spares_others(bystander: subprocess.Popen[bytes]) -> None:
+    command = ["sh", "-c", "sleep 600 & sleep 600"]
+    with subprocess.Popen(command, start_new_session=True) as tree:
+        assert eventually(lambda: len(members("", {tree.pid})) >= 2)
+        end_session(tree.pid)
+        assert eventually(lambda: members("", {tree.pid}) == [])
+
+
+def test_a_process_that_is_not_waited_for_is_not_alive() -> None:
+    process = subprocess.Popen(["true"])
+    assert eventually(lambda: not alive(process.pid))
+    process.wait()

@@ -1,0 +1,340 @@
+"""The loop: persisted before acted on, told once, stopped and resumed. Against the fake backend and a stepped clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from spotladder.core.fake import FakeBackend
+from spotladder.core.model import (
+    Delete,
+    Drain,
+    Exit,
+    Finish,
+    JobSpec,
+    JobState,
+    Launch,
+    PodPhase,
+    Price,
+    Progress,
+    Stage,
+    Tier,
+)
+from spotladder.core.policies.ordered import Ordered
+from spotladder.core.reasons import Cause, Reason
+from spotladder.errors import StoreUnavailable
+from spotladder.local.runner import TICK, Killed, Runner, laid_down
+from spotladder.local.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
+from spotladder.local.view import ViewSnapshot
+
+BEGAN = 1_000_000.0
+PRICE = Price(3600.0, 7200.0)  # a dollar a second and node
+SPEC = JobSpec(
+    tiers=(
+        Tier("spot-a", max_failures=0, provision_timeout=30.0, price=PRICE),
+        Tier("on-demand", max_failures=1, provision_timeout=30.0, price=PRICE),
+    ),
+    workers=2,
+    submitted_at=BEGAN,
+)
+
+
+class LiveFake(FakeBackend):
+    """The fake, with the heartbeats that a runner shows."""
+
+    def beats(self) -> list[Beat]:
+        return [Beat(BEGAN, number, 7) for number in self._attempts]
+
+
+@dataclass
+class Rig:
+    """A runner, and a script of what the world does when: each step is called once its time has come."""
+
+    spec: JobSpec = SPEC
+    script: list[tuple[float, Callable[[Rig], None]]] = field(default_factory=list)
+    backend: LiveFake = field(default_factory=LiveFake)
+    saved: list[JobState] = field(default_factory=list)
+    told: list[Record] = field(default_factory=list)
+    shown: list[ViewSnapshot] = field(default_factory=list)
+    effects: list[str] = field(default_factory=list)
+    new_commits: list[Committed] = field(default_factory=list)
+    trouble: str | None = None
+    now: float = BEGAN
+
+    def __post_init__(self) -> None:
+        self.runner = Runner(
+            self.spec,
+            Ordered(),
+            self.backend,
+            commits=self,
+            keep=self,
+            tell=self.told.append,
+            view=self,  # type: ignore[arg-type]
+            clock=lambda: self.now,
+            wait=self.wait,
+        )
+
+    def run(self, state: JobState | None = None) -> int:
+        state = state or JobState()
+        self.backend.revision = state.revision + 1
+        return self.runner.run(state)
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        assert self.now < BEGAN + 3600, "the runner does not end"
+        while self.script and self.now >= BEGAN + self.script[0][0]:
+            self.script.pop(0)[1](self)
+
+    def save(self, state: JobState) -> None:
+        self.saved.append(state)
+
+    def take_new(self) -> list[Committed]:
+        new, self.new_commits = self.new_commits, []
+        return new
+
+    def take_trouble(self) -> str | None:
+        trouble, self.trouble = self.trouble, None
+        return trouble
+
+    def tell(self, record: Record) -> None:
+        raise AssertionError(f"the runner tells through one way only: {record}")
+
+    def update(self, snapshot: ViewSnapshot) -> None:
+        self.shown.append(snapshot)
+
+    def of(self, kind: type[Record]) -> list[Record]:
+        return [record for record in self.told if isinstance(record, kind)]
+
+
+def comes_up(number: int) -> Callable[[Rig], None]:
+    return lambda rig: rig.backend.bring_up(number)
+
+
+def ends(number: int, how: Exit) -> Callable[[Rig], None]:
+    return lambda rig: rig.backend.end_program(number, how, "exit code 1: KeyError")
+
+
+def stop(rig: Rig) -> None:
+    rig.runner.ask_to_stop()
+
+
+def test_a_job_runs_to_its_end() -> None:
+    rig = Rig(script=[(2, comes_up(1)), (10, ends(1, Exit.SUCCEEDED))])
+    assert rig.run() == 0
+    assert rig.runner.state.stage is Stage.SUCCEEDED
+    assert rig.backend.finished == Finish(succeeded=True, reason=Reason.COMPLETED)
+    assert rig.saved[-1] == rig.runner.state
+    ended = rig.told[-1]
+    assert isinstance(ended, Ended)
+    assert (ended.exit_code, ended.reason) == (0, Reason.COMPLETED)
+
+
+@pytest.mark.parametrize(
+    ("spec", "script", "code"),
+    [
+        pytest.param(SPEC, [(2, comes_up(1)), (3, ends(1, Exit.FAILED))], 1, id="the program failed"),
+        pytest.param(SPEC, [], 3, id="no tier has capacity"),
+        pytest.param(replace(SPEC, max_duration=5.0), [(2, comes_up(1)), (6, ends(1, Exit.LOST))], 4, id="deadline"),
+        pytest.param(
+            replace(SPEC, budget=4.0), [(2, comes_up(1)), (5, ends(1, Exit.INTERRUPTED))], 4, id="budget is spent"
+        ),
+        pytest.param(replace(SPEC, backoff_limit=0), [(2, comes_up(1)), (3, ends(1, Exit.LOST))], 1, id="backoff"),
+    ],
+)
+def test_exit_codes(spec: JobSpec, script: list[tuple[float, Callable[[Rig], None]]], code: int) -> None:
+    rig = Rig(spec, list(script))
+    assert rig.run() == code
+    assert rig.runner.state.stage is Stage.FAILED
+    assert rig.backend.finished is not None
+    assert not rig.backend.finished.succeeded
+
+
+def test_a_job_that_somebody_else_owns_ends_fenced() -> None:
+    def taken(rig: Rig) -> None:
+        rig.backend.progress = Progress(step=5, total=9, attempt=4)
+        rig.backend.end_program(1, Exit.FENCED)
+
+    assert Rig(script=[(2, comes_up(1)), (3, taken)]).run() == 76
+
+
+def test_nothing_is_done_before_it_is_written_down() -> None:
+    rig = Rig(script=[(2, comes_up(1)), (4, lambda rig: rig.backend.notice("a1-w1", BEGAN + 9)), (5, _drained)])
+    backend, save = rig.backend, rig.save
+
+    def checked(rig: Rig, action: Launch | Drain | Delete | Finish) -> None:
+        state = rig.saved[-1]
+        match action:
+            case Launch():
+                assert state.stage is Stage.STARTING
+                assert state.attempt is not None
+                assert (state.attempt.number, state.attempt.tier) == (action.attempt, action.tier)
+            case Drain():
+                assert state.stage is Stage.DRAINING
+            case Delete():
+                assert state.attempt is None or state.stage is Stage.ENDING
+            case Finish():
+                assert state.stage is Stage.SUCCEEDED
+
+    assert save is not None
+    for name in ("launch", "drain", "delete", "finish"):
+        original = getattr(backend, name)
+
+        def call(action: Launch | Drain | Delete | Finish, original: Callable[[object], None] = original) -> None:
+            checked(rig, action)
+            original(action)
+
+        setattr(backend, name, call)
+    rig.script += [(12, comes_up(2)), (14, ends(2, Exit.SUCCEEDED))]
+    assert rig.run() == 0
+    assert {type(action) for action in backend.calls} == {Launch, Drain, Delete, Finish}
+
+
+def _drained(rig: Rig) -> None:
+    rig.backend.end_program(1, Exit.INTERRUPTED)
+
+
+def test_a_state_that_does_not_change_is_not_written_again_and_again() -> None:
+    rig = Rig(script=[(1, comes_up(1)), (60, ends(1, Exit.SUCCEEDED))])
+    rig.run()
+    assert len(rig.saved) < 30, "one save each five seconds, for money and clock"
+
+
+def test_every_move_and_loss_is_told_once_with_its_count() -> None:
+    rig = Rig(
+        script=[
+            (1, comes_up(1)),
+            (3, lambda rig: rig.backend.lose("a1-w1", Cause.INTERRUPTION)),
+            (9, comes_up(2)),
+            (12, ends(2, Exit.SUCCEEDED)),
+        ]
+    )
+    rig.run()
+    moves = [record.move for record in rig.of(Moved) if isinstance(record, Moved)]
+    assert [move.reason for move in moves].count(Reason.FELL_BACK) == 1
+    (lost,) = rig.of(Lost)
+    assert isinstance(lost, Lost)
+    assert (lost.loss.pod, lost.loss.cause, lost.failures) == ("a1-w1", Cause.INTERRUPTION, 1)
+
+
+def test_beats_commits_bills_and_troubles_are_told() -> None:
+    commit = Committed(BEGAN, 1, "spot-a", 20)
+    rig = Rig(
+        script=[(1, comes_up(1)), (5, ends(1, Exit.SUCCEEDED))], new_commits=[commit], trouble="the bucket is away"
+    )
+    rig.run()
+    assert rig.of(Committed) == [commit]
+    assert rig.of(Beat) == [Beat(BEGAN, 1, 7)], "the same beat once"
+    (noted,) = rig.of(Noted)
+    assert isinstance(noted, Noted)
+    assert "the bucket is away" in noted.text
+    bill = rig.of(Billed)[-1]
+    assert isinstance(bill, Billed)
+    assert bill.spent == pytest.approx(8, abs=0.5), "two nodes for four seconds"
+    assert bill.on_demand == pytest.approx(2 * bill.spent)
+
+
+def test_an_outcome_that_cannot_be_noted_does_not_change_the_outcome() -> None:
+    rig = Rig(script=[(1, comes_up(1)), (2, ends(1, Exit.SUCCEEDED))])
+    forget, rig.backend.finish = rig.backend.finish, None  # type: ignore[method-assign, assignment]
+
+    def finish(action: Finish) -> None:
+        forget(action)
+        raise StoreUnavailable("the bucket is away")
+
+    rig.backend.finish = finish  # type: ignore[method-assign]
+    assert rig.run() == 0
+    assert any(isinstance(record, Noted) and "the bucket is away" in record.text for record in rig.told)
+
+
+def test_the_first_stop_drains_and_can_be_resumed() -> None:
+    rig = Rig(script=[(1, comes_up(1)), (3, stop), (4, _drained)])
+    assert rig.run() == 75
+    assert rig.runner.state.stage is Stage.SUSPENDED
+    assert rig.backend.observe().attempts == ()
+    assert rig.shown[0].hint == "Ctrl-C drains and commits"
+    assert any(snapshot.hint == "Ctrl-C again kills" for snapshot in rig.shown)
+    again = Rig(script=[(1, comes_up(2)), (3, ends(2, Exit.SUCCEEDED))])
+    assert again.run(rig.saved[-1]) == 0
+    assert again.runner.state.failures == 0
+    assert [record.number for record in again.runner.state.history] == [1, 2]
+
+
+def test_the_second_stop_ends_at_once() -> None:
+    rig = Rig(script=[(1, comes_up(1)), (3, stop), (3.5, stop)])
+    with pytest.raises(Killed):
+        rig.run()
+    assert rig.now < BEGAN + 4
+    assert rig.saved[-1].stage is Stage.DRAINING
+
+
+def test_a_stop_before_anything_is_up_does_not_wait() -> None:
+    rig = Rig(script=[(1, stop)])
+    assert rig.run() == 75
+    assert rig.now < BEGAN + 2
+
+
+def test_a_program_that_does_not_heed_is_cut_after_its_grace() -> None:
+    rig = Rig(replace(SPEC, grace=20.0), [(1, comes_up(1)), (3, stop)])
+    assert rig.run() == 75
+    assert BEGAN + 23 <= rig.now < BEGAN + 24
+
+
+@pytest.mark.parametrize("stage", [Stage.STARTING, Stage.RUNNING, Stage.RECOVERING, Stage.DRAINING, Stage.ENDING])
+def test_a_killed_runner_is_taken_for_a_stop(stage: Stage) -> None:
+    """No failure is counted, and the night in between costs nothing."""
+    before = _killed_in(stage)
+    assert before.stage is stage
+    spent = before.spent_usd
+    state, moves = laid_down(SPEC, before, Progress(), before.clock + 8 * 3600, Ordered())
+    assert state.stage is Stage.SUSPENDED
+    assert state.attempt is None
+    assert moves
+    assert state.failures == before.failures
+    assert state.spent_usd == spent
+    rig = Rig(script=[(1, comes_up(state.last_number + 1)), (3, ends(state.last_number + 1, Exit.SUCCEEDED))])
+    rig.now = BEGAN
+    assert rig.run(replace(state, clock=BEGAN)) == 0
+
+
+def _killed_in(stage: Stage) -> JobState:
+    """The state on the disk when the runner was killed in that stage."""
+
+    class Kill(Exception):
+        pass
+
+    def kill(rig: Rig) -> None:
+        if rig.saved[-1].stage is stage:
+            raise Kill
+
+    script: list[tuple[float, Callable[[Rig], None]]] = [(1.0, kill), (2.0, comes_up(1)), (3.0, kill)]
+    if stage is Stage.RECOVERING:
+        script += [(4.0, lambda rig: rig.backend.lose("a1-w1")), (5.0, kill)]
+    else:
+        script += [(4.0, stop), (5.0, kill)]
+    spec = replace(SPEC, tiers=(replace(SPEC.tiers[0], max_failures=3), SPEC.tiers[1]))
+    rig = Rig(spec, script)
+    if stage is Stage.ENDING:
+        rig.backend.keeps_deleted = {1}
+        rig.script += [(6.0, _drained), (7.0, kill)]
+    with pytest.raises(Kill):
+        rig.run()
+    return rig.saved[-1]
+
+
+def test_the_wait_is_short_enough_to_react() -> None:
+    assert TICK <= 0.1
+    rig = Rig(script=[(1, comes_up(1)), (3, ends(1, Exit.SUCCEEDED))])
+    rig.run()
+    assert rig.now <= BEGAN + 3 + 2 * TICK
+
+
+def test_a_lost_pod_stays_lost_in_the_picture() -> None:
+    rig = Rig(
+        replace(SPEC, tiers=(replace(SPEC.tiers[0], max_failures=3),)),
+        [(1, comes_up(1)), (3, lambda rig: rig.backend.lose("a1-w1")), (4, comes_up(1)), (6, ends(1, Exit.SUCCEEDED))],
+    )
+    assert rig.run() == 0
+    phases = {pod.phase for snapshot in rig.shown for seen in snapshot.seen.attempts for pod in seen.pods}
+    assert phases == {PodPhase.PENDING, PodPhase.RUNNING, PodPhase.LOST}

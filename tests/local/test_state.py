@@ -1,0 +1,131 @@
+"""The folder that a run leaves for the next one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spotladder.core.model import Attempt, JobState, Stage
+from spotladder.errors import EnvironmentFailure
+from spotladder.local.state import AlreadyRunning, JobFolder, Run, state_root
+
+STATE = JobState(stage=Stage.RUNNING, attempt=Attempt(3, "spot-a", 1.0), last_number=3, tier="spot-a")
+RUN = Run(began=12.5, python="3.11", ray="2.58.1", uri="s3://b/p", mark="m")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> JobFolder:
+    return JobFolder(tmp_path, "team-a", "digits")
+
+
+def test_what_was_saved_is_loaded(folder: JobFolder) -> None:
+    assert folder.load() is None
+    assert folder.load_run() is None
+    with folder.owned():
+        folder.save(STATE)
+        folder.save_run(RUN)
+    assert folder.load() == STATE
+    assert folder.load_run() == RUN
+
+
+def test_a_job_has_one_owner_in_one_process(folder: JobFolder) -> None:
+    other = JobFolder(folder.path.parent.parent, "team-a", "digits")
+    with folder.owned(), pytest.raises(AlreadyRunning, match=rf"process {os.getpid()} .*Ctrl-C"), other.owned():
+        pass
+    with folder.owned():
+        pass
+
+
+def test_an_owner_that_is_killed_owns_nothing(folder: JobFolder) -> None:
+    code = (
+        "import os, sys, signal, pathlib; from spotladder.local.state import JobFolder\n"
+        "owned = JobFolder(pathlib.Path(sys.argv[1]), 'team-a', 'digits').owned(); owned.__enter__()\n"
+        "print('owned', flush=True); signal.pause()"
+    )
+    root = str(folder.path.parent.parent)
+    with subprocess.Popen([sys.executable, "-c", code, root], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "owned\n"
+        with pytest.raises(AlreadyRunning, match=str(owner.pid)), folder.owned():
+            pass
+        owner.kill()
+        owner.wait()
+        with folder.owned():
+            pass
+
+
+def test_other_jobs_are_not_in_the_way(folder: JobFolder) -> None:
+    with folder.owned(), JobFolder(folder.path.parent.parent, "team-b", "digits").owned():
+        pass
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"version": 99}', "[]", '{"version": 1, "stage": "Dreaming"}'])
+def test_a_damaged_state_is_named_and_kept(folder: JobFolder, text: str) -> None:
+    with folder.owned():
+        (folder.path / "state.json").write_text(text)
+        with pytest.raises(EnvironmentFailure, match=r"state\.json.*--fresh"):
+            folder.load()
+    assert (folder.path / "state.json").read_text() == text
+
+
+def test_a_binary_state_is_named(folder: JobFolder) -> None:
+    with folder.owned():
+        (folder.path / "state.json").write_bytes(b"\xff\xfe\x00")
+        with pytest.raises(EnvironmentFailure, match=r"state\.json.*--fresh"):
+            folder.load()
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"began": 1}', '{"surprise": 1}'])
+def test_a_damaged_run_is_named(folder: JobFolder, text: str) -> None:
+    with folder.owned():
+        (folder.path / "run.json").write_text(text)
+        with pytest.raises(EnvironmentFailure, match=r"run\.json.*--fresh"):
+            folder.load_run()
+
+
+def test_a_full_disk_is_said_and_the_last_state_stays(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with folder.owned():
+        folder.save(JobState())
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(EnvironmentFailure, match=r"No space left.*make room.*--resume"):
+            folder.save(STATE)
+    assert folder.load() == JobState()
+    assert sorted(path.name for path in folder.path.iterdir()) == ["lock", "state.json"]
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "team-a").write_text("a file is in the way")
+    with pytest.raises(EnvironmentFailure, match=r"team-a.*--state-dir"), JobFolder(tmp_path, "team-a", "x").owned():
+        pass
+
+
+def test_clearing_forgets_the_run_and_nothing_else(folder: JobFolder) -> None:
+    with folder.owned():
+        folder.save(STATE)
+        folder.save_run(RUN)
+        (folder.path / "attempts" / "0001").mkdir(parents=True)
+        (folder.path / "mine.txt").write_text("the user's")
+        folder.clear()
+        folder.clear()
+    assert sorted(path.name for path in folder.path.iterdir()) == ["lock", "mine.txt"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"SPOTLADDER_STATE": "/x"}, Path("/x")),
+        ({"SPOTLADDER_STATE": "/x", "XDG_STATE_HOME": "/y"}, Path("/x")),
+        ({"XDG_STATE_HOME": "/y"}, Path("/y/spotladder")),
+        ({}, Path("~/.local/state/spotladder").expanduser()),
+    ],
+)
+def test_where_state_is_kept(environ: dict[str, str], expected: Path) -> None:
+    assert state_root(environ) == expected
