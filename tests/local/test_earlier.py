@@ -1,0 +1,135 @@
+"""A run that was there before: nothing of it is lost without the user's word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.upload import commit_folder
+from spotladder.core.model import Attempt, JobSpec, JobState, Stage, Tier
+from spotladder.core.policies.ordered import Ordered
+from spotladder.core.reasons import Reason
+from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
+from spotladder.local.earlier import Begin, settled, take_up
+from spotladder.local.state import JobFolder, Run
+
+NOW = Run(began=50.0, python="3.11", ray="2.58.1", uri="file:///x", mark="new")
+THEN = Run(began=10.0, python="3.11", ray="2.58.1", uri="file:///x", mark="old")
+
+
+class Place:
+    def __init__(self, root: Path) -> None:
+        self.folder = JobFolder(root / "state", "team-a", "digits")
+        self.folder.path.mkdir(parents=True)
+        self.bucket = root / "bucket"
+        self.log = CommitLog(open_store(str(self.bucket)), job="digits", namespace="team-a")
+
+    def commit(self, step: int) -> None:
+        files = self.bucket.parent / "files"
+        files.mkdir(exist_ok=True)
+        (files / "weights").write_text("w")
+        commit_folder(self.log.start(1, "spot-a"), step, files, total=100)
+
+    def left(self, state: JobState) -> None:
+        self.folder.save(state)
+        self.folder.save_run(THEN)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+SUSPENDED = JobState(stage=Stage.SUSPENDED, last_number=2, tier="spot-b")
+EXHAUSTED = JobState(stage=Stage.FAILED, reason=Reason.TIERS_EXHAUSTED, last_number=5, tier="spot-b")
+SUCCEEDED = JobState(stage=Stage.SUCCEEDED, reason=Reason.COMPLETED, last_number=2)
+
+
+@pytest.mark.parametrize("begin", list(Begin))
+def test_where_nothing_was_everything_is_new(place: Place, begin: Begin) -> None:
+    taken = take_up(begin, place.folder, place.log, NOW)
+    assert (taken.state, taken.run, taken.resumed) == (JobState(), NOW, False)
+
+
+@pytest.mark.parametrize("state", [SUSPENDED, EXHAUSTED, SUCCEEDED])
+def test_without_a_word_a_run_is_not_touched(place: Place, state: JobState) -> None:
+    place.left(state)
+    place.commit(40)
+    with pytest.raises(InvalidSpec, match=r"--resume .* --fresh "):
+        take_up(Begin.NEW, place.folder, place.log, NOW)
+    assert place.folder.load() == state
+    assert place.log.newest() is not None
+
+
+def test_without_a_word_checkpoints_are_not_touched(place: Place) -> None:
+    place.commit(40)
+    with pytest.raises(InvalidSpec, match=r"up to step 40; --resume"):
+        take_up(Begin.NEW, place.folder, place.log, NOW)
+
+
+def test_fresh_forgets_state_and_checkpoints(place: Place) -> None:
+    place.left(EXHAUSTED)
+    place.commit(40)
+    taken = take_up(Begin.FRESH, place.folder, place.log, NOW)
+    assert (taken.state, taken.run, taken.resumed) == (JobState(), NOW, False)
+    assert place.folder.load() is None
+    assert place.log.read().seq == -1
+    assert not [path for path in place.bucket.rglob("*") if path.is_file()]
+
+
+def test_fresh_does_not_remove_what_it_does_not_understand(place: Place) -> None:
+    place.commit(40)
+    entry = place.bucket / "digits" / "log" / "00000001.json"
+    entry.write_text('{"seq": 1')
+    with pytest.raises(LogCorrupt):
+        take_up(Begin.FRESH, place.folder, place.log, NOW)
+    assert entry.exists()
+
+
+def test_resuming_goes_on_as_part_of_the_same_run(place: Place) -> None:
+    place.left(SUSPENDED)
+    taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
+    assert (taken.state, taken.run, taken.resumed) == (SUSPENDED, THEN, True)
+
+
+def test_resuming_what_was_exhausted_opens_every_tier_again(place: Place) -> None:
+    place.left(EXHAUSTED)
+    taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
+    assert taken.state == JobState(last_number=5)
+
+
+def test_resuming_what_has_succeeded_says_so(place: Place) -> None:
+    place.left(SUCCEEDED)
+    assert take_up(Begin.RESUME, place.folder, place.log, NOW).state.stage is Stage.SUCCEEDED
+
+
+def test_resuming_checkpoints_whose_state_is_lost(place: Place) -> None:
+    place.commit(40)
+    taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
+    assert (taken.state, taken.run, taken.resumed) == (JobState(), NOW, True)
+
+
+def test_resuming_with_another_python_is_refused(place: Place) -> None:
+    place.left(SUSPENDED)
+    with pytest.raises(EnvironmentFailure, match=r"Python 3\.11"):
+        take_up(Begin.RESUME, place.folder, place.log, Run(50.0, "3.13", "2.58.1", NOW.uri))
+
+
+def test_the_attempt_of_a_killed_runner_is_laid_down(place: Place) -> None:
+    spec = JobSpec(tiers=(Tier("spot-a"),))
+    attempt = Attempt(2, "spot-a", 11.0, seen=True, running_at=12.0, whole_at=12.0, known_pods=("w1",))
+    place.left(JobState(stage=Stage.RUNNING, attempt=attempt, last_number=2, tier="spot-a", clock=20.0, nodes=1))
+    taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
+    taken, moves = settled(taken, spec, place.log, 60.0, Ordered())
+    assert taken.state.stage is Stage.SUSPENDED
+    assert taken.state.failures == 0
+    assert moves[0].reason is Reason.SUSPEND_REQUESTED
+
+
+def test_without_a_live_attempt_nothing_is_laid_down(place: Place) -> None:
+    place.left(SUSPENDED)
+    taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
+    assert settled(taken, JobSpec(tiers=(Tier("spot-a"),)), place.log, 60.0, Ordered()) == (taken, [])

@@ -1,0 +1,135 @@
+"""What is refused before anything starts, with where and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
+from spotladder.local import preflight
+from spotladder.local.state import Run
+
+FIELD = "spec.workload.ray.template.spec.entrypoint"
+
+
+def script(folder: Path, text: str = "print('hello')\n", name: str = "train.py") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "entrypoint",
+    [
+        pytest.param("python train.py", id="a script"),
+        pytest.param("python train.py --epochs 3", id="with arguments"),
+        pytest.param("PYTHONHASHSEED=0 python train.py", id="with a variable"),
+        pytest.param("./run.sh", id="a path"),
+        pytest.param("python -m http.server", id="a module"),
+        pytest.param("cd elsewhere && python other.py", id="a shell construct is left to the shell"),
+        pytest.param("python $SCRIPT", id="a variable is left to the shell"),
+    ],
+)
+def test_what_may_run_is_let_through(tmp_path: Path, entrypoint: str) -> None:
+    script(tmp_path)
+    script(tmp_path, "#!/bin/sh\n", "run.sh")
+    preflight.check_entrypoint(entrypoint, tmp_path, "job.yaml")
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "message"),
+    [
+        pytest.param("python trian.py", 'no file "trian.py"', id="no such script"),
+        pytest.param("pyhton train.py", 'no program "pyhton"', id="no such program"),
+        pytest.param("./missing.sh", r'no program "\./missing\.sh"', id="no such path"),
+        pytest.param("", "is empty", id="empty"),
+        pytest.param("  ", "is empty", id="blank"),
+        pytest.param("python 'train.py", "No closing quotation", id="unbalanced quotes"),
+    ],
+)
+def test_what_cannot_run_is_named_with_its_field(tmp_path: Path, entrypoint: str, message: str) -> None:
+    script(tmp_path)
+    with pytest.raises(InvalidSpec, match=message) as refused:
+        preflight.check_entrypoint(entrypoint, tmp_path, "job.yaml")
+    assert (refused.value.path, refused.value.where) == (FIELD, "job.yaml")
+    assert refused.value.exit_code == 2
+
+
+def test_a_framework_that_is_not_installed_is_named_with_its_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "EXTRAS", {"no_such_framework": "jax"})
+    path = script(tmp_path, "import os\n\n\ndef loop():\n    from no_such_framework.nn import Layer\n")
+    with pytest.raises(EnvironmentFailure, match=r"train\.py:5: no_such_framework.*spotladder\[jax\]"):
+        preflight.check_imports(path)
+
+
+def test_any_other_module_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFailure, match="no_such_module_at_all is not installed") as refused:
+        preflight.check_imports(script(tmp_path, "import no_such_module_at_all.deep\n"))
+    assert refused.value.exit_code == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("import os, sys, json\nfrom pathlib import Path\n", id="the standard library"),
+        pytest.param("import beside\n", id="a module beside it"),
+        pytest.param("import package.deep\n", id="a package beside it"),
+        pytest.param("try:\n    import no_such_module\nexcept ImportError:\n    pass\n", id="one that may be missing"),
+        pytest.param("if False:\n    import no_such_module\n", id="one under a condition"),
+        pytest.param("from . import sibling\n", id="a relative one"),
+        pytest.param("", id="an empty script"),
+    ],
+)
+def test_imports_that_can_be_found_or_may_be_missing(tmp_path: Path, text: str) -> None:
+    script(tmp_path, name="beside.py")
+    (tmp_path / "package").mkdir()
+    preflight.check_imports(script(tmp_path, text))
+
+
+@pytest.mark.parametrize("text", [b"def (:\n", b"\xff\xfe\x00\x01", b"x = 1\x00\n"])
+def test_what_is_no_python_is_named(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "train.py"
+    path.write_bytes(text)
+    with pytest.raises(InvalidSpec, match=r"train\.py"):
+        preflight.check_imports(path)
+
+
+def test_memory_for_all_nodes_and_the_head() -> None:
+    preflight.check_memory(2, available=2 * preflight.GIB)
+    with pytest.raises(EnvironmentFailure, match=r"3 nodes take about 1\.4 GiB, 1\.0 GiB are free"):
+        preflight.check_memory(3, available=preflight.GIB)
+
+
+def test_a_full_disk_is_said_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    preflight.check_disk(tmp_path / "not" / "there" / "yet")
+    monkeypatch.setattr(preflight, "LEAST_DISK", 1 << 80)
+    with pytest.raises(EnvironmentFailure, match=r"disk is full.*make room"):
+        preflight.check_disk(tmp_path)
+
+
+def test_each_node_has_a_share_of_shared_memory_that_ray_accepts() -> None:
+    assert preflight.object_store(1) <= preflight.OBJECT_STORE_MOST
+    assert preflight.object_store(10_000) == preflight.OBJECT_STORE_LEAST
+
+
+RUN = Run(began=1.0, python="3.11", ray="2.58.1", uri="s3://bucket/a")
+
+
+@pytest.mark.parametrize(
+    ("here", "kind", "message"),
+    [
+        (Run(2.0, "3.12", "2.58.1", RUN.uri), EnvironmentFailure, r"Python 3\.11, this is Python 3\.12.*--fresh"),
+        (Run(2.0, "3.11", "2.55.0", RUN.uri), EnvironmentFailure, r"Ray 2\.58\.1, this is Ray 2\.55\.0.*--fresh"),
+        (Run(2.0, "3.11", "2.58.1", "s3://bucket/b"), InvalidSpec, r"s3://bucket/a.*s3://bucket/b"),
+    ],
+)
+def test_a_run_is_resumed_with_what_it_was_begun_with(here: Run, kind: type[SpotladderError], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        preflight.check_same(RUN, here)
+
+
+def test_the_same_again_is_fine() -> None:
+    preflight.check_same(RUN, Run(99.0, "3.11", "2.58.1", RUN.uri, mark="another"))

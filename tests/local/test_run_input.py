@@ -1,0 +1,151 @@
+"""`spotladder run` on bad input: one line that says where and what to do, exit code 2 or 5, nothing started or lost."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from spotladder.cli.main import main
+from spotladder.local import nodes, preflight
+
+JOB = """\
+apiVersion: spotladder.io/v1alpha1
+kind: TieredJob
+metadata: {name: digits, namespace: team-a}
+spec:
+  tiers:
+  - {name: spot-a, capacityTier: a}
+  checkpoints: {uri: ./checkpoints, interval: 20steps}
+  workload:
+    ray:
+      template:
+        spec:
+          entrypoint: python train.py
+          rayClusterSpec: {workerGroupSpecs: [{groupName: workers, replicas: 1}]}
+"""
+WORLD = "pools:\n  a: {nodes: 1}\n"
+
+
+class Files:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.job, self.world, self.state = folder / "job.yaml", folder / "world.yaml", folder / "state"
+        self.job.write_text(JOB)
+        self.world.write_text(WORLD)
+        (folder / "train.py").write_text("print('hello')\n")
+
+    def run(self, *more: str) -> int:
+        return main(["run", str(self.job), "--world", str(self.world), "--state-dir", str(self.state), *more])
+
+    def change(self, old: str, new: str) -> None:
+        assert old in JOB
+        self.job.write_text(JOB.replace(old, new))
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    def started(*_: object, **__: object) -> None:
+        raise AssertionError("a node was started")
+
+    monkeypatch.setattr(nodes.Node, "__init__", started)
+    monkeypatch.setattr("spotladder.local.run.Reaper", started)
+    return Files(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "message"),
+    [
+        pytest.param(("capacityTier: a", "capacityTier: b"), 2, r"job\.yaml:6.*\"b\"", id="a tier without pool"),
+        pytest.param(("capacityTier: a", "capacityTeir: a"), 2, r"capacityTeir.*capacityTier", id="misspelt field"),
+        pytest.param(("entrypoint: python train.py", "suspend: false"), 2, r"entrypoint", id="no entrypoint"),
+        pytest.param(("python train.py", "python trian.py"), 2, r'no file "trian\.py"', id="no such script"),
+        pytest.param(("./checkpoints", "ftp://x/y"), 2, r"job\.yaml:7.*ftp", id="no such kind of bucket"),
+        pytest.param(("interval: 20steps", "interval: 20stpes"), 2, r"job\.yaml:7", id="interval that cannot be read"),
+        pytest.param(("  tiers:", "  policy: {name: wishful}\n  tiers:"), 2, r"wishful.*ordered", id="no such policy"),
+        pytest.param(("./checkpoints", "train.py"), 5, r"train\.py", id="a file where the bucket should be"),
+    ],
+)
+def test_bad_jobs(
+    files: Files, capsys: pytest.CaptureFixture[str], change: tuple[str, str], code: int, message: str
+) -> None:
+    files.change(*change)
+    assert files.run() == code
+    said = capsys.readouterr().err.strip()
+    assert said.startswith("error: ")
+    assert re.search(message, said), said
+    assert "Traceback" not in said
+
+
+def test_a_missing_file(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files.job.unlink()
+    assert files.run() == 2
+    assert "job.yaml" in capsys.readouterr().err
+
+
+def test_a_missing_world(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files.world.unlink()
+    assert files.run() == 2
+    assert "world.yaml" in capsys.readouterr().err
+
+
+def test_a_trace_that_is_not_there(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files.world.write_text("pools:\n  a: {interruptions: {trace: gone.json}}\n")
+    assert files.run() == 2
+    assert "gone.json" in capsys.readouterr().err
+
+
+def test_a_framework_that_is_not_installed(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    (files.folder / "train.py").write_text("import no_such_framework\n")
+    assert files.run() == 5
+    assert "train.py:1: no_such_framework is not installed" in capsys.readouterr().err
+
+
+def test_fresh_and_resume_exclude_each_other(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    assert files.run("--fresh", "--resume") == 2
+    assert "exclude each other" in capsys.readouterr().err
+
+
+def test_no_memory_for_ray(files: Files, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "_memory", lambda: 1024)
+    assert files.run() == 5
+    assert "no memory for Ray" in capsys.readouterr().err
+
+
+def test_ray_is_not_installed(
+    files: Files, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> str:
+        raise preflight.PackageNotFoundError(name)
+
+    monkeypatch.setattr(preflight, "version", missing)
+    assert files.run() == 5
+    assert "spotladder[local]" in capsys.readouterr().err
+
+
+def test_a_job_that_is_running_already(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    from spotladder.local.state import JobFolder
+
+    with JobFolder(files.state, "team-a", "digits").owned():
+        assert files.run("--resume") == 5
+    assert re.search(r"process \d+ is running this job", capsys.readouterr().err)
+
+
+def test_checkpoints_of_another_job(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    from spotladder.checkpoints.log import CommitLog
+    from spotladder.checkpoints.store import open_store
+
+    folder = files.folder / "checkpoints"
+    CommitLog(open_store(str(folder)), job="digits", namespace="team-b").start(1, "spot-a")
+    before = sorted(path.name for path in folder.rglob("*"))
+    assert files.run("--fresh") == 5
+    assert "team-b" in capsys.readouterr().err
+    assert sorted(path.name for path in folder.rglob("*")) == before
+
+
+def test_nothing_is_left_where_nothing_ran(files: Files) -> None:
+    files.change("python train.py", "python trian.py")
+    assert files.run() == 2
+    assert not files.state.exists()
+    assert not (files.folder / "checkpoints").exists()
