@@ -166,7 +166,7 @@ def _time(facts: Facts) -> Markup | None:
 def _loss(facts: Facts) -> Markup | None:
     if charts.loss(facts, WIDE) is None:
         return None
-    note = "A dot is where an attempt began, at the step after the commit it resumed from. Colours as in the timeline."
+    note = "A dot is the first loss that an attempt told. Colours as in the timeline."
     return element("section", element("h2", "Loss"), _drawn(facts, charts.loss), element("p", note, class_="note"))
 
 

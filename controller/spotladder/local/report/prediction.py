@@ -1,8 +1,9 @@
 """What was paid beside what it would have cost otherwise, and beside what the closed formulas say for this very run.
 
-The formulas get what was measured: T, the hours that the run would have taken had nothing interrupted it (its first
-start and each step once); α, the share of the new steps' time that was on spot; M, the failures counted; Δt, the
-hours beyond T for each of them; the discount of spot as it was paid.
+The formulas get what was measured: T, the hours for which nodes would have been held had nothing interrupted the run
+(one start of the program and each step once); α, the share of the new steps' time that was on spot; M, the failures
+counted; Δt, the hours beyond T for each of them; the discount of spot as it was paid. The wait for the very first nodes
+is in neither: it is the same with and without failures, and is not paid for.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spotladder.core.cost import HOUR, Accounting, Scenario, estimate
-from spotladder.core.model import CapacityType
+from spotladder.core.model import CapacityType, Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.local.figures import percent, span
 from spotladder.local.report.facts import Facts
@@ -65,8 +66,8 @@ def measured(facts: Facts) -> Measured | None:
     new = sum(each.new for each in facts.attempts)
     if new <= 0 or facts.node_hours <= 0 or facts.on_demand <= 0:
         return None
-    startup = next((each.overhead for each in facts.attempts if each.overhead is not None), 0.0)
-    hours = (facts.time.new + startup) / HOUR
+    hours = (facts.time.new + _startup(facts)) / HOUR
+    overhead = max(0.0, (facts.time.total - _first_wait(facts)) / HOUR - hours)
     on_spot = sum(each.new for each in facts.attempts if each.capacity_type is CapacityType.SPOT)
     failures = facts.state.failures
     spot = [record for tier, record in facts.tiers if tier.capacity_type is CapacityType.SPOT]
@@ -76,12 +77,23 @@ def measured(facts: Facts) -> Measured | None:
             hours=hours,
             spot_fraction=on_spot / new,
             max_failures=failures,
-            overhead=max(0.0, facts.time.total / HOUR - hours) / failures if failures else 0.0,
+            overhead=overhead / failures if failures else 0.0,
             spot_discount=1 - sum(record.cost for record in spot) / spot_on_demand if spot_on_demand else 0.0,
         )
     except InvalidSpec:  # a run of three seconds, a spot price above on-demand
         return None
     return Measured(scenario, facts.on_demand / facts.node_hours * facts.spec.workers)
+
+
+def _startup(facts: Facts) -> Seconds:
+    """From whole to the first step, the first time that there was one."""
+    first = next((attempt for attempt in facts.attempts if attempt.work and attempt.whole), None)
+    return max(0.0, first.work[0].start - first.whole[0].start) if first else 0.0
+
+
+def _first_wait(facts: Facts) -> Seconds:
+    """From the beginning until the first attempt was whole, if it ever was."""
+    return facts.attempts[0].whole[0].start if facts.attempts[0].whole else 0.0
 
 
 def yardsticks(facts: Facts) -> Yardsticks:
