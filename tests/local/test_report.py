@@ -118,6 +118,7 @@ def test_an_uninterrupted_run_has_no_restart_and_recomputes_nothing() -> None:
     assert symbols is not None
     assert symbols.scenario.spot_fraction == 1
     assert symbols.scenario.max_failures == 0
+    assert yardsticks(facts).cost("blended") == pytest.approx(facts.spent), "nothing happened: the formula is exact"
 
 
 def test_the_formulas_get_what_the_run_measured() -> None:

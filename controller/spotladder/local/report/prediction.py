@@ -1,9 +1,9 @@
 """What was paid beside what it would have cost otherwise, and beside what the closed formulas say for this very run.
 
 The formulas get what was measured: T, the hours for which nodes would have been held had nothing interrupted the run
-(one start of the program and each step once); α, the share of the new steps' time that was on spot; M, the failures
-counted; Δt, the hours beyond T for each of them; the discount of spot as it was paid. The wait for the very first nodes
-is in neither: it is the same with and without failures, and is not paid for.
+(one start of the program, each step once, its end); α, the share of the new steps' time that was on spot; M, the
+failures counted; Δt, the hours beyond T for each of them; the discount of spot as it was paid. The wait for the very
+first nodes is in neither: it is the same with and without failures, and is not paid for.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def measured(facts: Facts) -> Measured | None:
     new = sum(each.new for each in facts.attempts)
     if new <= 0 or facts.node_hours <= 0 or facts.on_demand <= 0:
         return None
-    hours = (facts.time.new + _startup(facts)) / HOUR
+    hours = (_startup(facts) + facts.time.new + _ending(facts)) / HOUR
     overhead = max(0.0, (facts.time.total - _first_wait(facts)) / HOUR - hours)
     on_spot = sum(each.new for each in facts.attempts if each.capacity_type is CapacityType.SPOT)
     failures = facts.state.failures
@@ -89,6 +89,14 @@ def _startup(facts: Facts) -> Seconds:
     """From whole to the first step, the first time that there was one."""
     first = next((attempt for attempt in facts.attempts if attempt.work and attempt.whole), None)
     return max(0.0, first.work[0].start - first.whole[0].start) if first else 0.0
+
+
+def _ending(facts: Facts) -> Seconds:
+    """From the last step to the end of a program that came to its own end: an evaluation, a last commit."""
+    last = facts.attempts[-1]
+    if facts.exit_code != 0 or not last.work or not last.whole:
+        return 0.0
+    return max(0.0, last.whole[-1].end - last.work[-1].end)
 
 
 def _first_wait(facts: Facts) -> Seconds:
