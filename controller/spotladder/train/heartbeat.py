@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from spotladder.checkpoints.entries import metrics_of
+
 _log = logging.getLogger("spotladder.train")
 
 SPACING = 1.0
@@ -31,7 +33,7 @@ class Heartbeat:
 
     def learned(self, metrics: Mapping[str, object]) -> None:
         """Figures that go along with every beat from now on."""
-        self._metrics.update(metrics)
+        self._metrics.update(metrics_of(metrics))
 
     def beat(self, step: int, total: int, *, at_once: bool = False) -> None:
         """The program is at `step` of `total` (0: not known)."""
@@ -41,7 +43,7 @@ class Heartbeat:
         if now < self._next and not at_once:
             return
         self._next = now + SPACING
-        line = json.dumps({**self._metrics, "step": step, "total": total, "at": self.wall()}, default=str)
+        line = json.dumps({**self._metrics, "step": step, "total": total, "at": self.wall()})
         draft = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
             draft.write_text(line, encoding="utf-8")

@@ -92,6 +92,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
 
     def after_init_train_context(self) -> None:
         """In a worker, before the program's function runs: meet the other ranks."""
+        logging.getLogger("ray.train.v2._internal.util").addFilter(_no_error)
         try:
             member = join(environment.read(), ranks.discover())
             session.adopt(session.Job(member))
@@ -122,6 +123,11 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
             if clock() >= end:
                 return False
             sleep(0.2)
+
+
+def _no_error(record: logging.LogRecord) -> bool:
+    """Ray logs how a training function ended as an error with its traceback. Being interrupted is none."""
+    return f"{Interrupted.__module__}.{Interrupted.__name__}:" not in record.getMessage()
 
 
 class Routed(DistributedTrainFnUtils):  # type: ignore[misc]

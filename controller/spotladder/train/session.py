@@ -22,9 +22,6 @@ from spotladder.train.membership import Member, join, leave_at_once
 
 _log = logging.getLogger("spotladder.train")
 
-EXIT_PATIENCE = 30.0
-"""Seconds that a process which ends on its own waits for a commit that is on its way."""
-
 
 class Job:
     """One rank of the running attempt. Every rank makes the same calls with the same steps.
@@ -172,10 +169,14 @@ class Job:
         self._member.commits.wait()
 
     def close(self) -> None:
-        """End this rank's part; called by itself when the process ends. Raises what nobody saw of the last commit."""
+        """End this rank's part; called by itself when the process ends. Raises what nobody saw of the last commit.
+
+        A commit that is on its way gets the attempt's grace.
+        """
+        grace = self._member.environment.grace
         try:
-            if not self._member.commits.wait(EXIT_PATIENCE):
-                _log.error("the last commit was still on its way after %.0f s, and is lost", EXIT_PATIENCE)
+            if not self._member.commits.wait(grace):
+                _log.error("the last commit was still on its way after %.0f s, and is lost", grace)
         finally:
             self._member.close()
 

@@ -1,0 +1,67 @@
+"""The sign of life between two commits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy
+import pytest
+
+from spotladder.train.heartbeat import Heartbeat
+from tests.train.builders import Clock
+
+
+def heartbeat(path: Path | None) -> tuple[Heartbeat, Clock]:
+    clock = Clock()
+    return Heartbeat(path, clock, lambda: 1700000000.0), clock
+
+
+def read(path: Path) -> dict[str, object]:
+    content: dict[str, object] = json.loads(path.read_text())
+    return content
+
+
+def test_it_is_written_once_a_second_at_most(tmp_path: Path) -> None:
+    beats, clock = heartbeat(tmp_path / "beat")
+    seen = []
+    for step in range(1, 7):
+        beats.beat(step, 100)
+        seen.append(read(tmp_path / "beat")["step"])
+        clock.now += 0.4
+    assert seen == [1, 1, 1, 4, 4, 4]
+
+
+def test_at_once_means_at_once(tmp_path: Path) -> None:
+    beats, _ = heartbeat(tmp_path / "beat")
+    beats.beat(1, 100)
+    beats.beat(2, 100, at_once=True)
+    assert read(tmp_path / "beat") == {"step": 2, "total": 100, "at": 1700000000.0}
+
+
+def test_figures_go_along_whatever_library_they_are_of(tmp_path: Path) -> None:
+    beats, _ = heartbeat(tmp_path / "beat")
+    beats.learned({"loss": numpy.float32(0.5), "step": 999, "epoch": 3, "nothing": float("nan")})
+    beats.beat(1, 100)
+    assert read(tmp_path / "beat") == {
+        "step": 1,
+        "total": 100,
+        "at": 1700000000.0,
+        "loss": 0.5,
+        "epoch": 3,
+        "nothing": None,
+    }
+
+
+def test_a_file_that_cannot_be_written_stops_no_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    beats, clock = heartbeat(tmp_path / "missing" / "beat")
+    for step in (1, 2):
+        beats.beat(step, 100)
+        clock.now += 5
+    assert caplog.text.count("cannot be written") == 1
+
+
+def test_without_a_file_nothing_is_written(tmp_path: Path) -> None:
+    beats, _ = heartbeat(None)
+    beats.beat(1, 100)
+    assert list(tmp_path.iterdir()) == []
