@@ -68,6 +68,11 @@ class Demo:
         return "".join(log.read_text(errors="replace") for log in sorted(self.folder.glob("state/**/driver.log")))
 
     @property
+    def files(self) -> Path:
+        """The job's checkpoint folder."""
+        return self.folder / "checkpoints" / self.name
+
+    @property
     def log(self) -> CommitLog:
         return CommitLog(open_store(str(self.folder / "checkpoints")), self.name)
 

@@ -43,9 +43,7 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
     assert len(whole.state().history) == 1
     assert demo.last().step == whole.last().step == 900
     assert accuracy(demo) == accuracy(whole)
-    assert weights(framework, demo.last(), demo.folder / "checkpoints") == weights(
-        framework, whole.last(), whole.folder / "checkpoints"
-    )
+    assert weights(framework, demo.last(), demo.files) == weights(framework, whole.last(), whole.files)
 
 
 def test_any_script(tmp_path: Path) -> None:
@@ -69,7 +67,9 @@ def test_tune_sweep(tmp_path: Path) -> None:
     assert accuracy(demo, "best test accuracy") >= 0.95
 
 
-@pytest.mark.parametrize("folder", sorted(file.parent for file in EXAMPLES.glob("*/job.yaml")), ids=lambda folder: str(folder.name))
+@pytest.mark.parametrize(
+    "folder", sorted(file.parent for file in EXAMPLES.glob("*/job.yaml")), ids=lambda folder: str(folder.name)
+)
 def test_is_short_and_told(folder: Path) -> None:
     assert len((folder / "train.py").read_text().splitlines()) <= 80
     assert f"examples/{folder.name}/job.yaml" in (folder / "README.md").read_text()
