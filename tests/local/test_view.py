@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -318,10 +320,61 @@ def test_what_happened_before_a_resume_is_known_but_not_told_again(run: Run) -> 
 
 def test_a_terminal_gets_the_live_view_anything_else_plain_lines() -> None:
     terminal = Console(file=io.StringIO(), force_terminal=True, width=80, height=24)
-    assert isinstance(view_on(terminal), LiveView)
-    assert isinstance(view_on(Console(file=io.StringIO())), PlainView)
+    assert isinstance(view_on(terminal).view, LiveView)
+    assert isinstance(view_on(Console(file=io.StringIO())).view, PlainView)
     dumb = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})
-    assert isinstance(view_on(dumb), PlainView)
+    assert isinstance(view_on(dumb).view, PlainView)
+
+
+class Closed(io.StringIO):
+    """A terminal that was closed after so many writes."""
+
+    def __init__(self, writes: int) -> None:
+        super().__init__()
+        self.left = writes
+
+    def write(self, text: str) -> int:
+        self.left -= 1
+        if self.left < 0:
+            raise OSError(5, "Input/output error")
+        return super().write(text)
+
+
+@pytest.mark.parametrize("writes", [0, 1, 5, 20])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_run_outlives_its_terminal(run: Run, writes: int, terminal: bool) -> None:
+    out = Closed(writes)
+    with view_on(Console(file=out, force_terminal=terminal, width=80, height=24)) as view:
+        for record, shot in zip(run.records, run.shots, strict=False):
+            view.tell(record)
+            view.update(shot)
+    assert out.left < 0, "something was refused"
+
+
+PIPED = """
+import sys
+from rich.console import Console
+from spotladder.local.timeline import Noted
+from spotladder.local.view import view_on
+with view_on(Console()) as view:
+    for number in range(100_000):
+        view.tell(Noted(float(number), "x" * 50))
+sys.stderr.write("went on to its end")
+"""
+
+
+def test_a_run_outlives_the_reader_of_its_lines() -> None:
+    piped = subprocess.Popen([sys.executable, "-c", PIPED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert piped.stdout is not None
+    assert piped.stderr is not None
+    try:
+        piped.stdout.readline()
+        piped.stdout.close()
+        assert piped.stderr.read() == "went on to its end"
+    finally:
+        piped.kill()
+        piped.wait()
+        piped.stderr.close()
 
 
 def test_the_live_view_draws_in_place_and_leaves_its_last_picture(run: Run) -> None:

@@ -7,7 +7,8 @@ file; the picture is a function of what it was given and of the size of the term
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -202,11 +203,43 @@ class LiveView:
         self._live.stop()
 
 
-def view_on(console: Console, history: Iterable[Record] = ()) -> View:
+class Shielded:
+    """Another view until its output is gone (a closed terminal or pipe), then nothing: the job goes on unseen."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self._stack = ExitStack()
+        self._gone = False
+
+    def tell(self, record: Record) -> None:
+        """As the view does."""
+        self._try(lambda: self.view.tell(record))
+
+    def update(self, snapshot: ViewSnapshot) -> None:
+        """As the view does."""
+        self._try(lambda: self.view.update(snapshot))
+
+    def __enter__(self) -> Self:
+        self._try(lambda: self._stack.enter_context(self.view))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._try(self._stack.close)
+
+    def _try(self, show: Callable[[], object]) -> None:
+        if self._gone:
+            return
+        try:
+            show()
+        except (OSError, SystemExit):  # rich makes a closed pipe the end of the program
+            self._gone = True
+
+
+def view_on(console: Console, history: Iterable[Record] = ()) -> Shielded:
     """The view that suits where the output goes. `history`: the records of the runs that this one goes on from."""
     if console.is_terminal and not console.is_dumb_terminal:
-        return LiveView(console, history)
-    return PlainView(console, history)
+        return Shielded(LiveView(console, history))
+    return Shielded(PlainView(console, history))
 
 
 __all__ = ["LiveView", "PlainView", "View", "ViewSnapshot", "view_on"]
