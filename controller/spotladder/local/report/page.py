@@ -57,8 +57,8 @@ def page(facts: Facts) -> str:
 
 def _header(facts: Facts, title: str) -> Markup:
     tone, word = _verdict(facts)
-    times = f"{facts.attempts[-1].number if facts.attempts else 0}"
-    sentence = f" in {span(facts.time.total)}, {_plural(times, 'attempt')}, {_plural(len(facts.evictions), 'failure')}"
+    counts = f"{_plural(len(facts.attempts), 'attempt')}, {_plural(len(facts.evictions), 'failure')}"
+    sentence = f" in {span(facts.time.total)}, {counts}"
     told = " – ".join(filter(None, (str(facts.reason), facts.message)))
     detail = "" if facts.exit_code in (0, 75) else f": {told}"
     return element(
@@ -279,5 +279,5 @@ def _drawn(facts: Facts, chart: Callable[[Facts, int], Markup | None]) -> Markup
     return join(element("div", wide, class_="wide"), element("div", narrow, class_="narrow"))
 
 
-def _plural(number: int | str, noun: str) -> str:
-    return f"{number} {noun}" if str(number) == "1" else f"{number} {noun}s"
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
