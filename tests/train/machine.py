@@ -44,6 +44,13 @@ class Machine:
         self._cluster.remove_node(self._nodes.pop(), allow_graceful=False)
         self._nodes.append(self._cluster.add_node(num_cpus=1))
 
+    def reclaim_a_node(self, notice: int) -> None:
+        """Tell Ray that a node will go in so many seconds; take it when the test is over."""
+        order = ["drain-node", "--address", self._cluster.address, "--node-id", self._nodes[-1].node_id]
+        reason = ["--reason", "DRAIN_NODE_REASON_PREEMPTION", "--reason-message", "spot"]
+        ray = [sys.executable, "-m", "ray.scripts.scripts"]
+        subprocess.run([*ray, *order, *reason, "--deadline-remaining-seconds", str(notice)], check=True, timeout=60)
+
     def stop_drivers(self) -> None:
         for driver in self._drivers:
             driver.kill()

@@ -52,6 +52,17 @@ def test_a_notice_ends_the_driver_with_75_and_the_next_attempt_goes_on(machine: 
     assert starts(tmp_path, 1) == [(1, 0), (2, interrupted)]
 
 
+def test_a_node_that_ray_drains_is_a_notice(machine: Machine, tmp_path: Path) -> None:
+    driver = machine.driver("session_loop", tmp_path, {"total": 5000, "pause": 0.02}, interval="1h")
+    until((tmp_path / "starts-1").exists)
+    machine.reclaim_a_node(notice=60)
+    try:
+        assert driver.wait(60) == 75
+    finally:
+        machine.lose_a_node()
+    assert 0 < newest_step(tmp_path) < 5000
+
+
 def test_a_bug_of_the_program_is_not_retried(machine: Machine, tmp_path: Path) -> None:
     driver = machine.driver("session_loop", tmp_path, {"total": 50, "pause": 0.0, "bug_at": 25})
     assert driver.wait(90) == 1

@@ -12,46 +12,22 @@ A rank that is lost ends every exchange with `RankLost`, on all ranks.
 from __future__ import annotations
 
 import hmac
-import json
 import logging
 import secrets
 import socket
-import struct
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from spotladder.errors import SpotladderError
 from spotladder.train.agreement import Agreement
 from spotladder.train.interruption import RankLost
+from spotladder.train.link import HANDSHAKE_TIMEOUT, Address, Link, connect, listen, own_hosts, proof_of
 
 _log = logging.getLogger("spotladder.train")
 
-HANDSHAKE_TIMEOUT = 60.0
-"""Seconds: rank 0 may be importing a framework, which holds the interpreter for seconds on a busy machine."""
-CONNECT_TIMEOUT = 3.0
-FRAME_LIMIT = 256 * 1024 * 1024
-"""Bytes of one frame: a list of a million files fits."""
-
 Decide = Callable[[list[Any]], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where rank 0 listens and the secret to be let in. Lies beside the checkpoints: who reads them may join."""
-
-    hosts: tuple[str, ...]
-    port: int
-    token: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"hosts": list(self.hosts), "port": self.port, "token": self.token}
-
-    @classmethod
-    def from_json(cls, raw: dict[str, Any]) -> Address:
-        return cls(tuple(raw["hosts"]), int(raw["port"]), str(raw["token"]))
 
 
 class Channel(Protocol):
@@ -110,13 +86,13 @@ class Hub:
         self._patience = patience
         self._token = secrets.token_hex(32)
         self._changed = threading.Condition()
-        self._peers: dict[int, _Link] = {}
+        self._peers: dict[int, Link] = {}
         self._given: dict[str, dict[int, Any]] = {}
         self._held: dict[int, int] = {}
         self._lost: RankLost | None = None
         self._closed = False
-        self._listener = _listen()
-        self.address = Address(_own_hosts(), self._listener.getsockname()[1], self._token)
+        self._listener = listen()
+        self.address = Address(own_hosts(), self._listener.getsockname()[1], self._token)
         threading.Thread(target=self._accept, name="spotladder-hub", daemon=True).start()
 
     def exchange(self, topic: str, mine: Any, decide: Decide) -> Any:
@@ -172,7 +148,7 @@ class Hub:
             threading.Thread(target=self._serve, args=(connection,), name="spotladder-peer", daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        link = _Link(connection)
+        link = Link(connection)
         rank = self._admit(link)
         if rank is None:
             link.close()
@@ -185,7 +161,7 @@ class Hub:
             pass  # the same as a connection that ended
         self._lose(rank)
 
-    def _admit(self, link: _Link) -> int | None:
+    def _admit(self, link: Link) -> int | None:
         """The rank behind a new connection, once it has proved itself; None for one that is not let in."""
         challenge = secrets.token_hex(16)
         try:
@@ -193,7 +169,7 @@ class Hub:
             link.send({"challenge": challenge})
             hello = link.receive() or {}
             rank = int(hello["rank"])
-            if not hmac.compare_digest(str(hello["proof"]), _proof(self._token, challenge, f"rank {rank}")):
+            if not hmac.compare_digest(str(hello["proof"]), proof_of(self._token, challenge, f"rank {rank}")):
                 return None
             refusal = ""
             with self._changed:
@@ -203,7 +179,7 @@ class Hub:
                     refusal = "another group of processes"
                 else:
                     self._peers[rank] = link
-            link.send({"proof": _proof(self._token, str(hello["challenge"]), "hub"), "refusal": refusal})
+            link.send({"proof": proof_of(self._token, str(hello["challenge"]), "hub"), "refusal": refusal})
             link.timeout(None)
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -278,7 +254,7 @@ class Spoke:
         self._decided: dict[str, dict[str, Any]] = {}
         self._lost: RankLost | None = None
         self._closed = False
-        self._link = _Link(_connect(address))
+        self._link = Link(connect(address))
         try:
             self._introduce(address.token, size, group)
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -318,12 +294,12 @@ class Spoke:
         self._link.timeout(HANDSHAKE_TIMEOUT)
         challenge = secrets.token_hex(16)
         asked = (self._link.receive() or {})["challenge"]
-        proof = _proof(token, asked, f"rank {self._rank}")
+        proof = proof_of(token, asked, f"rank {self._rank}")
         self._link.send(
             {"rank": self._rank, "size": size, "group": group, "proof": proof, "challenge": challenge},
         )
         welcome = self._link.receive()
-        if welcome is None or not hmac.compare_digest(str(welcome["proof"]), _proof(token, challenge, "hub")):
+        if welcome is None or not hmac.compare_digest(str(welcome["proof"]), proof_of(token, challenge, "hub")):
             raise RankLost("whoever listens at the address of rank 0 is not rank 0 of this attempt")
         if welcome["refusal"]:
             raise RankLost(f"rank 0 refused rank {self._rank}: {welcome['refusal']}")
@@ -360,64 +336,6 @@ class Spoke:
             self._agreement.fail(self._lost)
 
 
-class _Link:
-    """Frames over one connection. Sending is for any thread, receiving for one."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
-        self._sending = threading.Lock()
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        # A machine without power sends no end of the connection: ask for it after 15 s, give up after 30 s.
-        for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPALIVE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
-            if hasattr(socket, option):
-                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-
-    def timeout(self, seconds: float | None) -> None:
-        self._socket.settimeout(seconds)
-
-    def send(self, frame: dict[str, Any]) -> None:
-        data = json.dumps(frame, separators=(",", ":")).encode()
-        with self._sending:
-            self._socket.sendall(struct.pack(">I", len(data)) + data)
-
-    def receive(self) -> dict[str, Any] | None:
-        """The next frame; None at the end of the connection. Raises ValueError for what is no frame."""
-        head = self._exactly(4)
-        if head is None:
-            return None
-        (length,) = struct.unpack(">I", head)
-        if length > FRAME_LIMIT:
-            raise ValueError(f"a frame of {length} bytes")
-        data = self._exactly(length)
-        if data is None:
-            return None
-        frame = json.loads(data)
-        if not isinstance(frame, dict):
-            raise ValueError("a frame that is no object")  # noqa: TRY004 – the peer's value, not our type
-        return frame
-
-    def close(self, last: dict[str, Any] | None = None) -> None:
-        with suppress(OSError):
-            if last is not None:
-                self.send(last)
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-
-    def _exactly(self, count: int) -> bytes | None:
-        parts = bytearray()
-        while len(parts) < count:
-            part = self._socket.recv(min(count - len(parts), 1 << 20))
-            if not part:
-                return None
-            parts += part
-        return bytes(parts)
-
-
-def _proof(token: str, challenge: str, who: str) -> str:
-    return hmac.new(token.encode(), f"{challenge} {who}".encode(), "sha256").hexdigest()
-
-
 def described(error: BaseException) -> list[str]:
     """An error as it is sent."""
     return [type(error).__name__, str(error)]
@@ -432,29 +350,3 @@ def raised(description: list[str]) -> SpotladderError:
             return kind(message)
         kinds.extend(kind.__subclasses__())
     return SpotladderError(f"on another rank: {name}: {message}")
-
-
-def _listen() -> socket.socket:
-    if socket.has_dualstack_ipv6():
-        return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
-    return socket.create_server(("", 0))
-
-
-def _own_hosts() -> tuple[str, ...]:
-    """Addresses of this machine, the one others reach it by first. Nothing is sent to find them."""
-    found = []
-    for family, outside in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
-        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((outside, 9))
-            found.append(str(probe.getsockname()[0]))
-    return (*dict.fromkeys(found), "127.0.0.1")
-
-
-def _connect(address: Address) -> socket.socket:
-    failure: OSError | None = None
-    for host in address.hosts:
-        try:
-            return socket.create_connection((host, address.port), timeout=CONNECT_TIMEOUT)
-        except OSError as error:
-            failure = error
-    raise RankLost(f"rank 0 cannot be reached at {', '.join(address.hosts)} port {address.port}: {failure}")

@@ -30,6 +30,7 @@ class Checkpoint:
 
     `keep_folder`: it is the program's own; else it is removed once it is uploaded. `path`: where the commit goes
     instead of the writer's choice, with the files of all ranks side by side instead of one folder for each rank.
+    `last`: the attempt is being drained, so tidying up is left to the next one.
     """
 
     step: int
@@ -38,6 +39,7 @@ class Checkpoint:
     metrics: Mapping[str, Any] | None = None
     keep_folder: bool = False
     path: str = ""
+    last: bool = False
 
 
 class Commits:
@@ -102,7 +104,8 @@ class Commits:
         finally:
             if checkpoint.folder is not None and not checkpoint.keep_folder:
                 shutil.rmtree(checkpoint.folder, ignore_errors=True)
-        self._collect()
+        if not checkpoint.last:
+            self._collect()
 
     def _exchange(self, number: int, given: Mapping[str, Any], checkpoint: Checkpoint, path: str) -> None:
         """Give this rank's part; rank 0 appends when it has all of them. Every rank hears what became of it."""

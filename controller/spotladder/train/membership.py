@@ -15,11 +15,12 @@ from spotladder.checkpoints.writer import Writer
 from spotladder.errors import Fenced
 from spotladder.train import rendezvous
 from spotladder.train.agreement import Agreement
-from spotladder.train.channel import Address, Alone, Channel, Hub, Spoke, described, raised
+from spotladder.train.channel import Alone, Channel, Hub, Spoke, described, raised
 from spotladder.train.commits import Commits
 from spotladder.train.environment import Environment
 from spotladder.train.heartbeat import Heartbeat
 from spotladder.train.interruption import FENCED
+from spotladder.train.link import Address
 from spotladder.train.notice import Listener, listen
 from spotladder.train.ranks import World
 

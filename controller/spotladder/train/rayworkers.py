@@ -231,7 +231,9 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         folder = None if checkpoint is None else Path(_local(checkpoint))
         path = f"{self._below}/{said['name']}"
         member.commits.submit(
-            commits.Checkpoint(said["step"], folder, said["total"], metrics, keep_folder=True, path=path)
+            commits.Checkpoint(
+                said["step"], folder, said["total"], metrics, keep_folder=True, path=path, last=said["stop"]
+            )
         )
         storage = get_train_context().get_storage()
         return Checkpoint(f"{storage.experiment_fs_path}/{said['name']}", filesystem=storage.storage_filesystem)

@@ -17,8 +17,9 @@ from typing import Any
 from spotladder.checkpoints.store import ObjectMissing, Store
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.train.agreement import Agreement
-from spotladder.train.channel import Address, Spoke
+from spotladder.train.channel import Spoke
 from spotladder.train.interruption import RankLost
+from spotladder.train.link import Address
 from spotladder.train.ranks import World
 
 _log = logging.getLogger("spotladder.train")

@@ -159,7 +159,7 @@ class Job:
             shutil.rmtree(folder, ignore_errors=True)
             member.commits.abandon(step, error)
             raise
-        member.commits.submit(Checkpoint(step, folder, self._total, metrics))
+        member.commits.submit(Checkpoint(step, folder, self._total, metrics, last=self.stopping))
         self._committed = step
         member.heartbeat.learned(metrics or {})
         member.heartbeat.beat(step, self._total, at_once=True)

@@ -1,0 +1,123 @@
+"""One connection between two ranks: how they find each other's address, prove themselves, and frame what they say."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import socket
+import struct
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from spotladder.train.interruption import RankLost
+
+HANDSHAKE_TIMEOUT = 60.0
+"""Seconds: rank 0 may be importing a framework, which holds the interpreter for seconds on a busy machine."""
+CONNECT_TIMEOUT = 3.0
+FRAME_LIMIT = 256 * 1024 * 1024
+"""Bytes of one frame: a list of a million files fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where rank 0 listens and the secret to be let in. Lies beside the checkpoints: who reads them may join."""
+
+    hosts: tuple[str, ...]
+    port: int
+    token: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"hosts": list(self.hosts), "port": self.port, "token": self.token}
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> Address:
+        return cls(tuple(raw["hosts"]), int(raw["port"]), str(raw["token"]))
+
+
+class Link:
+    """Frames over one connection. Sending is for any thread, receiving for one."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._sending = threading.Lock()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        # A machine without power sends no end of the connection: ask for it after 15 s, give up after 30 s.
+        for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPALIVE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+            if hasattr(socket, option):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+    def timeout(self, seconds: float | None) -> None:
+        self._socket.settimeout(seconds)
+
+    def send(self, frame: dict[str, Any]) -> None:
+        data = json.dumps(frame, separators=(",", ":")).encode()
+        with self._sending:
+            self._socket.sendall(struct.pack(">I", len(data)) + data)
+
+    def receive(self) -> dict[str, Any] | None:
+        """The next frame; None at the end of the connection. Raises ValueError for what is no frame."""
+        head = self._exactly(4)
+        if head is None:
+            return None
+        (length,) = struct.unpack(">I", head)
+        if length > FRAME_LIMIT:
+            raise ValueError(f"a frame of {length} bytes")
+        data = self._exactly(length)
+        if data is None:
+            return None
+        frame = json.loads(data)
+        if not isinstance(frame, dict):
+            raise ValueError("a frame that is no object")  # noqa: TRY004 – the peer's value, not our type
+        return frame
+
+    def close(self, last: dict[str, Any] | None = None) -> None:
+        with suppress(OSError):
+            if last is not None:
+                self.send(last)
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _exactly(self, count: int) -> bytes | None:
+        parts = bytearray()
+        while len(parts) < count:
+            part = self._socket.recv(min(count - len(parts), 1 << 20))
+            if not part:
+                return None
+            parts += part
+        return bytes(parts)
+
+
+def proof_of(token: str, challenge: str, who: str) -> str:
+    """What only one who knows the token can say to this challenge."""
+    return hmac.new(token.encode(), f"{challenge} {who}".encode(), "sha256").hexdigest()
+
+
+def listen() -> socket.socket:
+    """A socket that takes connections on any address of this machine, at a port of the system's choice."""
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", 0))
+
+
+def own_hosts() -> tuple[str, ...]:
+    """Addresses of this machine, the one others reach it by first. Nothing is sent to find them."""
+    found = []
+    for family, outside in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((outside, 9))
+            found.append(str(probe.getsockname()[0]))
+    return (*dict.fromkeys(found), "127.0.0.1")
+
+
+def connect(address: Address) -> socket.socket:
+    """A connection to the first host that answers. Raises RankLost when none does."""
+    failure: OSError | None = None
+    for host in address.hosts:
+        try:
+            return socket.create_connection((host, address.port), timeout=CONNECT_TIMEOUT)
+        except OSError as error:
+            failure = error
+    raise RankLost(f"rank 0 cannot be reached at {', '.join(address.hosts)} port {address.port}: {failure}")
