@@ -22,17 +22,12 @@ class FakeNode:
     up: bool = False
     why: str | None = None
     noticed: int = 0
-    ended: bool = False
 
     def notice(self) -> None:
         self.noticed += 1
 
     def kill(self) -> None:
         self.alive = False
-
-    def end(self) -> None:
-        self.alive = False
-        self.ended = True
 
     def failed(self) -> str | None:
         return self.why
@@ -202,7 +197,7 @@ def test_closing_ends_all_nodes_and_gives_their_places_back() -> None:
     rig.up()
     rig.at(1)
     rig.fleet.close(BEGAN + 2)
-    assert all(node.ended for node in rig.nodes.values())
+    assert not any(node.alive for node in rig.nodes.values())
     assert rig.pool.held == 0
     assert phases(list(rig.fleet.seen())) == [PodPhase.LOST] * 2
     rig.fleet.close(BEGAN + 3)

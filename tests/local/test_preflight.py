@@ -98,9 +98,9 @@ def test_what_is_no_python_is_named(tmp_path: Path, text: bytes) -> None:
 
 
 def test_memory_for_all_nodes_and_the_head() -> None:
-    preflight.check_memory(2, available=2 * preflight.GIB)
-    with pytest.raises(EnvironmentFailure, match=r"3 nodes take about 1\.4 GiB, 1\.0 GiB are free"):
-        preflight.check_memory(3, available=preflight.GIB)
+    preflight.check_memory(4, available=2 * preflight.GIB)
+    with pytest.raises(EnvironmentFailure, match=r"4 nodes take about 1\.4 GiB, 1\.0 GiB are free"):
+        preflight.check_memory(4, available=preflight.GIB)
 
 
 def test_a_full_disk_is_said_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -189,9 +189,31 @@ def test_it_is_submitted_once_and_past_any_proxy(tmp_path: Path, monkeypatch: py
     assert eventually(lambda: bool(agent.bodies))
     agent.server.shutdown()
     (body,) = agent.bodies
-    assert body["submission_id"] == "digits-0001"
+    assert body["submission_id"] == "digits-0001-1"
     assert body["runtime_env"] == {"env_vars": {"SPOTLADDER_JOB": "digits"}}
     assert program.submission_error is None
+
+
+def test_a_submission_that_comes_to_nothing_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spotladder.local.program.REPEAT_SUBMISSION", 0.0)
+    agent = Agent(200, "{}")
+    program = Program(tmp_path / "attempt", "true", tmp_path)
+    program.submit(agent.url, "digits-0001", {})
+    program.submit(agent.url, "digits-0001", {})
+    (program.folder / "claimed").touch()
+    program.submit(agent.url, "digits-0001", {})
+    assert eventually(lambda: len(agent.bodies) == 2)
+    agent.server.shutdown()
+    assert sorted(str(body["submission_id"]) for body in agent.bodies) == ["digits-0001-1", "digits-0001-2"]
+
+
+def test_two_submissions_that_both_come_through_run_it_once(tmp_path: Path) -> None:
+    with Supervised(tmp_path, "echo ran >> runs") as job:
+        command = [sys.executable, "-I", "-S", driver.__file__, str(job.program.folder)]
+        assert subprocess.run(command, timeout=20, check=False).returncode == 0
+        job.program.release()
+        job.ended()
+        assert (tmp_path / "runs").read_text() == "ran\n"
 
 
 def test_a_refused_submission_is_told(tmp_path: Path) -> None:

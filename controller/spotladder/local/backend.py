@@ -1,9 +1,10 @@
-"""`AttemptBackend` on this machine: one real Ray head for the run, real Ray nodes from pools for each attempt.
+"""`AttemptBackend` on this machine: for each attempt a real Ray cluster, its workers from the pool of its tier.
 
 1. Nothing here waits: what takes time (Ray's start, the submission, the bucket) happens beside it, and `observe` says
    how far it has come. `observe` is also what makes things go on; it is called some ten times a second.
-2. The head stands for the on-demand capacity that a cluster's head node has; it belongs to the run, and an attempt
-   whose head is lost gets a new one at the next launch.
+2. The head stands for the on-demand capacity that a cluster's head has: no pool, no price. Each attempt has its own, as
+   each RayJob has: what an attempt leaves behind in Ray (placement groups, actors, nodes that Ray does not yet know to
+   be dead) would take the place of the next one's. Once the program runs, the next attempt's head is started ahead.
 3. Submission and nodes come up side by side; the program is let go in the moment the job is whole.
 4. What a backend remembers dies with its process, and so does all that it started: a new one has no attempts.
 """
@@ -28,6 +29,7 @@ from spotladder.core.model import (
     PodRole,
     PodSeen,
     Progress,
+    Seconds,
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import EnvironmentFailure
@@ -37,8 +39,11 @@ from spotladder.local.nodes import Head, Machine, Worker
 from spotladder.local.pools import PoolClock
 from spotladder.local.program import Beat, Program
 
-HEAD_STARTS = 2
-"""So often a head is tried: its client port may be taken between being found free and being bound."""
+HEAD_STARTS = 3
+"""So often an attempt's head is tried: on a starved machine it may time out, or another takes its client port."""
+
+SPARE_AFTER: Seconds = 15.0
+"""After the program's start, unless it shows progress before: until then it has the machine for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,8 @@ class _Attempt:
     tier: str
     fleet: Fleet
     program: Program
-    heads: int
+    head: Head
+    head_starts: int = 1
     noted_start: bool = False
     noted_exit: bool = False
     beat: Beat | None = None
@@ -106,7 +112,7 @@ class LocalBackend:
         self._clock, self._tell = clock, tell
         self._revision = revision
         self._attempts: dict[int, _Attempt] = {}
-        self._head: Head | None = None
+        self._spare: Head | None = None
         self._heads = 0
         self._available: dict[str, bool] = {}
 
@@ -116,16 +122,16 @@ class LocalBackend:
         """Ask the tier's pool for the workers and Ray for the driver."""
         if action.attempt in self._attempts:
             return
-        self._ensure_head()
         tier, pool = self._job.tiers[action.tier], self._pools[action.tier]
 
         def start(name: str) -> WorkerNode | None:
-            return self._start_worker(name, action, pool)
+            return self._start_worker(name, action)
 
         fleet = Fleet(action, self._job.workers, pool, start, self._tell)
         folder = self._machine.folder / "attempts" / f"{action.attempt:04d}"
         program = Program(folder, tier.entrypoint, self._job.cwd)
-        self._attempts[action.attempt] = _Attempt(action.attempt, action.tier, fleet, program, self._heads)
+        attempt = _Attempt(action.attempt, action.tier, fleet, program, self._take_head())
+        self._attempts[action.attempt] = attempt
         self._tell(timeline.Launched(self._clock(), action.attempt, action.tier))
 
     def drain(self, action: Drain) -> None:
@@ -140,6 +146,7 @@ class LocalBackend:
         attempt = self._attempts.pop(action.attempt, None)
         if attempt:
             attempt.program.kill()
+            attempt.head.kill()
             attempt.fleet.close(self._clock())
             self._note_exit(attempt)
 
@@ -154,7 +161,6 @@ class LocalBackend:
         now = self._clock()
         self._revision += 1
         self._note_pools(now)
-        self._check_head()
         seen = tuple(self._look(attempt, now) for attempt in self._attempts.values())
         return Observation(self._revision, seen, self._log.progress)
 
@@ -169,10 +175,10 @@ class LocalBackend:
     # --- one attempt ---
 
     def _look(self, attempt: _Attempt, now: Instant) -> AttemptSeen:
-        program, fleet, head = attempt.program, attempt.fleet, self._head
+        program, fleet = attempt.program, attempt.fleet
+        head = self._checked_head(attempt)
         ended = program.exit()
-        head_is_its_own = attempt.heads == self._heads and head is not None and head.alive
-        if head is not None and head_is_its_own and head.up and (agent := head.agent):
+        if head.up and head.alive and (agent := head.agent):
             program.submit(agent, f"{self._job.name}-{attempt.number:04d}", self._environment(attempt))
         if program.submission_error and ended is None:
             raise EnvironmentFailure(program.submission_error)
@@ -186,6 +192,7 @@ class LocalBackend:
         if ended is not None:
             self._note_exit(attempt)
         attempt.beat = program.beat(now)
+        self._start_spare(attempt, now)
         return AttemptSeen(
             attempt.number,
             pods=(self._head_pod(attempt), *fleet.seen()),
@@ -199,6 +206,7 @@ class LocalBackend:
         return {
             **self._job.tiers[attempt.tier].environment,
             **self._job.environment,
+            "RAY_ADDRESS": attempt.head.address,  # of all Ray clusters on this machine, this one
             "SPOTLADDER_JOB": self._job.name,
             "SPOTLADDER_NAMESPACE": self._job.namespace,
             "SPOTLADDER_ATTEMPT": str(attempt.number),
@@ -220,37 +228,43 @@ class LocalBackend:
 
     # --- head and workers ---
 
-    def _ensure_head(self) -> None:
-        if self._head is None or not self._head.alive:
-            if self._head is not None:
-                self._head.kill()
-            self._heads += 1
-            self._head = Head(f"h{self._heads}", self._machine)
+    def _new_head(self) -> Head:
+        self._heads += 1
+        return Head(f"h{self._heads}", self._machine)
 
-    def _check_head(self) -> None:
-        head = self._head
-        if head is not None and not head.up and (why := head.failed()):
-            head.kill()
-            self._heads += 1
-            if self._heads > HEAD_STARTS and not self._attempts:
-                raise EnvironmentFailure(why)
-            if self._heads > HEAD_STARTS:
+    def _take_head(self) -> Head:
+        spare, self._spare = self._spare, None
+        if spare is not None and (not spare.alive or spare.failed()):
+            spare.kill()
+            spare = None
+        return spare or self._new_head()
+
+    def _start_spare(self, attempt: _Attempt, now: Instant) -> None:
+        started = attempt.program.started_at
+        if self._spare is None and started is not None and (attempt.beat or now - started >= SPARE_AFTER):
+            self._spare = self._new_head()
+
+    def _checked_head(self, attempt: _Attempt) -> Head:
+        """The attempt's head; another one in its place when it did not come up."""
+        if not attempt.head.up and (why := attempt.head.failed()):
+            attempt.head.kill()
+            if attempt.head_starts >= HEAD_STARTS:
                 raise EnvironmentFailure(f"{why}; free memory and CPU, then run with --resume")
-            self._head = Head(f"h{self._heads}", self._machine)
-            for attempt in self._attempts.values():
-                attempt.heads = self._heads
+            attempt.head_starts += 1
+            attempt.head = self._new_head()
+        return attempt.head
 
     def _head_pod(self, attempt: _Attempt) -> PodSeen:
-        head = self._head
-        uid = f"head-{attempt.heads}"
-        if head is None or attempt.heads != self._heads or not head.alive:
+        uid, head = f"a{attempt.number}-head", attempt.head
+        if not head.up:
+            return PodSeen(uid, PodRole.HEAD, PodPhase.PENDING, ready=False)
+        if not head.alive:
             return PodSeen(uid, PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST)
-        phase = PodPhase.RUNNING if head.up else PodPhase.PENDING
-        return PodSeen(uid, PodRole.HEAD, phase, ready=head.up)
+        return PodSeen(uid, PodRole.HEAD)
 
-    def _start_worker(self, name: str, action: Launch, pool: PoolClock) -> WorkerNode | None:
-        head = self._head
-        if head is None or not head.alive or not head.up:
+    def _start_worker(self, name: str, action: Launch) -> WorkerNode | None:
+        head, plan = self._attempts[action.attempt].head, self._pools[action.tier].plan
+        if not head.up or not head.alive:
             return None
         labels = {
             "app.kubernetes.io/managed-by": "spotladder",
@@ -258,7 +272,7 @@ class LocalBackend:
             "spotladder.io/attempt": str(action.attempt),
             "spotladder.io/tier": action.tier,
         }
-        return Worker(name, self._machine, head.address, cpus=pool.plan.cpus, labels=labels, drain=pool.plan.notice)
+        return Worker(name, self._machine, head.address, cpus=plan.cpus, labels=labels, drain=plan.notice)
 
     def _note_pools(self, now: Instant) -> None:
         for tier, pool in self._pools.items():

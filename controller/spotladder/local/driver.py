@@ -9,6 +9,7 @@ whole or not at all. It runs by itself and imports the standard library only, so
 | `program.json` | (from the runner) `entrypoint`, `cwd` |
 | `go` | (from the runner) the job is whole |
 | `cancelled` | (from the runner) it never will be |
+| `claimed` | one process has taken it on; any other leaves |
 | `waiting.json` | this process is there: `pid`, `session` |
 | `started.json` | the program's process is there: `pid`, `at` |
 | `exited.json` | how it ended: `code` (negative: by that signal), `at` |
@@ -38,6 +39,10 @@ def note(path: Path, **facts: object) -> None:
 
 def drive(folder: Path) -> int:
     """Run the attempt's program; its exit code."""
+    try:
+        (folder / "claimed").touch(exist_ok=False)
+    except FileExistsError:
+        return 0  # the submission was repeated, and both came through
     note(folder / "waiting.json", pid=os.getpid(), session=os.getsid(0))
     # Said before it is asked: whoever cancels either finds this process to kill, or is found here.
     while not (cancelled := (folder / "cancelled").exists()) and not (folder / "go").exists():

@@ -45,7 +45,6 @@ class WorkerNode(Protocol):
     def up(self) -> bool: ...
     def notice(self) -> None: ...
     def kill(self) -> None: ...
-    def end(self) -> None: ...
     def failed(self) -> str | None: ...
 
 
@@ -100,10 +99,8 @@ class Fleet:
         """End all nodes and give their places back to the pool."""
         self._closed = True
         for pod in self._pods:
-            if pod.node is not None and pod.stage is not Stage.GONE:
-                pod.node.end()
             if pod.stage is not Stage.GONE:
-                self._leave(pod, now, Cause.UNKNOWN if pod.stage is not Stage.NOTICED else pod.cause)
+                self._gone(pod, now, Cause.UNKNOWN if pod.stage is not Stage.NOTICED else pod.cause)
 
     def _want(self) -> None:
         self._pods.append(_Pod(f"a{self._attempt}-w{len(self._pods) + 1}"))
@@ -171,9 +168,6 @@ class Fleet:
     def _gone(self, pod: _Pod, now: Instant, cause: Cause) -> None:
         if pod.node is not None:
             pod.node.kill()
-        self._leave(pod, now, cause)
-
-    def _leave(self, pod: _Pod, now: Instant, cause: Cause) -> None:
         if pod.stage is not Stage.WANTED:
             self._pool.take_back()
         if pod.stage in (Stage.UP, Stage.NOTICED):

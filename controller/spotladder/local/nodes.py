@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -22,7 +21,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,9 +34,6 @@ STARTED = b"Ray runtime started."
 
 START_LIMIT = 60.0
 """Seconds that a node may take to start; Ray itself gives up after 30 on most of the steps."""
-
-FAREWELL = 1.5
-"""Seconds that a node which is not needed any more has to sign off."""
 
 _ADDRESS = re.compile(r"--address='?([^'\s]+:\d+)")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -133,17 +128,6 @@ class Node:
         """End all of it, now."""
         end_session(self.session)
         self._process.wait()
-
-    def end(self) -> None:
-        """End it as one that is not needed any more: Ray is told, so that it gives the node no work from now on."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.session, signal.SIGTERM)
-        threading.Thread(target=self._end, daemon=True).start()
-
-    def _end(self) -> None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(FAREWELL)
-        self.kill()
 
     def failed(self) -> str | None:
         """Why it did not start, in one line; None while it may still."""

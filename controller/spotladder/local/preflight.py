@@ -16,7 +16,7 @@ from spotladder.local.state import Run
 
 GIB = 1024**3
 NODE_MEMORY = 0.35 * GIB
-"""What a Ray node takes before it does anything; a head takes about as much again."""
+"""What a Ray node takes before it does anything."""
 
 LEAST_DISK = GIB // 4
 OBJECT_STORE_LEAST = 80 * 1024**2  # Ray refuses less than 75 MiB
@@ -97,9 +97,9 @@ def _imports(body: list[ast.stmt]) -> list[tuple[int, str]]:
 
 
 def check_memory(nodes: int, available: int | None = None) -> None:
-    """There is memory for so many Ray nodes at once, the head among them."""
+    """There is memory for so many Ray nodes at once, heads among them."""
     free = _memory() if available is None else available
-    needed = int((nodes + 1) * NODE_MEMORY)
+    needed = int(nodes * NODE_MEMORY)
     if free is not None and free < needed:
         raise EnvironmentFailure(
             f"no memory for Ray: {nodes} nodes take about {needed / GIB:.1f} GiB, {free / GIB:.1f} GiB are free; "

@@ -27,6 +27,9 @@ from spotladder.local.reaper import alive, end_session
 SUBMIT_LIMIT = 60.0
 """Seconds that Ray may take to accept a job; on a busy machine the agent's first one takes several."""
 
+REPEAT_SUBMISSION = 30.0
+"""Seconds after which a submission that has led to no process is repeated."""
+
 UNEXPLAINED = 0.5
 """Seconds after the driver's process is gone until its exit code is not waited for any more."""
 
@@ -49,7 +52,8 @@ class Program:
     def __init__(self, folder: Path, entrypoint: str, cwd: Path) -> None:
         self.folder = folder
         self.submission_error: str | None = None
-        self._submitted = False
+        self._submitted_at: float | None = None
+        self._submissions = 0
         self._gone_since: float | None = None
         self._beat: Beat | None = None
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,12 +75,22 @@ class Program:
         return self.folder / "driver.log"
 
     def submit(self, agent: str, name: str, environment: Mapping[str, str]) -> None:
-        """Hand the program to Ray; only the first call does."""
-        if self._submitted:
+        """Hand the program to Ray. Called again and again; repeated when nothing has come of it for too long.
+
+        Ray may place the supervisor of a job on a node that has just died, and then gives it up without a word to us.
+        """
+        now = time.monotonic()
+        waited_for = self._submitted_at is not None and now - self._submitted_at < REPEAT_SUBMISSION
+        if waited_for or (self.folder / "claimed").exists():
             return
-        self._submitted = True
+        self._submitted_at = now
+        self._submissions += 1
         command = shlex.join([sys.executable, "-I", "-S", driver.__file__, str(self.folder)])
-        body = {"entrypoint": command, "submission_id": name, "runtime_env": {"env_vars": dict(environment)}}
+        body = {
+            "entrypoint": command,
+            "submission_id": f"{name}-{self._submissions}",
+            "runtime_env": {"env_vars": dict(environment)},
+        }
         threading.Thread(target=self._post, args=(f"{agent}/api/job_agent/jobs/", body), daemon=True).start()
 
     def _post(self, url: str, body: object) -> None:

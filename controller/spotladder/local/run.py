@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
     from spotladder.local.view import View
 
+HEADS = 2
+"""The attempt's head, and the next one's."""
+
 SETTLE = 1.5
 """Seconds after a program's failure in which the loss of a node may still come to light: Ray looks once a second."""
 
@@ -110,7 +113,7 @@ def _run(
         stack.callback(reaper.close)
         stack.callback(watch.close)
         watch.start()
-        store = preflight.object_store(plan.spec.workers + 1)
+        store = preflight.object_store(plan.spec.workers + HEADS)
         machine = Machine(taken.run.mark, scratch, folder.path, plan.job.cwd, reaper, store)
         pools = {name: PoolClock(pool, taken.run.began, time.time()) for name, pool in plan.pools.items()}
         backend = LocalBackend(
@@ -157,7 +160,7 @@ def _plan(request: Request) -> _Plan:
     spec = _spec(request, began)
     job = _local_job(request, spec)
     ray = preflight.ray_version()
-    preflight.check_memory(spec.workers + 1)
+    preflight.check_memory(spec.workers + HEADS)
     preflight.check_disk(request.state_root, Path("/tmp"))  # noqa: S108 – Ray's sessions are there
     return _Plan(
         spec,

@@ -1,0 +1,172 @@
+"""Real Ray nodes: ports and folders that never collide, and nothing that outlives `kill -9` of the runner."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import EnvironmentFailure
+from spotladder.local.nodes import Head, Machine, Node, Worker, free_port, new_scratch
+from spotladder.local.reaper import Reaper, end_all, members
+
+PATIENCE = 90.0
+LABELS = {"spotladder.io/tier": "spot-a"}
+
+
+def eventually(met: Callable[[], bool], seconds: float = PATIENCE) -> bool:
+    deadline = time.monotonic() + seconds
+    while not met():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+class Place:
+    """A machine of its own for a test; whatever happens, nothing of it stays."""
+
+    def __init__(self, folder: Path) -> None:
+        self.mark = uuid.uuid4().hex
+        self.scratch = new_scratch()
+        self.reaper = Reaper(self.mark, self.scratch)
+        self.machine = Machine(self.mark, self.scratch, folder, folder, self.reaper, 80 * 1024**2)
+
+    def up(self, *nodes: Node) -> None:
+        assert eventually(lambda: all(node.up or node.failed() for node in nodes))
+        assert [node.failed() for node in nodes] == [None] * len(nodes)
+
+    def close(self) -> None:
+        self.reaper.close()
+        assert members(self.mark, set()) == []
+        assert not self.scratch.exists()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    place = Place(tmp_path)
+    yield place
+    place.close()
+
+
+def test_a_free_port_can_be_bound() -> None:
+    with socket.socket() as listener:
+        listener.bind(("", free_port()))
+
+
+def test_scratch_is_short_enough_for_sockets_whatever_tmpdir_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / ("deep" * 20)))
+    scratch = new_scratch()
+    try:
+        longest = scratch / "a1234-w64-3" / "session_2026-11-21_14-06-47_123456_1234567" / "sockets" / "plasma_store.1"
+        assert len(str(longest)) < 104
+    finally:
+        scratch.rmdir()
+
+
+def test_a_start_that_fails_says_why(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "spotladder.local.nodes._ray", lambda: ["sh", "-c", "echo; echo 'ValueError: no such option'", ""]
+    )
+    node = Node("n1", place.machine, [])
+    assert eventually(lambda: node.failed() is not None, 20)
+    assert "ValueError: no such option" in (node.failed() or "")
+    assert str(node.log) in (node.failed() or "")
+
+
+def test_a_head_that_does_not_say_where_it_is(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spotladder.local.nodes._ray", lambda: ["echo", "Ray runtime started."])
+    head = Head("h1", place.machine)
+    assert eventually(lambda: head.up, 20)
+    with pytest.raises(EnvironmentFailure, match="version of Ray"):
+        _ = head.address
+
+
+@pytest.mark.ray
+def test_two_runs_side_by_side_one_of_them_killed(tmp_path: Path) -> None:
+    """Two heads at once, two workers that start in the same moment; one run's runner is killed with -9."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "other").mkdir()
+    other_mark = uuid.uuid4().hex
+    other = subprocess.Popen(
+        [sys.executable, "-c", OTHER_RUN, other_mark, str(tmp_path / "other")], stdout=subprocess.PIPE, text=True
+    )
+    place = Place(tmp_path / "own")
+    try:
+        head = Head("h1", place.machine)
+        place.up(head)
+        assert other.stdout is not None
+        sessions = {int(word) for word in other.stdout.readline().split()}
+        assert len(sessions) == 2, "the other run's head and worker"
+        workers = [Worker(f"n{index}", place.machine, head.address, cpus=1, labels=LABELS, drain=5) for index in (1, 2)]
+        place.up(*workers)
+        assert eventually(lambda: head.agent is not None)
+        assert len(members(other_mark, sessions)) > 5
+
+        other.send_signal(signal.SIGKILL)
+        assert eventually(lambda: members(other_mark, sessions) == [], 10), "nothing outlives kill -9"
+        assert eventually(lambda: not (tmp_path / "other" / "scratch").exists(), 10)
+        assert all(node.alive for node in (head, *workers)), "the run beside it is not touched"
+
+        workers[0].notice()
+        assert eventually(lambda: not workers[0].alive, 15), "an idle node drains at once"
+        workers[1].kill()
+        assert members("", {workers[1].session}) == []
+        assert head.alive
+    finally:
+        other.kill()
+        other.wait()
+        place.close()
+        assert end_all(other_mark, set()) == []
+
+
+OTHER_RUN = """\
+import pathlib, sys, time
+from spotladder.local.nodes import Head, Machine, Worker, new_scratch
+from spotladder.local.reaper import Reaper
+mark, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+scratch = new_scratch()
+pathlib.Path(folder, "scratch").symlink_to(scratch)
+reaper = Reaper(mark, scratch)
+machine = Machine(mark, scratch, folder, folder, reaper, 80 * 1024**2)
+head = Head("h1", machine)
+while not head.up:
+    assert not head.failed(), head.failed()
+    time.sleep(0.05)
+worker = Worker("n1", machine, head.address, cpus=1, labels={"spotladder.io/tier": "x"}, drain=5)
+while not worker.up:
+    assert not worker.failed(), worker.failed()
+    time.sleep(0.05)
+print(head.session, worker.session, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.ray
+def test_a_foreign_ray_is_neither_joined_nor_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user has a Ray of their own, on the default ports, and RAY_ADDRESS points at it."""
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6379")
+    with ExitStack() as stack:
+        for port in (6379, 8265, 10001, 52365, 44227):  # Ray's defaults; another test may hold one already
+            listener = stack.enter_context(socket.socket())
+            with suppress(OSError):
+                listener.bind(("", port))
+                listener.listen()
+        head = Head("h1", place.machine)
+        place.up(head)
+        assert not head.address.endswith(":6379")
+        worker = Worker("n1", place.machine, head.address, cpus=1, labels=LABELS, drain=5)
+        place.up(worker)
+        assert worker.alive
+        assert os.environ["RAY_ADDRESS"] == "127.0.0.1:6379"
