@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.store import open_store
 from spotladder.checkpoints.upload import commit_folder
-from spotladder.core.model import Attempt, JobSpec, JobState, Stage, Tier
+from spotladder.core.model import Attempt, JobSpec, JobState, Stage, Tier, TierRecord
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
@@ -44,7 +45,10 @@ def place(tmp_path: Path) -> Place:
 
 
 SUSPENDED = JobState(stage=Stage.SUSPENDED, last_number=2, tier="spot-b")
-EXHAUSTED = JobState(stage=Stage.FAILED, reason=Reason.TIERS_EXHAUSTED, last_number=5, tier="spot-b")
+SPENT = TierRecord("spot-a", 3, 4, 3600.0, 0.42, 1.41, Reason.MAX_FAILURES_EXCEEDED, Reason.MAX_FAILURES_EXCEEDED)
+EXHAUSTED = JobState(
+    stage=Stage.FAILED, reason=Reason.TIERS_EXHAUSTED, last_number=5, tier="spot-b", tiers=(SPENT,), failures=3
+)
 SUCCEEDED = JobState(stage=Stage.SUCCEEDED, reason=Reason.COMPLETED, last_number=2)
 
 
@@ -95,10 +99,11 @@ def test_resuming_goes_on_as_part_of_the_same_run(place: Place) -> None:
     assert (taken.state, taken.run, taken.resumed) == (SUSPENDED, THEN, True)
 
 
-def test_resuming_what_was_exhausted_opens_every_tier_again(place: Place) -> None:
+def test_resuming_what_was_exhausted_opens_every_tier_again_and_keeps_what_was_paid(place: Place) -> None:
     place.left(EXHAUSTED)
     taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
-    assert taken.state == JobState(last_number=5)
+    assert taken.state == JobState(last_number=5, tiers=(replace(SPENT, failures=0, spent=None),))
+    assert taken.state.spent_usd == EXHAUSTED.spent_usd
 
 
 def test_resuming_what_has_succeeded_says_so(place: Place) -> None:

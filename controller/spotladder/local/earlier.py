@@ -57,9 +57,14 @@ def take_up(begin: Begin, folder: JobFolder, log: CommitLog, now: Run) -> TakenU
         return TakenUp(JobState(), now, resumed=history.seq >= 0)
     preflight.check_same(run, now)
     if state.stage in TERMINAL and state.stage is not Stage.SUCCEEDED:
-        # The user has changed something, or wants it tried again: all tiers are open, from the newest commit on.
-        state = JobState(last_number=state.last_number)
+        state = _reopened(state)
     return TakenUp(state, run, resumed=True)
+
+
+def _reopened(state: JobState) -> JobState:
+    """The user has changed something, or wants it tried again: every tier is open. What was paid stays paid."""
+    tiers = tuple(replace(tier, failures=0, spent=None) for tier in state.tiers)
+    return JobState(last_number=state.last_number, tiers=tiers, history=state.history, started_at=state.started_at)
 
 
 def settled(taken: TakenUp, spec: JobSpec, log: CommitLog, now: Instant, policy: Policy) -> tuple[TakenUp, list[Move]]:

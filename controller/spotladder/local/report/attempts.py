@@ -128,8 +128,12 @@ class _Ledger:
             self._whole_since = None
 
     def _charge(self, bill: Billed) -> None:
-        """The amount was run up since the last bill, so by the attempt that was live then."""
-        spent, on_demand = bill.spent - self._bill[0], bill.on_demand - self._bill[1]
+        """The amount was run up since the last bill, so by the attempt that was live then.
+
+        A bill below the last one is the first of a state that was begun anew: the old one was lost.
+        """
+        before = self._bill if bill.spent >= self._bill[0] else (0.0, 0.0)
+        spent, on_demand = bill.spent - before[0], bill.on_demand - before[1]
         self._change(
             self._payer,
             lambda each: replace(each, cost=each.cost + spent, on_demand_cost=each.on_demand_cost + on_demand),
