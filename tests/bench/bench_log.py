@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
+from obstore.store import GCSStore
 
 from spotladder.checkpoints.bucket import AT_ONCE, PART
 from spotladder.checkpoints.log import CommitLog
@@ -151,9 +152,7 @@ def bare_download(log: CommitLog, to: Path) -> None:
         list(pool.map(get, [file.name for file in commit.files]))
 
 
-def raw_bucket():  # type: ignore[no-untyped-def]
-    from obstore.store import GCSStore
-
+def raw_bucket() -> GCSStore:
     return GCSStore(BUCKET, client_options={"allow_http": True})
 
 

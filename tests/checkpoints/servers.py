@@ -38,7 +38,7 @@ def use_s3(environment: pytest.MonkeyPatch, endpoint: str, key: str, secret: str
 
 def new_bucket(endpoint: str) -> str:
     """The address of a fresh bucket on an S3 server."""
-    import boto3
+    import boto3  # type: ignore[import-untyped]
 
     name = f"bucket-{secrets.token_hex(4)}"
     boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(Bucket=name)

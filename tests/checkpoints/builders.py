@@ -1,0 +1,53 @@
+"""A log in memory with what tests need of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spotladder.checkpoints.entries import Commit, FileEntry
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.memory import MemoryStore, file_entry
+from spotladder.checkpoints.writer import Writer
+
+AT = 1_800_000_000.0
+
+
+@dataclass
+class Clock:
+    """A clock that only moves when something waits for it; it remembers the waits."""
+
+    now: float = AT
+    waits: list[float] = field(default_factory=list)
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pause(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+def a_log(store: MemoryStore, job: str = "digits", *, namespace: str = "team-a", uid: str = "") -> CommitLog:
+    clock = Clock()
+    return CommitLog(store, job, namespace=namespace, uid=uid, clock=clock, pause=clock.pause)
+
+
+def uploaded(writer: Writer, step: int, name: str = "w", data: bytes = b"weights") -> list[FileEntry]:
+    """Put one file of a commit into the (memory) store behind the writer."""
+    store = writer.log.store
+    key = f"{writer.folder(step)}/{name}"
+    store.delete([key])
+    store.put_if_absent(key, data)
+    return [file_entry(name, data)]
+
+
+def committed(writer: Writer, *steps: int) -> list[Commit]:
+    return [writer.commit(step, uploaded(writer, step), total=100) for step in steps]
+
+
+def a_folder(path: Path, **files: bytes) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        (path / name).write_bytes(data)
+    return path

@@ -1,0 +1,127 @@
+"""Entries as they are written down, and what is refused when they are read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spotladder.checkpoints.entries import (
+    Commit,
+    Drop,
+    End,
+    Entry,
+    FileEntry,
+    Owner,
+    Snapshot,
+    Start,
+    decode,
+    encode,
+    metrics_of,
+)
+from spotladder.errors import LogCorrupt
+
+names = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=8).filter(
+    lambda name: ".." not in name and not name.startswith("/")
+)
+counts = st.integers(0, 1 << 50)
+times = st.floats(0, 4e9)
+owners = st.builds(Owner, names, names, st.just("") | names)
+starts = st.builds(Start, counts, names, times, owners, counts, names, counts)
+files = st.builds(FileEntry, names, counts, names)
+metrics = st.dictionaries(names, st.none() | st.booleans() | counts | names | times)
+commits = st.builds(
+    Commit, counts, names, times, names, counts, names, counts, counts, names, st.tuples(files, files), metrics
+)
+ends = st.builds(End, counts, names, times, names, counts, names, names)
+snapshots = st.builds(
+    Snapshot, counts, names, times, owners, st.none() | starts, st.tuples(commits), st.tuples(names), st.none() | ends
+)
+entries: st.SearchStrategy[Entry] = (
+    starts | commits | ends | st.builds(Drop, counts, names, times, st.tuples(names)) | snapshots
+)
+
+
+@given(entries)
+def test_what_is_written_is_read(entry: Entry) -> None:
+    assert decode(encode(entry), "log/x", entry.seq) == entry
+
+
+@given(entries, st.data())
+def test_a_torn_entry_is_named_wherever_it_is_torn(entry: Entry, data: st.DataObject) -> None:
+    whole = encode(entry).rstrip()
+    torn = whole[: data.draw(st.integers(0, len(whole) - 1))]
+    with pytest.raises(LogCorrupt, match="log/x: torn log entry"):
+        decode(torn, "log/x", entry.seq)
+
+
+GOOD = Commit(3, "n", 1.0, "w", 1, "spot-a", 10, 20, "attempts/0001/ckpt-000010", (FileEntry("w", 1, "00000000"),))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"v": 2}, "written by a newer spotladder .log format 2, this one reads up to 1.: upgrade spotladder"),
+        ({"v": "1"}, "not an entry of a commit log"),
+        ({"kind": "wish"}, "damaged log entry .kind 'wish' is unknown"),
+        ({"step": None}, "damaged log entry .None is no count"),
+        ({"step": -1}, "-1 is no count"),
+        ({"step": True}, "True is no count"),
+        ({"at": "yesterday"}, "damaged log entry"),
+        ({"tier": 3}, "3 is no text"),
+        ({"seq": 4}, "holds entry 4: objects of a log must not be copied or renamed"),
+        ({"path": "/etc"}, "'/etc' is no name below a checkpoint folder"),
+        ({"path": "attempts/../../x"}, "is no name below a checkpoint folder"),
+        ({"files": [{"name": "../../.ssh/key", "size": 1, "crc": ""}]}, "is no name below a checkpoint folder"),
+        ({"files": [{"name": "w", "size": 1}]}, "field 'crc' is missing"),
+        ({"files": 3}, "damaged log entry"),
+    ],
+)
+def test_an_entry_that_is_not_right_is_refused(change: dict[str, object], says: str) -> None:
+    data = json.dumps({**json.loads(encode(GOOD)), **change}).encode()
+    with pytest.raises(LogCorrupt, match=f"^s3://b/digits/log/00000003.json: .*{says}.*"):
+        decode(data, "s3://b/digits/log/00000003.json", 3)
+
+
+@pytest.mark.parametrize("data", [b"[]", b"3", b"{}", b'{"v": 1}', b'{"kind": "start"}'])
+def test_json_that_is_no_entry_is_refused(data: bytes) -> None:
+    with pytest.raises(LogCorrupt, match="not an entry of a commit log"):
+        decode(data, "log/x", 0)
+
+
+def test_a_field_of_a_later_version_that_does_not_matter_is_ignored() -> None:
+    data = json.dumps({**json.loads(encode(GOOD)), "colour": "blue"}).encode()
+    assert decode(data, "log/x", 3) == GOOD
+
+
+class Scalar:
+    """As the numbers of NumPy, TensorFlow and PyTorch are."""
+
+    def __float__(self) -> float:
+        return 0.5
+
+
+def test_metrics_of_any_library_become_plain() -> None:
+    found = metrics_of(
+        {"a": 1, "b": 0.5, "c": True, "d": None, "e": "x", "f": float("nan"), "g": Scalar(), "h": Path("p")}
+    )
+    assert found == {"a": 1, "b": 0.5, "c": True, "d": None, "e": "x", "f": None, "g": 0.5, "h": "p"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (Owner("a"), Owner("a"), True),
+        (Owner("a"), Owner("b"), False),
+        (Owner("a", "x"), Owner("a"), True),
+        (Owner("a", "x"), Owner("a", "y"), False),
+        (Owner("a", "x", "1"), Owner("a", "x", "2"), False),
+        (Owner(), Owner("a", "x", "2"), True),
+    ],
+)
+def test_a_log_has_one_owner(one: Owner, other: Owner, same: bool) -> None:
+    assert one.is_same(other) is same
+    assert other.is_same(one) is same

@@ -1,0 +1,194 @@
+"""What is deleted, what is never deleted, and that every moment in between is a good one to crash in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spotladder.checkpoints import garbage
+from spotladder.checkpoints.entries import Commit, End, Owner, Start
+from spotladder.checkpoints.history import History
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.memory import MemoryStore
+from spotladder.errors import InvalidSpec, StoreUnavailable
+from tests.checkpoints.builders import a_log, committed
+
+
+def steps(log: CommitLog) -> list[int]:
+    return [commit.step for commit in log.commits()]
+
+
+def folders(store: MemoryStore) -> set[str]:
+    return {"/".join(key.split("/")[2:4]) for key in store.objects if "/attempts/" in key}
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def log(store: MemoryStore) -> CommitLog:
+    return a_log(store)
+
+
+def test_the_newest_stay(log: CommitLog, store: MemoryStore) -> None:
+    writer = log.start(1)
+    committed(writer, 1, 2, 3, 4, 5)
+    collected = writer.collect(2)
+    assert [commit.step for commit in collected.dropped] == [1, 2, 3]
+    assert (collected.objects, collected.size, collected.entries) == (3, 21, 0)
+    assert steps(log) == [4, 5]
+    assert folders(store) == {"0001/ckpt-000004", "0001/ckpt-000005"}
+    assert writer.collect(2).dropped == ()
+    committed(writer, 6)
+    assert steps(log) == [4, 5, 6]
+
+
+def test_the_newest_of_each_attempt_stays_until_the_job_ends(log: CommitLog) -> None:
+    committed(log.start(1), 1, 2)
+    committed(log.start(2), 3, 4)
+    writer = log.start(3)
+    committed(writer, 5, 6, 7)
+    writer.collect(1)
+    assert steps(log) == [2, 4, 7]
+    writer.end("Succeeded")
+    log.collect(1)
+    assert steps(log) == [7]
+
+
+def test_a_commit_whose_files_are_gone_does_not_displace_a_whole_one(log: CommitLog, store: MemoryStore) -> None:
+    writer = log.start(1)
+    committed(writer, 1, 2, 3)
+    del store.objects[f"digits/{writer.folder(3)}/w"]
+    writer.collect(1)
+    assert steps(log) == [2, 3]
+
+
+def test_nothing_kept_is_refused(log: CommitLog) -> None:
+    with pytest.raises(InvalidSpec, match="keep 0: at least the newest commit must be kept"):
+        log.collect(0)
+
+
+def test_files_of_the_commit_in_flight_are_left_alone(log: CommitLog, store: MemoryStore) -> None:
+    writer = log.start(1)
+    committed(writer, 1, 2)
+    store.put_if_absent(f"digits/{writer.folder(3)}/half", b"x")
+    log.collect(1)
+    assert folders(store) == {"0001/ckpt-000002", "0001/ckpt-000003"}
+
+
+def test_a_long_log_becomes_a_snapshot(log: CommitLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "COMPACT_AFTER", 4)
+    committed(log.start(1, "spot-a"), 1, 2)
+    writer = log.start(2, "spot-b")
+    committed(writer, 3, 4)
+    before = log.read()
+    assert writer.collect(1).entries == 7
+    after = log.read()
+    assert [entry.kind for entry in log.tail()] == ["snapshot"]
+    assert [key for key in store.objects if "/log/" in key] == ["digits/log/00000007.json"]
+    assert (after.owner, after.start, after.end, after.newest) == (
+        before.owner,
+        before.start,
+        before.end,
+        before.newest,
+    )
+    assert steps(log) == [2, 4]
+    again = log.start(2)
+    assert again.folder(5) == "attempts/0002.1/ckpt-000005"
+    committed(again, 5)
+    assert [entry.kind for entry in log.tail(after=3)] == ["snapshot", "start", "commit"]
+
+
+class Crash(BaseException):
+    pass
+
+
+class CrashingStore(MemoryStore):
+    """Stops the process before its n-th change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes_left = 10**9
+
+    def _change(self) -> None:
+        self.changes_left -= 1
+        if self.changes_left < 0:
+            raise Crash
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        self._change()
+        return super().put_if_absent(key, data)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._change()
+            super().delete([key])
+
+
+@pytest.mark.parametrize("compact_after", [0, 100])
+def test_a_crash_anywhere_leaves_nothing_lost_and_nothing_behind(
+    compact_after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(garbage, "COMPACT_AFTER", compact_after)
+    for changes in range(100):
+        store = CrashingStore()
+        log = a_log(store)
+        writer = log.start(1)
+        committed(writer, 1, 2, 3)
+        store.changes_left = changes
+        try:
+            writer.collect(1)
+        except Crash:
+            store.changes_left = 10**9
+            assert steps(log)[-1] == 3
+            for commit in log.commits():
+                log.verify(commit)
+            again = log.start(1)
+            again.collect(1)
+            assert steps(log) == [3]
+            assert folders(store) == {"0001/ckpt-000003"}
+        else:
+            assert changes >= 3
+            return
+    raise AssertionError("the collection never ended")
+
+
+def test_an_unreachable_store_in_the_middle_is_an_error_of_the_store(
+    log: CommitLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = log.start(1)
+    committed(writer, 1, 2)
+
+    def gone(_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(store, "delete", gone)
+    with pytest.raises(StoreUnavailable):
+        writer.collect(1)
+    monkeypatch.undo()
+    committed(writer, 3)
+    assert writer.collect(1).objects == 2
+    assert steps(log) == [3]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.integers(1, 4), st.integers(0, 12), st.booleans())
+def test_garbage_stays_garbage(attempts: list[int], keep: int, cut: int, ended: bool) -> None:
+    """The reason why files may be deleted at any time after it was decided."""
+    history = History()
+    found: list[set[int]] = []
+    for seq, attempt in enumerate(sorted(attempts)):
+        start = Start(seq, f"s{seq}", 0.0, Owner("digits"), attempt)
+        commit = Commit(seq, f"c{seq}", 0.0, f"s{seq}", attempt, "", seq, 0, f"p{seq}", ())
+        history = history.then([start, commit])
+        found.append({old.step for old in history.garbage(keep)})
+    if ended:
+        found.append({old.step for old in history.then([End(99, "e", 0.0, "", 9, "Failed")]).garbage(keep)})
+    for earlier, later in pairwise(found):
+        assert earlier <= later
+    assert all(len(history.commits) - len(one) >= min(keep, len(history.commits)) for one in found[-1:])

@@ -1,0 +1,319 @@
+"""Reading, starting, fencing, ending, and what is said of a log that is not right."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from spotladder.checkpoints import log as log_module
+from spotladder.checkpoints.entries import FileEntry, encode
+from spotladder.checkpoints.log import TRIES, CommitLog, ForeignLog
+from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.progress import Follower, progress
+from spotladder.core.model import Progress
+from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
+from tests.checkpoints.builders import AT, Clock, a_log, committed, uploaded
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def log(store: MemoryStore) -> CommitLog:
+    return a_log(store)
+
+
+def test_an_empty_log_says_nothing(log: CommitLog) -> None:
+    assert log.tail() == []
+    assert log.newest() is None
+    assert log.commits() == ()
+    assert progress(log) == Progress()
+
+
+def test_a_job_from_start_to_end(log: CommitLog, store: MemoryStore) -> None:
+    writer = log.start(1, "spot-a")
+    commit = writer.commit(10, uploaded(writer, 10), total=100, metrics={"loss": 0.5})
+    end = writer.end("Succeeded", "all done")
+    assert [entry.kind for entry in log.tail()] == ["start", "commit", "end"]
+    assert log.tail(after=0) == [commit, end]
+    assert log.newest() == commit
+    assert (commit.path, commit.attempt, commit.tier, commit.at) == ("attempts/0001/ckpt-000010", 1, "spot-a", AT)
+    assert progress(log) == Progress(step=10, total=100, committed_at=AT, attempt=1)
+    assert log.read().end == end
+    assert all(key.startswith("digits/") for key in store.objects)
+
+
+def test_every_start_has_folders_of_its_own(log: CommitLog) -> None:
+    folders = [log.start(attempt).folder(120) for attempt in (1, 1, 1, 2, 2, 12345)]
+    assert folders == [
+        "attempts/0001/ckpt-000120",
+        "attempts/0001.1/ckpt-000120",
+        "attempts/0001.2/ckpt-000120",
+        "attempts/0002/ckpt-000120",
+        "attempts/0002.1/ckpt-000120",
+        "attempts/12345/ckpt-000120",
+    ]
+
+
+@pytest.mark.parametrize("newer", [1, 2], ids=["restarted inside the attempt", "newer attempt"])
+def test_an_older_writer_is_fenced(log: CommitLog, newer: int) -> None:
+    old = log.start(1, "spot-a")
+    committed(old, 1, 2)
+    new = log.start(newer, "spot-b")
+    for act in (lambda: old.commit(3, []), lambda: old.end("Succeeded"), lambda: old.collect(1), old.check):
+        with pytest.raises(Fenced, match=rf"attempt {newer} on tier spot-b has started after this writer of attempt 1"):
+            act()
+    assert [commit.step for commit in new.history.commits] == [1, 2]
+    committed(new, 3)
+    assert [commit.step for commit in log.commits()] == [1, 2, 3]
+
+
+def test_an_older_attempt_does_not_start(log: CommitLog) -> None:
+    log.start(3)
+    with pytest.raises(Fenced, match="attempt 3 has started after attempt 2, which must stop"):
+        log.start(2)
+    assert len(log.tail()) == 1
+
+
+def test_a_fenced_writers_commit_in_the_log_is_not_believed(log: CommitLog, store: MemoryStore) -> None:
+    old = log.start(1)
+    (commit,) = committed(old, 1)
+    log.start(2)
+    stray = replace(commit, seq=3, step=2, nonce="other", path="attempts/0001/ckpt-000002")
+    store.objects["digits/log/00000003.json"] = encode(stray)
+    assert [found.step for found in log.commits()] == [1]
+
+
+def test_the_same_commit_again_is_the_same_commit(log: CommitLog) -> None:
+    writer = log.start(1)
+    (commit,) = committed(writer, 1)
+    assert committed(writer, 1) == [commit]
+    assert writer.end("Succeeded") == writer.end("Succeeded")
+    assert [entry.kind for entry in log.tail()] == ["start", "commit", "end"]
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ([FileEntry("w", 7, "x"), FileEntry("more", 1, "x")], "ckpt-000001/more: is missing after its upload"),
+        ([FileEntry("w", 9, "x")], "ckpt-000001/w: has 7 bytes instead of 9 after its upload"),
+    ],
+)
+def test_a_commit_without_all_of_its_files_is_refused(log: CommitLog, files: list[FileEntry], says: str) -> None:
+    writer = log.start(1)
+    uploaded(writer, 1)
+    with pytest.raises(StoreUnavailable, match=says):
+        writer.commit(1, files)
+    assert log.newest() is None
+
+
+# --- the end --------------------------------------------------------------------------------------------------------
+
+
+def test_the_controller_ends_a_job_once(log: CommitLog) -> None:
+    assert log.end_as_controller("Failed") is None
+    writer = log.start(1)
+    first = log.end_as_controller("Failed", message="DeadlineExceeded")
+    assert log.end_as_controller("Failed") == first
+    with pytest.raises(Fenced, match=r"the job has ended .Failed."):
+        writer.commit(1, [])
+    assert [entry.kind for entry in log.tail()] == ["start", "end"]
+
+
+def test_the_controller_agrees_with_the_program(log: CommitLog) -> None:
+    mine = log.start(1).end("Succeeded")
+    assert log.end_as_controller("Succeeded") == mine
+
+
+def test_the_controllers_word_is_the_last(log: CommitLog) -> None:
+    log.start(1).end("Succeeded")
+    log.end_as_controller("Failed")
+    end = log.read().end
+    assert end
+    assert (end.outcome, end.writer) == ("Failed", "")
+
+
+def test_a_controller_that_is_behind_does_not_end_the_job(log: CommitLog) -> None:
+    log.start(2)
+    with pytest.raises(Fenced, match="attempt 2 has started, attempt 1 cannot end the job"):
+        log.end_as_controller("Failed", attempt=1)
+    assert log.end_as_controller("Failed", attempt=2)
+
+
+def test_a_start_goes_on_after_an_end(log: CommitLog) -> None:
+    committed(log.start(1), 1)
+    log.end_as_controller("Failed")
+    again = log.start(2)
+    assert [commit.step for commit in again.history.commits] == [1]
+    committed(again, 2)
+    assert log.read().end is None
+
+
+# --- what is not right ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ({"namespace": "team-b"}, "belong to team-a/digits .uid 1., not to team-b/digits"),
+        ({"uid": "2"}, "belong to team-a/digits .uid 1., not to team-a/digits .uid 2."),
+    ],
+)
+def test_the_folder_of_another_job_is_refused(store: MemoryStore, other: dict[str, str], says: str) -> None:
+    a_log(store, uid="1").start(1)
+    stranger = a_log(store, **other)
+    before = dict(store.objects)
+    acts = (
+        stranger.read,
+        lambda: stranger.start(9),
+        lambda: stranger.end_as_controller("x"),
+        lambda: stranger.collect(1),
+    )
+    for act in acts:
+        with pytest.raises(ForeignLog, match=says):
+            act()
+    assert store.objects == before
+
+
+def test_who_does_not_know_the_job_may_read(store: MemoryStore) -> None:
+    committed(a_log(store, uid="1").start(1), 1)
+    assert a_log(store, namespace="").newest()
+
+
+def test_an_entry_that_is_missing_is_named(log: CommitLog, store: MemoryStore) -> None:
+    committed(log.start(1), 1, 2)
+    del store.objects["digits/log/00000001.json"]
+    with pytest.raises(
+        LogCorrupt, match=r"digits/log/00000001.json: this log entry is missing although later ones exist"
+    ):
+        log.read()
+    with pytest.raises(LogCorrupt, match="00000001"):
+        log.start(2)
+
+
+@pytest.mark.parametrize(
+    ("name", "left_alone"), [("README.md", False), ("1.json", False), (".DS_Store", True), ("", True)]
+)
+def test_foreign_objects_are_named_and_those_of_tools_are_not(
+    log: CommitLog, store: MemoryStore, name: str, left_alone: bool
+) -> None:
+    log.start(1)
+    store.objects[f"digits/log/{name}"] = b""
+    if left_alone:
+        assert len(log.tail()) == 1
+    else:
+        with pytest.raises(LogCorrupt, match=f"digits/log/{name}: foreign object in a commit log"):
+            log.tail()
+
+
+def test_nothing_is_written_to_a_log_of_a_newer_version(log: CommitLog, store: MemoryStore) -> None:
+    log.start(1)
+    entry = json.loads(store.objects["digits/log/00000000.json"])
+    store.objects["digits/log/00000000.json"] = json.dumps({**entry, "v": 2}).encode()
+    before = dict(store.objects)
+    for act in (lambda: log.start(2), lambda: log.end_as_controller("Failed"), lambda: log.collect(1)):
+        with pytest.raises(LogCorrupt, match="upgrade spotladder"):
+            act()
+    assert store.objects == before
+
+
+@pytest.mark.parametrize("job", ["a/b", "..", ".hidden", "/"])
+def test_a_job_name_that_leaves_its_folder_is_refused(store: MemoryStore, job: str) -> None:
+    with pytest.raises(InvalidSpec, match="no job name"):
+        CommitLog(store, job)
+
+
+# --- stores that do not answer --------------------------------------------------------------------------------------
+
+
+class DeafStore(MemoryStore):
+    """Does not answer creates of log entries. `heard`: it does them nevertheless."""
+
+    def __init__(self, heard: bool) -> None:
+        super().__init__()
+        self.heard = heard
+        self.deaf = 0
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        if not self.deaf or "/log/" not in key:
+            return super().put_if_absent(key, data)
+        self.deaf -= 1
+        if self.heard:
+            super().put_if_absent(key, data)
+        raise StoreUnavailable("503 Slow Down")
+
+
+@pytest.mark.parametrize("heard", [True, False], ids=["the answer was lost", "the request was lost"])
+def test_an_unanswered_append_is_tried_again_and_appended_once(heard: bool) -> None:
+    store = DeafStore(heard)
+    clock = Clock()
+    log = CommitLog(store, "digits", clock=clock, pause=clock.pause)
+    writer = log.start(1)
+    store.deaf = TRIES - 1
+    committed(writer, 1)
+    assert [entry.kind for entry in log.tail()] == ["start", "commit"]
+    assert clock.waits == sorted(clock.waits)
+    assert clock.waits[0] < 1 < clock.waits[-1]
+
+
+@pytest.mark.parametrize("heard", [True, False], ids=["the answer was lost", "the request was lost"])
+def test_an_append_that_gave_up_can_be_made_again(heard: bool) -> None:
+    store = DeafStore(heard)
+    writer = a_log(store).start(1)
+    store.deaf = TRIES
+    with pytest.raises(StoreUnavailable, match="503"):
+        committed(writer, 1)
+    committed(writer, 1)
+    committed(writer, 2)
+    assert [entry.kind for entry in writer.log.tail()] == ["start", "commit", "commit"]
+
+
+def test_a_listing_that_stays_behind_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    writer = a_log(store).start(1)
+    a_log(store).end_as_controller("Failed")
+    monkeypatch.setattr(CommitLog, "_numbers", lambda *_: [])
+    with pytest.raises(StoreUnavailable, match="exists but is not listed"):
+        writer.commit(1, [])
+
+
+# --- following ------------------------------------------------------------------------------------------------------
+
+
+class CountingStore(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gets = 0
+
+    def get_many(self, keys: object) -> list[bytes | None]:
+        self.gets += len(keys)  # type: ignore[arg-type]
+        return super().get_many(keys)  # type: ignore[arg-type]
+
+
+def test_a_follower_reads_an_entry_once() -> None:
+    store = CountingStore()
+    log = a_log(store)
+    follower = Follower(log)
+    writer = log.start(1)
+    for step in (1, 2, 3):
+        committed(writer, step)
+        assert follower.progress().step == step
+        assert follower.progress().step == step
+    assert store.gets == 4
+
+
+def test_a_long_log_is_read_from_its_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = CountingStore()
+    writer = a_log(store).start(1)
+    committed(writer, *range(1, 101))
+    writer.collect(2)
+    committed(writer, 101)
+    store.gets = 0
+    history = a_log(store).read()
+    assert [commit.step for commit in history.commits] == [99, 100, 101]
+    assert (history.owner.namespace, history.attempt) == ("team-a", 1)
+    assert store.gets <= log_module.AT_ONCE

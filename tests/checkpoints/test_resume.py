@@ -1,0 +1,146 @@
+"""Downloads that are compared with what was committed, and the way back over those that differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.resume import rank_folder
+from spotladder.checkpoints.upload import commit_folder, upload_folder
+from spotladder.checkpoints.writer import Writer
+from spotladder.errors import CheckpointCorrupt, StoreUnavailable
+from tests.checkpoints.builders import a_folder, a_log
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def log(store: MemoryStore) -> CommitLog:
+    return a_log(store)
+
+
+@pytest.fixture
+def writer(log: CommitLog, tmp_path: Path) -> Writer:
+    """Has committed steps 1, 2 and 3."""
+    mine = log.start(1)
+    for step in (1, 2, 3):
+        commit_folder(mine, step, a_folder(tmp_path / str(step), w=b"weights %d" % step, o=b"optimizer"))
+    return mine
+
+
+def damage(log: CommitLog, step: int, data: bytes | None = b"weights X") -> None:
+    key = f"attempts/0001/ckpt-{step:06d}/w"
+    log.store.delete([key])
+    if data is not None:
+        log.store.put_if_absent(key, data)
+
+
+def test_there_is_nothing_to_resume_at_first(log: CommitLog, tmp_path: Path) -> None:
+    assert log.resume(tmp_path) is None
+    log.start(1)
+    assert log.resume(tmp_path) is None
+
+
+def test_the_newest_is_resumed(log: CommitLog, writer: Writer, tmp_path: Path) -> None:
+    found = log.resume(tmp_path / "out")
+    assert found
+    assert (found.step, found.skipped, found.path) == (3, (), tmp_path / "out" / "ckpt-000003")
+    assert {path.name: path.read_bytes() for path in found.path.iterdir()} == {"w": b"weights 3", "o": b"optimizer"}
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"weights X", r"not the one that was committed \(9 bytes, checksum"),
+        (b"weigh", r"\(5 bytes, checksum .* committed were 9 bytes"),
+        (None, "this file of step 3 is missing"),
+    ],
+    ids=["changed", "truncated", "missing"],
+)
+def test_a_corrupt_commit_is_stepped_over(
+    log: CommitLog, writer: Writer, tmp_path: Path, data: bytes | None, says: str
+) -> None:
+    damage(log, 3, data)
+    with pytest.raises(CheckpointCorrupt, match=f"ckpt-000003/w: .*{says}"):
+        log.verify(log.commits()[-1])
+    found = log.resume(tmp_path / "out")
+    assert found
+    assert found.step == 2
+    ((skipped, why),) = found.skipped
+    assert skipped.step == 3
+    assert "ckpt-000003/w" in why
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["ckpt-000002"]
+
+
+def test_what_others_found_corrupt_is_not_tried(log: CommitLog, writer: Writer, tmp_path: Path) -> None:
+    found = log.resume(tmp_path / "out", without={writer.folder(3): "rank 1 cannot read it"})
+    assert found
+    assert found.step == 2
+    assert [why for _, why in found.skipped] == ["rank 1 cannot read it"]
+
+
+def test_when_none_verifies_it_is_no_first_start(log: CommitLog, writer: Writer, tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        damage(log, step)
+    with pytest.raises(
+        CheckpointCorrupt, match=r"none of the 3 commits verifies .*ckpt-000003/w.* start in a new check"
+    ):
+        log.resume(tmp_path)
+
+
+def test_a_commit_that_is_collected_meanwhile_is_not_called_corrupt(
+    log: CommitLog, writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = log.commits
+    stale = [read()[:1]]
+    writer.collect(1)
+    monkeypatch.setattr(log, "commits", lambda: stale.pop() if stale else read())
+    found = log.resume(tmp_path)
+    assert found
+    assert (found.step, found.skipped) == (3, ())
+
+
+def test_a_store_that_does_not_answer_is_no_corruption(
+    log: CommitLog, writer: Writer, store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get_file = store.get_file
+    failures = [2]
+
+    def flaky(key: str, path: Path | None) -> FileEntry:
+        if failures[0]:
+            failures[0] -= 1
+            raise StoreUnavailable("503")
+        return get_file(key, path)
+
+    monkeypatch.setattr(store, "get_file", flaky)
+    found = log.resume(tmp_path / "a")
+    assert found
+    assert found.step == 3
+    failures[0] = 100
+    with pytest.raises(StoreUnavailable):
+        log.resume(tmp_path / "b")
+
+
+def test_each_rank_fetches_its_own(log: CommitLog, tmp_path: Path) -> None:
+    writer = log.start(1)
+    path = writer.folder(1)
+    files: tuple[FileEntry, ...] = ()
+    for rank in range(3):
+        shard = a_folder(tmp_path / str(rank), shard=b"%d" % rank)
+        files += upload_folder(log.store, shard, path, rank_folder(rank))
+    files += upload_folder(log.store, a_folder(tmp_path / "all", common=b"c"), path)
+    commit = writer.commit(1, files)
+    log.fetch(commit, tmp_path / "one", ranks=[1])
+    assert sorted(str(p.relative_to(tmp_path / "one")) for p in (tmp_path / "one").rglob("*") if p.is_file()) == [
+        "common",
+        "rank-0001/shard",
+    ]
+    log.fetch(commit, tmp_path / "every")
+    assert len([p for p in (tmp_path / "every").rglob("*") if p.is_file()]) == 4

@@ -1,0 +1,137 @@
+"""Work in the background: one at a time, in order, no error lost."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.store import StoreRefused
+from spotladder.checkpoints.upload import Uploader, commit_folder, upload_folder
+from spotladder.errors import Fenced, InvalidSpec, StoreUnavailable
+from tests.checkpoints.builders import a_folder, a_log
+
+
+def test_pieces_never_overlap_and_keep_their_order() -> None:
+    uploader = Uploader()
+    running = threading.Semaphore(1)
+    done: list[int] = []
+
+    def piece(number: int) -> None:
+        assert running.acquire(blocking=False), "two pieces at a time"
+        done.append(number)
+        running.release()
+
+    for number in range(20):
+        uploader.submit(lambda number=number: piece(number))  # type: ignore[misc]
+    assert uploader.wait()
+    assert done == list(range(20))
+
+
+def test_submit_returns_before_the_work_is_done_and_waits_for_the_one_before() -> None:
+    uploader = Uploader()
+    go, entered = threading.Event(), threading.Event()
+
+    def piece() -> None:
+        entered.set()
+        go.wait(10)
+
+    uploader.submit(piece)
+    assert entered.wait(10)
+    assert uploader.busy
+    assert not uploader.wait(timeout=0.01)
+    second = threading.Thread(target=lambda: uploader.submit(lambda: None))
+    second.start()
+    second.join(0.05)
+    assert second.is_alive()
+    go.set()
+    second.join(10)
+    assert uploader.wait()
+    assert not uploader.busy
+
+
+@pytest.mark.parametrize("call", ["submit", "wait"])
+def test_an_error_comes_up_at_the_next_call_once(call: str) -> None:
+    told: list[BaseException] = []
+    uploader = Uploader(told.append)
+    ran: list[int] = []
+
+    def fail() -> None:
+        raise Fenced("a newer attempt has started")
+
+    uploader.submit(fail)
+    with pytest.raises(Fenced, match="newer attempt"):
+        uploader.submit(lambda: ran.append(1)) if call == "submit" else uploader.wait()
+    assert [str(error) for error in told] == ["a newer attempt has started"]
+    assert not ran
+    uploader.submit(lambda: ran.append(2))
+    assert uploader.wait()
+    assert ran == [2]
+
+
+class TornStore(MemoryStore):
+    """Does not answer some uploads; others it answers and keeps only half of them."""
+
+    def __init__(self, unanswered: int = 0, torn: int = 0, refused: bool = False) -> None:
+        super().__init__()
+        self.unanswered, self.torn, self.refused = unanswered, torn, refused
+        self.calls = 0
+
+    def put_file(self, key: str, path: Path) -> FileEntry:
+        self.calls += 1
+        if self.refused:
+            raise StoreRefused("read-only")
+        if self.unanswered:
+            self.unanswered -= 1
+            raise StoreUnavailable("503")
+        entry = super().put_file(key, path)
+        if self.torn:
+            self.torn -= 1
+            self.objects[key] = self.objects[key][:3]
+        return entry
+
+
+def test_an_upload_is_tried_again(tmp_path: Path) -> None:
+    store = TornStore(unanswered=2)
+    commit = commit_folder(a_log(store).start(1), 1, a_folder(tmp_path / "in", w=b"weights"), metrics={"loss": 1})
+    assert [file.name for file in commit.files] == ["w"]
+    assert store.calls == 3
+    with pytest.raises(StoreUnavailable, match="503"):
+        upload_folder(TornStore(unanswered=9), tmp_path / "in", "x")
+
+
+def test_a_refusal_is_not_tried_again(tmp_path: Path) -> None:
+    store = TornStore(refused=True)
+    with pytest.raises(StoreRefused, match="read-only"):
+        upload_folder(store, a_folder(tmp_path / "in", w=b"weights"), "x")
+    assert store.calls == 1
+
+
+def test_a_truncated_upload_is_never_committed(tmp_path: Path) -> None:
+    store = TornStore(torn=1)
+    writer = a_log(store).start(1)
+    folder = a_folder(tmp_path / "in", w=b"weights")
+    with pytest.raises(StoreUnavailable, match=r"ckpt-000001/w: has 3 bytes instead of 7 after its upload"):
+        commit_folder(writer, 1, folder)
+    assert writer.log.newest() is None
+    assert commit_folder(writer, 1, folder).step == 1
+
+
+def test_folders_in_folders_and_empty_ones(tmp_path: Path) -> None:
+    store = MemoryStore()
+    a_folder(tmp_path / "in" / "a" / "b", w=b"1")
+    (tmp_path / "in" / "empty").mkdir()
+    files = upload_folder(store, tmp_path / "in", "path", "rank-0000")
+    assert [file.name for file in files] == ["rank-0000/a/b/w"]
+    assert list(store.objects) == ["path/rank-0000/a/b/w"]
+    assert upload_folder(store, tmp_path / "in" / "empty", "other") == ()
+
+
+def test_a_name_that_no_bucket_takes_is_the_users_to_change(tmp_path: Path) -> None:
+    a_folder(tmp_path / "in")
+    (tmp_path / "in" / "line\nbreak").write_bytes(b"")
+    with pytest.raises(InvalidSpec, match=r"'line\\nbreak': buckets take no control characters"):
+        upload_folder(MemoryStore(), tmp_path / "in", "x")

@@ -1,0 +1,133 @@
+"""`spotladder checkpoints`: what is printed, and what is said when the address or a checkpoint is not right."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+
+import pytest
+
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.upload import commit_folder
+from spotladder.cli.main import main
+from tests.checkpoints.builders import AT, a_folder
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Holds the log of one job: steps 10, 20 and 30 in two attempts, ended."""
+    log = CommitLog(open_store(tmp_path / "bucket"), "digits", namespace="team-a", clock=lambda: AT)
+    folder = a_folder(tmp_path / "in", weights=b"w" * 3000)
+    first = log.start(1, "spot-a")
+    commit_folder(first, 10, folder, total=30, metrics={"loss": 0.51234567})
+    second = log.start(2, "on-demand")
+    for step in (20, 30):
+        commit_folder(second, step, folder, total=30)
+    second.end("Succeeded")
+    return tmp_path / "bucket"
+
+
+def run(capsys: Output, *arguments: str) -> tuple[int, str, str]:
+    code = main(["checkpoints", *arguments])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_ls(place: Path, capsys: Output) -> None:
+    code, out, _ = run(capsys, "ls", str(place))
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == f"{(place / 'digits').as_uri()}"
+    assert lines[1].split() == ["STEP", "ATTEMPT", "TIER", "COMMITTED", "FILES", "SIZE", "METRICS", "PATH"]
+    assert lines[2].split() == (
+        ["10", "1", "spot-a", "2027-01-15T08:00:00Z", "1", "2.9", "KiB", "loss", "0.5123", "attempts/0001/ckpt-000010"]
+    )
+    assert len(lines) == 5
+
+
+def test_the_folder_of_the_job_will_do_too(place: Path, capsys: Output) -> None:
+    assert run(capsys, "ls", str(place / "digits")) == run(capsys, "ls", str(place))
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_ls_for_programs(place: Path, capsys: Output, output: str) -> None:
+    _, out, _ = run(capsys, "ls", str(place), "--output", output)
+    if output == "json":
+        assert [(commit["step"], commit["bytes"]) for commit in json.loads(out)] == [(10, 3000), (20, 3000), (30, 3000)]
+    else:
+        assert "step: 10" in out
+
+
+def test_show(place: Path, capsys: Output) -> None:
+    _, out, _ = run(capsys, "show", str(place))
+    lines = out.splitlines()
+    assert lines[0].endswith(": job team-a/digits, attempt 2, Succeeded")
+    assert [line.split()[1] for line in lines[2:]] == ["start", "commit", "start", "commit", "commit", "end"]
+    _, out, _ = run(capsys, "show", str(place), "-o", "json")
+    assert [entry["seq"] for entry in json.loads(out)["entries"]] == list(range(6))
+
+
+def test_show_one_commit(place: Path, capsys: Output) -> None:
+    _, out, _ = run(capsys, "show", str(place), "--step", "20")
+    assert out.splitlines()[-1].split() == ["weights", "3000", f"{zlib.crc32(b'w' * 3000):08x}"]
+    code, _, err = run(capsys, "show", str(place), "--step", "21")
+    assert code == 2
+    assert "there is no commit of step 21; committed steps: 10, 20, 30" in err
+
+
+def test_verify(place: Path, capsys: Output) -> None:
+    code, out, _ = run(capsys, "verify", str(place))
+    assert code == 0
+    assert out.count(" ok") == 3
+    (place / "digits/attempts/0002/ckpt-000020/weights").write_bytes(b"v" * 3000)
+    code, out, _ = run(capsys, "verify", str(place))
+    assert code == 5
+    assert (out.count(" ok"), out.count(" corrupt ")) == (2, 1)
+    assert "ckpt-000020/weights: this file of step 20 is not the one that was committed" in out
+    assert run(capsys, "verify", str(place), "--step", "30")[0] == 0
+    code, out, _ = run(capsys, "verify", str(place), "-o", "json")
+    assert (code, [commit["ok"] for commit in json.loads(out)]) == (5, [True, False, True])
+
+
+def test_gc(place: Path, capsys: Output) -> None:
+    code, out, _ = run(capsys, "gc", str(place), "--keep", "1", "--dry-run")
+    assert (code, "would delete 2 commits" in out) == (0, True)
+    assert len(list(place.glob("digits/attempts/*/*"))) == 3
+    code, out, _ = run(capsys, "gc", str(place), "--keep", "1")
+    assert (code, "deleted 2 commits, 2 objects, 5.9 KiB" in out) == (0, True)
+    assert [path.name for path in place.glob("digits/attempts/*/*")] == ["ckpt-000030"]
+    code, _, err = run(capsys, "gc", str(place), "--keep", "0")
+    assert (code, "at least the newest commit must be kept" in err) == (2, True)
+
+
+def test_where_there_is_no_log(tmp_path: Path, capsys: Output) -> None:
+    code, _, err = run(capsys, "ls", str(tmp_path))
+    assert code == 2
+    assert f"{tmp_path}: no commit log here or one folder below" in err
+
+
+def test_where_there_are_several(place: Path, capsys: Output) -> None:
+    CommitLog(open_store(place), "other").start(1)
+    code, _, err = run(capsys, "ls", str(place))
+    assert code == 2
+    assert f"holds the logs of 2 jobs: say which: {place}/digits, {place}/other" in err
+
+
+def test_a_torn_entry_is_named(place: Path, capsys: Output) -> None:
+    entry = place / "digits" / "log" / "00000003.json"
+    entry.write_bytes(entry.read_bytes()[:50])
+    code, _, err = run(capsys, "ls", str(place))
+    assert code == 5
+    assert "log/00000003.json: torn log entry (50 bytes, not JSON)" in err
+
+
+def test_help_has_examples(capsys: Output) -> None:
+    code, out, _ = run(capsys)
+    assert (code, "spotladder checkpoints ls s3://" in out) == (2, True)
+    for command in ("ls", "show", "verify", "gc"):
+        code, out, _ = run(capsys, command, "--help")
+        assert (code, f"spotladder checkpoints {command} s3://" in out) == (0, True)
