@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from spotladder.core.cost import estimate
-from spotladder.core.model import CapacityType, JobSpec, JobState, Price, Stage, Tier
-from spotladder.core.reasons import Reason
+from spotladder.core.model import CapacityType, JobSpec, JobState, Loss, Move, Price, Stage, Tier
+from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import report
 from spotladder.local.report import gather, write_report
@@ -27,7 +27,7 @@ from spotladder.local.report.markup import Markup, element, join
 from spotladder.local.report.page import page
 from spotladder.local.report.prediction import measured, yardsticks
 from spotladder.local.report.table import print_report
-from spotladder.local.timeline import Beat, Began, Committed, Ended, Noted, Recorded
+from spotladder.local.timeline import Beat, Began, Committed, Ended, Lost, Moved, Noted, Recorded
 from tests.core.builders import START
 from tests.local import golden
 from tests.local.builders import PACE, SPEC, TOTAL, Run, World
@@ -210,6 +210,18 @@ def test_a_restart_in_place_counts_the_steps_that_are_done_again() -> None:
     assert facts.recomputed == 20
     assert facts.steps == 80
     assert facts.time.new == pytest.approx(8.0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "failures"),
+    [([1, 2], 2), ([2, 2], 2), ([1, 1, 2], 2), ([1, 2, 1], 3)],
+    ids=["one by one", "two at once", "two that are one interruption", "opened again in between"],
+)
+def test_failures_are_what_the_tiers_count_grew_by(counts: list[int], failures: int) -> None:
+    began = Began(0.0, "j", "n", JobSpec((Tier("a"),)))
+    start = Moved(1.0, Move(Stage.IDLE, Stage.STARTING, Reason.STARTED, 1, "a"))
+    lost = [Lost(2.0, Loss(f"w{index}", Cause.UNKNOWN, 1, "a"), number) for index, number in enumerate(counts)]
+    assert gather(Recorded((began, start, *lost)), JobState()).failures == failures
 
 
 def test_a_heartbeat_that_repeats_the_last_commits_loss_is_no_point_of_the_curve() -> None:

@@ -100,9 +100,8 @@ def _say_move(move: Move) -> tuple[Tone, str] | None:
 def _say_loss(record: Lost, spec: JobSpec | None) -> str:
     loss = record.loss
     tier = spec.tier(loss.tier) if spec else None
-    counted = f", failure {record.failures}" if record.failures else ""
-    limit = f" of {tolerated(tier.max_failures)} tolerated on {tier.name}" if tier and counted else ""
-    return f"lost {loss.pod} ({loss.cause}){counted}{limit}"
+    limit = f" of {tolerated(tier.max_failures)} tolerated on {tier.name}" if tier else ""
+    return f"lost {loss.pod} ({loss.cause}), failure {record.failures}{limit}"
 
 
 def _say_node(record: NodeChanged) -> tuple[Tone, str] | None:

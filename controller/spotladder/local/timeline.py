@@ -61,11 +61,11 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """One failure was counted. `failures` is the tier's count with it."""
+    """A lost pod was counted. `failures` is the tier's count then: of several pods lost at once, with all of them."""
 
     at: Instant
     loss: Loss
-    failures: int = 0
+    failures: int
 
 
 @dataclass(frozen=True, slots=True)

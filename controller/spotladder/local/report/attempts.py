@@ -81,6 +81,7 @@ class _Ledger:
         self._committed = 0
         self._payer = 0
         self._bill = (0.0, 0.0)
+        self._failures: dict[str, int] = {}
 
     def enter(self, record: Record) -> None:
         match record:
@@ -88,8 +89,8 @@ class _Ledger:
                 self._open(move, record.at)
             case Moved(move=move) if move.source not in BETWEEN and move.attempt == self._number:
                 self._move(move, record.at)
-            case Lost(loss=loss):
-                self._change(loss.attempt, lambda attempt: replace(attempt, failures=attempt.failures + 1))
+            case Lost():
+                self._count(record)
             case Committed(step=step):
                 self._committed = step
                 self._change(record.attempt, lambda attempt: replace(attempt, committed_step=step))
@@ -126,6 +127,16 @@ class _Ledger:
             span = Span(self._whole_since, at)
             self._change(self._number, lambda each: replace(each, whole=(*each.whole, span)))
             self._whole_since = None
+
+    def _count(self, lost: Lost) -> None:
+        """As many failures as the tier's count has grown by: two pods may be one failure, or be told with one count.
+
+        A count below the last one begins anew: the tiers were opened again.
+        """
+        before = self._failures.get(lost.loss.tier, 0)
+        more = lost.failures - before if lost.failures >= before else lost.failures
+        self._failures[lost.loss.tier] = lost.failures
+        self._change(lost.loss.attempt, lambda each: replace(each, failures=each.failures + more))
 
     def _charge(self, bill: Billed) -> None:
         """The amount was run up since the last bill, so by the attempt that was live then.

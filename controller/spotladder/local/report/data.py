@@ -69,7 +69,7 @@ def as_data(facts: Facts) -> dict[str, Any]:
             },
         },
         "failures": {
-            "total": facts.state.failures,
+            "total": facts.failures,
             "byCause": {str(key): value for key, value in facts.causes.items()},
         },
         "tiers": [

@@ -109,6 +109,11 @@ class Facts:
         return sum(tier.on_demand_cost for tier in self.state.tiers)
 
     @property
+    def failures(self) -> int:
+        """Failures counted, over all attempts."""
+        return sum(attempt.failures for attempt in self.attempts)
+
+    @property
     def node_hours(self) -> float:
         return sum(tier.node_seconds for tier in self.state.tiers) / 3600
 

@@ -57,7 +57,7 @@ def page(facts: Facts) -> str:
 
 def _header(facts: Facts, title: str) -> Markup:
     tone, word = _verdict(facts)
-    counts = f"{_plural(len(facts.attempts), 'attempt')}, {_plural(len(facts.evictions), 'failure')}"
+    counts = f"{_plural(len(facts.attempts), 'attempt')}, {_plural(facts.failures, 'failure')}"
     sentence = f" in {span(facts.time.total)}, {counts}"
     told = " – ".join(filter(None, (str(facts.reason), facts.message)))
     detail = "" if facts.exit_code in (0, 75) else f": {told}"

@@ -69,7 +69,7 @@ def measured(facts: Facts) -> Measured | None:
     hours = (_startup(facts) + facts.time.new + _ending(facts)) / HOUR
     overhead = max(0.0, (facts.time.total - _first_wait(facts)) / HOUR - hours)
     on_spot = sum(each.new for each in facts.attempts if each.capacity_type is CapacityType.SPOT)
-    failures = facts.state.failures
+    failures = facts.failures
     spot = [record for tier, record in facts.tiers if tier.capacity_type is CapacityType.SPOT]
     spot_on_demand = sum(record.on_demand_cost for record in spot)
     try:
