@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.errors import Fenced, InvalidSpec
+from spotladder.errors import InvalidSpec
 from spotladder.train.environment import Environment
-from spotladder.train.interruption import Interrupted
-from spotladder.train.raytrain import exit_code_of, ray_run_config, storage_of
+from spotladder.train.raytrain import ray_run_config, storage_of
 
 
 @pytest.fixture
@@ -66,26 +65,3 @@ def test_on_a_disk_ray_uses_the_folder(tmp_path: Path) -> None:
 def test_what_the_attempt_decides_is_not_the_programs(field: str) -> None:
     with pytest.raises(InvalidSpec, match=field):
         ray_run_config(**{field: "mine"})
-
-
-def test_exit_codes_of_a_driver() -> None:
-    from ray.train.v2.api.exceptions import ControllerError, WorkerGroupError
-
-    lost = RuntimeError("connection reset")
-    caused = RuntimeError("wrapped by the program")
-    caused.__cause__ = WorkerGroupError("…", {0: Interrupted(7)})
-    for error, code in (
-        (WorkerGroupError("…", {0: Interrupted(7), 1: lost}), 75),
-        (WorkerGroupError("…", {0: lost, 1: Fenced("…")}), 76),
-        (ControllerError(Fenced("…")), 76),
-        (Fenced("…"), 76),
-        (caused, 75),
-        (WorkerGroupError("…", {0: KeyError("a bug")}), None),
-        (lost, None),
-    ):
-        assert exit_code_of(error) == code
-
-
-def test_an_interruption_survives_the_way_through_ray() -> None:
-    again = pickle.loads(pickle.dumps(Interrupted(42)))  # noqa: S301 – our own
-    assert (again.code, again.step, str(again)) == (75, 42, str(Interrupted(42)))

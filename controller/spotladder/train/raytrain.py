@@ -9,13 +9,11 @@ says what happened (75: committed and interrupted, 76: replaced by a newer attem
 from __future__ import annotations
 
 import secrets
-import sys
-from types import TracebackType
 from typing import Any
 
-from spotladder.errors import Fenced, InvalidSpec
+from spotladder.errors import InvalidSpec
 from spotladder.train import environment
-from spotladder.train.interruption import FENCED, INTERRUPTED, Interrupted
+from spotladder.train.ending import exit_with_what_happened
 
 
 def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
@@ -68,37 +66,3 @@ def storage_of(here: environment.Environment, below: str) -> tuple[str, Any]:
     from spotladder.train.rayfiles import filesystem
 
     return f"{rest.rstrip('/')}/{here.job}/{below}", filesystem(scheme)
-
-
-def exit_code_of(error: BaseException | None) -> int | None:
-    """75 or 76 when that is what this error of a driver means; None for any other error."""
-    seen: list[BaseException] = []
-    while error is not None and error not in seen:
-        seen.append(error)
-        inner = [error, getattr(error, "controller_failure", None), *getattr(error, "worker_failures", {}).values()]
-        if any(isinstance(found, Fenced) for found in inner):
-            return FENCED
-        # Ray gives up on a preemption only because the workers were interrupted (see RecoverInPlace).
-        if any(isinstance(found, Interrupted) or type(found).__name__ == "PreemptionError" for found in inner):
-            return INTERRUPTED
-        error = error.__cause__ or error.__context__
-    return None
-
-
-def exit_with_what_happened() -> None:
-    """From now on this process ends with the attempt's exit code when `Trainer.fit` raises what ended the attempt."""
-    before = sys.excepthook
-    if getattr(before, "_spotladder", False):
-        return
-
-    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        code = exit_code_of(error)
-        if code is None:
-            before(kind, error, trace)
-            return
-        what = "interrupted: committed, to be resumed" if code == INTERRUPTED else "replaced by a newer attempt"
-        sys.stderr.write(f"spotladder: {what} (exit code {code})\n")
-        raise SystemExit(code)
-
-    hook._spotladder = True  # type: ignore[attr-defined]  # noqa: SLF001 – our own mark
-    sys.excepthook = hook

@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spotladder.errors import Fenced, InvalidSpec, SpotladderError
+from spotladder.errors import InvalidSpec
 from spotladder.train import environment, ranks
 from spotladder.train.commits import Checkpoint
+from spotladder.train.ending import exit_with_what_happened
 from spotladder.train.found import Found, find
-from spotladder.train.interruption import FENCED, Interrupted
+from spotladder.train.interruption import Interrupted
 from spotladder.train.membership import Member, join, leave_at_once
 
 _log = logging.getLogger("spotladder.train")
@@ -219,8 +220,9 @@ _opening = threading.Lock()
 def current() -> Job:
     """This process's rank of the running job. The first call joins: every rank must make it.
 
-    Outside a job, a local default: attempt 1 of a job named like the script, in a folder of this user's. A process
-    that a newer attempt has replaced already ends with code 76.
+    Outside a job, a local default: attempt 1 of a job named like the script, in a folder of this user's.
+    Raises Fenced when a newer attempt has started already, StoreUnavailable, LogCorrupt, RankLost, InvalidSpec; what of
+    these nobody catches ends the process with its exit code and one line.
     """
     global _current  # noqa: PLW0603 – a process has one rank
     with _opening:
@@ -234,16 +236,10 @@ def current() -> Job:
                     where="train.current",
                 )
             world = ranks.discover()
+            exit_with_what_happened()
             leave = None if world.launcher == "ray" else leave_at_once
-            try:
-                _current = Job(join(environment.read(), world, leave=leave))
-            except Fenced as error:
-                if leave is None:
-                    raise
-                _log.error("%s", error)
-                leave(FENCED)
-                raise
-            atexit.register(_end)
+            _current = Job(join(environment.read(), world, leave=leave))
+            _at_exit(_end)
         return _current
 
 
@@ -269,6 +265,11 @@ def _end() -> None:
         return
     try:
         _current.close()
-    except SpotladderError as error:
+    except Exception as error:  # noqa: BLE001 – nobody is left to raise it to
         _log.error("the last commit failed: %s", error)
-        leave_at_once(error.exit_code)
+        leave_at_once(getattr(error, "exit_code", 1))
+
+
+def _at_exit(do: Callable[[], None]) -> None:
+    """Before thread pools are closed, which is before `atexit`: an upload needs them."""
+    getattr(threading, "_register_atexit", atexit.register)(do)

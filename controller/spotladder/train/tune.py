@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spotladder.checkpoints.store import Store
-from spotladder.errors import Fenced, InvalidSpec
+from spotladder.errors import InvalidSpec
 from spotladder.train import environment
-from spotladder.train.interruption import FENCED
+from spotladder.train.ending import exit_with_what_happened
 from spotladder.train.membership import join, leave_at_once
 from spotladder.train.ranks import World
 from spotladder.train.raytrain import storage_of
@@ -66,12 +66,8 @@ def tune_restore(
     from spotladder.train import raytune
 
     here = environment.read()
-    try:
-        member = join(here, World(), leave=leave_at_once)
-    except Fenced as error:
-        _log.error("%s", error)
-        leave_at_once(FENCED)
-        raise
+    exit_with_what_happened()
+    member = join(here, World(), leave=leave_at_once)
     name = f"tune-{secrets.token_hex(4)}"
     below = f"attempts/{here.attempt:04d}"
     path, filesystem = storage_of(here, below)

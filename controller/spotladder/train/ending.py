@@ -1,0 +1,52 @@
+"""With which exit code a program ends when an error of the attempt, not of its own, ends it."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+from spotladder.errors import Fenced, SpotladderError
+from spotladder.train.interruption import FENCED, INTERRUPTED, Interrupted
+
+
+def exit_code_of(error: BaseException | None) -> int | None:
+    """75 or 76 when that is what this error, or one inside it, means; the code of any other error of ours; else None.
+
+    Ray wraps what its workers raised: those errors are looked through.
+    """
+    if isinstance(error, SpotladderError):
+        return error.exit_code
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        seen.append(error)
+        inner = [error, getattr(error, "controller_failure", None), *getattr(error, "worker_failures", {}).values()]
+        if any(isinstance(found, Fenced) for found in inner):
+            return FENCED
+        # Ray gives up on a preemption only because the workers were interrupted (see RecoverInPlace).
+        if any(isinstance(found, Interrupted) or type(found).__name__ == "PreemptionError" for found in inner):
+            return INTERRUPTED
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def exit_with_what_happened() -> None:
+    """From now on, such an error that nobody catches ends this process with its code, and one line instead of a trace.
+
+    Errors of the program itself are shown, and exit, as before.
+    """
+    before = sys.excepthook
+    if getattr(before, "_spotladder", False):
+        return
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        code = exit_code_of(error)
+        if code is None:
+            before(kind, error, trace)
+            return
+        own = error if isinstance(error, SpotladderError) else ""
+        what = {INTERRUPTED: "interrupted: committed, to be resumed", FENCED: own or "replaced by a newer attempt"}
+        sys.stderr.write(f"spotladder: {what.get(code, own)} (exit code {code})\n")
+        raise SystemExit(code)
+
+    hook._spotladder = True  # type: ignore[attr-defined]  # noqa: SLF001 – our own mark
+    sys.excepthook = hook

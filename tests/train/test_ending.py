@@ -1,0 +1,103 @@
+"""Exit codes, of drivers of Ray and of plain scripts."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import Fenced, StoreUnavailable
+from spotladder.train.ending import exit_code_of
+from spotladder.train.interruption import Interrupted
+from tests.train.builders import job, variables
+
+
+def test_exit_codes_of_a_driver() -> None:
+    from ray.train.v2.api.exceptions import ControllerError, WorkerGroupError
+
+    lost = RuntimeError("connection reset")
+    caused = RuntimeError("wrapped by the program")
+    caused.__cause__ = WorkerGroupError("…", {0: Interrupted(7)})
+    for error, code in (
+        (WorkerGroupError("…", {0: Interrupted(7), 1: lost}), 75),
+        (WorkerGroupError("…", {0: lost, 1: Fenced("…")}), 76),
+        (ControllerError(Fenced("…")), 76),
+        (Fenced("…"), 76),
+        (StoreUnavailable("…"), 5),
+        (caused, 75),
+        (WorkerGroupError("…", {0: KeyError("a bug")}), None),
+        (lost, None),
+    ):
+        assert exit_code_of(error) == code
+
+
+def test_an_interruption_survives_the_way_through_ray() -> None:
+    again = pickle.loads(pickle.dumps(Interrupted(42)))  # noqa: S301 – our own
+    assert (again.code, again.step, str(again)) == (75, 42, str(Interrupted(42)))
+
+
+def script(tmp_path: Path, text: str, **more: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", text],
+        env={**os.environ, **variables(tmp_path, **more)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_script_whose_attempt_was_replaced_says_so_in_one_line(tmp_path: Path) -> None:
+    job(tmp_path, attempt=2).close()
+    ended = script(tmp_path, "from spotladder import train; train.current()", attempt=1)
+    assert (ended.returncode, ended.stderr.count("\n")) == (76, 1)
+    assert "attempt 2 has started" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        ({"attempt": "none"}, 2, "SPOTLADDER_ATTEMPT"),
+        ({"uri": "ftp://x"}, 2, "ftp"),
+        ({"uri": "/dev/null/x"}, 5, "null"),
+    ],
+)
+def test_a_script_that_cannot_join_says_why_in_one_line(
+    tmp_path: Path, more: dict[str, str], code: int, said: str
+) -> None:
+    ended = script(tmp_path, "from spotladder import train; train.current()", **more)
+    assert (ended.returncode, ended.stderr.count("\n")) == (code, 1), ended.stderr
+    assert said in ended.stderr
+
+
+def test_a_bug_of_the_script_is_shown_as_ever(tmp_path: Path) -> None:
+    ended = script(tmp_path, "from spotladder import train; train.current(); {}['a bug']")
+    assert ended.returncode == 1
+    assert "KeyError: 'a bug'" in ended.stderr
+
+
+def test_a_commit_on_its_way_when_the_script_ends_is_committed(tmp_path: Path) -> None:
+    text = """
+from spotladder import train
+job = train.current()
+with job.commit(1) as folder:
+    (folder / "a").write_bytes(b"a" * 10_000_000)
+"""
+    assert script(tmp_path, text).returncode == 0
+    with job(tmp_path, attempt=2).resume() as found:
+        assert found is not None
+        assert found.step == 1
+
+
+def test_a_last_commit_that_fails_costs_the_exit_code(tmp_path: Path) -> None:
+    text = """
+from spotladder import train
+job = train.current()
+with job.commit(1) as folder:
+    (folder / "a\\n").write_text("a name that no bucket takes")
+"""
+    ended = script(tmp_path, text)
+    assert (ended.returncode, "the last commit failed" in ended.stderr) == (2, True), ended.stderr
