@@ -304,14 +304,20 @@ class World:
         return name
 
     async def set_node(self, name: str, *, ready: str, taints: list[Object] | None = None) -> None:
-        condition = {"type": "Ready", "status": ready, "reason": "NodeStatusUnknown" if ready != "True" else "KubeletReady"}
+        condition = {
+            "type": "Ready",
+            "status": ready,
+            "reason": "NodeStatusUnknown" if ready != "True" else "KubeletReady",
+        }
         await self.client.merge(NODES, name, body={"status": {"conditions": [condition]}}, subresource="status")
         if taints is not None:
             await self.client.merge(NODES, name, body={"spec": {"taints": taints}})
 
     async def kill_worker(self, attempt: int, name: str = "digits", *, with_node: bool = True) -> str:
         """A worker's node is reclaimed: pod and node are gone."""
-        worker = next(pod for pod in await self.pods(attempt, name) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        worker = next(
+            pod for pod in await self.pods(attempt, name) if pod["metadata"]["labels"][names.ROLE] == "worker"
+        )
         await self.client.delete(PODS, worker["metadata"]["name"], self.namespace, grace=0)
         if with_node:
             await self.client.delete(NODES, worker["spec"]["nodeName"])
@@ -362,7 +368,9 @@ def ray_spec(**more: Any) -> Object:
 
 
 @asynccontextmanager
-async def world(server: ApiServer, *, tiers: tuple[str, ...] = ("spot-a", "spot-b", "on-demand")) -> AsyncIterator[World]:
+async def world(
+    server: ApiServer, *, tiers: tuple[str, ...] = ("spot-a", "spot-b", "on-demand")
+) -> AsyncIterator[World]:
     """A namespace with CapacityTiers; cleaned up afterwards."""
     async with Client(connect(str(server.kubeconfig))) as client:
         namespace = f"t{next(_numbers)}-{int(time.time() * 1000) % 1_000_000}"

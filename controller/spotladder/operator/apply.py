@@ -157,8 +157,8 @@ class Applier:
         """
         if loaded.spec.handover is not Handover.FENCED:
             return
-        nodes = self._inventory.nodes
         for objects in loaded.objects.values():
+            nodes = self._inventory.nodes_of(objects)
             for pod in objects.pods:
                 if pod.deleting and pod.node and _silent(pod, nodes):
                     await self._remove(PODS, pod.name, pod.namespace, pod.uid, grace=0)

@@ -6,7 +6,8 @@
    what was written. A version older than the one that is held is dropped; resourceVersions of one kind are ordered
    numbers (Kubernetes promises it since 1.35, etcd always did).
 3. A lost connection watches on from the last version seen; 410 lists again.
-4. A kind that the server does not know, or that may not be read, is a `problem` to report, and is tried again.
+4. Caches of different kinds are not equally new: `lacks` tells what is gone from what is not known yet.
+5. A kind that the server does not know, or that may not be read, is a `problem` to report, and is tried again.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ FIRST_PAUSE: Seconds = 0.2
 LONGEST_PAUSE: Seconds = 15.0
 
 REMEMBERED = 1024
-"""So many deleted objects are remembered, in case the answer to a write of ours to one arrives after its end."""
+"""So many deleted objects are remembered, so that late news of one does not bring it back."""
 
 
 class Record(Protocol):
@@ -46,6 +47,7 @@ class Record(Protocol):
 
 
 R = TypeVar("R", bound=Record)
+T = TypeVar("T")
 Key = tuple[str, str]
 """Namespace and name."""
 
@@ -94,6 +96,7 @@ class Cache(Generic[R]):
         self._version = ""
         self._heard_now = False
         self._gone: dict[str, None] = {}
+        self._left: dict[Key, None] = {}
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -109,6 +112,14 @@ class Cache(Generic[R]):
     def get(self, name: str, namespace: str = "") -> R | None:
         """The record of that name."""
         return self._records.get((namespace, name))
+
+    def lacks(self, name: str, namespace: str, *, at: str) -> bool:
+        """Whether the object is known to be gone, to one who has seen it exist at version `at` of anything.
+
+        What is not here may also be so new that nobody has told this cache yet.
+        """
+        key = namespace, name
+        return key not in self._records and (key in self._left or _number(self._version) >= _number(at))
 
     def of(self, group: object) -> list[R]:
         """The records of that group."""
@@ -206,6 +217,7 @@ class Cache(Generic[R]):
         if held is not None and _number(record.resource_version) < _number(held.resource_version):
             return
         self._records[key] = record
+        self._left.pop(key, None)
         if held is not None:
             self._leave_group(key, held)
         self._groups.setdefault(self._group(record), {})[key] = record
@@ -216,14 +228,13 @@ class Cache(Generic[R]):
         metadata = thing["metadata"]
         key = _key(metadata)
         held = self._records.get(key)
-        self._gone[metadata.get("uid", "")] = None
-        if len(self._gone) > REMEMBERED:
-            self._gone.pop(next(iter(self._gone)))
+        _remember(self._gone, metadata.get("uid", ""))
         if held is not None and _number(metadata["resourceVersion"]) >= _number(held.resource_version):
             self._drop(key, held)
 
     def _drop(self, key: Key, held: R) -> None:
         del self._records[key]
+        _remember(self._left, key)
         self._leave_group(key, held)
         self._changed(held, None)
 
@@ -237,6 +248,12 @@ class Cache(Generic[R]):
 
 def _key(metadata: Mapping[str, Any]) -> Key:
     return metadata.get("namespace", ""), metadata["name"]
+
+
+def _remember(known: dict[T, None], one: T) -> None:
+    known[one] = None
+    if len(known) > REMEMBERED:
+        del known[next(iter(known))]
 
 
 def _number(version: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,10 +99,21 @@ class Inventory:
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    @property
-    def nodes(self) -> Mapping[str, NodeRecord]:
-        """All nodes by name."""
-        return _ByName(self._nodes)
+    def nodes_of(self, objects: AttemptObjects) -> dict[str, NodeRecord]:
+        """The nodes of the attempt's pods by name, without those that are gone.
+
+        A pod may be seen before its new node is: such a node is taken for a good one until the nodes' cache is as new
+        as the pod. Otherwise a watch that lags would look like an eviction.
+        """
+        (cache,) = self._nodes.caches
+        found = {}
+        for pod in objects.pods:
+            node = cache.get(pod.node)
+            if node is not None:
+                found[pod.node] = node
+            elif pod.node and not cache.lacks(pod.node, "", at=pod.resource_version):
+                found[pod.node] = NodeRecord(name=pod.node, uid="", ready="True")
+        return found
 
     @property
     def events(self) -> list[EventRecord]:
@@ -170,25 +181,6 @@ class Inventory:
             if record is not None and record.uid == after.about_uid:
                 self._wake(_job_of(record))
                 return
-
-
-class _ByName(Mapping[str, NodeRecord]):
-    """A cache of things without namespace, as a mapping."""
-
-    def __init__(self, cache: Scoped[NodeRecord]) -> None:
-        self._cache = cache
-
-    def __getitem__(self, name: str) -> NodeRecord:
-        found = self._cache.get(name, "")
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return (node.name for node in self._cache.all())
-
-    def __len__(self) -> int:
-        return sum(len(cache) for cache in self._cache.caches)
 
 
 def _job_of(record: Made) -> JobKey:

@@ -157,9 +157,11 @@ def observe(
     go forward, and hold the answers to our own writes. So its revision is the state's own, or newer.
     """
     objects = inventory.attempts(record.key)
-    nodes, events = inventory.nodes, inventory.events
+    events = inventory.events
     attempts: list[AttemptSeen] = [
-        workload.read(number, found, nodes, events) for number, found in sorted(objects.items()) if number > 0
+        workload.read(number, found, inventory.nodes_of(found), events)
+        for number, found in sorted(objects.items())
+        if number > 0
     ]
     live = state.attempt
     unavailable = {

@@ -14,7 +14,11 @@ def set_up(form: str = "auto") -> None:
     if form not in ("auto", "json", "text"):
         raise InvalidSpec(f"{form!r} is not json, text or auto", path="--log-format")
     text = form == "text" or (form == "auto" and sys.stderr.isatty())
-    end = [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)] if text else [structlog.processors.format_exc_info, _json()]
+    end = (
+        [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+        if text
+        else [structlog.processors.format_exc_info, _json()]
+    )
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

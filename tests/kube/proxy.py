@@ -1,0 +1,94 @@
+"""Between the operator and the API server: plain HTTP in front, and everything that can go wrong on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import replace
+
+import aiohttp
+from aiohttp import web
+
+from spotladder.clusters.connection import Connection
+
+
+class Proxy:
+    """`storm` are statuses for the next requests, `hide` a path that does not exist, `delay` seconds for each."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self.storm: list[int] = []
+        self.hide = ""
+        self.delay = 0.0
+        self._open = asyncio.Event()
+        self._open.set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._port = 0
+
+    def of(self, connection: Connection) -> Connection:
+        return replace(connection, server=f"http://127.0.0.1:{self._port}", tls=None)
+
+    async def start(self) -> None:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context, limit=0))
+        app = web.Application(client_max_size=1 << 26)
+        app.router.add_route("*", "/{path:.*}", self._pass)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        await self.cut()
+        await self._session.close()
+        await self._runner.cleanup()
+
+    async def cut(self) -> None:
+        """Break every connection, and let none through."""
+        self._open.clear()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def mend(self) -> None:
+        self._open.set()
+
+    async def _pass(self, request: web.Request) -> web.StreamResponse:
+        task = asyncio.current_task()
+        assert task
+        self._tasks.add(task)  # type: ignore[arg-type]
+        try:
+            if not self._open.is_set():
+                raise web.HTTPServiceUnavailable
+            return await self._forward(request)
+        except (aiohttp.ClientError, asyncio.CancelledError):
+            if request.transport:
+                request.transport.abort()
+            raise
+        finally:
+            self._tasks.discard(task)  # type: ignore[arg-type]
+
+    async def _forward(self, request: web.Request) -> web.StreamResponse:
+        if self.hide and request.path.startswith(self.hide):
+            raise web.HTTPNotFound(
+                text='{"kind":"Status","code":404,"reason":"NotFound","message":"404 page not found"}'
+            )
+        if self.storm and request.method != "GET":
+            status = self.storm.pop(0)
+            text = f'{{"kind":"Status","code":{status},"reason":"Storm","message":"as asked for by the test"}}'
+            return web.Response(status=status, text=text, headers={"Retry-After": "1"})
+        if self.delay:
+            await asyncio.sleep(self.delay)
+        headers = {key: value for key, value in request.headers.items() if key.lower() not in ("host", "connection")}
+        async with self._session.request(
+            request.method, self._target + request.raw_path, headers=headers, data=await request.read(),
+            timeout=aiohttp.ClientTimeout(total=None), skip_auto_headers=["Accept-Encoding"],
+        ) as answer:  # fmt: skip
+            passed = web.StreamResponse(status=answer.status, headers={"Content-Type": answer.content_type})
+            await passed.prepare(request)
+            async for chunk in answer.content.iter_any():
+                await passed.write(chunk)
+            await passed.write_eof()
+            return passed

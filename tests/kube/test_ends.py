@@ -1,0 +1,213 @@
+"""Suspending, resuming, draining, finishing and deleting."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from spotladder.checkpoints.log import CommitLog
+from spotladder.clusters.errors import NotFound
+from spotladder.errors import StoreUnavailable
+from spotladder.operator.records import FORCE_DELETE, TIEREDJOBS
+from spotladder.workloads import names
+from spotladder.workloads.records import PODS, RAYJOBS
+from tests.kube.apiserver import ApiServer
+from tests.kube.world import World, eventually, world
+
+
+async def running(here: World, name: str = "digits") -> None:
+    await here.submit(name)
+    await here.run(1, name)
+    await eventually(lambda: here.has_phase("Running", name))
+
+
+async def gone(here: World, name: str = "digits") -> bool:
+    try:
+        await here.job(name)
+    except NotFound:
+        return True
+    return False
+
+
+async def notices(here: World, attempt: int) -> list[dict[str, Any]]:
+    found = [pod["metadata"].get("annotations", {}).get(names.NOTICE) for pod in await here.pods(attempt)]
+    return [json.loads(text) for text in found if text]
+
+
+async def all_told(here: World, attempt: int) -> list[dict[str, Any]]:
+    async def told() -> Any:
+        found = await notices(here, attempt)
+        return len(found) == 3 and found
+
+    return list(await eventually(told))
+
+
+async def test_suspend_drains_and_resume_goes_on_with_the_next_attempt(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        await here.patch(suspend=True)
+        (told, *others) = await all_told(here, 1)
+        assert told["kind"] == "drain" and told["reason"] == "SuspendRequested"
+        assert told["deadline"] > here.clock.now() and all(other == told for other in others)
+        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+                          message="Job entrypoint command failed with exit code 75")  # fmt: skip
+        await eventually(lambda: _no_rayjobs(here))
+        await here.collect(1)
+        await eventually(lambda: here.has_phase("Suspended"))
+        await here.pass_time(7200)
+        assert await here.rayjobs() == []
+        await here.patch(suspend=False)
+        await eventually(lambda: here.rayjob(2))
+        assert await here.is_on("spot-a", 2)
+
+
+async def _no_rayjobs(here: World) -> bool:
+    return await here.rayjobs() == []
+
+
+async def test_a_node_that_will_be_reclaimed_is_told_to_the_program(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+        await here.set_node(worker["spec"]["nodeName"], ready="True", taints=[taint])
+        (told, *_) = await all_told(here, 1)
+        assert told["kind"] == "notice" and told["reason"] == "EvictionNotice"
+        assert "EvictionNotice" in await here.events()
+
+
+async def test_the_outcome_is_noted_in_the_log_once(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        async with here.operator():
+            await running(here)
+            here.bucket.commit(here.namespace, "digits", attempt=1, step=100)
+            await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+            await eventually(lambda: _checkpointing(here, "Ended"))
+            await here.collect(1)
+            await here.quiet()
+        assert here.bucket.ended == [("digits", "Succeeded")]
+        async with here.operator():
+            await here.quiet()
+        assert here.bucket.ended == [("digits", "Succeeded")]
+        end = CommitLog(here.bucket.store, "digits").read().end
+        assert end is not None and end.outcome == "Succeeded"
+
+
+async def _checkpointing(here: World, reason: str) -> bool:
+    return (await here.condition("Checkpointing")).get("reason") == reason
+
+
+async def test_a_bucket_that_does_not_take_the_outcome_is_asked_again(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        here.bucket.broken = StoreUnavailable("s3://bucket: down")
+        await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: _checkpointing(here, "CheckpointsUnreadable"))
+        assert await here.has_phase("Succeeded")
+        here.bucket.broken = None
+        await here.clock.advance(61)
+        await eventually(lambda: _checkpointing(here, "Ended"))
+
+
+async def test_delete_drains_removes_and_lets_go(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        await here.delete()
+        (told, *_) = await all_told(here, 1)
+        assert told["kind"] == "drain"
+        assert not await gone(here)
+        await here.pass_time(91)  # it does not stop by itself: grace is over
+        await eventually(lambda: _no_rayjobs(here))
+        assert not await gone(here)
+        await here.collect(1)
+        await eventually(lambda: gone(here))
+        assert not here.metrics._jobs
+
+
+async def test_delete_before_anything_began(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        await here.submit()
+        async with here.operator():
+            await eventually(lambda: here.rayjob(1))
+            await here.delete()
+            await eventually(lambda: gone(here))
+            assert await here.rayjobs() == []
+
+
+async def test_delete_of_an_invalid_job_removes_what_there_is(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        await here.patch(policy={"name": "no-such"})
+        await eventually(lambda: _valid(here, "False"))
+        assert await here.rayjobs() == ["digits-a001"]  # what runs is not ended by a mistake
+        await here.delete()
+        await eventually(lambda: _no_rayjobs(here))
+        await here.collect(1)
+        await here.clock.advance(5)
+        await eventually(lambda: gone(here))
+
+
+async def _valid(here: World, status: str) -> bool:
+    return (await here.condition("Valid")).get("status") == status
+
+
+async def test_a_deleted_job_says_what_it_waits_for_and_can_be_forced(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        pods = [pod["metadata"]["name"] for pod in await here.pods(1)]
+        for pod in pods:
+            await here.client.merge(PODS, pod, here.namespace, body={"metadata": {"finalizers": ["test/stuck"]}})
+        try:
+            await here.delete()
+            for _ in range(12):
+                await here.pass_time(20)
+            condition = await here.condition("Degraded")
+            assert condition["reason"] == "CleanupBlocked" and FORCE_DELETE in condition["message"]
+            body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
+            await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
+            await eventually(lambda: gone(here))
+        finally:
+            for pod in pods:
+                await here.client.merge(PODS, pod, here.namespace, body={"metadata": {"finalizers": []}})
+
+
+async def test_a_job_made_again_under_its_name_does_not_take_over_what_the_first_left(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        await here.delete()
+        body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
+        await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
+        await eventually(lambda: gone(here))
+        assert await here.rayjobs() == ["digits-a001"]
+        await here.submit()
+        await eventually(lambda: here.rayjob(2))
+        await eventually(lambda: _only(here, "digits-a002"))
+
+
+async def _only(here: World, name: str) -> bool:
+    return await here.rayjobs() == [name]
+
+
+async def test_pods_on_a_silent_node_are_let_go_of(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        name = worker["metadata"]["name"]
+        await here.client.delete(PODS, name, here.namespace, grace=300)  # what the node controller does
+        assert name in [pod["metadata"]["name"] for pod in await here.pods(1)]
+        await here.set_node(worker["spec"]["nodeName"], ready="Unknown")
+
+        async def let_go() -> bool:
+            return name not in [pod["metadata"]["name"] for pod in await here.pods(1)]
+
+        await eventually(let_go)
+        assert (await here.status())["failures"] == 1
+
+
+async def test_rayjob_removed_by_hand_is_a_failure_and_the_job_goes_on(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        await here.client.delete(RAYJOBS, "digits-a001", here.namespace)
+        await here.collect(1)
+        await eventually(lambda: here.rayjob(2))
+        assert await here.is_on("spot-a", 2) or await here.is_on("spot-b", 2)

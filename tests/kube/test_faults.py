@@ -1,0 +1,173 @@
+"""The API server fails, forgets, hangs, refuses and is written to by others: nothing is done twice, nothing hangs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from spotladder.clusters.client import Client
+from spotladder.clusters.connection import connect
+from spotladder.operator.records import TIEREDJOBS
+from tests.kube.apiserver import ApiServer
+from tests.kube.proxy import Proxy
+from tests.kube.world import World, eventually, world
+
+
+async def test_nothing_is_written_when_nothing_changes(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        here.bucket.commit(here.namespace, "digits", attempt=1, step=10)
+        await here.clock.advance(30)
+        await eventually(lambda: _progress(here, "10/100"))
+        await here.quiet()
+        version = (await here.job())["metadata"]["resourceVersion"]
+        for _ in range(20):
+            await here.pass_time(10)
+            assert here.session
+            here.session.queue.add((here.namespace, "digits"))
+            await here.quiet()
+        assert (await here.job())["metadata"]["resourceVersion"] == version
+        await here.pass_time(500)  # but for the cost, now and then
+        assert float((await here.status())["cost"]["spent"]) >= 0.25
+
+
+async def _progress(here: World, text: str) -> bool:
+    return ((await here.status()).get("progress") or {}).get("text") == text
+
+
+async def test_somebody_else_writes_between_reading_and_writing(api_server: ApiServer) -> None:
+    """Every status write meets a conflict at first: the user labels the job again and again."""
+    async with world(api_server) as here, here.operator():
+
+        async def meddle() -> None:
+            for index in range(200):
+                body = {"metadata": {"labels": {"touched": str(index)}}}
+                await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
+
+        await here.submit()
+        meddling = asyncio.create_task(meddle())
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        await meddling
+        assert await here.rayjobs() == ["digits-a001"]
+
+
+async def test_a_compacted_etcd_makes_the_caches_list_again(api_server: ApiServer) -> None:
+    async with world(api_server) as here, _through(api_server) as (proxy, client), here.operator(client=client):
+        await here.submit()
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        await proxy.cut()  # what happens now is not seen
+        await here.kill_worker(1)
+        for index in range(20):
+            await here.client.merge(
+                TIEREDJOBS, "digits", here.namespace, body={"metadata": {"labels": {"a": f"{index}"}}}
+            )
+        api_server.compact()
+        api_server.stop()
+        api_server.start()  # its watch cache begins anew, behind the compaction
+        proxy.mend()
+        await eventually(lambda: _failures(here, 1), limit=60)
+        assert await here.rayjobs() == ["digits-a001"]
+
+
+async def _failures(here: World, number: int) -> bool:
+    return (await here.status()).get("failures") == number
+
+
+async def test_the_api_server_is_restarted_in_the_middle_of_a_fallback(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        await here.kill_worker(1)
+        await here.kill_worker(1)
+        api_server.stop()
+        await asyncio.sleep(0.2)
+        api_server.start()
+        await eventually(lambda: here.has_phase("Draining"), limit=60)
+        await here.collect(1)
+        await eventually(lambda: here.is_on("spot-b", 2), limit=60)
+        await eventually(lambda: here.rayjob(2))
+
+
+async def test_connections_that_are_cut_again_and_again(api_server: ApiServer) -> None:
+    async with world(api_server) as here, _through(api_server) as (proxy, client), here.operator(client=client):
+
+        async def cut() -> None:
+            for _ in range(30):
+                await asyncio.sleep(0.05)
+                await proxy.cut()
+                proxy.mend()
+
+        cutting = asyncio.create_task(cut())
+        await here.submit()
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"), limit=60)
+        await here.kill_worker(1)
+        await here.kill_worker(1)
+        await eventually(lambda: here.has_phase("Draining"), limit=60)
+        await cutting
+        await here.collect(1)
+        await eventually(lambda: here.is_on("spot-b", 2), limit=60)
+        status = await here.status()
+        assert status["failures"] == 2
+        assert status["attempts"][0]["number"] == 1
+
+
+async def test_429_and_500_storms(api_server: ApiServer) -> None:
+    async with world(api_server) as here, _through(api_server) as (proxy, client), here.operator(client=client):
+        proxy.storm = [429, 500, 429, 503, 500]
+        await here.submit()
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"), limit=60)
+        assert proxy.storm == [] or len(proxy.storm) < 5
+        assert await here.rayjobs() == ["digits-a001"]
+
+
+async def test_the_crds_are_missing_at_the_start(api_server: ApiServer) -> None:
+    async with world(api_server) as here, _through(api_server) as (proxy, client):
+        proxy.hide = "/apis/spotladder.io"
+        async with here.operator(client=client) as session:
+            assert "spotladder-crds" in session.health.trouble
+            proxy.hide = ""
+            await here.submit()
+            await eventually(lambda: here.rayjob(1))
+            assert session.health.trouble == ""
+
+
+async def test_an_etcd_that_was_set_back_does_not_stop_a_job_for_ever(api_server: ApiServer) -> None:
+    """The persisted revision is of another count of versions: restored from a backup, or moved to a new cluster."""
+    async with world(api_server) as here:
+        async with here.operator():
+            await here.submit()
+            await here.run(1)
+            await eventually(lambda: here.has_phase("Running"))
+        state = (await here.status())["state"].replace('"revision":', '"revision":9')
+        await here.client.merge(
+            TIEREDJOBS, "digits", here.namespace, body={"status": {"state": state}}, subresource="status"
+        )
+        async with here.operator():
+            await here.kill_worker(1)
+            await eventually(lambda: _failures(here, 1))
+
+
+class _through:  # noqa: N801 – reads as a statement
+    """A client whose way to the API server can be disturbed."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._proxy = Proxy(server.url)
+        self._server = server
+
+    async def __aenter__(self) -> tuple[Proxy, Client]:
+        await self._proxy.start()
+        connection = connect(str(self._server.kubeconfig))
+        self._client = Client(self._proxy.of(connection))
+        await self._client.__aenter__()
+        return self._proxy, self._client
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self._client.__aexit__(None, None, None)
+        await self._proxy.stop()
