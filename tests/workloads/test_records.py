@@ -1,0 +1,157 @@
+"""What is kept of Kubernetes objects, and that nothing an API server may send makes keeping it fail."""
+
+from __future__ import annotations
+
+import sys
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spotladder.core.model import PodRole
+from spotladder.workloads import names
+from spotladder.workloads.records import (
+    GVR,
+    LONGEST_MESSAGE,
+    EventRecord,
+    JobSetRecord,
+    NodeRecord,
+    PodRecord,
+    RayClusterRecord,
+    RayJobRecord,
+    instant,
+)
+from tests.workloads.builders import pod_object
+
+KINDS = (PodRecord, NodeRecord, RayJobRecord, RayClusterRecord, JobSetRecord, EventRecord)
+
+
+def test_a_pod() -> None:
+    body = pod_object("head", role="head", disruption="EvictionByEvictionAPI", exit_code=137, exit_reason="OOMKilled")
+    body["metadata"]["annotations"] = {names.NOTICE: '{"kind": "drain"}'}
+    record = PodRecord.of(body)
+    assert (record.job, record.attempt, record.tier, record.role) == ("digits", 1, "spot-a", PodRole.HEAD)
+    assert (record.node, record.phase, record.ready) == ("node-1", "Running", True)
+    assert (record.disruption, record.notice) == ("EvictionByEvictionAPI", '{"kind": "drain"}')
+    assert (record.containers[0].exit_code, record.containers[0].exit_reason) == (137, "OOMKilled")
+    assert not record.deleting
+
+
+def test_an_update_without_news_is_equal() -> None:
+    before = pod_object()
+    after = deepcopy(before)
+    after["metadata"]["resourceVersion"] = "8"
+    after["status"]["podIP"] = "10.0.0.1"
+    assert PodRecord.of(before) == PodRecord.of(after)
+    after["status"]["phase"] = "Failed"
+    assert PodRecord.of(before) != PodRecord.of(after)
+
+
+def test_a_condition_that_is_false_says_nothing() -> None:
+    body = pod_object()
+    body["status"]["conditions"] += [
+        {"type": "DisruptionTarget", "status": "False", "reason": "PreemptionByScheduler"},
+        {"type": "PodScheduled", "status": "True", "reason": "Unschedulable"},
+    ]
+    assert (PodRecord.of(body).disruption, PodRecord.of(body).unschedulable) == ("", "")
+
+
+@pytest.mark.parametrize("label", ["", "one", "-1", "1.5", "٣"])
+def test_a_label_that_somebody_edited_is_no_attempt(label: str) -> None:
+    body = pod_object()
+    body["metadata"]["labels"][names.ATTEMPT] = label
+    assert PodRecord.of(body).attempt == 0
+
+
+def test_long_messages_are_cut() -> None:
+    body = {"metadata": {"name": "a"}, "status": {"message": "x" * 100_000}}
+    assert len(RayJobRecord.of(body).message) == LONGEST_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-11-21T12:00:00Z", 1795262400.0),
+        ("2026-11-21T12:00:00.250000Z", 1795262400.25),
+        ("2026-11-21T13:00:00+01:00", 1795262400.0),
+        ("", None),
+        (None, None),
+        ("yesterday", None),
+    ],
+)
+def test_times(text: str | None, expected: float | None) -> None:
+    assert instant(text) == expected
+
+
+def test_an_event_of_either_api() -> None:
+    old = {"metadata": {"name": "e"}, "source": {"component": "karpenter"}, "lastTimestamp": "2026-11-21T12:00:00Z"}
+    new = {"metadata": {"name": "e"}, "reportingComponent": "karpenter", "eventTime": "2026-11-21T12:00:00Z"}
+    again = {**new, "series": {"lastObservedTime": "2026-11-21T12:00:01Z"}}
+    assert EventRecord.of(old).source == EventRecord.of(new).source == "karpenter"
+    assert EventRecord.of(old).at == EventRecord.of(new).at == 1795262400.0
+    assert EventRecord.of(again).at == 1795262401.0
+
+
+def test_a_kind_and_its_address() -> None:
+    assert GVR("", "v1", "pods", "Pod").api_version == "v1"
+    assert GVR("ray.io", "v1", "rayjobs", "RayJob").api_version == "ray.io/v1"
+
+
+def test_a_pod_takes_little_memory() -> None:
+    """10,000 of them are kept: fields that repeat are shared, and there is no dict."""
+    one, two = PodRecord.of(pod_object("a")), PodRecord.of(pod_object("b"))
+    assert not hasattr(one, "__dict__")
+    assert one.node is two.node
+    assert one.namespace is two.namespace
+    own = [getattr(one, name) for name in ("name", "uid", "resource_version", "containers")]
+    assert sys.getsizeof(one) + sum(map(sys.getsizeof, own)) < 1024
+
+
+def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """A mapping with any of these fields."""
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+TEXT = st.none() | st.text(max_size=5) | st.sampled_from(["True", "Failed", "Pending", "digits", "7"])
+PART = some(message=TEXT, reason=TEXT, status=TEXT)
+STATE = some(running=st.just({}), waiting=PART, terminated=PART)
+CONDITION = some(
+    type=st.sampled_from(["Ready", "PodScheduled", "DisruptionTarget", "Failed"]), status=TEXT, reason=TEXT
+)
+OUR_LABELS = st.dictionaries(st.sampled_from([names.ATTEMPT, names.JOB, names.ROLE]), st.text(max_size=3))
+METADATA = st.fixed_dictionaries(
+    {"name": st.text(min_size=1, max_size=5)},
+    optional={
+        "labels": st.none() | OUR_LABELS,
+        "annotations": st.none() | st.just({}),
+        "deletionTimestamp": st.sampled_from(["", "2026-11-21T12:00:00Z", "soon"]),
+    },
+)
+STATUS = some(
+    phase=TEXT,
+    message=TEXT,
+    reason=TEXT,
+    restarts=st.none() | st.integers(),
+    jobStatus=TEXT,
+    jobDeploymentStatus=TEXT,
+    conditions=st.none() | st.lists(CONDITION, max_size=3),
+    containerStatuses=st.none() | st.lists(some(name=st.just("a"), state=STATE), max_size=2),
+)
+BODIES = st.builds(
+    lambda metadata, rest: {"metadata": metadata, **rest},
+    METADATA,
+    some(
+        spec=st.none() | some(nodeName=TEXT, taints=st.none() | st.just([{}])),
+        status=st.none() | STATUS,
+        involvedObject=st.none() | st.just({}),
+        message=TEXT,
+    ),
+)
+
+
+@given(BODIES)
+def test_nothing_that_is_absent_or_empty_makes_it_fail(body: dict[str, Any]) -> None:
+    for kind in KINDS:
+        assert kind.of(body).name == body["metadata"]["name"]
