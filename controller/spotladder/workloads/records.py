@@ -108,7 +108,7 @@ class PodRecord(Made):
     @classmethod
     def of(cls, pod: Object) -> Self:
         spec, status, labels = _part(pod, "spec"), _part(pod, "status"), _labels(pod)
-        conditions = {entry.get("type"): entry for entry in status.get("conditions") or ()}
+        conditions = _conditions(status)
         scheduled = conditions.get("PodScheduled", {})
         disrupted = conditions.get("DisruptionTarget", {})
         refused = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
@@ -155,7 +155,7 @@ class NodeRecord:
     @classmethod
     def of(cls, node: Object) -> Self:
         metadata, spec, labels = node["metadata"], _part(node, "spec"), _labels(node)
-        conditions = {entry.get("type"): entry for entry in _part(node, "status").get("conditions") or ()}
+        conditions = _conditions(_part(node, "status"))
         ready = conditions.pop("Ready", {})
         return cls(
             name=metadata["name"],
@@ -219,7 +219,7 @@ class RayClusterRecord(Made):
 
     @classmethod
     def of(cls, cluster: Object) -> Self:
-        conditions = {entry.get("type"): entry for entry in _part(cluster, "status").get("conditions") or ()}
+        conditions = _conditions(_part(cluster, "status"))
         failure = conditions.get("ReplicaFailure", {})
         return cls(**_made(cluster), failure=_message(failure) if failure.get("status") == "True" else "")
 
@@ -237,7 +237,7 @@ class JobSetRecord(Made):
     @classmethod
     def of(cls, jobset: Object) -> Self:
         spec, status = _part(jobset, "spec"), _part(jobset, "status")
-        conditions = {entry.get("type"): entry for entry in status.get("conditions") or ()}
+        conditions = _conditions(status)
         ended = next(
             (kind for kind in ("Completed", "Failed") if conditions.get(kind, {}).get("status") == "True"),
             "",
@@ -340,6 +340,10 @@ def _part(thing: Object, name: str) -> Object:
 
 def _labels(thing: Object) -> Mapping[str, str]:
     return thing["metadata"].get("labels") or {}
+
+
+def _conditions(status: Object) -> dict[str, Object]:
+    return {entry["type"]: entry for entry in status.get("conditions") or () if entry.get("type")}
 
 
 def _message(thing: Object) -> str:
