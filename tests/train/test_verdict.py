@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from spotladder.errors import Fenced
+from spotladder.checkpoints.store import StoreRefused
+from spotladder.errors import Fenced, StoreUnavailable
 from spotladder.train.interruption import Interrupted, RankLost
 
 ray = pytest.importorskip("ray")
@@ -17,6 +18,7 @@ from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError  # no
 from spotladder.train import rayworkers  # noqa: E402
 from spotladder.train.rayworkers import UNEXPLAINED_LIMIT, RecoverInPlace, Routing  # noqa: E402
 
+RECLAIMED = WorkerHealthCheckFailedError("rank 1 is dead", RayActorError(preempted=True))
 DEAD = WorkerHealthCheckFailedError("rank 1 is dead", RayActorError())
 
 
@@ -30,6 +32,9 @@ class Group:
             rayworkers.ray, "nodes", lambda: [{"NodeID": name, "Alive": name in self.alive} for name in ("a", "b", "c")]
         )
         self.routing = Routing("attempts/0001/ray-1", 0)
+        self.start()
+
+    def start(self) -> None:
         workers = [SimpleNamespace(metadata=SimpleNamespace(node_id=name)) for name in ("a", "b")]
         self.routing.after_worker_group_start(SimpleNamespace(get_workers=lambda: workers))
 
@@ -61,11 +66,31 @@ def test_an_interruption_ends_the_run_whatever_else_was_lost(group: Group, error
     assert group.final(error, DEAD)
 
 
-@pytest.mark.parametrize("error", [DEAD, RankLost("rank 1 is gone")])
-def test_a_process_that_dies_on_a_living_node_is_replaced_a_few_times(group: Group, error: BaseException) -> None:
-    assert [group.final(error) for _ in range(UNEXPLAINED_LIMIT + 1)] == [False] * UNEXPLAINED_LIMIT + [True]
+@pytest.mark.parametrize("error", [DEAD, RankLost("rank 1 is gone"), StoreUnavailable("the bucket is away")])
+def test_what_may_pass_is_tried_again_a_few_times(group: Group, error: BaseException) -> None:
+    answers = []
+    for _ in range(UNEXPLAINED_LIMIT + 1):
+        group.start()
+        answers.append(group.final(error))
+    assert answers == [False] * UNEXPLAINED_LIMIT + [True]
+
+
+def test_the_same_errors_seen_again_count_once(group: Group) -> None:
+    assert not any(group.final(DEAD) for _ in range(10))
+
+
+def test_a_bucket_that_refuses_will_refuse_again(group: Group) -> None:
+    assert group.final(StoreRefused("no rights"))
+
+
+def test_a_reclaimed_worker_is_no_fault_of_its_own(group: Group) -> None:
+    for _ in range(10):
+        group.start()
+        assert not group.final(RECLAIMED)
 
 
 def test_lost_nodes_are_not_counted(group: Group) -> None:
     group.alive.discard("a")
-    assert not any(group.final(DEAD) for _ in range(10))
+    for _ in range(10):
+        group.start()
+        assert not group.final(DEAD)

@@ -9,6 +9,7 @@ says what happened (75: committed and interrupted, 76: replaced by a newer attem
 from __future__ import annotations
 
 import secrets
+from copy import copy
 from typing import Any
 
 from spotladder.errors import InvalidSpec
@@ -38,7 +39,7 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
     path, filesystem = storage_of(here, below)
     runtime_env = dict(fields.pop("worker_runtime_env", None) or {})
     runtime_env["env_vars"] = {**here.exported(), **runtime_env.get("env_vars", {})}
-    config = fields.pop("checkpoint_config", None) or CheckpointConfig()
+    config = copy(fields.pop("checkpoint_config", None) or CheckpointConfig())
     config.num_to_keep = None  # SPOTLADDER_KEEP says how many: Ray must not delete what the log still counts
     exit_with_what_happened()
     return RunConfig(

@@ -23,9 +23,11 @@ from ray.train.v2._internal.execution.train_fn_utils import (
     DistributedTrainFnUtils,
     set_train_fn_utils,
 )
+from ray.train.v2._internal.execution.worker_group.poll import _is_preempted_actor
 from ray.train.v2.api.report_config import CheckpointUploadMode
 
-from spotladder.errors import Fenced
+from spotladder.checkpoints.store import StoreRefused
+from spotladder.errors import Fenced, StoreUnavailable
 from spotladder.train import commits, environment, ranks, session
 from spotladder.train.found import Found, find_as_of
 from spotladder.train.interruption import Interrupted, RankLost
@@ -38,7 +40,17 @@ NODE_LOSS_WINDOW = 5.0
 with an error of their own before Ray knows about the node."""
 
 UNEXPLAINED_LIMIT = 3
-"""Worker processes that may die on nodes that live (out of memory, a crash) before the error is the program's."""
+"""Worker groups that may end by a dead process on a node that lives (out of memory, a crash), or by a bucket that does
+not answer, before the error is the program's."""
+
+
+_MAY_PASS = (
+    RayActorError,
+    WorkerHealthCheckFailedError,
+    WorkerHealthCheckTimeoutError,
+    RankLost,
+    StoreUnavailable,
+)
 
 
 class _Verdict:
@@ -81,9 +93,11 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         self._total = total
         self._nodes: set[str] = set()
         self._unexplained = 0
+        self._counted = False
 
     def after_worker_group_start(self, worker_group: Any) -> None:
         self._nodes = {worker.metadata.node_id for worker in worker_group.get_workers()}
+        self._counted = False
 
     def after_worker_group_poll_status(self, worker_group_status: Any) -> None:
         errors = worker_group_status.errors
@@ -104,12 +118,12 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
     def _ends_the_run(self, errors: list[BaseException]) -> bool:
         if any(isinstance(error, Interrupted | Fenced) for error in errors):
             return True
-        if self._lost_a_node():
+        if any(_is_preempted_actor(error) for error in errors) or self._lost_a_node():
             return False
-        deaths = (RayActorError, WorkerHealthCheckFailedError, WorkerHealthCheckTimeoutError, RankLost)
-        if not any(isinstance(error, deaths) for error in errors):
+        if not any(isinstance(error, _MAY_PASS) and not isinstance(error, StoreRefused) for error in errors):
             return True
-        self._unexplained += 1
+        self._unexplained += not self._counted  # Ray asks about the same errors again and again
+        self._counted = True
         return self._unexplained > UNEXPLAINED_LIMIT
 
     def _lost_a_node(
