@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spotladder.checkpoints.entries import Commit, End, Entry, FileEntry, Start, metrics_of
 from spotladder.checkpoints.history import History
-from spotladder.errors import Fenced, StoreUnavailable
+from spotladder.errors import Fenced, InvalidSpec, StoreUnavailable
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.garbage import Collected
@@ -58,7 +58,7 @@ class Writer:
 
         The store's listing must show every file with its size. Committing the same path again returns the commit
         that is there. Raises Fenced; StoreUnavailable when a file is missing or short, or the outcome is not known:
-        then the same call again is right.
+        then the same call again is right; InvalidSpec for a path that another start has committed.
         """
         path = path or self.folder(step)
         files = tuple(sorted(files, key=lambda file: file.name))
@@ -81,8 +81,13 @@ class Writer:
 
         with self._lock:
             for commit in self._history.commits:
-                if commit.path == path:
+                if commit.path == path and commit.writer == self.start.nonce:
                     return commit
+                if commit.path == path:
+                    raise InvalidSpec(
+                        f"{self.log.uri}/{path}: holds the commit of step {commit.step} of an earlier start: "
+                        "give every start paths of its own, as `folder` does"
+                    )
             self._check_uploaded(path, files)
             entry = self._append(build)
         assert isinstance(entry, Commit)  # noqa: S101 – build makes nothing else
