@@ -44,6 +44,7 @@ NO_CAPACITY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 REFUSED_CLAIM = "InsufficientCapacityError"
 _NOMINATED = "Nominated"
+_WORDS = frozenset({*NO_CAPACITY, _NOMINATED})
 _CLAIM = re.compile(r"nodeclaim/([a-z0-9.-]+)")
 
 BLOCKING: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -63,12 +64,12 @@ EVENT_REASONS: frozenset[str] = frozenset({*EVENTS, *NO_CAPACITY, *BLOCKING, REF
 
 def refused(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> bool:
     """Whether the provisioner's last word on any pod that waits for a node is that there is none."""
-    claims = {event.about_name for event in events if event.reason == REFUSED_CLAIM}
     waiting = {pod.uid for pod in pods if pod.phase == "Pending" and not pod.node and not pod.deleting}
-    last: dict[str, EventRecord] = {}
-    for event in sorted(events, key=lambda event: event.at or 0.0):
-        if event.about_uid in waiting and (event.reason == _NOMINATED or event.reason in NO_CAPACITY):
-            last[event.about_uid] = event
+    if not waiting:
+        return False
+    words = [event for event in events if event.about_uid in waiting and event.reason in _WORDS]
+    last = {event.about_uid: event for event in sorted(words, key=lambda event: event.at or 0.0)}
+    claims = {event.about_name for event in events if event.reason == REFUSED_CLAIM}
     return any(_says_none(event, claims) for event in last.values())
 
 
@@ -94,7 +95,7 @@ def blocked(
     if failure := next((cluster.failure for cluster in clusters if cluster.failure), ""):
         return failure
     uids = {pod.uid for pod in waiting}
-    for event in events:
+    for event in events if uids or len(pods) < wanted else ():
         of_a_pod = event.about_uid in uids
         of_the_rest = len(pods) < wanted and event.reason == "FailedCreate" and event.about_name.startswith(about)
         if (of_a_pod or of_the_rest) and any(word in event.message for word in BLOCKING.get(event.reason, ())):

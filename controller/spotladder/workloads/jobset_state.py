@@ -23,7 +23,7 @@ from spotladder.core.reasons import Cause
 from spotladder.workloads import capacity
 from spotladder.workloads.rayjob_state import EXITS
 from spotladder.workloads.records import EventRecord, JobSetRecord, NodeRecord, PodRecord
-from spotladder.workloads.seen import pod_seen
+from spotladder.workloads.seen import pods_seen
 from spotladder.workloads.workload import AttemptObjects
 
 REMEMBERED_RESTARTS = 64
@@ -38,9 +38,11 @@ def read(
     """The attempt as it is now."""
     jobset = objects.jobset
     if jobset is None:
-        pods = tuple(pod_seen(pod, nodes, events) for pod in objects.pods)
-        return AttemptSeen(attempt, pods, Exit.LOST, "its JobSet is gone")
-    seen = [(pod, _seen(pod, nodes, events)) for pod in objects.pods]
+        return AttemptSeen(attempt, tuple(pods_seen(objects.pods, nodes, events)), Exit.LOST, "its JobSet is gone")
+    seen = [
+        (pod, _done(what) if pod.phase == "Succeeded" else what)
+        for pod, what in zip(objects.pods, pods_seen(objects.pods, nodes, events), strict=True)
+    ]
     ended, message = _exit(jobset, objects.pods)
     places = _places(jobset, seen)
     return AttemptSeen(
@@ -53,10 +55,9 @@ def read(
     )
 
 
-def _seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]) -> PodSeen:
-    if pod.phase == "Succeeded":  # its part is done; the others' may not be
-        return PodSeen(pod.uid, phase=PodPhase.RUNNING, ready=True, node=pod.node)
-    return pod_seen(pod, nodes, events)
+def _done(what: PodSeen) -> PodSeen:
+    """A pod whose part is done, while the others' may not be: as good as running."""
+    return replace(what, phase=PodPhase.RUNNING, ready=True, cause=Cause.UNKNOWN)
 
 
 def _exit(jobset: JobSetRecord, pods: Sequence[PodRecord]) -> tuple[Exit | None, str]:

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from spotladder.core.model import AttemptSeen, Exit
 from spotladder.workloads import capacity
 from spotladder.workloads.records import EventRecord, NodeRecord, RayJobRecord
-from spotladder.workloads.seen import pod_seen
+from spotladder.workloads.seen import pods_seen
 from spotladder.workloads.workload import AttemptObjects
 
 EXITS: Mapping[int, Exit] = MappingProxyType(
@@ -52,7 +52,7 @@ def read(
         blocked = rayjob.message if _invalid(rayjob) else _blocked(objects, rayjob.name, events)
     return AttemptSeen(
         number=attempt,
-        pods=tuple(pod_seen(pod, nodes, events) for pod in objects.pods),
+        pods=tuple(pods_seen(objects.pods, nodes, events)),
         exit=ended,
         message=message,
         refused=capacity.refused(objects.pods, events),

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from spotladder.core.model import PodPhase, PodSeen
 from spotladder.core.reasons import Cause
-from spotladder.workloads.causes import Sign, cause_of, node_sign, silent
+from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, silent
 from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
+
+
+def pods_seen(
+    pods: Sequence[PodRecord], nodes: Mapping[str, NodeRecord], events: Iterable[EventRecord]
+) -> list[PodSeen]:
+    """The pods as they are now. `events` may be all of a cluster: those that say nothing are passed over once."""
+    telling = [event for event in events if event.reason in EVENTS]
+    return [pod_seen(pod, nodes, telling) for pod in pods]
 
 
 def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]) -> PodSeen:
