@@ -184,6 +184,12 @@ def test_nothing_said_is_unknown() -> None:
     assert cause() is Cause.UNKNOWN
 
 
+@pytest.mark.parametrize(("spot", "noticed"), [(True, True), (False, False)])
+def test_a_cordon_is_a_notice_on_spot_nodes_only(spot: bool, noticed: bool) -> None:
+    labels = {"eks.amazonaws.com/capacityType": "SPOT" if spot else "ON_DEMAND"}
+    assert pod_seen(pod(), {"node-1": node(cordoned=True, labels=labels)}, ()).noticed is noticed
+
+
 def test_an_event_about_another_node_says_nothing() -> None:
     said = [event("SpotInterrupted", about="uid-node-2", kind="Node", name="node-2")]
     assert not pod_seen(pod(), NODES, said).noticed

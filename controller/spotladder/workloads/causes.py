@@ -152,7 +152,7 @@ def node_sign(node: NodeRecord | None, events: Iterable[EventRecord] = ()) -> Si
         if node.ready == "False" and "shutting down" in node.ready_message:
             signs.append(_RECLAIMED)
         if node.spot and node.cordoned:
-            signs.append(Sign(Cause.INTERRUPTION))  # EKS node groups and AKS cordon what is reclaimed, then drain it
+            signs.append(_RECLAIMED)  # EKS node groups and AKS cordon what is reclaimed; our budget refuses their drain
         if node.ready == "Unknown":
             signs.append(_SILENT)
     return min(signs, key=_rank, default=None)
