@@ -510,7 +510,7 @@ WORLD_CASES = [
         "two kinds of interruption",
         "{at: [20s, 45s]}",
         "{at: [20s], hazardPerHour: 3}",
-        "world.yaml:8:20: pools.g5-spot-use1a.interruptions: needs exactly one of at, hazardPerHour and trace",
+        "world.yaml:8:20: pools.g5-spot-use1a.interruptions: needs exactly one of at, atSteps, hazardPerHour and trace",
     ),
     Case(
         "seed of nothing",

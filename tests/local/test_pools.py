@@ -57,6 +57,25 @@ def test_a_time_at_which_no_node_is_up_takes_none_later() -> None:
     assert clock.reclaims(BEGAN + 26, [Held("one", 1, BEGAN + 25)]) == []
 
 
+def test_each_given_step_takes_the_node_that_is_up_longest_once_also_when_it_is_done_again() -> None:
+    clock = pool(nodes=2, taken_at_steps=(300, 700))
+    held = [Held("old", 1, BEGAN + 1), Held("young", 2, BEGAN + 2)]
+    assert clock.reclaims(BEGAN + 9, held, step=0) == []
+    assert clock.reclaims(BEGAN + 10, held, step=299) == []
+    assert clock.reclaims(BEGAN + 11, held, step=301) == ["old"]
+    assert clock.reclaims(BEGAN + 12, held, step=250) == []
+    assert clock.reclaims(BEGAN + 13, held, step=310) == []
+    assert clock.reclaims(BEGAN + 14, held, step=900) == ["old"]
+
+
+def test_steps_done_elsewhere_take_nothing_here() -> None:
+    clock = pool(taken_at_steps=(300, 700))
+    held = [Held("one", 1, BEGAN)]
+    assert clock.reclaims(BEGAN + 1, held, step=500) == []
+    assert clock.reclaims(BEGAN + 2, held, step=699) == []
+    assert clock.reclaims(BEGAN + 3, held, step=700) == ["one"]
+
+
 def test_a_resumed_run_does_not_suffer_the_same_interruption_again() -> None:
     clock = PoolClock(PoolPlan("a", taken_at=(20.0, 100.0)), BEGAN, BEGAN + 50)
     held = [Held("one", 1, BEGAN + 50)]

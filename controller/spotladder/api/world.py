@@ -33,10 +33,15 @@ class PoolPrice(Record):
 
 
 class Interruptions(Record):
-    """When nodes are taken away: given times, a random rate, or a recorded trace."""
+    """When nodes are taken away: given times or steps, a random rate, or a recorded trace."""
 
     at: list[Duration] | None = Field(
         default=None, description="One node is taken at each of these times after the start of the run."
+    )
+    at_steps: list[WholeNumber] | None = Field(
+        default=None,
+        description="One node is taken when the job has done each of these steps on this pool: the same story on a "
+        "machine of any speed.",
     )
     hazard_per_hour: Rate | None = Field(
         default=None, description="Each node is taken at random, on average this many times an hour."
@@ -53,8 +58,8 @@ class Interruptions(Record):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Interruptions:
-        if sum(given is not None for given in (self.at, self.hazard_per_hour, self.trace)) != 1:
-            raise refused("needs exactly one of at, hazardPerHour and trace")
+        if sum(given is not None for given in (self.at, self.at_steps, self.hazard_per_hour, self.trace)) != 1:
+            raise refused("needs exactly one of at, atSteps, hazardPerHour and trace")
         if self.seed is not None and self.hazard_per_hour is None:
             raise refused("seed goes with hazardPerHour")
         if self.speedup is not None and self.trace is None:

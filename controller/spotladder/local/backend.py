@@ -183,7 +183,8 @@ class LocalBackend:
         if program.submission_error and ended is None:
             raise EnvironmentFailure(program.submission_error)
         stopping = program.notice_file.exists()
-        fleet.advance(now, replace=ended is None and not stopping)
+        step = max(self._log.progress.step, attempt.beat.step if attempt.beat else 0)
+        fleet.advance(now, replace=ended is None and not stopping, step=step)
         if stopping and not program.released:
             ended = ended or Exit.INTERRUPTED  # it never began: there is nothing to commit
         elif fleet.whole and not program.released:

@@ -78,11 +78,11 @@ class Fleet:
         for _ in range(size):
             self._want()
 
-    def advance(self, now: Instant, *, replace: bool) -> None:
-        """Do what is due. `replace`: another pod takes the place of one that is gone."""
+    def advance(self, now: Instant, *, replace: bool, step: int = 0) -> None:
+        """Do what is due. `replace`: another pod takes the place of one that is gone. `step`: how far the job is."""
         if self._closed:
             return
-        self._reclaim(now)
+        self._reclaim(now, step)
         for pod in list(self._pods):
             self._advance(pod, now, replace)
 
@@ -105,9 +105,9 @@ class Fleet:
     def _want(self) -> None:
         self._pods.append(_Pod(f"a{self._attempt}-w{len(self._pods) + 1}"))
 
-    def _reclaim(self, now: Instant) -> None:
+    def _reclaim(self, now: Instant, step: int) -> None:
         up = [Held(pod.uid, pod.ordinal, pod.up_at) for pod in self._pods if pod.stage is Stage.UP]
-        taken = set(self._pool.reclaims(now, up))
+        taken = set(self._pool.reclaims(now, up, step))
         notice: Seconds = self._pool.plan.notice
         for pod in self._pods:
             if pod.uid not in taken or pod.node is None:

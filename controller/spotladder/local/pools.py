@@ -46,6 +46,7 @@ class PoolPlan:
     provision_delay: Seconds = 0.0
     notice: Seconds = 30.0
     taken_at: tuple[Seconds, ...] = ()
+    taken_at_steps: tuple[int, ...] = ()
     hazard_per_hour: float = 0.0
     seed: int = 0
     dry: tuple[Window, ...] = ()
@@ -79,6 +80,7 @@ class PoolClock:
         self.plan = plan
         self._began = began
         self._looked_at = now - began
+        self._step: int | None = None
         self.held = 0
         self._given = 0
 
@@ -98,14 +100,21 @@ class PoolClock:
         """A node that was given is gone."""
         self.held = max(0, self.held - 1)
 
-    def reclaims(self, now: Instant, up: Sequence[Held]) -> list[str]:
-        """The uids of nodes that are to go from now on. Each time of `taken_at` takes the node that is up longest."""
+    def reclaims(self, now: Instant, up: Sequence[Held], step: int = 0) -> list[str]:
+        """The uids of nodes that are to go from now on, when the job has done `step` steps.
+
+        Each time of `taken_at` and each step of `taken_at_steps` takes the node that is up longest. Steps that were
+        done before this pool was first asked do not count, nor does one that is done again.
+        """
         before, moment = self._looked_at, now - self._began
         self._looked_at = max(before, moment)
+        step_before = step if self._step is None else self._step
+        self._step = max(step_before, step)
         if any(window.holds(moment) for window in self.plan.reclaimed):
             return [node.uid for node in up]
         gone = [node.uid for node in up if now - node.up_at >= self.plan.lifetime(node.ordinal)]
         due = sum(1 for at in self.plan.taken_at if before < at <= moment)
+        due += sum(1 for at in self.plan.taken_at_steps if step_before < at <= step)
         left = sorted((node for node in up if node.uid not in gone), key=lambda node: (node.up_at, node.ordinal))
         return [*gone, *(node.uid for node in left[:due])]
 
@@ -123,6 +132,7 @@ def plan_of(name: str, pool: Pool, folder: Path) -> PoolPlan:
         provision_delay=pool.provision_delay,
         notice=pool.notice,
         taken_at=tuple(sorted(taken.at)) if taken is not None and taken.at is not None else (),
+        taken_at_steps=tuple(sorted(taken.at_steps)) if taken is not None and taken.at_steps is not None else (),
         hazard_per_hour=(taken.hazard_per_hour or 0.0) if taken is not None else 0.0,
         seed=(taken.seed or 0) if taken is not None else 0,
         dry=tuple(Window(window.from_, math.inf if window.to is None else window.to) for window in pool.unavailable),

@@ -1,0 +1,244 @@
+"""`spotladder run` as a user runs it: a process of its own, real Ray, real losses, a real bucket folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from spotladder.core.codec import load_state
+from spotladder.core.model import JobState, Stage
+from spotladder.core.reasons import Reason
+from spotladder.local.reaper import members
+from spotladder.local.timeline import Began, Committed, DriverStarted, Ended, Moved, Record, read
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
+
+PROGRAM = """\
+import json, time
+from spotladder import train
+
+job = train.current()
+start, total, history = 0, {total}, []
+with job.resume() as found:
+    if found:
+        history, start = json.loads((found.path / "history.json").read_text()), found.step
+for step in job.steps(start, total):
+    time.sleep(0.05)
+    history.append(step)
+    if job.should_commit(step):
+        with job.commit(step, {{"loss": 1 / step}}) as folder:
+            (folder / "history.json").write_text(json.dumps(history))
+assert history == list(range(1, total + 1)), "a step was lost or done twice"
+print("all steps in their order", flush=True)
+"""
+
+JOB = """\
+apiVersion: spotladder.io/v1alpha1
+kind: TieredJob
+metadata: {{name: {name}, namespace: tests}}
+spec:
+  tiers:
+  - {{name: spot-a, capacityTier: a, maxFailures: 1, provisionTimeout: 120s}}
+  - {{name: spot-b, capacityTier: b, maxFailures: 3, provisionTimeout: 1s}}
+  - {{name: on-demand, capacityTier: od, maxFailures: 1, provisionTimeout: 120s}}
+  grace: 20s
+  checkpoints: {{uri: checkpoints, interval: 10steps, keep: 3}}
+  workload:
+    ray:
+      template:
+        spec:
+          entrypoint: python train.py
+          rayClusterSpec: {{workerGroupSpecs: [{{groupName: workers, replicas: {workers}}}]}}
+"""
+
+# Lifetimes by seed, not times of the clock: a starved machine must not change what happens.
+WORLD = """\
+pools:
+  a: {{capacityType: spot, nodes: 2, notice: {notice}, interruptions: {{hazardPerHour: {hazard}, seed: 1}},
+      price: {{perNodeHour: "0.42", onDemandPerNodeHour: "1.41"}}}}
+  b: {{capacityType: spot, nodes: 2, unavailable: [{{from: 0s}}]}}
+  od: {{nodes: 2, price: {{perNodeHour: "1.41"}}}}
+"""
+
+
+class Site:
+    """A job's folder, and the runners started for it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, name
+        self.state = folder / "state" / "tests" / name
+        self.runners: list[subprocess.Popen[str]] = []
+
+    def lay_out(self, *, total: int, workers: int = 1, hazard: float = 0, notice: str = "5s") -> None:
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / "train.py").write_text(PROGRAM.format(total=total))
+        (self.folder / "job.yaml").write_text(JOB.format(name=self.name, workers=workers))
+        world = WORLD.format(notice=notice, hazard=hazard)
+        if not hazard:
+            world = re.sub(r"interruptions: \{[^}]*\},\s*", "", world)
+        (self.folder / "world.yaml").write_text(world)
+
+    def start(self, *more: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "spotladder.cli.main", "run", "job.yaml", "--world", "world.yaml"]
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("SPOTLADDER_")}
+        runner = subprocess.Popen(
+            [*command, "--state-dir", str(self.folder / "state"), *more],
+            cwd=self.folder,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.runners.append(runner)
+        return runner
+
+    def end(self, runner: subprocess.Popen[str], seconds: float = 240) -> tuple[int, str]:
+        said, _ = runner.communicate(timeout=seconds)
+        return runner.returncode, said
+
+    def saved(self) -> JobState:
+        return load_state((self.state / "state.json").read_text())
+
+    def records(self) -> tuple[Record, ...]:
+        return read(self.state / "timeline.jsonl").records
+
+    def mark(self) -> str:
+        return str(json.loads((self.state / "run.json").read_text())["mark"])
+
+    def until(self, met: Callable[[], bool], seconds: float = 120) -> None:
+        deadline = time.monotonic() + seconds
+        while not met():
+            shown = [path.read_text()[-2000:] for path in self.state.glob("attempts/*/driver.log")]
+            assert time.monotonic() < deadline, (self.records()[-8:], shown)
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        for runner in self.runners:
+            if runner.poll() is None:
+                runner.kill()
+            runner.wait()
+        if (self.state / "run.json").exists():
+            self.until(lambda: members(self.mark(), set()) == [], 20)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Callable[[str], Site]]:
+    sites: list[Site] = []
+
+    def make(name: str) -> Site:
+        sites.append(Site(tmp_path / name, name))
+        return sites[-1]
+
+    yield make
+    for each in sites:
+        each.close()
+
+
+def committed(site: Site) -> int:
+    return max((record.step for record in site.records() if isinstance(record, Committed)), default=0)
+
+
+def test_down_the_tiers_to_the_end(site: Callable[[str], Site]) -> None:
+    """Nodes of spot-a live 6 to 21 s by seed; the second loss spends it; spot-b is dry; on-demand finishes."""
+    job = site("ladder")
+    job.lay_out(total=500, workers=2, hazard=360)
+    code, said = job.end(job.start())
+    assert code == 0, said
+    state = job.saved()
+    assert state.stage is Stage.SUCCEEDED
+    assert state.record("spot-a").spent is Reason.MAX_FAILURES_EXCEEDED
+    assert state.record("spot-a").failures == 2
+    assert state.record("spot-b").spent is Reason.INSUFFICIENT_CAPACITY
+    assert [record.tier for record in state.history][-2:] == ["spot-b", "on-demand"]
+    assert state.progress.step == 500
+    starts = {record.number: record.start_step for record in state.history}
+    ends = {record.number: record.end_step for record in state.history}
+    assert all(starts[number] == ends[number - 1] for number in starts if number > 1), "nothing is done twice"
+    records = job.records()
+    assert isinstance(records[-1], Ended)
+    assert records[-1].exit_code == 0
+    assert {record.attempt for record in records if isinstance(record, DriverStarted)} >= {1, len(state.history)}
+    log = job.state / "attempts" / f"{state.history[-1].number:04d}" / "driver.log"
+    assert "all steps in their order" in log.read_text()
+    for name in ("report.html", "report.json", "timeline.png"):
+        assert (job.state / "report" / name).stat().st_size > 0
+    assert "report: " in said
+    assert members(job.mark(), set()) == []
+    assert job.end(job.start("--resume")) == (0, "it has succeeded already; --fresh runs it again\n")
+
+
+def test_stopped_killed_and_resumed(site: Callable[[str], Site]) -> None:
+    """kill -9, then Ctrl-C, then Ctrl-C twice; each time --resume goes on, and no step is lost or done twice."""
+    job = site("stubborn")
+    job.lay_out(total=600)
+    runner = job.start()
+    job.until(lambda: committed(job) >= 20)
+    second = job.start("--resume")
+    code, said = job.end(second, 30)
+    assert code == 5
+    assert f"process {runner.pid} is running this job" in said
+    mark = job.mark()
+    runner.kill()
+    runner.wait()
+    job.until(lambda: members(mark, set()) == [], 10)
+
+    code, said = job.end(job.start(), 30)
+    assert code == 2
+    assert "--resume goes on" in said
+
+    runner = job.start("--resume")
+    before = committed(job)
+    job.until(lambda: committed(job) > before)
+    runner.send_signal(signal.SIGINT)
+    code, said = job.end(runner, 60)
+    assert code == 75, said
+    assert "to go on: spotladder run job.yaml --world world.yaml" in said
+    state = job.saved()
+    assert state.stage is Stage.SUSPENDED
+    assert state.failures == 0, "a runner that was killed is no failure of the tier"
+    assert state.history[-1].end_step > before
+    assert members(job.mark(), set()) == []
+
+    runner = job.start("--resume")
+    before = committed(job)
+    job.until(lambda: committed(job) > before)
+    (job.folder / "train.py").write_text("never read again by this attempt")
+    runner.send_signal(signal.SIGINT)
+    runner.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    runner.send_signal(signal.SIGINT)
+    code, said = job.end(runner, 30)
+    assert code == 75, said
+    assert members(job.mark(), set()) == []
+
+    (job.folder / "train.py").write_text(PROGRAM.format(total=600))
+    code, said = job.end(job.start("--resume"))
+    assert code == 0, said
+    assert [record.resumed for record in job.records() if isinstance(record, Began)] == [False, True, True, True]
+
+
+def test_two_jobs_at_once_and_one_that_fails(site: Callable[[str], Site]) -> None:
+    good, bad = site("good"), site("bad")
+    good.lay_out(total=60)
+    bad.lay_out(total=60)
+    (bad.folder / "train.py").write_text("print('on the way', flush=True)\nraise ValueError('no such layer')\n")
+    first, second = good.start(), bad.start()
+    code, said = bad.end(second)
+    assert code == 1, said
+    assert "ValueError: no such layer" in said
+    assert str(bad.state / "attempts" / "0001" / "driver.log") in said.replace("\n", "")
+    assert bad.saved().reason is Reason.APPLICATION_FAILED
+    assert bad.saved().record("spot-a").failures == 0
+    code, said = good.end(first)
+    assert code == 0, said
+    assert not [record for record in good.records() if isinstance(record, Moved) and record.move.reason == "HeadLost"]
