@@ -7,6 +7,7 @@ built on top of internal callbacks"; `TrainFnUtils` "can be patched if new user 
 from __future__ import annotations
 
 import logging
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -98,6 +99,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
     def after_worker_group_start(self, worker_group: Any) -> None:
         self._nodes = {worker.metadata.node_id for worker in worker_group.get_workers()}
         self._counted = False
+        logging.getLogger("ray.train.v2._internal.execution.failure_handling.default").addFilter(_no_error)
 
     def after_worker_group_poll_status(self, worker_group_status: Any) -> None:
         errors = worker_group_status.errors
@@ -140,7 +142,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
 
 
 def _no_error(record: logging.LogRecord) -> bool:
-    """Ray logs how a training function ended as an error with its traceback. Being interrupted is none."""
+    """Ray logs how a training function ended, as an error with its traceback. Being interrupted is none."""
     return f"{Interrupted.__module__}.{Interrupted.__name__}:" not in record.getMessage()
 
 
@@ -155,7 +157,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         self._reported: Any = None
         self._found: Found | None = None
         self._looked = False
-        self._step = 0
+        self._committed = 0
 
     def get_checkpoint(self) -> Any:
         """The newest commit; at the start of an attempt, what the last one left."""
@@ -183,7 +185,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         if said["stop"]:
             raise Interrupted(said["step"])
         member.heartbeat.learned(metrics)
-        member.heartbeat.beat(self._step, said["total"], at_once=said["commit"])
+        member.heartbeat.beat(said["step"], said["total"], at_once=said["commit"])
 
         def uploaded(_: Any, __: str) -> Any:
             member.commits.wait()
@@ -202,6 +204,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         )
         if committed is not None:
             self._reported = committed
+            self._let_go()
 
     def _member(self) -> Member:
         if isinstance(self._joined, Exception):
@@ -215,8 +218,14 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
             folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
             self._found = find_as_of(member.log, member.started, folder)
             self._looked = True
-            self._step = self._found.step if self._found else 0
+            self._committed = self._found.step if self._found else 0
         return self._found
+
+    def _let_go(self) -> None:
+        """What the attempt started from is not needed any more; workers are killed, so nobody removes it later."""
+        if self._found is not None:
+            shutil.rmtree(self._found.path.parent, ignore_errors=True)
+            self._found = None
 
     def _agree(self, member: Member, metrics: dict[str, Any], mine: bool) -> dict[str, Any]:
         """Which step this report is, whether it is a commit, and whether it is the last: the same on every rank."""
@@ -225,20 +234,22 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
 
         def decide(said: list[list[bool]]) -> dict[str, Any]:
             commit = any(has for has, _ in said)
-            stop = commit and any(heard for _, heard in said)
             self._look()
             counted = self._counted(metrics, commit)
+            done = counted["total"] > 0 and counted["step"] >= counted["total"]
+            stop = commit and not done and any(heard for _, heard in said)
             again = member.writer.start.restart if member.writer else 0
             return {"commit": commit, "stop": stop, "name": f"ckpt-{counted['step']:06d}.{again}", **counted}
 
         said: dict[str, Any] = member.channel.exchange(f"report {self._reports}", [mine, notice], decide)
-        self._step = said["step"]
+        if said["commit"]:
+            self._committed = said["step"]
         return said
 
     def _counted(self, metrics: dict[str, Any], commit: bool) -> dict[str, int]:
         """The program's own count of steps where it reports one that grows; else the number of commits so far."""
         given, total = metrics.get("step"), metrics.get("total", self._total)
-        step = given if isinstance(given, int) and given > self._step else self._step + commit
+        step = given if isinstance(given, int) and given > self._committed else self._committed + commit
         return {"step": step, "total": total if isinstance(total, int) and total >= step else 0}
 
     def _commit(self, member: Member, said: dict[str, Any], metrics: dict[str, Any], checkpoint: Any) -> Any:
