@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from obstore.exceptions import GenericError, PermissionDeniedError, UnauthenticatedError
 
 from spotladder.checkpoints import disk
+from spotladder.checkpoints.bucket import BucketStore
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.store import Store, StoreRefused, check_store, folder_of, open_store
 from spotladder.errors import InvalidSpec, StoreUnavailable
 from tests.checkpoints.contract import StoreContract
 from tests.checkpoints.gcs import google
-from tests.checkpoints.servers import moto, new_bucket
+from tests.checkpoints.servers import moto, new_bucket, use_s3
 
 
 class TestMemory(StoreContract):
@@ -136,6 +138,39 @@ class TestS3(StoreContract):
         with pytest.raises(StoreUnavailable) as caught:
             check_store(open_store("s3://bkt/x"))
         assert "do-not-show" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "says"),
+    [
+        (
+            PermissionDeniedError("403 AccessDenied"),
+            StoreRefused,
+            "access denied: check the bucket's policy and AWS_ACC",
+        ),
+        (UnauthenticatedError("401"), StoreRefused, "access denied"),
+        (GenericError("... <Code>SignatureDoesNotMatch</Code>"), StoreRefused, "access denied"),
+        (GenericError("403: <Code>RequestTimeTooSkewed</Code>"), StoreRefused, "this machine's clock is wrong: set it"),
+        (GenericError("PUT http://169.254.169.254/latest/api/token"), StoreRefused, "no credentials found: set AWS_"),
+        (GenericError("status code: 404: <Code>NoSuchBucket</Code>"), StoreRefused, "there is no bucket bkt"),
+        (FileNotFoundError("Object at location k not found"), StoreRefused, "there is no bucket bkt"),
+        (OSError(errno.ENOSPC, "No space left on device"), StoreRefused, "No space left on device on this machine"),
+        (
+            GenericError("after 5 retries - Server returned non-2xx status code: 503 Slow Down: <x> Debug source: Y"),
+            StoreUnavailable,
+            "cannot write s3://bkt/p/k: the server answers 503 Slow Down: check the network and the endpoint",
+        ),
+        (GenericError("GET http://h/k?X-Amz-Signature=secret failed"), StoreUnavailable, "GET http://h/k failed"),
+    ],
+)
+def test_what_a_bucket_says_becomes_what_to_do(error: Exception, kind: type[Exception], says: str) -> None:
+    with pytest.MonkeyPatch.context() as environment:
+        use_s3(environment, "http://127.0.0.1:1", "key", "secret")
+        found = BucketStore("s3", "bkt", "p")._failure("write", "k", error)
+    assert type(found) is kind
+    assert says in str(found)
+    assert "secret" not in str(found)
+    assert "\n" not in str(found)
 
 
 @pytest.fixture(scope="module")

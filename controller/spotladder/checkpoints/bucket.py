@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 PART = 8 << 20
 """Bytes of one part of an upload and of one range of a download."""
 
-AT_ONCE = 12
-"""Parts or ranges of one file in flight: what a transfer may hold in memory is PART × AT_ONCE."""
+AT_ONCE = 8
+"""Parts or ranges of one file in flight: what the transfer of a file may hold in memory is PART × AT_ONCE."""
+
+MOST_PARTS = 9_000
+"""Of one upload; S3 takes 10,000. A file of more than 70 GiB goes in larger parts."""
 
 _CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or a role), AWS_REGION, AWS_ENDPOINT_URL",
@@ -55,7 +58,7 @@ class BucketStore:
         self.uri = f"{scheme}://{bucket}" + (f"/{prefix}" if prefix else "")
         with self._typed("open", ""):
             self._store = _connect(scheme, bucket, prefix)
-        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="spotladder-store")
+        self._pool = ThreadPoolExecutor(2 * AT_ONCE, thread_name_prefix="spotladder-store")
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         from obstore.exceptions import AlreadyExistsError, PreconditionError
@@ -99,7 +102,7 @@ class BucketStore:
             if parts.length <= PART:
                 self._store.put(key, b"".join(parts), use_multipart=False)
             else:
-                self._store.put(key, parts, use_multipart=True, chunk_size=PART, max_concurrency=AT_ONCE)
+                self._store.put(key, parts, use_multipart=True, chunk_size=parts.each, max_concurrency=AT_ONCE)
         return FileEntry(key.rpartition("/")[2], parts.size, f"{parts.crc:08x}")
 
     def get_file(self, key: str, path: Path | None) -> FileEntry:
@@ -178,6 +181,8 @@ class BucketStore:
             return ObjectMissing(f"{self.uri}/{key}: no such object")
         if _NO_CREDENTIALS.search(text):
             return StoreRefused(f"{self.uri}: no credentials found: set {_CREDENTIALS[self._scheme]}")
+        if "RequestTimeTooSkewed" in text:
+            return StoreRefused(f"cannot {doing} {self.uri}/{key}: this machine's clock is wrong: set it")
         if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _FORBIDDEN.search(text):
             return StoreRefused(
                 f"cannot {doing} {self.uri}/{key}: access denied: check the bucket's policy and "
@@ -204,13 +209,14 @@ class _Parts:
     def __enter__(self) -> _Parts:
         self._file = self._path.open("rb", buffering=0)
         self.length = os.fstat(self._file.fileno()).st_size
+        self.each = max(PART, -(-self.length // MOST_PARTS))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def __iter__(self) -> Iterator[bytes]:
-        while part := self._file.read(PART):
+        while part := self._file.read(self.each):
             self.crc = zlib.crc32(part, self.crc)
             self.size += len(part)
             yield part
