@@ -21,7 +21,7 @@ from spotladder.api.problems import Path, dotted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import AttemptSeen, PodRole
 from spotladder.errors import InvalidSpec
-from spotladder.workloads import jobset_state, names
+from spotladder.workloads import jobset_state, names, shape
 from spotladder.workloads.pods import Outfit, budget, copied, dressed, with_env
 from spotladder.workloads.records import (
     COMPLETION_INDEX,
@@ -32,6 +32,7 @@ from spotladder.workloads.records import (
     EventRecord,
     NodeRecord,
 )
+from spotladder.workloads.shape import check
 from spotladder.workloads.tiers import ResolvedTier
 from spotladder.workloads.workload import AttemptObjects, Workload
 
@@ -68,7 +69,9 @@ class JobSetWorkload:
     watched: tuple[GVR, ...] = (JOBSETS,)
 
     def workers(self, job: TieredJob) -> int:
-        return sum(_pods(entry, index) for index, entry in enumerate(_template(job).spec["replicatedJobs"]))
+        spec = _template(job).spec
+        check(spec, shape.JOBSET, _AT)
+        return sum(_pods(entry, index) for index, entry in enumerate(spec["replicatedJobs"]))
 
     def render(
         self, job: TieredJob, uid: str, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
@@ -158,17 +161,22 @@ def _rank(entry: Mapping[str, Any], address: str) -> None:
         with_env(container, entries, unless_set=True)
 
 
-def _pods(entry: Any, index: int) -> int:
-    """Pods of one replicated job; also where its shape is checked, before anything relies on it."""
+def _pods(entry: Mapping[str, Any], index: int) -> int:
+    """Pods of one replicated job; also where it is checked to have what is relied on."""
     at: Path = (*_JOBS, index)
-    job = entry.get("template", {}).get("spec") if isinstance(entry, dict) else None
-    if not isinstance(job, dict) or not isinstance(job.get("template"), dict) or not entry.get("name"):
+    job = (entry.get("template") or {}).get("spec") or {}
+    if not job.get("template") or not entry.get("name"):
         raise InvalidSpec("needs name and template.spec.template: the pod that the program runs in", path=dotted(at))
-    jobs, pods = entry.get("replicas", 1), job.get("parallelism", 1)
-    for count, path in ((jobs, (*at, "replicas")), (pods, (*at, "template", "spec", "parallelism"))):
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise InvalidSpec("must be a whole number of at least 1", path=dotted(path))
-    return int(jobs * pods)
+    counts = (
+        (entry.get("replicas"), (*at, "replicas")),
+        (job.get("parallelism"), (*at, "template", "spec", "parallelism")),
+    )
+    pods = 1
+    for count, path in counts:
+        if count is not None and count < 1:
+            raise InvalidSpec("must be at least 1", path=dotted(path))
+        pods *= 1 if count is None else count
+    return pods
 
 
 def _refuse(given: Mapping[str, Any], owned: Mapping[str, str], at: Path) -> None:

@@ -68,9 +68,10 @@ def environment(job: TieredJob, tier: ResolvedTier, attempt: int) -> dict[str, s
 
 
 def copied(thing: Any) -> Any:
-    """A copy that shares nothing, also not with itself: a YAML anchor makes two groups one and the same object."""
+    """A copy without nulls, which to Kubernetes are absent fields, that shares nothing, also not with itself: a YAML
+    anchor makes two groups one and the same object."""
     if isinstance(thing, Mapping):
-        return {key: copied(value) for key, value in thing.items()}
+        return {key: copied(value) for key, value in thing.items() if value is not None}
     return [copied(value) for value in thing] if isinstance(thing, list) else thing
 
 

@@ -20,9 +20,10 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.api.workload import workers_of
 from spotladder.core.model import AttemptSeen, PodRole
 from spotladder.errors import InvalidSpec
-from spotladder.workloads import names, rayjob_state
+from spotladder.workloads import names, rayjob_state, shape
 from spotladder.workloads.pods import Outfit, budget, copied, drain_of, dressed, variables, with_env
 from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, RAYCLUSTERS, RAYJOBS, EventRecord, NodeRecord
+from spotladder.workloads.shape import check
 from spotladder.workloads.tiers import ResolvedTier
 from spotladder.workloads.workload import AttemptObjects, Workload
 
@@ -86,6 +87,7 @@ def _template(job: TieredJob) -> Any:
 
 
 def _spec(given: Mapping[str, Any], outfit: Outfit) -> dict[str, Any]:
+    check(given, shape.RAYJOB, _AT)
     spec: dict[str, Any] = copied(given)
     _submission(spec)
     if "deletionStrategy" not in spec:

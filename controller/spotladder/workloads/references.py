@@ -54,7 +54,7 @@ def _named_by(pod: Mapping[str, Any]) -> Iterator[Reference]:
     if account := pod.get("serviceAccountName"):
         yield Reference(SERVICE_ACCOUNTS, account)
     for entry in pod.get("imagePullSecrets") or ():
-        yield Reference(SECRETS, entry["name"])
+        yield from _each({"secret": entry}, _PROJECTED)
     for container in (*(pod.get("initContainers") or ()), *pod["containers"]):
         for variable in container.get("env") or ():
             yield from _each(variable.get("valueFrom"), _VARIABLES)

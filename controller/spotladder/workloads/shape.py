@@ -1,0 +1,105 @@
+"""Whether the parts of a template that are read or added to are of Kubernetes' shape.
+
+The API server cannot know: to it a template is free-form. What is not looked at here passes, and is judged by KubeRay,
+by JobSet or by the API server when the attempt is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spotladder.api.problems import Path, dotted
+from spotladder.errors import InvalidSpec
+
+Shape = Any
+"""A type; `{"field": shape}` for a mapping, in which other fields are free; `{str: shape}` for one of any fields;
+`[shape]` for a list. What is absent or null has any shape."""
+
+_TEXTS: Shape = {str: str}
+_EXPRESSION: Shape = {"key": str, "operator": str, "values": [str]}
+_TERMS: Shape = {"nodeSelectorTerms": [{"matchExpressions": [_EXPRESSION]}]}
+_NAMED: Shape = {"name": str}
+_OPTIONAL: Shape = {"name": str, "optional": bool}
+_CONTAINER: Shape = {
+    "name": str,
+    "image": str,
+    "env": [{"name": str, "valueFrom": {"secretKeyRef": _OPTIONAL, "configMapKeyRef": _OPTIONAL}}],
+    "envFrom": [{"secretRef": _OPTIONAL, "configMapRef": _OPTIONAL}],
+    "volumeMounts": [{"name": str, "mountPath": str}],
+    "resources": {"requests": {}, "limits": {}},
+    "securityContext": {},
+}
+
+POD_TEMPLATE: Shape = {
+    "metadata": {"labels": _TEXTS, "annotations": _TEXTS},
+    "spec": {
+        "containers": [_CONTAINER],
+        "initContainers": [_CONTAINER],
+        "nodeSelector": _TEXTS,
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _TERMS}},
+        "tolerations": [{}],
+        "volumes": [
+            {
+                "name": str,
+                "secret": {"secretName": str},
+                "configMap": _OPTIONAL,
+                "persistentVolumeClaim": {"claimName": str},
+                "projected": {"sources": [{"secret": _OPTIONAL, "configMap": _OPTIONAL}]},
+            }
+        ],
+        "imagePullSecrets": [_NAMED],
+        "serviceAccountName": str,
+        "restartPolicy": str,
+        "terminationGracePeriodSeconds": int,
+        "securityContext": {},
+    },
+}
+
+RAYJOB: Shape = {
+    "submissionMode": str,
+    "submitterConfig": {},
+    "rayClusterSpec": {
+        "headGroupSpec": {"template": POD_TEMPLATE, "rayStartParams": {}},
+        "workerGroupSpecs": [{"groupName": str, "template": POD_TEMPLATE, "rayStartParams": {}}],
+    },
+}
+
+JOBSET: Shape = {
+    "replicatedJobs": [
+        {
+            "name": str,
+            "replicas": int,
+            "template": {"spec": {"parallelism": int, "completions": int, "template": POD_TEMPLATE}},
+        }
+    ],
+    "network": {"subdomain": str},
+    "coordinator": {"replicatedJob": str, "jobIndex": int, "podIndex": int},
+}
+
+_WORDS = {str: "text", int: "a whole number", bool: "true or false"}
+
+
+def check(value: Any, shape: Shape, at: Path) -> None:
+    """Raises InvalidSpec for the first part that is of another shape; `at` is where the value is in the file."""
+    if value is None:
+        return
+    if isinstance(shape, dict):
+        if not isinstance(value, Mapping):
+            raise _refused("a mapping", at)
+        for name, inner in value.items():
+            if name in shape or str in shape:
+                check(inner, shape.get(name) or shape.get(str, {}), (*at, name))
+    elif isinstance(shape, list):
+        if not isinstance(value, list):
+            raise _refused("a list", at)
+        for index, inner in enumerate(value):
+            if inner is None:
+                raise _refused("no empty entry", (*at, index))
+            check(inner, shape[0], (*at, index))
+    elif not isinstance(value, shape) or (shape is int and isinstance(value, bool)):
+        raise _refused(_WORDS[shape], at)
+
+
+def _refused(wanted: str, at: Path) -> InvalidSpec:
+    return InvalidSpec(f"must be {wanted}, as Kubernetes has it", path=dotted(at))

@@ -1,0 +1,108 @@
+"""A template of whatever shape is rendered or refused by name; nothing else happens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spotladder.errors import InvalidSpec
+from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.references import references
+from tests.workloads.builders import job, jobset_template, ray_template, tier, worker_spec
+
+
+def rich(template: dict[str, Any]) -> dict[str, Any]:
+    """With everything in it that is read."""
+    worker_spec(template).update(
+        {
+            "nodeSelector": {"disk": "ssd"},
+            "tolerations": [{"key": "gpu"}],
+            "terminationGracePeriodSeconds": 60,
+            "restartPolicy": "Never",
+            "serviceAccountName": "trainer",
+            "imagePullSecrets": [{"name": "registry"}],
+            "securityContext": {"runAsUser": 7},
+            "initContainers": [{"name": "init", "env": [{"name": "A", "value": "1"}]}],
+            "volumes": [
+                {"name": "a", "secret": {"secretName": "key"}},
+                {"name": "b", "projected": {"sources": [{"configMap": {"name": "conf"}}]}},
+            ],
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{"matchExpressions": [{"key": "z", "operator": "In", "values": ["a"]}]}]
+                    }
+                }
+            },
+        }
+    )
+    worker_spec(template)["containers"][0].update(
+        {
+            "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "key", "key": "a"}}}],
+            "envFrom": [{"secretRef": {"name": "key"}}],
+            "volumeMounts": [{"name": "a", "mountPath": "/a"}],
+            "resources": {"requests": {"cpu": 1}},
+            "securityContext": {"readOnlyRootFilesystem": True},
+        }
+    )
+    return template
+
+
+def places(thing: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if at:
+        yield at
+    for key, inner in thing.items() if isinstance(thing, dict) else enumerate(thing) if isinstance(thing, list) else ():
+        yield from places(inner, (*at, key))
+
+
+def changed(template: dict[str, Any], at: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    template = json.loads(json.dumps(template))
+    thing: Any = template
+    for key in at[:-1]:
+        thing = thing[key]
+    thing[at[-1]] = value
+    return template
+
+
+TEMPLATES = {"rayjob": rich(ray_template()), "jobset": rich(jobset_template())}
+JUNK = st.sampled_from([None, True, 0, -1, 1.5, "", "text", [], [None], ["text"], [{}], {}, {"name": None}, {"a": []}])
+
+
+@settings(max_examples=400)
+@given(st.data(), st.sampled_from(sorted(TEMPLATES)), JUNK)
+def test_any_shape_is_rendered_or_refused(data: st.DataObject, kind: str, junk: Any) -> None:
+    at = data.draw(st.sampled_from([place for place in places(TEMPLATES[kind]) if len(place) > 1]))
+    with suppress(InvalidSpec):
+        of = job(changed(TEMPLATES[kind], at, junk), tier={"overrides": {"resources": {"limits": {"cpu": "2"}}}})
+        objects = workload_of(of).render(of, "u", tier(of, provider="gcp", capacityType="on-demand"), 1, {"A": "b"})
+        references(objects)
+        json.dumps(objects)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "path"),
+    [
+        (("nodeSelector",), ["a"], "nodeSelector: must be a mapping"),
+        (("nodeSelector", "disk"), True, "nodeSelector.disk: must be text"),
+        (("containers", 0, "env"), {"A": "1"}, "containers[0].env: must be a list"),
+        (("containers", 0, "env", 0), None, "containers[0].env[0]: must be no empty entry"),
+        (("terminationGracePeriodSeconds",), "60s", "terminationGracePeriodSeconds: must be a whole number"),
+    ],
+)
+@pytest.mark.parametrize("kind", sorted(TEMPLATES))
+def test_a_wrong_shape_names_the_field(kind: str, at: tuple[Any, ...], value: Any, path: str) -> None:
+    template = json.loads(json.dumps(TEMPLATES[kind]))
+    thing = worker_spec(template)
+    for key in at[:-1]:
+        thing = thing[key]
+    thing[at[-1]] = value
+    of = job(template)
+    with pytest.raises(InvalidSpec) as error:
+        workload_of(of).render(of, "u", tier(of), 1, {})
+    assert path in str(error.value)
