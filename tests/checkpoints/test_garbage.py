@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import pytest
@@ -14,6 +14,7 @@ from spotladder.checkpoints.entries import Commit, End, Owner, Start
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.store import ObjectMeta
 from spotladder.errors import InvalidSpec, StoreUnavailable
 from tests.checkpoints.builders import a_log, committed
 
@@ -67,6 +68,26 @@ def test_a_commit_whose_files_are_gone_does_not_displace_a_whole_one(log: Commit
     del store.objects[f"digits/{writer.folder(3)}/w"]
     writer.collect(1)
     assert steps(log) == [2, 3]
+
+
+def test_what_is_deleted_is_not_looked_for_again(
+    log: CommitLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = log.start(1)
+    committed(writer, 1, 2)
+    writer.collect(1)
+    listed: list[str] = []
+    list_below = store.list
+
+    def noted(prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
+        listed.append(prefix)
+        return list_below(prefix, after)
+
+    monkeypatch.setattr(store, "list", noted)
+    committed(writer, 3)
+    writer.collect(1)
+    assert not [prefix for prefix in listed if "ckpt-000001" in prefix]
+    assert [prefix for prefix in listed if "ckpt-000002" in prefix]
 
 
 def test_nothing_kept_is_refused(log: CommitLog) -> None:

@@ -457,7 +457,7 @@ def files_first(monkeypatch: pytest.MonkeyPatch) -> None:
     collect = garbage.collect
 
     def hasty(log: CommitLog, history: History, keep: int, *rest: Any) -> Any:
-        garbage._delete(log, [f"{commit.path}/" for commit in garbage.garbage(log, history, keep)])
+        garbage._delete(log, [commit.path for commit in garbage.garbage(log, history, keep)])
         return collect(log, history, keep, *rest)
 
     monkeypatch.setattr(garbage, "collect", hasty)

@@ -151,7 +151,7 @@ class DiskStore:
 
     def _failure(self, doing: str, key: str, error: OSError) -> SpotladderError:
         what = f"{self.uri}/{key}"
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, FileNotFoundError) and doing == "read":
             return ObjectMissing(f"{what}: no such object")
         if error.errno in _FULL:
             return StoreRefused(f"cannot {doing} {what}: the disk is full: free space or use another checkpoint folder")

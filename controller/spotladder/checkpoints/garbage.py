@@ -45,10 +45,12 @@ def collect(
     history: History,
     keep: int,
     fence: Callable[[History], None] = lambda _: None,
+    deleted: set[str] | None = None,
 ) -> tuple[History, Collected]:
     """Drop all but the newest `keep` commits and, until the job has ended, the newest of each attempt.
 
-    `fence` raises Fenced when the caller may not delete any more. Returns the history after it.
+    `fence` raises Fenced when the caller may not delete any more. `deleted` are dropped paths whose files the caller
+    has deleted already; it is added to. Returns the history after it.
     """
     dropped = garbage(log, history, keep)
     fence(history)
@@ -60,8 +62,10 @@ def collect(
             return Drop(now.seq + 1, nonce, log.clock(), tuple(commit.path for commit in dropped))
 
         history, _ = log.append(history, drop)
-    done = _delete(log, (f"{path}/" for path in history.dropped))
-    done = replace(done, dropped=dropped)
+    deleted = set() if deleted is None else deleted
+    due = [path for path in history.dropped if path not in deleted]
+    done = replace(_delete(log, due), dropped=dropped)
+    deleted.update(due)
     if history.since_snapshot > COMPACT_AFTER:
         history, done = _compact(log, history, fence, done)
     return history, done
@@ -107,10 +111,10 @@ def _compact(
     return history, replace(done, entries=len(superseded))
 
 
-def _delete(log: CommitLog, prefixes: Iterable[str]) -> Collected:
+def _delete(log: CommitLog, paths: Iterable[str]) -> Collected:
     objects = size = 0
-    for prefix in prefixes:
-        found = list(log.store.list(prefix))
+    for path in paths:
+        found = list(log.store.list(f"{path}/"))
         log.store.delete([meta.key for meta in found])
         objects += len(found)
         size += sum(meta.size for meta in found)

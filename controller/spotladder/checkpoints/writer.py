@@ -26,6 +26,7 @@ class Writer:
         self.log = log
         self.start = start
         self._history = history
+        self._deleted: set[str] = set()
         self._lock = threading.Lock()
 
     @property
@@ -115,7 +116,7 @@ class Writer:
         from spotladder.checkpoints.garbage import collect
 
         with self._lock:
-            self._history, collected = collect(self.log, self._history, keep, self._fence_start)
+            self._history, collected = collect(self.log, self._history, keep, self._fence_start, self._deleted)
         return collected
 
     def _append(self, build: Any) -> Entry:
