@@ -57,9 +57,10 @@ def loop(config):
         if found:
             state, start = train.jax.restore(found, like=state), found.step
     for step in job.steps(start, total):
-        time.sleep(config["pace"])  # 0, but for the demo: it must not be over before a node is lost
+        begun = time.monotonic()
         mine = order(step, len(images), config["batch"] * job.world_size)[job.rank :: job.world_size]
         state, loss = update(state, *(jax.make_array_from_process_local_data(split, d[mine]) for d in (images, labels)))
+        time.sleep(max(0, begun + config["pace"] - time.monotonic()))  # for the demo: something to watch
         if job.should_commit(step):
             with job.commit(step, {"loss": float(loss)}) as folder:
                 train.jax.save(folder, state)
