@@ -5,6 +5,7 @@ A rig says how the world is moved for its backend; the suite never waits by itse
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 import uuid
@@ -157,13 +158,13 @@ def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
         local.backend.delete(Delete(seen.number, Reason.TIER_REMOVED))
 
 
-_numbers = iter(range(1, 10))
+_numbers = itertools.count(1)
 _lock = threading.Lock()
 
 
 @pytest.fixture
 def number(rig: Rig) -> int:
-    """An attempt's number that was not used on this rig; one digit, as the fake's pods are named after it."""
+    """An attempt's number that was not used on this rig."""
     with _lock:
         return 1 if isinstance(rig, FakeRig) else next(_numbers)
 
