@@ -76,9 +76,17 @@ def test_steps_done_elsewhere_take_nothing_here() -> None:
     assert clock.reclaims(BEGAN + 3, held, step=700) == ["one"]
 
 
+def test_a_time_that_passed_while_nobody_looked_takes_no_node_that_came_later() -> None:
+    """The job was on another tier when the time came."""
+    clock = pool(nodes=2, taken_at=(20.0,))
+    assert clock.reclaims(BEGAN + 10, []) == []
+    assert clock.reclaims(BEGAN + 30, [Held("later", 1, BEGAN + 25)]) == []
+    assert clock.reclaims(BEGAN + 40, [Held("later", 1, BEGAN + 25)]) == []
+
+
 def test_a_resumed_run_does_not_suffer_the_same_interruption_again() -> None:
     clock = PoolClock(PoolPlan("a", taken_at=(20.0, 100.0)), BEGAN, BEGAN + 50)
-    held = [Held("one", 1, BEGAN + 50)]
+    held = [Held("one", 1, BEGAN + 10)]
     assert clock.reclaims(BEGAN + 51, held) == []
     assert clock.reclaims(BEGAN + 100, held) == ["one"]
 

@@ -103,8 +103,8 @@ class PoolClock:
     def reclaims(self, now: Instant, up: Sequence[Held], step: int = 0) -> list[str]:
         """The uids of nodes that are to go from now on, when the job has done `step` steps.
 
-        Each time of `taken_at` and each step of `taken_at_steps` takes the node that is up longest. Steps that were
-        done before this pool was first asked do not count, nor does one that is done again.
+        Each time of `taken_at` and each step of `taken_at_steps` takes the node that is up longest, if one was up then.
+        Steps that were done before this pool was first asked do not count, nor does one that is done again.
         """
         before, moment = self._looked_at, now - self._began
         self._looked_at = max(before, moment)
@@ -113,9 +113,12 @@ class PoolClock:
         if any(window.holds(moment) for window in self.plan.reclaimed):
             return [node.uid for node in up]
         gone = [node.uid for node in up if now - node.up_at >= self.plan.lifetime(node.ordinal)]
-        due = sum(1 for at in self.plan.taken_at if before < at <= moment)
-        due += sum(1 for at in self.plan.taken_at_steps if step_before < at <= step)
         left = sorted((node for node in up if node.uid not in gone), key=lambda node: (node.up_at, node.ordinal))
+        for at in self.plan.taken_at:
+            there = [node for node in left if node.up_at - self._began <= at] if before < at <= moment else []
+            gone += [node.uid for node in there[:1]]
+            left = [node for node in left if node not in there[:1]]
+        due = sum(1 for at in self.plan.taken_at_steps if step_before < at <= step)
         return [*gone, *(node.uid for node in left[:due])]
 
 
