@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spotladder import train
 from spotladder.train.testing import interrupt_at
@@ -37,6 +39,23 @@ def test_with_notice_nothing_is_computed_twice() -> None:
 def test_without_notice_what_was_not_committed_is_computed_again() -> None:
     assert interrupt_at(program, step=[12, 25], notice=False) == [30]
     assert (steps_of(1)[-1], steps_of(2)[0], steps_of(2)[-1], steps_of(3)[0]) == (12, 11, 25, 21)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    steps=st.lists(st.integers(1, 29), max_size=4, unique=True).map(sorted),
+    notice=st.booleans(),
+    interval=st.sampled_from(["1steps", "7steps", "1h"]),
+)
+def test_whatever_is_interrupted_ends_as_if_nothing_had_been(steps: list[int], notice: bool, interval: str) -> None:
+    def result() -> int:
+        job = train.current()
+        program_on(job, 30)
+        with job.resume() as found:
+            assert found is not None
+            return int((found.path / "sum").read_text())
+
+    assert interrupt_at(result, step=steps, notice=notice, interval=interval) == sum(range(31))
 
 
 def test_no_interruption_is_the_run_to_compare_with() -> None:
