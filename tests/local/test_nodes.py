@@ -17,7 +17,7 @@ import pytest
 
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.nodes import Head, Machine, Node, Worker, free_port, new_scratch
-from spotladder.local.reaper import Reaper, end_all, members
+from spotladder.local.reaper import MARK, Reaper, end_all, members
 
 PATIENCE = 90.0
 LABELS = {"spotladder.io/tier": "spot-a"}
@@ -91,6 +91,17 @@ def test_a_head_that_does_not_say_where_it_is(place: Place, monkeypatch: pytest.
     assert eventually(lambda: head.up, 20)
     with pytest.raises(EnvironmentFailure, match="version of Ray"):
         _ = head.address
+
+
+def test_a_node_is_told_nothing_of_another_ray_or_job(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR", "SPOTLADDER_NOTICE_URL", "SPOTLADDER_ATTEMPT"):
+        monkeypatch.setenv(name, "another's")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
+    environ = place.machine.environ()
+    assert "another's" not in environ.values()
+    assert environ["AWS_ENDPOINT_URL"] == "http://127.0.0.1:9000"
+    assert environ["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
+    assert environ[MARK] == place.mark
 
 
 @pytest.mark.ray

@@ -56,13 +56,15 @@ class Machine:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def environ(self) -> dict[str, str]:
-        """The environment of a node: this process's, with this interpreter first and without another Ray's address."""
-        own = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
+        """The environment of a node: this process's, with this interpreter first, and without what is said of another
+        Ray or another job.
+        """
+        own = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         return {**own, **self.environment, **_RAY, "PATH": path, MARK: self.mark}
 
 
-_FOREIGN = ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR", "RAY_RUNTIME_ENV_HOOK", "PYTHONSTARTUP")
+_FOREIGN = ("RAY_ADDRESS", "RAY_JOB_", "RAY_RUNTIME_ENV_HOOK", "PYTHONSTARTUP", "SPOTLADDER_")
 _RAY = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",  # several nodes on macOS: what they are warned of does not matter here

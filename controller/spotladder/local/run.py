@@ -128,7 +128,9 @@ def _run(
         runner = Runner(plan.spec, plan.policy, backend, commits=_Commits(watch), keep=folder, tell=tell, view=view)
         stack.enter_context(_stopping(runner.ask_to_stop))
         try:
-            return Outcome(runner.run(taken.state), runner.state, folder.path)
+            code = runner.run(taken.state)
+            why = "spec.suspend is true: set it to false first" if plan.spec.suspend else ""
+            return Outcome(code, runner.state, folder.path, why)
         except Killed as killed:
             _tell_end(tell, killed.exit_code, runner.state, str(killed))
             return Outcome(killed.exit_code, runner.state, folder.path, str(killed))
@@ -258,7 +260,10 @@ def _stopping(ask: Callable[[], None]) -> Iterator[None]:
     def handle(_number: int, _frame: FrameType | None) -> None:
         ask()
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup: the closed terminal is no reason to stop
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     finally:
