@@ -132,6 +132,20 @@ class TestS3(StoreContract):
         with pytest.raises(StoreUnavailable, match=r"cannot list s3://bkt/x/log/: .* check the network and the endp"):
             check_store(open_store("s3://bkt/x"))
 
+    def test_a_profile_is_taken_where_no_key_is_set(
+        self, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        credentials = tmp_path / "credentials"
+        credentials.write_text("[work]\naws_access_key_id = test\naws_secret_access_key = test\n")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(credentials))
+        monkeypatch.setenv("AWS_PROFILE", "work")
+        check_store(open_store(address))
+        monkeypatch.setenv("AWS_PROFILE", "home")
+        with pytest.raises(StoreRefused, match=r"AWS_PROFILE=home: .*could not be found.*: correct it, or set AWS_"):
+            open_store(address)
+
     def test_no_secret_is_shown(self, monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "do-not-show")
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1/?token=do-not-show")

@@ -198,6 +198,19 @@ def _short(text: str) -> str:
     return (cause[1] or f"the server answers {cause[2]}") if cause else text[:200]
 
 
+def _profile(name: str) -> Any:
+    """The credentials of a profile in the user's AWS files, single sign-on included, which only boto3 can read."""
+    try:
+        from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError:
+        raise StoreRefused(f"AWS_PROFILE={name} needs boto3: install it, or set {_CREDENTIALS['s3']}") from None
+    try:
+        return Boto3CredentialProvider()
+    except (BotoCoreError, ValueError) as error:
+        raise StoreRefused(f"AWS_PROFILE={name}: {error}: correct it, or set {_CREDENTIALS['s3']}") from None
+
+
 class _Parts:
     """A file's bytes in parts, with the checksum and the number of the bytes that were handed out."""
 
@@ -241,6 +254,9 @@ def _connect(scheme: str, bucket: str, prefix: str) -> S3Store | GCSStore | Azur
     }
     match scheme:
         case "s3":
+            profile = os.environ.get("AWS_PROFILE")
+            if profile and not os.environ.get("AWS_ACCESS_KEY_ID"):
+                options["credential_provider"] = _profile(profile)
             return S3Store(bucket, **options)
         case "gs":
             return GCSStore(bucket, **options)
