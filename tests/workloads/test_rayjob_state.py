@@ -12,6 +12,8 @@ from tests.workloads.builders import NODES, event, pod, raycluster, rayjob
 
 LOGS = ", last available logs (truncated to 20,000 chars):\nTraceback …"
 
+SIDECAR = "Ray head pod container ray-job-submitter terminated with exit code 1: Error"
+
 
 def seen(
     job: RayJobRecord | None,
@@ -61,6 +63,7 @@ def failed(code: int) -> str:
         ),
         (rayjob("Failed", "RUNNING", "AppFailed", "Ray head pod not found."), Exit.LOST),
         (rayjob("Failed", "", "SubmissionFailed", "the submitter failed"), Exit.LOST),
+        (rayjob("Failed", "RUNNING", "SubmissionFailed", SIDECAR), Exit.FAILED),
         (rayjob("Failed", "RUNNING", "DeadlineExceeded", "too long"), Exit.FAILED),
         (rayjob("Failed", "", "PreRunningDeadlineExceeded", "not running"), Exit.LOST),
         (rayjob("Failed", "RUNNING", "JobStatusCheckTimeoutExceeded", "no answer"), Exit.LOST),

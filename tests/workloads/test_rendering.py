@@ -286,8 +286,8 @@ def ray(**spec: Any) -> TieredJob:
 @pytest.mark.parametrize(
     ("given", "mode", "submitter"),
     [
-        ({}, "SidecarMode", None),
-        ({"submissionMode": "HTTPMode"}, "HTTPMode", None),
+        ({}, "HTTPMode", None),
+        ({"submissionMode": "SidecarMode"}, "SidecarMode", None),
         ({"submissionMode": "K8sJobMode"}, "K8sJobMode", {"backoffLimit": 0}),
         ({"submitterConfig": {"backoffLimit": 5}}, "K8sJobMode", {"backoffLimit": 0}),
         ({"submitterPodTemplate": {"spec": {}}}, "K8sJobMode", {"backoffLimit": 0}),

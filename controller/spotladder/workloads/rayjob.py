@@ -6,8 +6,9 @@
    from its start under the same id.
 3. The cluster is shut down by KubeRay when the program has ended, so that nothing is paid for while no controller
    runs; a minute later, so that the controller sees why.
-4. SidecarMode unless the template says otherwise: no submitter pod that could be lost, and no status that is asked
-   for over a network that may be cut. Templates with a submitter's settings get K8sJobMode, which has one.
+4. HTTPMode unless the template says otherwise: KubeRay submits the program itself and reads its exit code. A submitter
+   can be lost, or its connection, and takes the attempt with it (K8sJobMode); or it ends before KubeRay has asked for
+   the exit code, and nobody learns it (SidecarMode). Templates with a submitter's settings get K8sJobMode.
 """
 
 from __future__ import annotations
@@ -108,9 +109,9 @@ def _spec(given: Mapping[str, Any], outfit: Outfit) -> dict[str, Any]:
 def _submission(spec: dict[str, Any]) -> None:
     spec["backoffLimit"] = 0
     submitter = bool(spec.get("submitterPodTemplate") or spec.get("submitterConfig"))
-    mode = spec.setdefault("submissionMode", "K8sJobMode" if submitter else "SidecarMode")
+    mode = spec.setdefault("submissionMode", "K8sJobMode" if submitter else "HTTPMode")
     if mode == "InteractiveMode":
-        message = "InteractiveMode waits for a person to submit the program: use SidecarMode, or remove it"
+        message = "InteractiveMode waits for a person to submit the program: remove it"
         raise InvalidSpec(message, path=dotted((*_AT, "submissionMode")))
     if mode == "K8sJobMode":
         spec["submitterConfig"] = {**(spec.get("submitterConfig") or {}), "backoffLimit": 0}

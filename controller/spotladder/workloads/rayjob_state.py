@@ -39,6 +39,8 @@ REASONS: Mapping[str, Exit] = MappingProxyType(
 
 _CODE = re.compile(r"failed with exit code (-?\d+)")
 _BAD_ENVIRONMENT = "runtime_env setup failed"
+_SIDECAR_ENDED = "ray-job-submitter terminated with exit code"
+"""SidecarMode: the submitter ended with an error as its program did, before KubeRay had asked how."""
 
 
 def read(
@@ -73,6 +75,8 @@ def _exit(rayjob: RayJobRecord) -> tuple[Exit | None, str]:
     if state not in ("Complete", "Failed") or _invalid(rayjob):
         return None, ""
     message = _first_line(rayjob.message) or f"{state}, {rayjob.job_status or 'no job status'}"
+    if _SIDECAR_ENDED in rayjob.message:
+        return Exit.FAILED, message
     return REASONS.get(rayjob.reason) or exit_of(rayjob.message), message
 
 
