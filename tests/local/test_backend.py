@@ -1,0 +1,299 @@
+"""The local backend's books, with fake nodes: heads of their own, one ahead, drains, exits, records told once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from spotladder.core.model import (
+    AttemptSeen,
+    Delete,
+    Drain,
+    Exit,
+    Finish,
+    Launch,
+    PodPhase,
+    PodRole,
+    Progress,
+)
+from spotladder.core.reasons import Reason
+from spotladder.errors import EnvironmentFailure
+from spotladder.local import backend as module
+from spotladder.local import driver
+from spotladder.local.backend import SPARE_AFTER, LocalBackend, LocalJob, LocalTier
+from spotladder.local.pools import PoolClock, PoolPlan
+from spotladder.local.program import Program
+from spotladder.local.timeline import DriverExited, DriverStarted, Launched, PoolChanged, Record
+
+BEGAN = 1_000_000.0
+
+
+@dataclass
+class FakeNode:
+    name: str
+    up: bool = False
+    alive: bool = True
+    why: str | None = None
+    address: str = "10.0.0.1:6379"
+    agent: str = "http://10.0.0.1:1"
+
+    def failed(self) -> str | None:
+        return self.why
+
+    def notice(self) -> None: ...
+
+    def kill(self) -> None:
+        self.alive = False
+
+
+@dataclass
+class FakeLog:
+    progress: Progress = field(default_factory=Progress)
+    looks: int = 0
+    ended: list[tuple[bool, str]] = field(default_factory=list)
+
+    def look_now(self) -> None:
+        self.looks += 1
+
+    def end(self, *, succeeded: bool, message: str) -> None:
+        self.ended.append((succeeded, message))
+
+
+class Rig:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.now = folder, BEGAN
+        self.nodes: dict[str, FakeNode] = {}
+        self.submitted: list[tuple[str, Mapping[str, str]]] = []
+        self.told: list[Record] = []
+        self.log = FakeLog()
+
+        def node(name: str, *_: object, **__: object) -> FakeNode:
+            return self.nodes.setdefault(name, FakeNode(name))
+
+        def submit(_program: Program, _agent: str, name: str, environment: Mapping[str, str]) -> None:
+            self.submitted.append((name, environment))
+
+        monkeypatch.setattr(module, "Head", node)
+        monkeypatch.setattr(module, "Worker", node)
+        monkeypatch.setattr(Program, "submit", submit)
+        tier = LocalTier("pool", "python train.py", {"LR": "0.1", "SPOTLADDER_TIER": "not this"})
+        machine: Any = SimpleNamespace(folder=folder)
+        self.pool = PoolClock(PoolPlan("pool", nodes=4), BEGAN, BEGAN)
+        job = LocalJob("digits", "team-a", 2, folder, {"spot-a": tier, "spot-b": tier}, {"SPOTLADDER_URI": "s3://b/p"})
+        self.backend = LocalBackend(
+            job,
+            machine,
+            {"spot-a": self.pool, "spot-b": self.pool},
+            self.log,
+            clock=lambda: self.now,
+            tell=self.told.append,
+            revision=7,
+        )
+
+    def up(self, *names: str) -> None:
+        for name in names:
+            self.nodes[name].up = True
+
+    def look(self, number: int = 1) -> AttemptSeen:
+        seen = self.backend.observe().attempt(number)
+        assert seen is not None
+        return seen
+
+    def whole(self) -> None:
+        """Attempt 1 is up and its program runs."""
+        self.backend.launch(Launch(1, "spot-a"))
+        self.up("h1")
+        self.look()
+        self.up("a1-w1-1", "a1-w2-1")
+        self.look()
+        driver.note(self.attempt() / "started.json", pid=1, at=self.now)
+
+    def attempt(self, number: int = 1) -> Path:
+        return self.folder / "attempts" / f"{number:04d}"
+
+    def of(self, kind: type[Record]) -> list[Record]:
+        return [record for record in self.told if isinstance(record, kind)]
+
+
+@pytest.fixture
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    return Rig(tmp_path, monkeypatch)
+
+
+def test_head_then_nodes_then_the_program(rig: Rig) -> None:
+    rig.backend.launch(Launch(1, "spot-a"))
+    assert {pod.phase for pod in rig.look().pods} == {PodPhase.PENDING}
+    assert set(rig.nodes) == {"h1"}
+    rig.up("h1")
+    rig.look()
+    assert set(rig.nodes) == {"h1", "a1-w1-1", "a1-w2-1"}
+    assert rig.submitted, "submitted while the nodes come up"
+    assert not (rig.attempt() / "go").exists()
+    rig.up("a1-w1-1")
+    rig.look()
+    assert not (rig.attempt() / "go").exists()
+    rig.up("a1-w2-1")
+    assert all(pod.ready for pod in rig.look().pods)
+    assert (rig.attempt() / "go").exists()
+
+
+def test_what_the_program_is_told(rig: Rig) -> None:
+    rig.whole()
+    name, environment = rig.submitted[0]
+    assert name == "digits-0001"
+    assert environment == {
+        "LR": "0.1",
+        "RAY_ADDRESS": "10.0.0.1:6379",
+        "SPOTLADDER_URI": "s3://b/p",
+        "SPOTLADDER_JOB": "digits",
+        "SPOTLADDER_NAMESPACE": "team-a",
+        "SPOTLADDER_ATTEMPT": "1",
+        "SPOTLADDER_TIER": "spot-a",
+        "SPOTLADDER_NOTICE": str(rig.attempt() / "notice.json"),
+        "SPOTLADDER_HEARTBEAT": str(rig.attempt() / "heartbeat.json"),
+    }
+    program = json.loads((rig.attempt() / "program.json").read_text())
+    assert program == {"entrypoint": "python train.py", "cwd": str(rig.folder)}
+
+
+def test_revisions_go_on_from_the_saved_one(rig: Rig) -> None:
+    assert rig.backend.observe().revision == 8
+    assert rig.backend.observe().revision == 9
+
+
+def test_the_next_head_is_started_ahead_once_the_program_moves(rig: Rig) -> None:
+    rig.whole()
+    rig.look()
+    assert "h2" not in rig.nodes
+    driver.note(rig.attempt() / "heartbeat.json", step=1, total=9)
+    rig.look()
+    rig.look()
+    assert "h2" in rig.nodes
+    assert "h3" not in rig.nodes
+    rig.up("h2")
+    rig.backend.delete(Delete(1, Reason.EVICTION_NOTICE))
+    assert not any(rig.nodes[name].alive for name in ("h1", "a1-w1-1", "a1-w2-1"))
+    rig.backend.launch(Launch(2, "spot-b"))
+    rig.look(2)
+    assert "a2-w1-1" in rig.nodes, "its head is up already"
+
+
+def test_a_program_without_heartbeats_gets_its_spare_head_too(rig: Rig) -> None:
+    rig.whole()
+    rig.now += SPARE_AFTER
+    rig.look()
+    assert "h2" in rig.nodes
+
+
+def test_a_spare_head_that_died_is_not_taken(rig: Rig) -> None:
+    rig.whole()
+    rig.now += SPARE_AFTER
+    rig.look()
+    rig.nodes["h2"].alive = False
+    rig.backend.delete(Delete(1, Reason.STALLED))
+    rig.backend.launch(Launch(2, "spot-a"))
+    assert rig.nodes["h3"].alive
+
+
+def test_a_head_that_does_not_come_up_is_tried_again_and_then_an_error(rig: Rig) -> None:
+    rig.backend.launch(Launch(1, "spot-a"))
+    for name in ("h1", "h2"):
+        rig.nodes[name].why = "Address already in use"
+        assert rig.look().exit is None
+    rig.nodes["h3"].why = "Address already in use"
+    with pytest.raises(EnvironmentFailure, match=r"Address already in use.*--resume"):
+        rig.backend.observe()
+
+
+def test_a_head_that_dies_is_lost(rig: Rig) -> None:
+    rig.whole()
+    rig.nodes["h1"].alive = False
+    (head,) = [pod for pod in rig.look().pods if pod.role is PodRole.HEAD]
+    assert head.phase is PodPhase.LOST
+
+
+def test_a_refused_submission_ends_the_run_with_its_reason(rig: Rig) -> None:
+    rig.whole()
+    rig.backend._attempts[1].program.submission_error = "Ray refused the program: no"
+    with pytest.raises(EnvironmentFailure, match="Ray refused the program"):
+        rig.backend.observe()
+
+
+@pytest.mark.parametrize(("reason", "kind"), [(Reason.EVICTION_NOTICE, "notice"), (Reason.SUSPEND_REQUESTED, "drain")])
+def test_a_drain_reaches_the_program_as_a_file(rig: Rig, reason: Reason, kind: str) -> None:
+    rig.whole()
+    rig.backend.drain(Drain(1, BEGAN + 30, reason))
+    notice = json.loads((rig.attempt() / "notice.json").read_text())
+    assert notice == {"kind": kind, "deadline": BEGAN + 30, "reason": reason.value}
+    assert rig.look().exit is None, "it is given the time to commit"
+
+
+def test_a_drain_before_the_program_began_is_over_at_once(rig: Rig) -> None:
+    rig.backend.launch(Launch(1, "spot-a"))
+    rig.backend.drain(Drain(1, BEGAN + 30, Reason.SUSPEND_REQUESTED))
+    assert rig.look().exit is Exit.INTERRUPTED
+
+
+def test_a_node_lost_while_stopping_is_not_replaced(rig: Rig) -> None:
+    rig.whole()
+    rig.backend.drain(Drain(1, BEGAN + 30, Reason.SUSPEND_REQUESTED))
+    rig.nodes["a1-w1-1"].alive = False
+    rig.look()
+    assert "a1-w3-1" not in rig.nodes
+
+
+def test_an_exit_is_seen_with_its_words_and_told_once(rig: Rig) -> None:
+    rig.whole()
+    (rig.attempt() / "driver.log").write_text("KeyError: 'x'\n")
+    driver.note(rig.attempt() / "exited.json", code=1, at=BEGAN)
+    seen = rig.look()
+    assert seen.exit is Exit.FAILED
+    assert seen.message.startswith("exit code 1: KeyError: 'x'")
+    rig.look()
+    rig.backend.delete(Delete(1, Reason.APPLICATION_FAILED))
+    assert len(rig.of(Launched)) == len(rig.of(DriverStarted)) == 1
+    assert rig.of(DriverExited) == [DriverExited(BEGAN, 1, 1)]
+    assert rig.log.looks == 1
+
+
+def test_a_program_that_was_deleted_is_told_as_killed(rig: Rig) -> None:
+    rig.whole()
+    rig.look()
+    rig.backend.delete(Delete(1, Reason.STALLED))
+    assert rig.of(DriverExited) == [DriverExited(BEGAN, 1, None)]
+
+
+def test_finishing_ends_all_attempts_and_notes_the_outcome(rig: Rig) -> None:
+    rig.whole()
+    rig.backend.finish(Finish(succeeded=False, reason=Reason.TIERS_EXHAUSTED))
+    assert rig.backend.observe().attempts == ()
+    assert rig.log.ended == [(False, "TiersExhausted")]
+    assert rig.pool.held == 0
+
+
+def test_pools_that_change_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from spotladder.local.pools import Window
+
+    rig = Rig(tmp_path, monkeypatch)
+    dry = PoolClock(PoolPlan("pool", dry=(Window(0, 10),)), BEGAN, BEGAN)
+    rig.backend._pools = {"spot-a": dry}
+    for seconds in (0, 5, 10, 15):
+        rig.now = BEGAN + seconds
+        rig.backend.observe()
+    assert rig.of(PoolChanged) == [PoolChanged(BEGAN, "spot-a", False), PoolChanged(BEGAN + 10, "spot-a", True)]
+
+
+def test_what_the_program_shows_moves_by_this_clock(rig: Rig) -> None:
+    rig.whole()
+    assert rig.look().moved_at is None
+    driver.note(rig.attempt() / "heartbeat.json", step=3, total=9, loss=0.5, at=1.0)
+    rig.now += 5
+    assert rig.look().moved_at == BEGAN + 5
+    (beat,) = rig.backend.beats()
+    assert (beat.step, beat.total, beat.metrics) == (3, 9, {"loss": 0.5})

@@ -1,0 +1,99 @@
+"""The commit log, followed beside a run: new commits once, troubles said, the last look made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.upload import commit_folder
+from spotladder.errors import StoreUnavailable
+from spotladder.local.logwatch import LogWatch
+
+
+class Bucket:
+    """A log in memory that can be away."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = MemoryStore()
+        self.log = CommitLog(self.store, job="digits")
+        self.writer = self.log.start(1, "spot-a")
+        self.files = folder
+        (folder / "weights").write_text("w")
+
+    def commit(self, step: int) -> None:
+        commit_folder(self.writer, step, self.files, total=100, metrics={"loss": 0.5})
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Bucket:
+    return Bucket(tmp_path)
+
+
+@pytest.fixture
+def watch(bucket: Bucket) -> Iterator[LogWatch]:
+    bucket.commit(10)
+    watch = LogWatch(bucket.log, spacing=0.01)
+    watch.start()
+    yield watch
+    watch.close()
+
+
+def eventually(met: Callable[[], bool], seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not met():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def test_what_was_there_is_progress_and_no_news(watch: LogWatch) -> None:
+    assert (watch.progress.step, watch.progress.total, watch.progress.attempt) == (10, 100, 1)
+    assert watch.take_new() == []
+
+
+def test_each_commit_is_news_once(watch: LogWatch, bucket: Bucket) -> None:
+    bucket.commit(20)
+    bucket.commit(30)
+    assert eventually(lambda: watch.progress.step == 30)
+    assert [commit.step for commit in watch.take_new()] == [20, 30]
+    assert watch.take_new() == []
+
+
+def test_a_bucket_that_is_away_is_said_once_and_changes_nothing(
+    watch: LogWatch, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follow = CommitLog.follow
+
+    def away(*_: object) -> object:
+        raise StoreUnavailable("the bucket is away")
+
+    monkeypatch.setattr(CommitLog, "follow", away)
+    troubles: list[str] = []
+
+    def told() -> bool:
+        trouble = watch.take_trouble()
+        troubles.extend([trouble] if trouble else [])
+        return bool(troubles)
+
+    assert eventually(told)
+    time.sleep(0.1)
+    told()
+    assert troubles == ["the bucket is away"]
+    assert watch.progress.step == 10
+    monkeypatch.setattr(CommitLog, "follow", follow)
+    bucket.commit(20)
+    assert eventually(lambda: watch.progress.step == 20)
+
+
+def test_the_end_is_noted_once(watch: LogWatch, bucket: Bucket) -> None:
+    watch.end(succeeded=True, message="Completed")
+    watch.end(succeeded=True, message="Completed")
+    end = bucket.log.read().end
+    assert end is not None
+    assert (end.outcome, end.message) == ("Succeeded", "Completed")
