@@ -13,7 +13,7 @@ from spotladder.api.resolve import Capacity, job_spec
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.durations import parse_duration
-from spotladder.core.model import TERMINAL, AttemptSeen, CapacityType, JobSpec, JobState, Observation, Price, Seconds
+from spotladder.core.model import TERMINAL, CapacityType, JobSpec, JobState, Observation, Price, Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.operator.conditions import Problem, Trouble
 from spotladder.operator.inventory import Inventory
@@ -156,14 +156,16 @@ def observe(
     The snapshot is never older than the state that it is judged by: caches are listed after the lease was won, only
     go forward, and hold the answers to our own writes. So its revision is the state's own, or newer.
     """
+    live = state.attempt
     objects = inventory.attempts(record.key)
+    if live and not live.seen and (newest := objects.get(live.number)) and not (newest.rayjob or newest.jobset):
+        del objects[live.number]  # its pods are seen before itself: it is not gone, it is not known yet
     events = inventory.events
-    attempts: list[AttemptSeen] = [
+    attempts = tuple(
         workload.read(number, found, inventory.nodes_of(found), events)
         for number, found in sorted(objects.items())
         if number > 0
-    ]
-    live = state.attempt
+    )
     unavailable = {
         name: problem.message
         for name, problem in tiers.missing.items()
@@ -172,7 +174,7 @@ def observe(
     version = int(record.resource_version) if record.resource_version.isdigit() else 0
     seen = Observation(
         revision=max(state.revision, version),
-        attempts=tuple(attempts),
+        attempts=attempts,
         progress=reading.progress if reading.known else state.progress,
         unavailable=unavailable,
         blocked=blocked,

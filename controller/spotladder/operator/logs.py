@@ -121,6 +121,14 @@ class Logs:
         if followed := self._followed.get(key):
             followed.now.set()
 
+    async def first_look(self, key: JobKey) -> bool:
+        """Wait for the first reading of this job's log; False when nobody asked for it, or it was there before."""
+        followed = self._followed.get(key)
+        if followed is None or followed.reading.known:
+            return False
+        await followed.known.wait()
+        return True
+
     def leave(self, key: JobKey) -> None:
         """This log is of no interest any more."""
         followed = self._followed.pop(key, None)
@@ -146,8 +154,9 @@ class Logs:
         while True:
             followed.now.clear()
             reading = await self._read(followed, read)
-            if reading != followed.reading:
-                followed.reading = reading
+            news, followed.reading = reading != followed.reading, reading
+            followed.known.set()
+            if news:
                 self._changed(key)
             pause = asyncio.create_task(self._clock.sleep(followed.every * (0.75 + self._jitter() / 2)))
             asked = asyncio.create_task(followed.now.wait())
@@ -164,6 +173,7 @@ class Logs:
         if not done and not before.unreadable:
             late = f"{followed.address.uri}: no answer in {PATIENCE:g} s; progress is not known"
             followed.reading = replace(before, known=True, unreadable=late)
+            followed.known.set()
             self._changed((followed.address.namespace, followed.address.job))
         try:
             progress = await reading
@@ -214,3 +224,4 @@ class _Followed:
     reading: Reading = field(default_factory=Reading)
     task: asyncio.Task[None] | None = None
     now: asyncio.Event = field(default_factory=asyncio.Event)
+    known: asyncio.Event = field(default_factory=asyncio.Event)

@@ -33,6 +33,7 @@ from spotladder.operator.load import Loaded
 from spotladder.operator.logs import Logs, Reading
 from spotladder.operator.persist import Persistence, Witness
 from spotladder.operator.records import FORCE_DELETE, CapacityRecord, JobRecord
+from spotladder.workloads import review
 from spotladder.workloads.kinds import workload_of
 
 RETRY_END: Seconds = 60.0
@@ -126,7 +127,7 @@ class Reconciler:
             return await self._hold(record, held, Problem(Trouble.INVALID_SPEC, "; ".join(str(error).splitlines())))
         tiers = self._tiers(job, memory)
         reading = self._reading(record, job, state)
-        if problem := self._refusal(record, state, tiers, reading):
+        if problem := self._refusal(record, job, state, tiers, reading):
             return await self._hold(record, held, problem)
         if problem := self._unseen(record, job):
             return await self._hold(record, held, problem, valid=True)
@@ -245,7 +246,9 @@ class Reconciler:
 
     # --- what stands in the way -------------------------------------------------------------------------------------
 
-    def _refusal(self, record: JobRecord, state: JobState, tiers: load.Tiers, reading: Reading) -> Problem | None:
+    def _refusal(
+        self, record: JobRecord, job: TieredJob, state: JobState, tiers: load.Tiers, reading: Reading
+    ) -> Problem | None:
         """Why nothing is begun. What is under way is never held up by it."""
         if record.deleting or state.stage is not Stage.IDLE:
             return None
@@ -260,6 +263,8 @@ class Reconciler:
         missing = list(tiers.missing.values())
         if missing:
             return Problem(missing[0].trouble, "; ".join(problem.message for problem in missing))
+        if contradictions := review.problems(job, tiers.resolved.values()):
+            return Problem(Trouble.INVALID_SPEC, "; ".join(map(str, contradictions)))
         return None
 
     def _folder_taken(self, record: JobRecord) -> Problem | None:

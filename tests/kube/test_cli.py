@@ -1,0 +1,332 @@
+"""The commands of a cluster, on a real API server, as a user types them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from spotladder.cli.main import main
+from spotladder.clusters.client import Client
+from spotladder.clusters.connection import connect
+from spotladder.operator.records import TIEREDJOBS
+from spotladder.workloads.records import PODS
+from tests.cli.terminal import Answer
+from tests.kube.apiserver import ApiServer
+from tests.kube.kubelet import kubelet
+from tests.kube.world import World, eventually, ray_spec, world
+
+Capture = pytest.CaptureFixture[str]
+Cli = Callable[..., Awaitable[Answer]]
+
+
+@pytest.fixture
+def cli(api_server: ApiServer, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Runs a command beside the test's own event loop, with the administrator's kubeconfig."""
+    monkeypatch.setenv("KUBECONFIG", str(api_server.kubeconfig))
+
+    async def run(*arguments: object) -> Answer:
+        code = await asyncio.to_thread(main, [str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    return run
+
+
+def job_file(folder: Path, here: World, *, name: str = "digits", **metadata: str) -> Path:
+    job = {
+        "apiVersion": TIEREDJOBS.api_version,
+        "kind": "TieredJob",
+        "metadata": {"name": name, **metadata},
+        "spec": {
+            "tiers": [{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "maxFailures": 1}],
+            "checkpoints": {"uri": "s3://bucket/prefix"},
+            "workload": {"ray": {"template": {"spec": ray_spec()}}},
+        },
+    }
+    return written(folder / f"{name}.yaml", job)
+
+
+def written(path: Path, *documents: Any) -> Path:
+    with path.open("w", encoding="utf-8") as stream:
+        YAML(typ="safe", pure=True).dump_all(list(documents), stream)
+    return path
+
+
+async def test_a_job_is_submitted_shown_and_deleted(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+    async with world(api_server) as here:
+        file = job_file(tmp_path, here)
+        answer = await cli("submit", file, "-n", here.namespace)
+        assert answer == Answer(0, "tieredjob.spotladder.io/digits created\n", "")
+
+        again = await cli("submit", file, "-n", here.namespace)
+        assert (again.code, again.out) == (2, "")
+        assert f"error: tieredjob digits is in namespace {here.namespace} already: --update changes it" in again.err
+        assert (await cli("submit", file, "--update", "-n", here.namespace)).out.endswith("configured\n")
+        assert (await cli("submit", file, "--update", "-n", here.namespace)).out.endswith("unchanged\n")
+
+        table = (await cli("get", "-n", here.namespace)).out.splitlines()
+        assert table[0].split()[:2] == ["NAME", "PHASE"]
+        assert [line.split()[0] for line in table[1:]] == ["digits"]
+        assert here.namespace in (await cli("get", "-A")).out
+        one = json.loads((await cli("get", "digits", "-n", here.namespace, "-o", "json")).out)
+        assert (one["kind"], one["metadata"]["name"]) == ("TieredJob", "digits")
+        assert "managedFields" not in one["metadata"]
+        several = json.loads((await cli("get", "-n", here.namespace, "-o", "json")).out)
+        assert [(item["kind"], item["metadata"]["name"]) for item in several["items"]] == [("TieredJob", "digits")]
+
+        answer = await cli("delete", "digits", "-n", here.namespace)
+        assert answer == Answer(0, "tieredjob.spotladder.io/digits deleted\n", "")
+        empty = await cli("get", "-n", here.namespace)
+        assert empty == Answer(0, "", f"No TieredJobs found in namespace {here.namespace}.\n")
+
+
+async def test_the_namespace_is_that_of_the_flag_or_of_the_file(
+    api_server: ApiServer, cli: Cli, tmp_path: Path
+) -> None:
+    async with world(api_server) as here:
+        file = job_file(tmp_path, here, namespace=here.namespace)
+        refused = await cli("submit", file, "-n", "elsewhere")
+        assert refused.code == 2
+        assert f"the job says namespace {here.namespace}, --namespace says elsewhere" in refused.err
+        assert (await cli("submit", file)).code == 0
+        assert (await here.job())["metadata"]["namespace"] == here.namespace
+
+
+async def test_capacity_comes_before_the_jobs_and_what_is_missing_is_told(
+    api_server: ApiServer, cli: Cli, tmp_path: Path
+) -> None:
+    async with world(api_server, tiers=()) as here:
+        warned = await cli("submit", job_file(tmp_path, here), "-n", here.namespace)
+        assert warned.code == 0
+        assert (
+            f"CapacityTier {here.namespace}-spot-a does not exist in this cluster; the job waits for it" in warned.err
+        )
+        tier = {
+            "apiVersion": TIEREDJOBS.api_version,
+            "kind": "CapacityTier",
+            "metadata": {"name": f"{here.namespace}-spot-a"},
+            "spec": {"capacityType": "spot"},
+        }
+        here._tiers.append(f"{here.namespace}-spot-a")
+        both = await cli(
+            "submit",
+            job_file(tmp_path, here, name="other"),
+            written(tmp_path / "tier.yaml", tier),
+            "-n",
+            here.namespace,
+        )
+        assert (both.code, both.err) == (0, "")
+        assert both.out.splitlines() == [
+            f"capacitytier.spotladder.io/{here.namespace}-spot-a created",
+            "tieredjob.spotladder.io/other created",
+        ]
+
+
+async def test_nothing_is_sent_when_anything_is_wrong(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+    async with world(api_server) as here:
+        good, bad = job_file(tmp_path, here), tmp_path / "bad.yaml"
+        bad.write_text("apiVersion: spotladder.io/v1alpha1\nkind: TieredJob\nmetadata: {name: x}\nspec: {}\n")
+        worldly = tmp_path / "world.yaml"
+        worldly.write_text("pools:\n  a: {capacityType: spot, nodes: 1, cpusPerNode: 1}\n")
+        answer = await cli("submit", good, bad, worldly, "-n", here.namespace)
+        assert (answer.code, answer.out) == (2, "")
+        assert f"{bad}:4:" in answer.err
+        assert f"{worldly}:1:1: is a world file, and a cluster is one: leave it out" in answer.err
+        assert (await cli("get", "-n", here.namespace)).out == ""
+
+
+async def test_a_job_is_followed_through_its_attempts(api_server: ApiServer, cli: Cli) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        await eventually(lambda: here.is_on("spot-a", 1))
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
+        watching = asyncio.create_task(cli("watch", "digits", "-n", here.namespace))
+        await here.kill_worker(1)
+        await here.kill_worker(1)
+        await eventually(lambda: here.has_phase("Draining"))
+        await here.collect(1)
+        await eventually(lambda: here.is_on("spot-b", 2))
+        await here.run(2)
+        await eventually(lambda: here.has_phase("Running"))
+        await here.report(2, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: here.has_phase("Succeeded"))
+
+        seen = await asyncio.wait_for(watching, 30)
+        assert (seen.code, seen.err) == (0, "")
+        assert "FellBack: attempt 2 on spot-b" in seen.out
+        assert seen.out.splitlines()[-1] == "tieredjob digits is Succeeded: Completed"
+
+        events = (await cli("events", "digits", "-n", here.namespace)).out.splitlines()
+        reasons = [line.split()[-6:] for line in events]
+        assert reasons
+        told = [line for line in events if "FellBack" in line]
+        assert len(told) == 1
+        assert "tieredjob/digits" in told[0]
+
+        report = (await cli("report", "digits", "-n", here.namespace)).out
+        assert "MaxFailuresExceeded" in report
+        assert f"{here.namespace}/digits: Succeeded, attempt 2 on spot-b" in report
+        plain = json.loads((await cli("report", "digits", "-n", here.namespace, "-o", "json")).out)
+        assert plain["attempts"][0]["reason"] == "MaxFailuresExceeded"
+        assert "state" not in plain
+
+        over = await cli("suspend", "digits", "-n", here.namespace)
+        assert (over.code, over.err) == (2, "error: tieredjob digits is Succeeded: there is nothing to stop\n")
+
+
+async def test_a_failed_job_ends_the_watching_with_its_own_code(api_server: ApiServer, cli: Cli) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit(maxDuration="1h")
+        await eventually(lambda: here.is_on("spot-a", 1))
+        await here.advance(3700)
+        await eventually(lambda: here.has_phase("Failed"))
+        assert (await cli("watch", "digits", "-n", here.namespace)).code == 4
+
+
+async def test_a_stopped_job_holds_nothing_and_goes_on(api_server: ApiServer, cli: Cli) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        await eventually(lambda: here.is_on("spot-a", 1))
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        stopping = asyncio.create_task(cli("stop", "digits", "-n", here.namespace))
+        await eventually(lambda: here.has_phase("Draining"))
+        assert not stopping.done()
+        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", message="exit code 75")
+        await here.collect(1)
+        await here.advance(200)
+        await here.collect(1)
+        await eventually(lambda: here.has_phase("Suspended"))
+        stopped = await asyncio.wait_for(stopping, 30)
+        assert stopped.code == 0
+        assert stopped.out.splitlines() == [
+            "tieredjob.spotladder.io/digits suspended",
+            "tieredjob digits is Suspended, nothing committed",
+        ]
+        assert (await cli("suspend", "digits", "-n", here.namespace)).out.endswith("suspended already\n")
+        assert (await cli("resume", "digits", "-n", here.namespace)).out == "tieredjob.spotladder.io/digits resumed\n"
+        await eventually(lambda: here.is_on("spot-a", 2))
+
+
+async def test_stopping_without_a_controller_is_told(api_server: ApiServer, cli: Cli) -> None:
+    async with world(api_server) as here:
+        await here.submit()
+        answer = await cli("stop", "digits", "--timeout", "1s", "-n", here.namespace)
+        assert answer.code == 5
+        assert "no controller has looked at it" in answer.err
+
+
+async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli) -> None:
+    async with world(api_server) as here, kubelet(here) as (logs, node):
+        await here.submit()
+        attempts = [{"number": 1, "tier": "spot-a", "reason": "MaxFailuresExceeded", "startStep": 0, "endStep": 40}]
+        await set_status(here, phase="Running", attempt=2, tier="spot-b", attempts=attempts)
+        head = await ray_pod(here, node, "digits-a002-head", role="head", containers=["ray", "ray-job-submitter"])
+        worker = await ray_pod(here, node, "digits-a002-worker", role="worker", containers=["ray"])
+        logs.logs = {
+            (head, "ray-job-submitter"): ["step 40", "", "step 41"],
+            (head, "ray"): ["gcs"],
+            (worker, "ray"): ["raylet"],
+        }
+        answer = await cli("logs", "digits", "-n", here.namespace)
+        assert (answer.code, answer.out) == (0, "step 40\n\nstep 41\n")
+        assert answer.err.splitlines() == [
+            "==> attempt 1 on spot-a: MaxFailuresExceeded, steps 0 → 40 <==",
+            "its pods are gone; what they printed is where the cluster's logs are collected",
+            "==> attempt 2 on spot-b <==",
+        ]
+        last = await cli("logs", "digits", "--attempt", 2, "--tail", 1, "-n", here.namespace)
+        assert last.out == "step 41\n"
+        both = await cli("logs", "digits", "--attempt", 2, "--all-pods", "-n", here.namespace)
+        assert sorted(both.out.splitlines()) == [f"[{head}] gcs", f"[{worker}] raylet"]
+        missing = await cli("logs", "digits", "--attempt", 7, "-n", here.namespace)
+        assert (missing.code, missing.err) == (2, "error: tieredjob digits has no attempt 7: it had 2\n")
+
+        following = asyncio.create_task(cli("logs", "digits", "-f", "--attempt", 2, "-n", here.namespace))
+
+        async def followed() -> bool:
+            return logs.asked[-1].get("follow") == "true"
+
+        await eventually(followed)
+        logs.end.set()
+        assert (await asyncio.wait_for(following, 30)).out.endswith("step 41\nthe end\n")
+
+
+async def set_status(here: World, **status: Any) -> None:
+    await here.client.merge(TIEREDJOBS, "digits", here.namespace, body={"status": status}, subresource="status")
+
+
+async def ray_pod(here: World, node: str, name: str, *, role: str, containers: list[str]) -> str:
+    labels = {"spotladder.io/job": "digits", "spotladder.io/attempt": "2", "spotladder.io/role": role}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": here.namespace, "labels": labels},
+        "spec": {"nodeName": node, "containers": [{"name": each, "image": "ray"} for each in containers]},
+    }
+    await here.client.create(PODS, body)
+    state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+    statuses = [
+        {"name": each, "state": state, "image": "", "imageID": "", "ready": True, "restartCount": 0}
+        for each in containers
+    ]
+    await here.set_pod(name, phase="Running", containerStatuses=statuses)
+    return name
+
+
+async def test_what_does_not_exist_is_said_in_one_line(api_server: ApiServer, cli: Cli) -> None:
+    async with world(api_server) as here:
+        for command in ("get", "watch", "logs", "events", "report", "suspend", "resume", "stop", "delete"):
+            answer = await cli(command, "nothing", "-n", here.namespace)
+            assert (answer.code, answer.out) == (2, "")
+            assert answer.err == (
+                f"error: tieredjob nothing is not in namespace {here.namespace}: "
+                f"spotladder get -n {here.namespace} shows what is\n"
+            )
+
+
+async def test_rights_and_credentials(api_server: ApiServer, cli: Cli) -> None:
+    limited = api_server.kubeconfig_of("limited", "limited")
+    answer = await cli("get", "--kubeconfig", limited)
+    assert answer.code == 5
+    assert answer.err.startswith("error: context tests: tieredjobs.spotladder.io is forbidden: User ")
+    assert answer.err.endswith("; who runs the cluster can grant it\n")
+    unknown = await cli("get", "digits", "--kubeconfig", api_server.kubeconfig_of("nobody", "nobody"))
+    assert unknown == Answer(5, "", "error: context tests: the cluster does not take its credentials: log in again\n")
+
+
+async def test_a_cluster_without_our_kinds(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from spotladder.operator import records
+    from spotladder.workloads.records import GVR
+
+    monkeypatch.setattr(records, "TIEREDJOBS", GVR("spotladder.io", "v1alpha0", "tieredjobs", "TieredJob"))
+    for arguments in (["get"], ["get", "digits"], ["watch", "digits"]):
+        answer = await cli(*arguments)
+        assert answer.code == 5
+        assert answer.err == (
+            "error: context tests: this cluster has no TieredJobs: "
+            "helm install spotladder-crds charts/spotladder-crds\n"
+        )
+
+
+async def test_a_refusal_of_the_cluster_is_passed_on(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+    async with world(api_server) as here:
+        nowhere = await cli("submit", job_file(tmp_path, here), "-n", f"{here.namespace}-x")
+        assert (nowhere.code, nowhere.out) == (2, "")
+        assert f'namespaces "{here.namespace}-x" not found' in nowhere.err
+
+
+async def test_what_is_written_bears_the_name_of_the_commands(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+    async with world(api_server) as here, Client(connect(str(api_server.kubeconfig))) as client:
+        await cli("submit", job_file(tmp_path, here), "-n", here.namespace)
+        await cli("suspend", "digits", "-n", here.namespace)
+        found = await client.get(TIEREDJOBS, "digits", here.namespace)
+        assert {entry["manager"] for entry in found["metadata"]["managedFields"]} == {"spotladder-cli"}

@@ -1,0 +1,95 @@
+"""The controller dies at every named step of a fallback; another one finds what it left and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from spotladder.clusters.errors import NotFound
+from spotladder.operator import failpoints
+from spotladder.operator.failpoints import Point
+from tests.kube.apiserver import ApiServer
+from tests.kube.world import World, eventually, world
+
+
+class _Died(BaseException):
+    """Nothing catches it: as if the process were gone."""
+
+
+@pytest.fixture
+def dying(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Makes a fail point's `crash` end the controller under test instead of the tests. Set once it was reached."""
+    died = asyncio.Event()
+
+    def act(point: Point, action: str) -> None:
+        died.set()
+        raise _Died(point)
+
+    monkeypatch.setattr(failpoints, "_act", act)
+    return died
+
+
+async def play(here: World) -> None:
+    """The rest of the world: it knows nothing of controllers."""
+    await here.run(1)
+    await eventually(lambda: here.has_phase("Running"), limit=60)
+    here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
+    await here.patch(suspend=True)  # a drain, …
+    await eventually(lambda: here.has_phase("Draining"), limit=60)
+    await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message="exit code 75")
+    await here.patch(suspend=False)
+    await eventually(lambda: _removed(here, "digits-a001"), limit=60)
+    await here.collect(1)
+    await here.run(2)  # … and the next attempt, which finishes
+    await eventually(lambda: here.is_on("spot-a", 2), limit=60)
+    await eventually(lambda: here.has_phase("Running"), limit=60)
+    await here.report(2, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+    await eventually(lambda: here.has_phase("Succeeded"), limit=60)
+    await eventually(lambda: _removed(here, "digits-a002"), limit=60)
+    await here.collect(2)
+    status = await here.status()
+    assert status["failures"] == 0
+    assert [entry["number"] for entry in status["attempts"]] == [1, 2]
+    await here.delete()
+    await eventually(lambda: _gone(here), limit=60)
+
+
+async def _removed(here: World, name: str) -> bool:
+    return name not in await here.rayjobs()
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+@pytest.mark.parametrize("point", list(Point))
+async def test_a_controller_that_dies(
+    api_server: ApiServer, point: Point, turn: int, dying: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    armed = failpoints._armed(f"{point}:crash@{turn}")
+    monkeypatch.setattr(failpoints, "_points", armed)
+    async with world(api_server) as here:
+        await here.submit()
+        playing = asyncio.create_task(play(here))
+        try:
+            died_first = asyncio.create_task(dying.wait())
+            try:
+                async with here.operator():
+                    await asyncio.wait({playing, died_first}, return_when=asyncio.FIRST_COMPLETED)
+            except BaseExceptionGroup as group:
+                assert group.subgroup(_Died), group
+            died_first.cancel()
+            if armed[point].hits < turn:
+                await playing
+                pytest.skip(f"{point} is reached {armed[point].hits} times in this play")
+            async with here.operator():
+                await playing
+        finally:
+            playing.cancel()
+            await asyncio.gather(playing, return_exceptions=True)
+
+
+async def _gone(here: World) -> bool:
+    try:
+        await here.job()
+    except NotFound:
+        return True
+    return False

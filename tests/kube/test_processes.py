@@ -1,0 +1,178 @@
+"""`spotladder controller` as processes: health, metrics, one leader, taking over, the zombie, stopping."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from spotladder.operator.election import LEASES
+from tests.kube.apiserver import ApiServer
+from tests.kube.world import World, eventually, world
+
+
+class Process:
+    """One controller. `lines` is what it logged so far."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.lines: list[dict[str, Any]] = []
+        self._reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        assert self._process.stderr
+        async for line in self._process.stderr:
+            try:
+                self.lines.append(json.loads(line))
+            except ValueError:
+                self.lines.append({"event": line.decode(errors="replace")})
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines if line["event"] == event]
+
+    async def says(self, event: str, limit: float = 60.0, times: int = 1) -> dict[str, Any]:
+        async def said() -> Any:
+            assert self._process.returncode is None or self.logged(event), self.lines
+            return len(self.logged(event)) >= times and self.logged(event)[times - 1]
+
+        return dict(await eventually(said, limit=limit))
+
+    async def get(self, path: str) -> tuple[int, str]:
+        port = (await self.says("started"))["port"]
+        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
+            return answer.status, await answer.text()
+
+    def send(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    async def ended(self) -> int:
+        return await self._process.wait()
+
+    async def close(self) -> None:
+        if self._process.returncode is None:
+            self._process.kill()
+        await self._process.wait()
+        await self._reading
+
+
+@asynccontextmanager
+async def controllers(here: World, number: int, folder: Path) -> AsyncIterator[list[Process]]:
+    settings = {"settle": 0, "leaseNamespace": here.namespace, "namespaces": [here.namespace]}
+    config = folder / "controller.yaml"
+    config.write_text(json.dumps({**settings, "listen": "127.0.0.1:0"}), encoding="utf-8")
+    started = []
+    try:
+        for _ in range(number):
+            started.append(
+                Process(
+                    await asyncio.create_subprocess_exec(
+                        sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config),
+                        "--kubeconfig", str(here.server.kubeconfig), "--log-format", "json",
+                        stderr=asyncio.subprocess.PIPE,
+                    )
+                )
+            )  # fmt: skip
+        yield started
+    finally:
+        for process in started:
+            await process.close()
+
+
+def where(folder: Path) -> dict[str, Any]:
+    return {"uri": f"file://{folder}/checkpoints", "interval": "30s"}
+
+
+async def test_it_is_ready_tells_its_metrics_and_stops_in_time(api_server: ApiServer, tmp_path: Path) -> None:
+    async with world(api_server) as here, controllers(here, 1, tmp_path) as (process,):
+        await process.says("caught up")
+        assert (await process.get("/healthz"))[0] == 200
+        await here.submit(checkpoints=where(tmp_path))
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        assert await process.get("/readyz") == (200, "leading\n")
+        text = (await process.get("/metrics"))[1]
+        assert f'spotladder_job_phase{{job="digits",namespace="{here.namespace}",phase="Running"}} 1.0' in text
+        for name in ("reconcile_seconds_count", "queue_depth", "leading 1.0", "fallback_seconds_count", "api_requests"):
+            assert f"spotladder_{name}" in text
+        began = time.monotonic()
+        process.send(signal.SIGTERM)
+        assert await process.ended() == 0
+        assert time.monotonic() - began < 5
+        lease = await here.client.get(LEASES, "spotladder-controller", here.namespace)
+        assert lease["spec"]["holderIdentity"] == ""  # the next one need not wait
+        moved = process.logged("moved")
+        assert {"job", "attempt", "tier", "reason", "namespace"} <= moved[0].keys()
+
+
+async def test_the_leader_is_killed_and_the_other_takes_over(api_server: ApiServer, tmp_path: Path) -> None:
+    async with world(api_server) as here, controllers(here, 2, tmp_path) as both:
+        leader, follower = await _roles(both)
+        assert await follower.get("/readyz") == (200, "standing by\n")
+        await here.submit(checkpoints=where(tmp_path))
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        leader.send(signal.SIGKILL)
+        began = time.monotonic()
+        await here.kill_worker(1)
+        await eventually(lambda: _failures(here, 1))
+        assert time.monotonic() - began < 15
+        assert follower.logged("leading")
+
+
+async def test_a_leader_that_was_stopped_and_comes_back_does_nothing_more(api_server: ApiServer, tmp_path: Path) -> None:
+    async with world(api_server) as here, controllers(here, 2, tmp_path) as both:
+        zombie, other = await _roles(both)
+        await here.submit(checkpoints=where(tmp_path))
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        zombie.send(signal.SIGSTOP)
+        await other.says("leading")
+        await here.kill_worker(1)
+        await here.kill_worker(1)
+        await eventually(lambda: here.has_phase("Draining"))
+        await here.collect(1)
+        await eventually(lambda: here.rayjob(2))
+        version = (await here.job())["metadata"]["resourceVersion"]
+        zombie.send(signal.SIGCONT)
+        await zombie.says("not leading")
+        await here.run(2)
+        await eventually(lambda: here.has_phase("Running"))
+        assert await here.rayjobs() == ["digits-a002"]
+        assert [move["attempt"] for move in zombie.logged("moved")][-1] == 1
+        assert len(other.logged("leading")) == 1 and not other.logged("not leading"), version
+
+
+async def test_once_looks_at_every_job_and_exits(api_server: ApiServer, tmp_path: Path) -> None:
+    async with world(api_server) as here:
+        await here.submit(checkpoints=where(tmp_path))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "spotladder.cli.main", "controller", "--once", "-n", here.namespace,
+            "--lease-namespace", here.namespace, "--kubeconfig", str(here.server.kubeconfig),
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        output, complaint = await process.communicate()
+        assert process.returncode == 0, complaint
+        assert b"looked at 1 jobs" in output
+        assert await here.rayjobs() == ["digits-a001"]
+
+
+async def _roles(both: list[Process]) -> tuple[Process, Process]:
+    async def one_leads() -> list[Process]:
+        return [process for process in both if process.logged("caught up")]
+
+    (leader,) = await eventually(one_leads, limit=60)
+    (follower,) = [process for process in both if process is not leader]
+    await follower.says("started")
+    return leader, follower
+
+
+async def _failures(here: World, number: int) -> bool:
+    return (await here.status()).get("failures") == number
