@@ -13,7 +13,7 @@ from spotladder.core.reasons import Reason
 from tests.core.builders import spec, tier
 from tests.core.worlds import TOTAL, Decider, World, suspend
 
-many = settings(max_examples=700, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many = settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def specs(dice: Random, **fixed: object) -> JobSpec:

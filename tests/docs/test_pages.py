@@ -53,6 +53,7 @@ def test_python_runs(block: Block, tmp_path: Path) -> None:
     if FRAMEWORKS.search(block.text):
         return  # shown in pieces; the examples run it whole
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPOTLADDER_")}
+    environment["XDG_STATE_HOME"] = str(tmp_path / "state")
     run = subprocess.run(
         [sys.executable, "-c", block.text], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
