@@ -125,7 +125,11 @@ class ApiServer:
         program = find(name)
         assert program, missing()
         self._processes[name] = subprocess.Popen(
-            [program, *arguments], stdout=log, stderr=log, start_new_session=True, preexec_fn=_die_with_parent
+            [program, *arguments],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=_die_with_parent,  # noqa: PLW1509
         )
         log.close()
 

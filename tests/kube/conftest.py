@@ -13,7 +13,6 @@ from spotladder.operator.logging import set_up
 from tests.kube.apiserver import ApiServer, missing, required
 from tests.kube.world import install_kinds
 
-
 set_up("text")
 
 

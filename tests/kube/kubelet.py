@@ -45,9 +45,9 @@ async def kubelet(world: World) -> AsyncIterator[tuple[Kubelet, str]]:
     made = Kubelet()
     app = web.Application()
     app.add_routes([web.get("/containerLogs/{namespace}/{pod}/{container}", made.answer)])
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=_certificate(), shutdown_timeout=0.1)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=_certificate())
     await site.start()
     try:
         node = await world.node(f"{world.namespace}-kubelet")

@@ -70,7 +70,8 @@ async def test_a_cluster_that_is_not_registered(api_server: ApiServer) -> None:
         name = await here.capacity("far", cluster="east")
         await here.submit(tiers=[{"name": "far", "capacityTier": name}])
         message = await says(here, "Valid", "False", "UnknownCluster")
-        assert '"east"' in message and "home" in message
+        assert '"east"' in message
+        assert "home" in message
 
 
 async def test_two_jobs_with_one_checkpoint_folder_the_younger_waits(api_server: ApiServer) -> None:

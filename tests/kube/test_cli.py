@@ -186,7 +186,7 @@ async def test_a_failed_job_ends_the_watching_with_its_own_code(api_server: ApiS
     async with world(api_server) as here, here.operator():
         await here.submit(maxDuration="1h")
         await eventually(lambda: here.is_on("spot-a", 1))
-        await here.advance(3700)
+        await here.pass_time(3700)
         await eventually(lambda: here.has_phase("Failed"))
         assert (await cli("watch", "digits", "-n", here.namespace)).code == 4
 
@@ -200,9 +200,11 @@ async def test_a_stopped_job_holds_nothing_and_goes_on(api_server: ApiServer, cl
         stopping = asyncio.create_task(cli("stop", "digits", "-n", here.namespace))
         await eventually(lambda: here.has_phase("Draining"))
         assert not stopping.done()
-        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", message="exit code 75")
-        await here.collect(1)
-        await here.advance(200)
+        await here.report(
+            1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+            message="Job entrypoint command failed with exit code 75",
+        )  # fmt: skip
+        await eventually(lambda: without_rayjobs(here))
         await here.collect(1)
         await eventually(lambda: here.has_phase("Suspended"))
         stopped = await asyncio.wait_for(stopping, 30)
@@ -214,6 +216,10 @@ async def test_a_stopped_job_holds_nothing_and_goes_on(api_server: ApiServer, cl
         assert (await cli("suspend", "digits", "-n", here.namespace)).out.endswith("suspended already\n")
         assert (await cli("resume", "digits", "-n", here.namespace)).out == "tieredjob.spotladder.io/digits resumed\n"
         await eventually(lambda: here.is_on("spot-a", 2))
+
+
+async def without_rayjobs(here: World) -> bool:
+    return await here.rayjobs() == []
 
 
 async def test_stopping_without_a_controller_is_told(api_server: ApiServer, cli: Cli) -> None:

@@ -47,8 +47,10 @@ async def test_suspend_drains_and_resume_goes_on_with_the_next_attempt(api_serve
         await running(here)
         await here.patch(suspend=True)
         (told, *others) = await all_told(here, 1)
-        assert told["kind"] == "drain" and told["reason"] == "SuspendRequested"
-        assert told["deadline"] > here.clock.now() and all(other == told for other in others)
+        assert told["kind"] == "drain"
+        assert told["reason"] == "SuspendRequested"
+        assert told["deadline"] > here.clock.now()
+        assert all(other == told for other in others)
         await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                           message="Job entrypoint command failed with exit code 75")  # fmt: skip
         await eventually(lambda: _no_rayjobs(here))
@@ -72,7 +74,8 @@ async def test_a_node_that_will_be_reclaimed_is_told_to_the_program(api_server: 
         taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
         await here.set_node(worker["spec"]["nodeName"], ready="True", taints=[taint])
         (told, *_) = await all_told(here, 1)
-        assert told["kind"] == "notice" and told["reason"] == "EvictionNotice"
+        assert told["kind"] == "notice"
+        assert told["reason"] == "EvictionNotice"
         assert "EvictionNotice" in await here.events()
 
 
@@ -90,7 +93,8 @@ async def test_the_outcome_is_noted_in_the_log_once(api_server: ApiServer) -> No
             await here.quiet()
         assert here.bucket.ended == [("digits", "Succeeded")]
         end = CommitLog(here.bucket.store, "digits").read().end
-        assert end is not None and end.outcome == "Succeeded"
+        assert end is not None
+        assert end.outcome == "Succeeded"
 
 
 async def _checkpointing(here: World, reason: str) -> bool:
@@ -162,7 +166,8 @@ async def test_a_deleted_job_says_what_it_waits_for_and_can_be_forced(api_server
             for _ in range(12):
                 await here.pass_time(20)
             condition = await here.condition("Degraded")
-            assert condition["reason"] == "CleanupBlocked" and FORCE_DELETE in condition["message"]
+            assert condition["reason"] == "CleanupBlocked"
+            assert FORCE_DELETE in condition["message"]
             body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
             await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
             await eventually(lambda: gone(here))

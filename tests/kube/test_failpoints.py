@@ -75,7 +75,8 @@ async def test_a_controller_that_dies(
                 async with here.operator():
                     await asyncio.wait({playing, died_first}, return_when=asyncio.FIRST_COMPLETED)
             except BaseExceptionGroup as group:
-                assert group.subgroup(_Died), group
+                if not group.subgroup(_Died):
+                    raise
             died_first.cancel()
             if armed[point].hits < turn:
                 await playing

@@ -55,7 +55,7 @@ async def test_somebody_else_writes_between_reading_and_writing(api_server: ApiS
 
 
 async def test_a_compacted_etcd_makes_the_caches_list_again(api_server: ApiServer) -> None:
-    async with world(api_server) as here, _through(api_server) as (proxy, client), here.operator(client=client):
+    async with world(api_server) as here, _Through(api_server) as (proxy, client), here.operator(client=client):
         await here.submit()
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
@@ -94,7 +94,7 @@ async def test_the_api_server_is_restarted_in_the_middle_of_a_fallback(api_serve
 
 
 async def test_connections_that_are_cut_again_and_again(api_server: ApiServer) -> None:
-    async with world(api_server) as here, _through(api_server) as (proxy, client), here.operator(client=client):
+    async with world(api_server) as here, _Through(api_server) as (proxy, client), here.operator(client=client):
 
         async def cut() -> None:
             for _ in range(30):
@@ -118,7 +118,7 @@ async def test_connections_that_are_cut_again_and_again(api_server: ApiServer) -
 
 
 async def test_429_and_500_storms(api_server: ApiServer) -> None:
-    async with world(api_server) as here, _through(api_server) as (proxy, client), here.operator(client=client):
+    async with world(api_server) as here, _Through(api_server) as (proxy, client), here.operator(client=client):
         proxy.storm = [429, 500, 429, 503, 500]
         await here.submit()
         await here.run(1)
@@ -128,7 +128,7 @@ async def test_429_and_500_storms(api_server: ApiServer) -> None:
 
 
 async def test_the_crds_are_missing_at_the_start(api_server: ApiServer) -> None:
-    async with world(api_server) as here, _through(api_server) as (proxy, client):
+    async with world(api_server) as here, _Through(api_server) as (proxy, client):
         proxy.hide = "/apis/spotladder.io"
         async with here.operator(client=client) as session:
             assert "spotladder-crds" in session.health.trouble
@@ -154,7 +154,7 @@ async def test_an_etcd_that_was_set_back_does_not_stop_a_job_for_ever(api_server
             await eventually(lambda: _failures(here, 1))
 
 
-class _through:  # noqa: N801 – reads as a statement
+class _through:
     """A client whose way to the API server can be disturbed."""
 
     def __init__(self, server: ApiServer) -> None:

@@ -27,4 +27,5 @@ async def test_a_lost_worker_leads_to_the_next_tier_and_the_job_is_finished(api_
         assert status["failures"] == 2
         assert (await here.condition("Completed"))["status"] == "True"
         events = await here.events()
-        assert "FellBack" in events and "Completed" in events
+        assert "FellBack" in events
+        assert "Completed" in events

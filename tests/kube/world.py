@@ -89,9 +89,7 @@ class Bucket:
 
     def commit(self, namespace: str, job: str, *, attempt: int, step: int, total: int = 100) -> None:
         """As the program does."""
-        log = CommitLog(self.store, job, namespace=namespace)
-        history = log.read()
-        writer = log.start(attempt, "") if history.attempt != attempt else log.start(attempt, "")
+        writer = CommitLog(self.store, job, namespace=namespace).start(attempt, "")
         writer.commit(step, [], total=total)
 
 
@@ -202,8 +200,9 @@ class World:
     async def submit(self, name: str = "digits", *, tiers: list[dict[str, Any]] | None = None, **spec: Any) -> Object:
         """Create a TieredJob on spot-a, spot-b and on-demand, with two workers."""
         if tiers is None:
-            tiers = [{"name": tier, "capacityTier": f"{self.namespace}-{tier}", "maxFailures": 1, "provisionTimeout": "10m"}
-                     for tier in ("spot-a", "spot-b", "on-demand")]  # fmt: skip
+            limits = {"maxFailures": 1, "provisionTimeout": "10m"}
+            names_ = ("spot-a", "spot-b", "on-demand")
+            tiers = [{"name": tier, "capacityTier": f"{self.namespace}-{tier}", **limits} for tier in names_]
         body = {
             "apiVersion": TIEREDJOBS.api_version,
             "kind": "TieredJob",
@@ -280,11 +279,8 @@ class World:
         spec: Object = {"containers": [{"name": "ray", "image": "ray"}]}
         if run:
             spec["nodeName"] = await self.node(f"{pod}-node"[-60:].strip("-"))
-        await self.client.create(
-            PODS,
-            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod, "namespace": self.namespace, "labels": labels},
-             "spec": spec},
-        )  # fmt: skip
+        metadata = {"name": pod, "namespace": self.namespace, "labels": labels}
+        await self.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         if run:
             await self.set_pod(pod, phase="Running", conditions=[{"type": "Ready", "status": "True"}])
         return pod

@@ -27,7 +27,7 @@ from spotladder.clusters.errors import ClusterUnreachable, Throttled, api_error
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
-from spotladder.workloads.records import GVR
+from spotladder.workloads.records import GVR, PODS
 
 Object = dict[str, Any]
 
@@ -153,6 +153,26 @@ class Client:
                         found.get("code", 500), str(found.get("reason", "")), str(found.get("message", "")), where=where
                     )
                 yield WatchEvent(event["type"], found)
+
+    async def log(
+        self, pod: str, namespace: str, *, container: str, follow: bool = False, tail: int | None = None
+    ) -> AsyncIterator[bytes]:
+        """What a container has printed, in pieces as they come; with `follow` until it ends."""
+        query = {"container": container, "follow": "true" if follow else "false"}
+        if tail is not None:
+            query["tailLines"] = str(tail)
+        where = f"log of pod {namespace}/{pod}"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=None if follow else TIMEOUT)
+        async with (
+            _typed(where),
+            await self._send(
+                "GET", path_of(PODS, namespace, pod, "log"), query=query, data=None, headers={}, timeout=timeout
+            ) as answer,
+        ):
+            if answer.status != 200:
+                raise await _refusal(answer, where)
+            async for chunk in answer.content.iter_any():
+                yield chunk
 
     async def exists(self, kind: GVR) -> bool:
         """Whether the server knows the kind."""

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass, field
+
+from spotladder.checkpoints.log import ForeignLog
+from spotladder.clusters.clock import SteppedClock
+from spotladder.core.model import Progress
+from spotladder.errors import LogCorrupt, StoreUnavailable
+from spotladder.operator.inventory import JobKey
+from spotladder.operator.logs import PER_BUCKET, LogAddress, Logs, Reading
+
+
+@dataclass
+class Fake:
+    """A log that answers what it is told to; `gate` holds its answers back."""
+
+    answer: Progress | Exception = field(default_factory=Progress)
+    gate: threading.Event | None = None
+    reads: int = 0
+
+    def progress(self) -> Progress:
+        self.reads += 1
+        if self.gate:
+            self.gate.wait(10)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def end(self, outcome: str, attempt: int, message: str) -> None:
+        self.answer = Progress(step=attempt)
+
+
+def address(job: str, bucket: str = "s3://one") -> LogAddress:
+    return LogAddress(job, "ns", "uid", f"{bucket}/prefix")
+
+
+async def until(what: object) -> None:
+    for _ in range(2000):
+        if what():  # type: ignore[operator]
+            return
+        await asyncio.sleep(0.002)
+    raise AssertionError("did not come about")
+
+
+async def test_news_wake_the_job_and_no_news_do_not() -> None:
+    fake, woken, clock = Fake(Progress(step=1)), list[JobKey](), SteppedClock()
+    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
+        assert logs.follow(("ns", "a"), address("a"), 10) == Reading()
+        await until(lambda: woken)
+        assert logs.follow(("ns", "a"), address("a"), 10) == Reading(True, Progress(step=1))
+        for reads in (2, 3):
+            await clock.advance(10.1)
+            await until(lambda reads=reads: fake.reads == reads)
+        assert woken == [("ns", "a")]
+        fake.answer = Progress(step=2)
+        await clock.advance(10.1)
+        await until(lambda: len(woken) == 2)
+        logs.look(("ns", "a"))
+        await until(lambda: fake.reads == 5)
+
+
+async def test_what_cannot_be_read_says_why_and_keeps_what_was_known() -> None:
+    fake, woken, clock = Fake(Progress(step=7)), list[JobKey](), SteppedClock()
+    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake) as logs:
+        key = ("ns", "a")
+        logs.follow(key, address("a"), 1)
+        await until(lambda: len(woken) == 1)
+        for number, (error, name) in enumerate(
+            [(StoreUnavailable("x"), "unreadable"), (LogCorrupt("y"), "corrupt"), (ForeignLog("z"), "foreign")], 2
+        ):
+            fake.answer = error
+            logs.look(key)
+            await until(lambda number=number: len(woken) == number)
+            reading = logs.follow(key, address("a"), 1)
+            assert getattr(reading, name) == str(error)
+            assert reading.progress.step == 7
+
+
+async def test_a_bucket_that_hangs_holds_up_only_its_own_jobs() -> None:
+    gate, clock = threading.Event(), SteppedClock()
+    hanging = [Fake(gate=gate) for _ in range(3 * PER_BUCKET)]
+    well = Fake(Progress(step=3))
+    woken: list[JobKey] = []
+
+    def find(where: LogAddress) -> Fake:
+        return well if where.job == "well" else hanging[int(where.job)]
+
+    async with Logs(clock=clock, changed=woken.append, open_log=find) as logs:
+        for index in range(len(hanging)):
+            logs.follow(("ns", str(index)), address(str(index), "s3://hangs"), 10)
+        logs.follow(("ns", "well"), address("well"), 10)
+        await until(lambda: ("ns", "well") in woken)
+        assert sum(fake.reads for fake in hanging) == PER_BUCKET
+        gate.set()
+        await until(lambda: all(fake.reads for fake in hanging))
+
+
+async def test_a_job_that_is_left_is_not_read_any_more() -> None:
+    fake, clock = Fake(), SteppedClock()
+    async with Logs(clock=clock, changed=lambda _: None, open_log=lambda _: fake) as logs:
+        logs.follow(("ns", "a"), address("a"), 1)
+        await until(lambda: fake.reads == 1)
+        logs.leave(("ns", "a"))
+        await clock.advance(100)
+        assert fake.reads == 1
