@@ -154,7 +154,7 @@ async def test_an_etcd_that_was_set_back_does_not_stop_a_job_for_ever(api_server
             await eventually(lambda: _failures(here, 1))
 
 
-class _through:
+class _Through:
     """A client whose way to the API server can be disturbed."""
 
     def __init__(self, server: ApiServer) -> None:
