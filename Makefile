@@ -20,12 +20,12 @@ $(VENV)/.setup: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
 	@echo "installing spotladder, Ray and TensorFlow into $(VENV) …"
-	@$(UV) --editable '.[local,tensorflow,dev]'
+	@$(UV) --editable '.[local,operator,tensorflow,dev]'
 	@touch $@
 
 $(VENV)/.setup-frameworks: $(VENV)/.setup
 	@echo "installing PyTorch and JAX (about 5 GB on Linux) …"
-	@$(UV) --editable '.[local,tensorflow,torch,jax,dev]'
+	@$(UV) --editable '.[local,operator,tensorflow,torch,jax,dev]'
 	@touch $@
 
 setup: $(VENV)/.setup ## Make .venv with everything the demo and the tests need
