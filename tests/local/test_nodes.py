@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.nodes import Head, Machine, Node, Worker, free_port, new_scratch
+from spotladder.local.nodes import Head, Machine, Node, Worker, new_scratch
 from spotladder.local.reaper import MARK, Reaper, end_all, members
 
 PATIENCE = 90.0
@@ -56,11 +57,6 @@ def place(tmp_path: Path) -> Iterator[Place]:
     place = Place(tmp_path)
     yield place
     place.close()
-
-
-def test_a_free_port_can_be_bound() -> None:
-    with socket.socket() as listener:
-        listener.bind(("", free_port()))
 
 
 def test_scratch_is_short_enough_for_sockets_whatever_tmpdir_says(
@@ -123,6 +119,8 @@ def test_two_runs_side_by_side_one_of_them_killed(tmp_path: Path) -> None:
         workers = [Worker(f"n{index}", place.machine, head.address, cpus=1, labels=LABELS, drain=5) for index in (1, 2)]
         place.up(*workers)
         assert eventually(lambda: head.agent is not None)
+        commands = [" ".join(psutil.Process(pid).cmdline()) for pid in members("", {head.session})]
+        assert not [command for command in commands if "dashboard.py" in command or "client.server" in command]
         assert len(members(other_mark, sessions)) > 5
 
         other.send_signal(signal.SIGKILL)

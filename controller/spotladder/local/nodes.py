@@ -8,7 +8,7 @@
 3. A notice is SIGTERM to `ray start` alone, as Kubernetes does it: Ray then drains the node with reason PREEMPTION
    until the notice ends. SIGTERM to the whole group would end the raylet at once. A loss is SIGKILL of the session.
 4. The dashboard stays off: its nine processes cost 1 GiB and most of the start time, and jobs are submitted to the
-   agent that every node has.
+   agent that every node has. `raystart` leaves out the rest that is not used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure
+from spotladder.local import raystart
 from spotladder.local.reaper import MARK, Reaper, end_session
 
 STARTED = b"Ray runtime started."
@@ -145,9 +145,8 @@ class Head(Node):
     """The node that holds the cluster's state and the drivers; it offers no CPU, so no work lands on it."""
 
     def __init__(self, name: str, machine: Machine) -> None:
-        client_port = free_port()  # Ray's one port that cannot be 0; a start that loses the race for it is repeated
         options = ["--head", "--port=0", "--num-cpus=0", "--include-dashboard=false", "--dashboard-port=0"]
-        super().__init__(name, machine, [*options, "--no-monitor", f"--ray-client-server-port={client_port}"])
+        super().__init__(name, machine, [*options, "--no-monitor"])
 
     @property
     def address(self) -> str:
@@ -179,13 +178,6 @@ class Worker(Node):
         super().__init__(name, machine, options, drain)
 
 
-def free_port() -> int:
-    """A TCP port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
-
-
 def new_scratch() -> Path:
     """A folder for Ray's sockets and session, with a name short enough for them."""
     short = Path("/tmp")  # noqa: S108 – made by mkdtemp, for this user alone
@@ -206,7 +198,7 @@ _COMMON = [
 
 def _ray() -> list[str]:
     """Ray's command in this interpreter, whatever PATH has."""
-    return [sys.executable, "-c", "import sys; from ray.scripts.scripts import main; sys.argv[0] = 'ray'; main()"]
+    return [sys.executable, raystart.__file__]
 
 
 def _plain(log: Path) -> str:
