@@ -184,7 +184,8 @@ async def test_a_job_is_followed_through_its_attempts(api_server: ApiServer, cli
 
 async def test_a_failed_job_ends_the_watching_with_its_own_code(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as here, here.operator():
-        await here.submit(maxDuration="1h")
+        tier = {"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "provisionTimeout": "2h"}
+        await here.submit(tiers=[tier], maxDuration="1h")
         await eventually(lambda: here.is_on("spot-a", 1))
         await here.pass_time(3700)
         await eventually(lambda: here.has_phase("Failed"))

@@ -38,6 +38,16 @@ COMMANDS = {
     "run": _Entry("spotladder.cli.run", "run", "Run a job here, on nodes that come and go like spot capacity."),
     "validate": _Entry("spotladder.cli.validate", "validate", "Check job, capacity and world files, offline."),
     "checkpoints": _Entry("spotladder.cli.checkpoints", "app", "Look into the commit log of a job, verify, clean up."),
+    "submit": _Entry("spotladder.cli.cluster.submit", "submit", "Hand a job to a cluster."),
+    "get": _Entry("spotladder.cli.cluster.get", "get", "Show the jobs of a cluster."),
+    "watch": _Entry("spotladder.cli.cluster.watch", "watch", "Follow a job of a cluster until it has ended."),
+    "logs": _Entry("spotladder.cli.cluster.logs", "logs", "Print what a job's program printed, attempt by attempt."),
+    "events": _Entry("spotladder.cli.cluster.events", "events", "Show what happened to a job, oldest first."),
+    "report": _Entry("spotladder.cli.cluster.report", "report", "Show what a job came to: attempts, tiers, money."),
+    "suspend": _Entry("spotladder.cli.cluster.change", "suspend", "Let a job commit and give its nodes back."),
+    "resume": _Entry("spotladder.cli.cluster.change", "resume", "Let a suspended job go on."),
+    "stop": _Entry("spotladder.cli.cluster.change", "stop", "Suspend a job and wait until it holds nothing."),
+    "delete": _Entry("spotladder.cli.cluster.delete", "delete", "Delete jobs; their checkpoints stay."),
     "crds": _Entry("spotladder.cli.crds", "crds", "Print the CustomResourceDefinitions for a cluster."),
     "controller": _Entry("spotladder.cli.controller", "controller", "Run the operator of a Kubernetes cluster."),
     "cost": _Entry("spotladder.cli.cost", "cost", "What spot capacity saves, by the closed formulas."),
@@ -121,7 +131,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command. Returns the exit code."""
     _never_fail_on_output()
     try:
-        outcome = group().main(args=arguments, prog_name="spotladder", standalone_mode=False)
+        outcome = group().main(args=arguments, prog_name=_called(), standalone_mode=False)
     except SpotladderError as error:
         return _complain(str(error).splitlines(), error.exit_code)
     except typer.TyperException as error:
@@ -133,6 +143,11 @@ def main(arguments: list[str] | None = None) -> int:
         about = f": {error.filename}" if error.filename else ""
         return _complain([f"{error.strerror or error}{about}; free what is missing and run it again"], 5)
     return outcome if isinstance(outcome, int) else 0
+
+
+def _called() -> str:
+    """What the user typed: kubectl runs `kubectl-spotladder` as `kubectl spotladder`."""
+    return "kubectl spotladder" if Path(sys.argv[0]).stem == "kubectl-spotladder" else "spotladder"
 
 
 def _never_fail_on_output() -> None:

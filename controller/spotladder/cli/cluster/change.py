@@ -1,0 +1,123 @@
+"""`spotladder suspend`, `resume` and `stop`: whether a job may hold nodes."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
+from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
+from spotladder.errors import EnvironmentFailure
+
+PAUSE = 0.5
+"""Seconds between two looks at a job that is being stopped."""
+
+PATIENCE = "10m"
+
+
+def suspend(
+    name: JobArgument,
+    *,
+    namespace: NamespaceOption = None,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """Let a job commit and give its nodes back, until it is resumed. Returns at once.
+
+    \b
+    Examples:
+      spotladder suspend digits
+    """
+    on_cluster(Target(namespace, context, kubeconfig), lambda cluster: _set(cluster, name, suspended=True))
+
+
+def resume(
+    name: JobArgument,
+    *,
+    namespace: NamespaceOption = None,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """Let a suspended job go on from its newest commit.
+
+    \b
+    Examples:
+      spotladder resume digits
+    """
+    on_cluster(Target(namespace, context, kubeconfig), lambda cluster: _set(cluster, name, suspended=False))
+
+
+def stop(
+    name: JobArgument,
+    *,
+    timeout: Annotated[str, typer.Option(metavar="DURATION", help="How long to wait; 0s: as suspend.")] = PATIENCE,
+    namespace: NamespaceOption = None,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """Let a job commit, and wait until it holds nothing any more. `spotladder resume` goes on with it.
+
+    \b
+    Examples:
+      spotladder stop digits
+      spotladder stop digits --timeout 2m
+    """
+    from spotladder.cli.cluster import shown
+
+    longest = _seconds(timeout)
+
+    async def run(cluster: Cluster) -> Object:
+        job = await _set(cluster, name, suspended=True)
+        return await _until_stopped(cluster, job, longest) if longest else job
+
+    job = on_cluster(Target(namespace, context, kubeconfig), run)
+    status = job.get("status") or {}
+    if longest:
+        step = (status.get("progress") or {}).get("text")
+        typer.echo(f"tieredjob {name} is {status.get('phase')}, " + (f"step {step}" if step else "nothing committed"))
+    if status.get("phase") == "Failed":
+        raise typer.Exit(shown.exit_code(job))
+
+
+async def _set(cluster: Cluster, name: str, *, suspended: bool) -> Object:
+    from spotladder.operator.records import TIEREDJOBS
+
+    job = await cluster.job(name)
+    phase = (job.get("status") or {}).get("phase")
+    if phase in ("Succeeded", "Failed"):
+        raise Refused(f"tieredjob {name} is {phase}: there is nothing to {'stop' if suspended else 'resume'}")
+    word = "suspended" if suspended else "resumed"
+    if bool(job["spec"].get("suspend")) is suspended:
+        typer.echo(f"tieredjob.spotladder.io/{name} {word} already")
+        return job
+    body = {"spec": {"suspend": suspended}}
+    job = await cluster.client.merge(TIEREDJOBS, name, cluster.namespace, body=body)
+    typer.echo(f"tieredjob.spotladder.io/{name} {word}")
+    return job
+
+
+async def _until_stopped(cluster: Cluster, job: Object, longest: float) -> Object:
+    import asyncio
+
+    name, end = job["metadata"]["name"], time.monotonic() + longest
+    while True:
+        job = await cluster.job(name)
+        status = job.get("status") or {}
+        current = status.get("observedGeneration") == job["metadata"]["generation"]
+        if current and status.get("phase") in ("Suspended", "Succeeded", "Failed"):
+            return job
+        if time.monotonic() > end:
+            seen = f"it is {status.get('phase')}" if status else "no controller has looked at it"
+            raise EnvironmentFailure(f"tieredjob {name} has not stopped in time: {seen}; it will once it is drained")
+        await asyncio.sleep(PAUSE)
+
+
+def _seconds(text: str) -> float:
+    from spotladder.core.durations import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise Refused(f"--timeout: {error}") from None

@@ -1,0 +1,98 @@
+"""`spotladder events`: what happened to a job, oldest first."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
+from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+
+COLUMNS = ("Age", "Type", "Reason", "Object", "Message")
+
+
+def events(
+    name: JobArgument,
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also those about its attempts' RayJobs, JobSets and pods.")
+    ] = False,
+    output: OutputOption = Format.TABLE,
+    namespace: NamespaceOption = None,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """Show the Events of a job, oldest first. Clusters keep them for an hour or so; `report` knows the attempts longer.
+
+    \b
+    Examples:
+      spotladder events digits
+      spotladder events digits --all
+    """
+    from spotladder.cli.cluster import shown
+
+    async def find(cluster: Cluster) -> list[Object]:
+        job = await cluster.job(name)
+        return await _attempts_too(cluster, job) if everything else await of_job(cluster, job)
+
+    found = on_cluster(Target(namespace, context, kubeconfig), find)
+    if output is not Format.TABLE:
+        about = {"apiVersion": "v1", "kind": "Event"}
+        print_data(shown.listed([{**about, **event} for event in found]), output)
+    elif found:
+        now = time.time()
+        print_table(COLUMNS, [_row(event, now) for event in found])
+    else:
+        typer.echo(f"No Events about tieredjob {name}.", err=True)
+
+
+async def of_job(cluster: Cluster, job: Object) -> list[Object]:
+    """The Events about this very TieredJob, oldest first."""
+    metadata = job["metadata"]
+    fields = f"involvedObject.kind=TieredJob,involvedObject.name={metadata['name']}"
+    found = await _list(cluster, fields)
+    return [event for event in found if event["involvedObject"].get("uid") in (metadata["uid"], None)]
+
+
+async def _attempts_too(cluster: Cluster, job: Object) -> list[Object]:
+    from spotladder.workloads.names import attempt_name
+
+    last = (job.get("status") or {}).get("attempt") or 0
+    names = {attempt_name(job["metadata"]["name"], number) for number in range(1, last + 1)}
+    theirs = [
+        event
+        for event in await _list(cluster, "involvedObject.kind!=TieredJob")
+        if any(event["involvedObject"].get("name", "").startswith(known) for known in names)
+    ]
+    return sorted([*await of_job(cluster, job), *theirs], key=when)
+
+
+async def _list(cluster: Cluster, fields: str) -> list[Object]:
+    from spotladder.workloads.records import EVENTS
+
+    pages = cluster.client.pages(EVENTS, cluster.namespace, fields=fields)
+    return sorted([event async for page in pages for event in page.items], key=when)
+
+
+def when(event: Object) -> float:
+    """When it last happened; components disagree about the field."""
+    from spotladder.workloads.records import EventRecord
+
+    return EventRecord.of(event).at or 0.0
+
+
+def _row(event: Object, now: float) -> tuple[str, ...]:
+    from spotladder.local.figures import span
+
+    about = event["involvedObject"]
+    count = (event.get("series") or {}).get("count") or event.get("count") or 1
+    return (
+        span(now - when(event)),
+        event.get("type", ""),
+        event.get("reason", ""),
+        f"{about.get('kind', '').lower()}/{about.get('name', '')}",
+        " ".join(event.get("message", "").split()) + (f" (×{count})" if count > 1 else ""),
+    )

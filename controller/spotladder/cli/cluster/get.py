@@ -1,0 +1,53 @@
+"""`spotladder get`: the jobs of a namespace, or those that are named."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
+from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+
+
+def get(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="TieredJobs; all when none.")] = None,
+    *,
+    everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Those of all namespaces.")] = False,
+    output: OutputOption = Format.TABLE,
+    namespace: NamespaceOption = None,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """Show the jobs of a cluster: where each is, how far, and at what cost.
+
+    \b
+    Examples:
+      spotladder get
+      spotladder get digits -n team-a --output yaml
+    """
+    from spotladder.cli.cluster import shown
+
+    if names and everywhere:
+        raise Refused("a job is in one namespace: give names or --all-namespaces")
+
+    async def find(cluster: Cluster) -> tuple[list[Object], str]:
+        if names:
+            return [await cluster.job(name) for name in names], cluster.namespace
+        return await _all(cluster, "" if everywhere else cluster.namespace), cluster.namespace
+
+    jobs, where = on_cluster(Target(namespace, context, kubeconfig), find)
+    if output is not Format.TABLE:
+        print_data(shown.cleaned(jobs[0]) if names and len(names) == 1 else shown.listed(jobs), output)
+    elif jobs:
+        print_table(*shown.rows(jobs, namespaces=everywhere))
+    else:
+        typer.echo("No TieredJobs found." if everywhere else f"No TieredJobs found in namespace {where}.", err=True)
+
+
+async def _all(cluster: Cluster, namespace: str) -> list[Object]:
+    from spotladder.operator.records import TIEREDJOBS
+
+    about = {"apiVersion": TIEREDJOBS.api_version, "kind": TIEREDJOBS.kind}
+    return [{**about, **job} async for page in cluster.client.pages(TIEREDJOBS, namespace) for job in page.items]

@@ -1,0 +1,225 @@
+"""`spotladder logs`: what the program printed, attempt after attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
+from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
+
+if TYPE_CHECKING:
+    from spotladder.workloads.records import Object as Found
+
+PAUSE = 1.0
+"""Seconds between two looks for pods that are to come."""
+
+SUBMITTER = "ray-job-submitter"
+"""KubeRay's container that submits the program and prints what it prints: in the head's pod, or in one of its own."""
+
+
+def logs(
+    name: JobArgument,
+    *,
+    attempt: Annotated[int | None, typer.Option(min=1, help="This attempt only. Default: all, in order.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
+    tail: Annotated[int | None, typer.Option(min=0, help="So many lines of each at the end only.")] = None,
+    every_pod: Annotated[bool, typer.Option("--all-pods", help="All pods, each line with the pod's name.")] = False,
+    namespace: NamespaceOption = None,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """Print what the program of a job printed: attempts in order, each under a line that says which (on stderr).
+
+    Kubernetes keeps the logs of pods that exist. Of attempts whose pods are gone, what is known of their end is said.
+
+    \b
+    Examples:
+      spotladder logs digits
+      spotladder logs digits --attempt 2 --all-pods
+      spotladder logs digits -f > digits.log
+    """
+
+    async def run(cluster: Cluster) -> None:
+        job = await cluster.job(name)
+        last = _last(job)
+        if attempt is not None and attempt > last and not follow:
+            raise Refused(f"tieredjob {name} has no attempt {attempt}: it had {last}")
+        await _Printing(cluster, name, tail, follow=follow, every_pod=every_pod).attempts(attempt)
+
+    on_cluster(Target(namespace, context, kubeconfig), run)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A container whose log is to be printed."""
+
+    pod: str
+    container: str
+    started: bool
+
+
+class _Printing:
+    def __init__(self, cluster: Cluster, name: str, tail: int | None, *, follow: bool, every_pod: bool) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._tail = tail
+        self._follow = follow
+        self._every_pod = every_pod
+
+    async def attempts(self, only: int | None) -> None:
+        """Print them in order; with --follow also those that are still to come."""
+        number = only or 1
+        while True:
+            job = await self._cluster.job(self._name)
+            if number <= _last(job):
+                await self._attempt(job, number)
+                if only:
+                    return
+                number += 1
+            elif _ended(job) or not self._follow:
+                if number == 1:
+                    typer.echo(f"tieredjob {self._name} has had no attempt yet", err=True)
+                return
+            else:
+                await asyncio.sleep(PAUSE)
+
+    async def _attempt(self, job: Object, number: int) -> None:
+        sources = await self._sources(number)
+        while self._follow and not any(source.started for source in sources) and _live(job, number):
+            await asyncio.sleep(PAUSE)
+            job, sources = await self._cluster.job(self._name), await self._sources(number)
+        typer.echo(f"==> {title(job, number)} <==", err=True)
+        started = [source for source in sources if source.started]
+        if not started:
+            typer.echo(_why_nothing(job, number, sources), err=True)
+        write = _Lines(sys.stdout.buffer.write)
+        await asyncio.gather(*(self._print(source, write) for source in started))
+
+    async def _print(self, source: _Source, write: _Lines) -> None:
+        from spotladder.clusters.errors import NotFound
+
+        prefix = f"[{source.pod}] ".encode() if self._every_pod else b""
+        pieces = self._cluster.client.log(
+            source.pod, self._cluster.namespace, container=source.container, follow=self._follow, tail=self._tail
+        )
+        try:
+            await write.all(pieces, prefix)
+        except NotFound:
+            typer.echo(f"pod {source.pod} is gone, and its log with it", err=True)
+
+    async def _sources(self, number: int) -> list[_Source]:
+        """The containers that print what the program prints, or the first of every pod."""
+        from spotladder.workloads.names import ATTEMPT, JOB, attempt_name
+
+        pods = await self._pods(f"{JOB}={self._name},{ATTEMPT}={number}")
+        if self._every_pod:
+            return [_source(pod, _first(pod)) for pod in pods]
+        submitters = [pod for pod in pods if _has(pod, SUBMITTER)]
+        if submitters:
+            return [_source(pod, SUBMITTER) for pod in submitters]
+        # K8sJobMode: a pod of its own, made by a Job of the attempt's name.
+        own = await self._pods(f"job-name={attempt_name(self._name, number)}")
+        if own:
+            return [_source(pod, _first(pod)) for pod in own[-1:]]
+        return [_source(pod, _first(pod)) for pod in pods if _prints(pod)]
+
+    async def _pods(self, labels: str) -> list[Object]:
+        from spotladder.workloads.records import PODS
+
+        pages = self._cluster.client.pages(PODS, self._cluster.namespace, labels=labels)
+        found = [pod async for page in pages for pod in page.items]
+        return sorted(found, key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]))
+
+
+class _Lines:
+    """Writes whole lines only, so that several logs at once do not mix inside of one."""
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write = write
+
+    async def all(self, pieces: AsyncIterator[bytes], prefix: bytes) -> None:
+        rest = b""
+        async for piece in pieces:
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                self._write(prefix + line + b"\n")
+            sys.stdout.flush()
+        if rest:
+            self._write(prefix + rest + b"\n")
+        sys.stdout.flush()
+
+
+def title(job: Mapping[str, Any], number: int) -> str:
+    """Which attempt it is, where it ran, and how it ended."""
+    known = _record(job, number)
+    if known is None:
+        status = job.get("status") or {}
+        return f"attempt {number} on {status.get('tier', '?')}"
+    steps = f"steps {known.get('startStep', 0)} → {known.get('endStep', 0)}"
+    return f"attempt {number} on {known.get('tier', '?')}: {known.get('reason', '?')}, {steps}"
+
+
+def _why_nothing(job: Mapping[str, Any], number: int, sources: list[_Source]) -> str:
+    if sources:
+        return f"pod {sources[0].pod} has not started yet"
+    cluster = (_record(job, number) or {}).get("cluster") or ""
+    if cluster not in ("", "home"):
+        return f"its pods were in cluster {cluster}: give that one's --context"
+    if _live(job, number):
+        return "its pods do not exist yet (`spotladder events NAME --all` may say why)"
+    return "its pods are gone; what they printed is where the cluster's logs are collected"
+
+
+def _record(job: Mapping[str, Any], number: int) -> Object | None:
+    attempts = (job.get("status") or {}).get("attempts") or []
+    return next((entry for entry in attempts if entry.get("number") == number), None)
+
+
+def _last(job: Mapping[str, Any]) -> int:
+    return int((job.get("status") or {}).get("attempt") or 0)
+
+
+def _ended(job: Mapping[str, Any]) -> bool:
+    return (job.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _live(job: Mapping[str, Any], number: int) -> bool:
+    return number == _last(job) and _record(job, number) is None and not _ended(job)
+
+
+def _source(pod: Found, container: str) -> _Source:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    states = [entry.get("state") or {} for entry in statuses if entry.get("name") == container]
+    return _Source(pod["metadata"]["name"], container, any("waiting" not in state and state for state in states))
+
+
+def _containers(pod: Found) -> Iterator[str]:
+    for entry in pod["spec"]["containers"]:
+        yield entry["name"]
+
+
+def _first(pod: Found) -> str:
+    return next(_containers(pod))
+
+
+def _has(pod: Found, container: str) -> bool:
+    return container in _containers(pod)
+
+
+def _prints(pod: Found) -> bool:
+    """The head of a Ray cluster, or the first process of a JobSet."""
+    from spotladder.workloads.names import ROLE
+    from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, REPLICATED_JOB
+
+    metadata = pod["metadata"]
+    labels = metadata.get("labels") or {}
+    index = (metadata.get("annotations") or {}).get(COMPLETION_INDEX) or labels.get(COMPLETION_INDEX, "0")
+    if REPLICATED_JOB in labels:
+        return (labels.get(JOB_INDEX, "0"), index) == ("0", "0")
+    return bool(labels.get(ROLE) == "head")

@@ -1,0 +1,16 @@
+"""The options that all commands of a cluster have, as kubectl has them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+JobArgument = Annotated[str, typer.Argument(metavar="NAME", help="The TieredJob.")]
+NamespaceOption = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="The job's namespace. Default: the context's.")
+]
+ContextOption = Annotated[str | None, typer.Option("--context", help="The kubeconfig's context.")]
+KubeconfigOption = Annotated[
+    str | None, typer.Option("--kubeconfig", help="Default: $KUBECONFIG, a pod's service account, ~/.kube/config.")
+]

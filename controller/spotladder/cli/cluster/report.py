@@ -1,0 +1,108 @@
+"""`spotladder report`: what a job of a cluster came to so far, attempt by attempt and tier by tier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from spotladder.cli.cluster.cluster import Target, on_cluster
+from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+
+ATTEMPTS = ("#", "Tier", "Cluster", "Waited", "Ran", "Steps", "Failures", "Ended by")
+TIERS = ("Tier", "Attempts", "Failures", "Node hours", "Cost", "Left for")
+
+
+def report(
+    name: JobArgument,
+    *,
+    output: OutputOption = Format.TABLE,
+    namespace: NamespaceOption = None,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """Show what a job came to: attempts, tiers, steps, time and money. The newest 20 attempts are known.
+
+    \b
+    Examples:
+      spotladder report digits
+      spotladder report digits --output json
+    """
+    job = on_cluster(Target(namespace, context, kubeconfig), lambda cluster: cluster.job(name))
+    if output is not Format.TABLE:
+        print_data(_plain(job), output)
+        return
+    status = job.get("status") or {}
+    ended = [_attempt(entry) for entry in sorted(status.get("attempts") or [], key=lambda entry: entry["number"])]
+    if ended:
+        print_table(ATTEMPTS, ended, "Attempts that are over")
+        typer.echo()
+    if tiers := status.get("tiers"):
+        print_table(TIERS, [_tier(entry) for entry in tiers], "Tiers")
+        typer.echo()
+    for label, text in _sentences(job):
+        typer.echo(f"{label:<9}{text}")
+
+
+def _attempt(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    from spotladder.local.figures import NONE, span
+
+    started, running, ended = (_instant(entry.get(key)) for key in ("startedAt", "runningAt", "endedAt"))
+    waited = span((running or ended or 0.0) - started) if started and (running or ended) else NONE
+    return (
+        str(entry["number"]),
+        entry.get("tier", ""),
+        entry.get("cluster", ""),
+        waited,
+        span(ended - running) if running and ended else NONE,
+        f"{entry.get('startStep', 0)} → {entry.get('endStep', 0)}",
+        str(entry.get("failures", 0)),
+        entry.get("reason", ""),
+    )
+
+
+def _tier(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        entry["name"],
+        str(entry.get("attempts", 0)),
+        str(entry.get("failures", 0)),
+        f"{entry.get('nodeSeconds', 0) / 3600:.2f}",
+        f"${float(entry.get('cost') or 0):.2f}",
+        entry.get("spent") or "",
+    )
+
+
+def _sentences(job: Mapping[str, Any]) -> list[tuple[str, str]]:
+    status = job.get("status") or {}
+    phase = status.get("phase") or "not looked at by a controller yet"
+    where = f", attempt {status['attempt']} on {status.get('tier')}" if status.get("attempt") else ""
+    said = [("job", f"{job['metadata']['namespace']}/{job['metadata']['name']}: {phase}{where}")]
+    if status.get("message"):
+        said.append(("", status["message"]))
+    progress = status.get("progress") or {}
+    if progress.get("committedAt"):
+        said.append(("steps", f"{progress.get('text', '')}, newest commit {progress['committedAt']}"))
+    else:
+        said.append(("steps", "nothing committed yet"))
+    cost = status.get("cost") or {}
+    if cost.get("spent"):
+        said.append(("paid", f"${cost['spent']}"))
+    if cost.get("savingsPercent"):
+        percent = f"{cost['savingsPercent']} %".replace("-", "−")
+        said.append(("saved", f"{percent} of ${cost['onDemandEquivalent']}, the same nodes on demand"))
+    return said
+
+
+def _plain(job: Mapping[str, Any]) -> dict[str, Any]:
+    status = job.get("status") or {}
+    shown = ("phase", "message", "attempt", "tier", "failures", "progress", "cost", "tiers", "attempts")
+    metadata = {key: job["metadata"][key] for key in ("namespace", "name")}
+    return {**metadata, **{key: status[key] for key in shown if key in status}}
+
+
+def _instant(text: str | None) -> float | None:
+    from spotladder.workloads.records import instant
+
+    return instant(text)

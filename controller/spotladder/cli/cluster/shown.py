@@ -1,0 +1,74 @@
+"""TieredJobs as they are shown: rows of a table, or the objects themselves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+Object = dict[str, Any]
+
+COLUMNS = ("Name", "Phase", "Tier", "Attempt", "Failures", "Progress", "Cost", "Saved", "Age")
+
+
+def row(job: Mapping[str, Any], now: float) -> tuple[str, ...]:
+    """One line of `get`: the columns that `kubectl get tieredjobs` has."""
+    status = job.get("status") or {}
+    cost = status.get("cost") or {}
+    saved = cost.get("savingsPercent")
+    return (
+        job["metadata"]["name"],
+        status.get("phase") or "",
+        status.get("tier") or "",
+        str(status.get("attempt") or ""),
+        str(status.get("failures", "")),
+        (status.get("progress") or {}).get("text") or "",
+        f"${cost['spent']}" if cost.get("spent") else "",
+        f"{saved} %".replace("-", "−") if saved else "",
+        age(job["metadata"].get("creationTimestamp"), now),
+    )
+
+
+def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Columns and rows; with the namespace in front when there are several."""
+    now = time.time()
+    if not namespaces:
+        return COLUMNS, [row(job, now) for job in jobs]
+    return ("Namespace", *COLUMNS), [(job["metadata"]["namespace"], *row(job, now)) for job in jobs]
+
+
+def age(written: str | None, now: float) -> str:
+    """How long ago that was."""
+    from spotladder.local.figures import span
+
+    return span(now - datetime.fromisoformat(written).timestamp()) if written else ""
+
+
+def cleaned(thing: Object) -> Object:
+    """The object without what only the API server needs, as kubectl shows it."""
+    metadata = {key: value for key, value in thing["metadata"].items() if key != "managedFields"}
+    return {"apiVersion": thing["apiVersion"], "kind": thing["kind"], **thing, "metadata": metadata}
+
+
+def listed(things: Sequence[Object]) -> Object:
+    """Several objects as one."""
+    return {"apiVersion": "v1", "kind": "List", "items": [cleaned(thing) for thing in things]}
+
+
+def condition(job: Mapping[str, Any], kind: str) -> Object:
+    """The condition of that type; empty when there is none."""
+    conditions = (job.get("status") or {}).get("conditions") or []
+    return next((entry for entry in conditions if entry.get("type") == kind), {})
+
+
+def exit_code(job: Mapping[str, Any]) -> int:
+    """What a job that has ended means for who waited for it."""
+    from spotladder.core.model import Phase
+    from spotladder.core.reasons import Reason
+    from spotladder.local.runner import EXIT_CODES
+
+    if (job.get("status") or {}).get("phase") == Phase.SUCCEEDED:
+        return 0
+    reason = condition(job, "Completed").get("reason", "")
+    return EXIT_CODES.get(Reason(reason), 1) if reason in set(Reason) else 1

@@ -1,0 +1,164 @@
+"""`spotladder watch`: a job of a cluster in the live view that `spotladder run` has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from spotladder.cli.cluster.cluster import Cluster, Refused, Target, on_cluster
+from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
+
+if TYPE_CHECKING:
+    from spotladder.core.model import JobSpec, JobState
+    from spotladder.local.view import View
+    from spotladder.operator.cache import Cache
+    from spotladder.operator.records import CapacityRecord, JobRecord
+    from spotladder.workloads.records import EventRecord
+
+TICK = 1.0
+"""Seconds between two pictures."""
+
+DEAF = 90.0
+"""A server that was not heard of for so long has gone: there is a word from it every minute."""
+
+
+def watch(
+    name: JobArgument,
+    *,
+    namespace: NamespaceOption = None,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """Follow a job until it has ended. Ctrl-C ends the watching, not the job.
+
+    \b
+    Exit codes: 0 succeeded, 1 failed, 2 no such job, 3 every tier is spent, 4 deadline or budget,
+    5 environment.
+
+    \b
+    Examples:
+      spotladder watch digits -n team-a
+    """
+    raise typer.Exit(follow_to_the_end(Target(namespace, context, kubeconfig), name))
+
+
+def follow_to_the_end(target: Target, name: str) -> int:
+    """Show the job until it has ended; the exit code that this means."""
+    from rich.console import Console
+
+    from spotladder.cli.cluster import shown
+    from spotladder.local.view import view_on
+
+    async def follow(cluster: Cluster) -> Mapping[str, Any]:
+        await cluster.job(name)  # says at once what is wrong
+        with view_on(Console()) as view:
+            await _Watching(cluster, name, view).run()
+        return await cluster.job(name)
+
+    job = on_cluster(target, follow)
+    status = job.get("status") or {}
+    why = status.get("message") or shown.condition(job, "Completed").get("reason", "")
+    typer.echo(": ".join(part for part in (f"tieredjob {name} is {status.get('phase')}", why) if part))
+    return shown.exit_code(job)
+
+
+class _Watching:
+    """What is on the cluster, told to a view."""
+
+    def __init__(self, cluster: Cluster, name: str, view: View) -> None:
+        from spotladder.clusters.clock import SystemClock
+        from spotladder.operator.cache import Cache
+        from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, CapacityRecord, JobRecord
+        from spotladder.workloads.records import EVENTS, EventRecord
+
+        self._cluster, self._name, self._view = cluster, name, view
+        self._clock = SystemClock()
+        client, about = cluster.client, f"involvedObject.kind=TieredJob,involvedObject.name={name}"
+        self._jobs: Cache[JobRecord] = Cache(
+            client, TIEREDJOBS, JobRecord.of, clock=self._clock, namespace=cluster.namespace,
+            fields=f"metadata.name={name}",
+        )  # fmt: skip
+        self._events: Cache[EventRecord] = Cache(
+            client, EVENTS, EventRecord.of, clock=self._clock, namespace=cluster.namespace, fields=about
+        )
+        self._capacity: Cache[CapacityRecord] = Cache(client, CAPACITYTIERS, CapacityRecord.of, clock=self._clock)
+        self._told: dict[str, float] = {}
+        self._step = 0
+        self._uid = ""
+        self._generation = 0
+        self._spec: JobSpec | None = None
+        self._trouble = ""
+
+    async def run(self) -> None:
+        """Return when the job has ended. Raises Refused when it is deleted meanwhile."""
+        from spotladder.core.model import TERMINAL
+        from spotladder.operator import status
+
+        caches: list[Cache[Any]] = [self._jobs, self._events, self._capacity]
+        running = [asyncio.create_task(cache.run()) for cache in caches]
+        try:
+            await asyncio.gather(*(cache.settled() for cache in caches))
+            while True:
+                job = self._jobs.get(self._name, self._cluster.namespace)
+                if job is None or self._uid not in ("", job.uid):
+                    raise Refused(f"tieredjob {self._name} was deleted")
+                self._uid = job.uid
+                held = status.held(job)
+                state = status.state_of(held)
+                self._tell(job, state, held.message)
+                if state.stage in TERMINAL:
+                    return
+                await asyncio.sleep(TICK)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _tell(self, job: JobRecord, state: JobState, message: str) -> None:
+        from spotladder.core.model import Observation
+        from spotladder.local.timeline import Began, Committed, Noted
+        from spotladder.local.view import ViewSnapshot
+
+        now = self._clock.now()
+        if self._generation != job.generation:
+            self._generation, self._spec = job.generation, self._spec_of(job)
+            if self._spec is not None:
+                self._view.tell(Began(job.created_at, job.name, job.namespace, self._spec))
+        for event in sorted(self._events.all(), key=lambda found: found.at or 0.0):
+            at = event.at or now
+            if event.about_uid in ("", job.uid) and self._told.get(event.uid, 0.0) < at:
+                self._told[event.uid] = at
+                self._view.tell(Noted(at, f"{event.reason}: {event.message}"))
+        progress = state.progress
+        if progress.committed_at is not None and progress.step > self._step:
+            self._step = progress.step
+            self._view.tell(
+                Committed(progress.committed_at, progress.attempt, state.tier, progress.step, progress.total)
+            )
+        silent = self._clock.ticks() - self._jobs.heard_at
+        trouble = f"no word from the cluster: {self._jobs.problem or 'it is asked again'}" if silent > DEAF else ""
+        trouble = trouble or ("" if self._spec or not message else message)
+        if trouble and trouble != self._trouble:
+            self._view.tell(Noted(now, trouble))
+        self._trouble = trouble
+        if self._spec is not None:
+            seen = Observation(state.revision, progress=progress)
+            hint = trouble or "Ctrl-C ends the watching, not the job"
+            self._view.update(ViewSnapshot(now, self._spec, state, seen, hint))
+
+    def _spec_of(self, job: JobRecord) -> JobSpec | None:
+        """The job as the core sees it; None while it is not valid. Capacity that may not be seen has no price here."""
+        from spotladder.errors import InvalidSpec
+        from spotladder.operator.load import Specs, resolve, spec_of
+        from spotladder.operator.logs import Reading
+        from spotladder.workloads.kinds import workload_of
+
+        try:
+            model = Specs().of(job)
+            tiers = resolve(model, self._capacity.get, lambda _name: None, frozenset())
+            return spec_of(job, model, workload=workload_of(model), tiers=tiers, reading=Reading(), settle=0.0)
+        except InvalidSpec:
+            return None
