@@ -5,8 +5,10 @@ An Event that cannot be written is lost: what matters is in the status, which wa
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -31,6 +33,7 @@ _NORMAL = frozenset(
     }
 )  # fmt: skip
 _LONGEST = 1024
+MOST_PENDING = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +65,37 @@ def _told(move: Move) -> str:
 
 
 class Events:
-    """Writes Events about TieredJobs. `instance` says which controller it was."""
+    """Writes Events about TieredJobs in the background: no job waits for them. `instance` says which controller it was.
 
-    def __init__(self, client: Client, *, clock: Clock, instance: str, rate: float = 20.0, burst: int = 100) -> None:
+    When more happens than may be written, the newest are dropped.
+    """
+
+    def __init__(self, client: Client, *, clock: Clock, instance: str, rate: float = 50.0, burst: int = 200) -> None:
         self._client = client
         self._clock = clock
         self._instance = instance
         self._throttle = Throttle(rate, burst, clock)
         self._order = itertools.count()
+        self._pending: asyncio.Queue[tuple[JobRecord, Note]] = asyncio.Queue(MOST_PENDING)
 
-    async def write(self, job: JobRecord, note: Note) -> bool:
-        """Write one; whether that worked."""
+    def tell(self, job: JobRecord, note: Note) -> None:
+        """Write it soon."""
+        with suppress(asyncio.QueueFull):
+            self._pending.put_nowait((job, note))
+
+    async def run(self) -> None:
+        """Write what is told, for ever."""
+        while True:
+            job, note = await self._pending.get()
+            await self._throttle.take()
+            await self._write(job, note)
+            self._pending.task_done()
+
+    async def written(self) -> None:
+        """Return when everything that was told is written."""
+        await self._pending.join()
+
+    async def _write(self, job: JobRecord, note: Note) -> None:
         now = self._clock.now()
         at = datetime.fromtimestamp(now, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         body = {
@@ -98,9 +121,5 @@ class Events:
                 "resourceVersion": job.resource_version,
             },
         }
-        await self._throttle.take()
-        try:
+        with suppress(SpotladderError):
             await self._client.create(WRITTEN, body)
-        except SpotladderError:
-            return False
-        return True

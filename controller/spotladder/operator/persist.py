@@ -64,9 +64,9 @@ class Persistence:
         record = await self._write(loaded.record, wanted)
         self._witness.decided(loaded, before, decision)
         for note in notes_of(decision):
-            await self._events.write(record, note)
+            self._events.tell(record, note)
         if problems and _reason(loaded.status, ConditionType.DEGRADED) != problems[0].trouble:
-            await self._announce(record, problems[0])
+            self._announce(record, problems[0])
         reach(Point.AFTER_EVENTS)
         return wanted
 
@@ -88,7 +88,7 @@ class Persistence:
         news = _reason(before, kind) != problem.trouble or before.message != wanted.message
         record = await self._write(record, wanted)
         if news:
-            await self._announce(record, problem)
+            self._announce(record, problem)
 
     async def finalize(self, record: JobRecord) -> JobRecord:
         """See to it that the job cannot go without us."""
@@ -116,9 +116,9 @@ class Persistence:
             self._jobs.put(dict(answer))
         return record
 
-    async def _announce(self, record: JobRecord, problem: Problem) -> None:
+    def _announce(self, record: JobRecord, problem: Problem) -> None:
         self._witness.troubled(record, problem)
-        await self._events.write(record, note_of(problem))
+        self._events.tell(record, note_of(problem))
 
 
 def _reason(held: TieredJobStatus, kind: ConditionType) -> str:

@@ -68,13 +68,13 @@ class Session:
         self.inventory = Inventory(client, clock=clock, namespaces=settings.namespaces, wake=self.queue.add)
         self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log)
         witness = LogAndMetrics(metrics)
-        events = Events(client, clock=clock, instance=identity)
+        self._events = Events(client, clock=clock, instance=identity)
         self.reconcile = Reconciler(
             jobs=self.jobs,
             capacity=self.capacity,
             inventory=self.inventory,
             applier=Applier(client, self.inventory, environment=settings.environment),
-            persistence=Persistence(client=client, jobs=self.jobs, events=events, witness=witness, clock=clock),
+            persistence=Persistence(client=client, jobs=self.jobs, events=self._events, witness=witness, clock=clock),
             logs=self._logs,
             witness=witness,
             clock=clock,
@@ -112,7 +112,7 @@ class Session:
     async def ready(self) -> AsyncIterator[None]:
         """Everything is listed; the caches are kept current meanwhile."""
         async with self._logs:
-            running = [asyncio.create_task(cache.run()) for cache in self.caches]
+            running = [asyncio.create_task(work) for work in (*(c.run() for c in self.caches), self._events.run())]
             try:
                 began = self._clock.ticks()
                 await asyncio.gather(*(cache.settled() for cache in self.caches))
@@ -135,6 +135,7 @@ class Session:
                 if after is None or after > 1.0:
                     break
                 await self._clock.sleep(after)
+        await self._events.written()
         return len(keys)
 
     async def _work(self) -> None:
