@@ -85,7 +85,8 @@ class Node:
         self.folder = machine.scratch / name
         self.log = machine.folder / "nodes" / f"{name}.log"
         self.began = time.monotonic()
-        self._up = False
+        self._up = self._ended = False
+        self._reaper = machine.reaper
         environ = machine.environ() | {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": f"{drain:.0f}"}
         own = [f"--temp-dir={self.folder}", f"--object-store-memory={machine.object_store}"]
         try:
@@ -127,8 +128,10 @@ class Node:
             self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End all of it, now."""
-        end_session(self.session)
+        """End all of it, now; once is enough."""
+        if not self._ended and end_session(self.session):
+            self._ended = True
+            self._reaper.forget(self.session)
         self._process.wait()
 
     def failed(self) -> str | None:

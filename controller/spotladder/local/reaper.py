@@ -6,7 +6,8 @@
    environment. The mark finds what made a session of its own (a driver, a daemon); the sessions find what has
    overwritten its environment (Ray's workers write their title there). Both work on Linux and macOS.
 3. There is one way to end a run, `Reaper.close`, and it takes the same path as a crash: close the pipe and wait.
-4. Processes are found by what they are, never by a remembered pid alone: pids are used again.
+4. Pids are used again: a session is forgotten as soon as it was seen to be empty, and what is left of it keeps its
+   number from being given to another.
 
 The file is also the watchdog's program, run by itself so that it starts in a moment: it imports the standard library
 only.
@@ -35,13 +36,18 @@ class Reaper:
 
     def __init__(self, mark: str, scratch: Path) -> None:
         self._mark, self._scratch = mark, scratch
-        self._sessions: list[int] = []
+        self._sessions: set[int] = set()
         self._watchdog = self._start()
 
     def adopt(self, session: int) -> None:
         """Let everything in that session end with the run."""
-        self._sessions.append(session)
+        self._sessions.add(session)
         self._tell(session)
+
+    def forget(self, session: int) -> None:
+        """Nothing is left of that session; its number may soon be another's."""
+        self._sessions.discard(session)
+        self._tell(-session)
 
     def ensure(self) -> None:
         """Start the watchdog anew if somebody has killed it."""
@@ -84,17 +90,15 @@ def end_all(mark: str, sessions: set[int]) -> list[int]:
         for pid in left:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(0.02)
+        time.sleep(0.01)
     return left
 
 
-def end_session(session: int) -> None:
-    """Kill every process of one session, now. What it starts while dying is found by the mark when the run ends."""
+def end_session(session: int) -> bool:
+    """Kill every process of one session; whether it is empty then."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(session, signal.SIGKILL)  # the leader's group first: it is what would start others
-    for pid in members("", {session}):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+    return not end_all("", {session})
 
 
 def members(mark: str, sessions: set[int]) -> list[int]:
@@ -149,7 +153,10 @@ def watch(mark: str, scratch: Path) -> int:
     """The watchdog: collect sessions until the pipe ends, then end them."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it goes when the run goes, not before
-    sessions = {int(line) for line in sys.stdin.buffer}
+    sessions: set[int] = set()
+    for line in sys.stdin.buffer:
+        told = int(line)
+        (sessions.add if told > 0 else sessions.discard)(abs(told))
     left = end_all(mark, sessions)
     shutil.rmtree(scratch, ignore_errors=True)
     return 1 if left else 0
