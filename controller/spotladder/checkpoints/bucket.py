@@ -6,12 +6,13 @@ import os
 import re
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from spotladder.checkpoints.entries import FileEntry
@@ -36,6 +37,19 @@ _CREDENTIALS = {
     "az": "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_CLIENT_ID",
 }
 
+_GIVEN = {
+    "s3": frozenset(
+        {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION",
+         "AWS_ENDPOINT_URL"}
+    ),
+    "gs": frozenset({"GOOGLE_SERVICE_ACCOUNT_KEY"}),
+    "az": frozenset(
+        {"AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_CLIENT_ID",
+         "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"}
+    ),
+}  # fmt: skip
+"""Variables that may be given instead of set: those without a path in them, which would be another machine's."""
+
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist|InvalidBucketName", re.I)
 _FORBIDDEN = re.compile(
     r"AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|AuthenticationFailed|AuthorizationFailure|ExpiredToken"
@@ -52,12 +66,14 @@ _QUERY = re.compile(r"\?[^\s\"'<>)]*")
 class BucketStore:
     """Implements Store on one bucket and prefix."""
 
-    def __init__(self, scheme: str, bucket: str, prefix: str) -> None:
+    def __init__(
+        self, scheme: str, bucket: str, prefix: str, environment: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._scheme = scheme
         self._bucket = bucket
         self.uri = f"{scheme}://{bucket}" + (f"/{prefix}" if prefix else "")
         with self._typed("open", ""):
-            self._store = _connect(scheme, bucket, prefix)
+            self._store = _connect(scheme, bucket, prefix, environment)
         self._pool = ThreadPoolExecutor(2 * AT_ONCE, thread_name_prefix="spotladder-store")
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
@@ -235,11 +251,12 @@ class _Parts:
             yield part
 
 
-def _connect(scheme: str, bucket: str, prefix: str) -> S3Store | GCSStore | AzureStore:
+def _connect(scheme: str, bucket: str, prefix: str, environment: Mapping[str, str]) -> S3Store | GCSStore | AzureStore:
     from obstore.store import AzureStore, GCSStore, S3Store
 
     options: dict[str, Any] = {
         "prefix": prefix or None,
+        "config": {name.lower(): value for name, value in environment.items() if name in _GIVEN[scheme]} or None,
         "client_options": {
             "allow_http": True,  # only an endpoint that the user wrote with http:// makes use of it
             "connect_timeout": timedelta(seconds=5),
@@ -255,7 +272,7 @@ def _connect(scheme: str, bucket: str, prefix: str) -> S3Store | GCSStore | Azur
     match scheme:
         case "s3":
             profile = os.environ.get("AWS_PROFILE")
-            if profile and not os.environ.get("AWS_ACCESS_KEY_ID"):
+            if profile and not (os.environ.get("AWS_ACCESS_KEY_ID") or environment.get("AWS_ACCESS_KEY_ID")):
                 options["credential_provider"] = _profile(profile)
             return S3Store(bucket, **options)
         case "gs":

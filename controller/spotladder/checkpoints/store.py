@@ -7,7 +7,7 @@ that of two writers exactly one wins. Everything else may be slow, repeated or l
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -70,11 +70,12 @@ class Store(Protocol):
         """Remove the objects; those that do not exist are no error."""
 
 
-def open_store(uri: str | Path) -> Store:
+def open_store(uri: str | Path, environment: Mapping[str, str] | None = None) -> Store:
     """The store at `s3://bucket/prefix`, `gs://…`, `az://container/…`, `file:///folder` or a plain path.
 
     Nothing is contacted yet: `check_store` does. Credentials and endpoints come from each cloud's usual environment
-    variables (AWS_…, GOOGLE_…, AZURE_…). Raises InvalidSpec for an address that cannot be read.
+    variables (AWS_…, GOOGLE_…, AZURE_…); those in `environment` win. Raises InvalidSpec for an address that cannot be
+    read.
     """
     text = str(uri)
     scheme, separator, rest = text.partition("://")
@@ -98,7 +99,7 @@ def open_store(uri: str | Path) -> Store:
         raise InvalidSpec(f"the checkpoint address needs a bucket and no credentials: {scheme}://bucket/prefix")
     from spotladder.checkpoints.bucket import BucketStore
 
-    return BucketStore(scheme, bucket, prefix.strip("/"))
+    return BucketStore(scheme, bucket, prefix.strip("/"), environment or {})
 
 
 def check_store(store: Store, *, write: bool = True) -> None:
