@@ -1,0 +1,23 @@
+# The controller, and the CLI for who has no Python: docker build -t spotladder .
+# The base is pinned by digest, dependencies by constraints.txt. docs/runbook.md says how to move both.
+ARG PYTHON=python:3.13-slim-trixie@sha256:9d2e5553305c7c7b0097999bb17187c69b921ccd6bc9d40e4bb5ebe652c00285
+
+FROM ${PYTHON} AS build
+ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1 UV_PYTHON_DOWNLOADS=never
+WORKDIR /build
+COPY constraints.txt ./
+RUN pip install --no-cache-dir --disable-pip-version-check --constraint constraints.txt uv \
+ && uv venv /opt/spotladder
+COPY pyproject.toml README.md LICENSE ./
+COPY controller ./controller
+COPY infra/spotladder_infra ./infra/spotladder_infra
+RUN uv pip install --python /opt/spotladder/bin/python --constraint constraints.txt '.[operator]'
+
+FROM ${PYTHON}
+LABEL org.opencontainers.image.title="spotladder" org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /opt/spotladder /opt/spotladder
+ENV PATH=/opt/spotladder/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER 65532:65532
+WORKDIR /tmp
+ENTRYPOINT ["spotladder"]
+CMD ["--help"]

@@ -1,0 +1,42 @@
+"""The real helm, with folders of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.kube.apiserver import ROOT, find, required
+
+CHARTS = ROOT / "charts"
+KUBERNETES = "1.36.0"
+
+
+def helm(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run it; skips, or fails where it is required, when it is not there."""
+    program = find("helm")
+    if program is None:
+        (pytest.fail if required() else pytest.skip)("not found: helm (SPOTLADDER_TOOLS or PATH)")
+    homes = {f"HELM_{kind}_HOME": str(folder / kind) for kind in ("CACHE", "CONFIG", "DATA")}
+    return subprocess.run(
+        [program, *arguments], capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **homes}
+    )
+
+
+def rendered(folder: Path, *arguments: str | Path, namespace: str = "spotladder-system") -> str:
+    """What the chart installs, as text."""
+    result = helm(
+        folder, "template", "spotladder", CHARTS / "spotladder", "--namespace", namespace,
+        "--kube-version", KUBERNETES, *arguments,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    """The objects in it."""
+    return [found for found in YAML(typ="safe", pure=True).load_all(text) if found]

@@ -1,0 +1,178 @@
+"""The charts: what they render, what they refuse, and whether they agree with the code and the docs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.clusters.clock import SteppedClock
+from spotladder.operator.metrics import Metrics
+from spotladder.operator.settings import read_settings
+from tests.charts.helm import CHARTS, helm, objects, rendered
+from tests.kube.apiserver import ROOT
+
+GOLDEN = Path(__file__).parent / "golden"
+MONITORED = ("--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true",
+             "--set", "prometheusRule.runbookUrl=https://docs.example/runbook")  # fmt: skip
+CASES: dict[str, tuple[str, ...]] = {
+    "default": (),
+    "two-namespaces": ("--set", "namespaces={team-a,team-b}"),
+    "everything": (
+        *MONITORED,
+        "--set", "image.repository=spotladder,image.digest=sha256:" + 64 * "0",
+        "--set", "serviceAccount.annotations.identity=spotladder",
+        "--set", "controller.environment.AWS_ENDPOINT_URL=https://store.example",
+        "--set", "envFrom[0].secretRef.name=bucket",
+        "--set", "podLabels.team=ml,podAnnotations.note=x,nodeSelector.pool=system,priorityClassName=high",
+        "--set", "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.name=monitoring",
+        "--set", "networkPolicy.apiServerPorts={6443},networkPolicy.cloudMetadata=false",
+        "--set", "tolerations[0].key=system,tolerations[0].operator=Exists",
+        "--set", "imagePullSecrets[0].name=registry,fullnameOverride=ladder",
+    ),
+    "nothing-optional": (
+        "--set", "serviceAccount.create=false,serviceAccount.name=mine,rbac.create=false,rbac.userRoles=false",
+        "--set", "podDisruptionBudget.enabled=false,networkPolicy.enabled=false",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("chart", ["spotladder", "spotladder-crds"])
+def test_lint(chart: str, tmp_path: Path) -> None:
+    result = helm(tmp_path, "lint", "--strict", CHARTS / chart)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_golden(case: str, tmp_path: Path) -> None:
+    text = rendered(tmp_path, *CASES[case])
+    file = GOLDEN / f"{case}.yaml"
+    if os.environ.get("UPDATE_GOLDEN"):
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8"), "UPDATE_GOLDEN=1 writes it anew; read the difference"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("replicas=3", "replicas"),
+        ("controller.worker=1", "worker"),
+        ("controller.workers=0", "controller.workers"),
+        ("image.digest=latest", "image.digest"),
+        ("networkPolicy.egressPorts={0}", "egressPorts"),
+        ("namespaces={Team_A}", "namespaces"),
+        ("prometheusRule.runbookUrl=docs", "runbookUrl"),
+    ],
+)
+def test_misspelt_values_are_refused(given: str, said: str, tmp_path: Path) -> None:
+    result = helm(tmp_path, "template", CHARTS / "spotladder", "--set", given)
+    assert result.returncode != 0
+    assert said.rpartition(".")[2] in result.stderr
+
+
+def test_every_value_has_a_schema_and_the_other_way_round() -> None:
+    (values,) = objects((CHARTS / "spotladder" / "values.yaml").read_text(encoding="utf-8"))
+    schema = json.loads((CHARTS / "spotladder" / "values.schema.json").read_text(encoding="utf-8"))
+
+    def names(part: dict[str, Any], at: str = "") -> set[str]:
+        found = set()
+        for name, entry in part.get("properties", {}).items():
+            found |= {at + name} | names(entry, f"{at}{name}.")
+        return found
+
+    def given(part: dict[str, Any], at: str = "") -> set[str]:
+        found = set()
+        for name, entry in part.items():
+            known = f"{at}{name}"
+            nested = isinstance(entry, dict) and any(other.startswith(f"{known}.") for other in names(schema))
+            found |= {known} | (given(entry, f"{known}.") if nested else set())
+        return found
+
+    assert given(values) == names(schema) - {"global"}
+
+
+def of_kind(text: str, kind: str) -> list[dict[str, Any]]:
+    return [found for found in objects(text) if found["kind"] == kind]
+
+
+def test_the_controller_may_do_nothing_to_its_node(tmp_path: Path) -> None:
+    (deployment,) = of_kind(rendered(tmp_path), "Deployment")
+    assert deployment["spec"]["replicas"] == 2
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["securityContext"] == {
+        "runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }  # fmt: skip
+    for container in pod["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+
+
+def test_rights_have_no_wildcards_and_secrets_are_not_among_them(tmp_path: Path) -> None:
+    for case in CASES.values():
+        text = rendered(tmp_path, *case)
+        for role in (*of_kind(text, "Role"), *of_kind(text, "ClusterRole")):
+            for rule in role["rules"]:
+                assert not {"*"} & {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+                assert not {"secrets", "configmaps", "pods/exec"} & set(rule["resources"])
+
+
+def test_with_a_list_of_namespaces_the_cluster_wide_rights_are_reads(tmp_path: Path) -> None:
+    text = rendered(tmp_path, "--set", "namespaces={team-a}", "--set", "rbac.userRoles=false")
+    (role,) = of_kind(text, "ClusterRole")
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"list", "watch"}
+    assert {resource for rule in role["rules"] for resource in rule["resources"]} == {"nodes", "capacitytiers"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_controller_understands_its_settings(case: str, tmp_path: Path) -> None:
+    (config,) = of_kind(rendered(tmp_path, *CASES[case]), "ConfigMap")
+    file = tmp_path / "config.yaml"
+    file.write_text(config["data"]["config.yaml"], encoding="utf-8")
+    settings = read_settings(file, {})
+    assert settings.lease_namespace == "spotladder-system"
+    assert settings.namespaces == (("team-a", "team-b") if case == "two-namespaces" else ())
+
+
+def alerts(folder: Path) -> list[dict[str, Any]]:
+    (rule,) = of_kind(rendered(folder, *MONITORED), "PrometheusRule")
+    return [alert for group in rule["spec"]["groups"] for alert in group["rules"]]
+
+
+def test_alerts_ask_for_metrics_that_exist(tmp_path: Path) -> None:
+    metrics = Metrics(SteppedClock())
+    known = {
+        name
+        for family in metrics.registry.collect()
+        for name in (family.name, f"{family.name}_total" if family.type == "counter" else family.name)
+    }
+    for alert in alerts(tmp_path):
+        asked = set(re.findall(r"spotladder_[a-z_]+", alert["expr"]))
+        assert asked
+        assert asked <= known, alert["alert"]
+
+
+def test_every_alert_has_a_section_in_the_runbook(tmp_path: Path) -> None:
+    runbook = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
+    headings = {line.removeprefix("## ") for line in runbook.splitlines() if line.startswith("## Spotladder")}
+    found = alerts(tmp_path)
+    assert {alert["alert"] for alert in found} == headings
+    for alert in found:
+        assert alert["annotations"]["runbook_url"] == f"https://docs.example/runbook#{alert['alert'].lower()}"
+
+
+def test_the_image_is_pinned_and_not_root() -> None:
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert re.search(r"^ARG PYTHON=\S+@sha256:[0-9a-f]{64}$", text, re.MULTILINE)
+    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${PYTHON}", "${PYTHON}"]
+    assert "\nUSER 65532:65532\n" in text
+    for path in re.findall(r"^COPY ([^-\s]\S*)", text, re.MULTILINE):
+        assert (ROOT / path).exists()
