@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from spotladder.errors import StoreUnavailable
 from spotladder.operator.records import CAPACITYTIERS
 from spotladder.workloads import names
 from spotladder.workloads.records import GVR, RAYJOBS
+from spotladder.workloads.references import SECRETS
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import CRDS, World, crd_files, eventually, install_kinds, ray_spec, world
 
@@ -260,3 +262,18 @@ async def test_a_state_that_is_not_understood_is_left_alone(api_server: ApiServe
             await says(here, "Valid", "False", "StateUnreadable")
             assert (await here.status())["state"] == text
             assert await here.rayjobs() == []
+
+
+async def test_the_buckets_secret_is_missing_and_then_it_is_there(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        uri = {"uri": "s3://bucket/prefix", "interval": "30s", "credentials": {"secretName": "bucket"}}
+        await here.submit(checkpoints=uri)
+        message = await says(here, "Degraded", "True", "CheckpointsUnreadable")
+        assert f"Secret {here.namespace}/bucket does not exist" in message
+        data = {"AWS_ACCESS_KEY_ID": base64.b64encode(b"who").decode()}
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bucket", "namespace": here.namespace}}
+        await here.client.create(SECRETS, {**body, "data": data})
+        await here.run(1)
+        await here.clock.advance(61)
+        await says(here, "Degraded", "False", "AsExpected")
+        assert here.bucket.opened[-1].environment == {"AWS_ACCESS_KEY_ID": "who"}

@@ -83,8 +83,10 @@ class Bucket:
         self.store = MemoryStore()
         self.broken: SpotladderError | None = None
         self.ended: list[tuple[str, str]] = []
+        self.opened: list[LogAddress] = []
 
     def open(self, address: LogAddress) -> _TestLog:
+        self.opened.append(address)
         return _TestLog(self, address)
 
     def commit(self, namespace: str, job: str, *, attempt: int, step: int, total: int = 100) -> None:

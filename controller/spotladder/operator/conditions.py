@@ -33,7 +33,6 @@ class Trouble(StrEnum):
     CHECKPOINTS_IN_USE = "CheckpointsInUse"
     CHECKPOINTS_UNREADABLE = "CheckpointsUnreadable"
     CHECKPOINTS_CORRUPT = "CheckpointsCorrupt"
-    CREDENTIALS_MISSING = "CredentialsMissing"
     CAPACITY_TIER_GONE = "CapacityTierGone"
     CANNOT_WATCH = "CannotWatch"
     NOT_INSTALLED = "NotInstalled"

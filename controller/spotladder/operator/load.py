@@ -128,9 +128,9 @@ def spec_of(
     )
 
 
-def address_of(record: JobRecord, job: TieredJob) -> LogAddress:
+def address_of(record: JobRecord, job: TieredJob, environment: Mapping[str, str]) -> LogAddress:
     """Where the job's log lies."""
-    return LogAddress(record.name, record.namespace, record.uid, job.spec.checkpoints.uri)
+    return LogAddress(record.name, record.namespace, record.uid, job.spec.checkpoints.uri, environment)
 
 
 def reads_every(job: TieredJob) -> Seconds:

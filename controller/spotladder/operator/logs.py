@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, cast
@@ -32,12 +32,13 @@ PATIENCE: Seconds = 20.0
 
 @dataclass(frozen=True, slots=True)
 class LogAddress:
-    """Where a job's log lies, and whose it is."""
+    """Where a job's log lies, and whose it is. `environment` are credentials beside the controller's own."""
 
     job: str
     namespace: str
     uid: str
     uri: str
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def bucket(self) -> str:
@@ -70,7 +71,9 @@ class BucketLog:
     def __init__(self, address: LogAddress) -> None:
         from spotladder.checkpoints.store import open_store  # noqa: PLC0415 – obstore is loaded when a bucket is used
 
-        self._log = CommitLog(open_store(address.uri), address.job, namespace=address.namespace, uid=address.uid)
+        self._log = CommitLog(
+            open_store(address.uri, address.environment), address.job, namespace=address.namespace, uid=address.uid
+        )
         self._follower = Follower(self._log)
 
     def progress(self) -> Progress:

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spotladder.api.status import TieredJobStatus
@@ -27,6 +28,7 @@ from spotladder.operator import conditions, load, status
 from spotladder.operator.apply import Applier
 from spotladder.operator.cache import Cache, Scoped
 from spotladder.operator.conditions import Claim, ConditionType, Problem, Trouble
+from spotladder.operator.credentials import FRESH, CredentialsMissing, SecretReader
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory import Inventory, JobKey
 from spotladder.operator.load import Loaded
@@ -72,6 +74,7 @@ class Reconciler:
         applier: Applier,
         persistence: Persistence,
         logs: Logs,
+        secrets: SecretReader,
         witness: Witness,
         clock: Clock,
         clusters: frozenset[str],
@@ -83,6 +86,7 @@ class Reconciler:
         self._applier = applier
         self._persistence = persistence
         self._logs = logs
+        self._secrets = secrets
         self._witness = witness
         self._clock = clock
         self._clusters = clusters
@@ -126,7 +130,7 @@ class Reconciler:
         except InvalidSpec as error:
             return await self._hold(record, held, Problem(Trouble.INVALID_SPEC, "; ".join(str(error).splitlines())))
         tiers = self._tiers(job, memory)
-        reading = self._reading(record, job, state)
+        reading = await self._reading(record, job, state)
         if problem := self._refusal(record, job, state, tiers, reading):
             return await self._hold(record, held, problem)
         if problem := self._unseen(record, job):
@@ -145,7 +149,8 @@ class Reconciler:
         if record.deleting and self._may_go(loaded, decision):
             await self._release(record)
             return None
-        return self._wake(decision, status.state_of(stands), claims)
+        wake = self._wake(decision, status.state_of(stands), claims)
+        return min(wake or FRESH, FRESH) if reading.unreadable else wake  # a Secret that comes wakes nobody
 
     def _policy(self, name: str) -> Policy:
         if name not in self._policies:
@@ -158,11 +163,20 @@ class Reconciler:
                 memory.capacity[tier.capacity_tier] = record
         return load.resolve(job, self._capacity.get, memory.capacity.get, self._clusters)
 
-    def _reading(self, record: JobRecord, job: TieredJob, state: JobState) -> Reading:
+    async def _reading(self, record: JobRecord, job: TieredJob, state: JobState) -> Reading:
         if state.stage in TERMINAL or (record.deleting and state.attempt is None):
             self._logs.leave(record.key)
             return Reading(True, state.progress)
-        return self._logs.follow(record.key, load.address_of(record, job), load.reads_every(job))
+        try:
+            environment = await self._environment(record, job)
+        except CredentialsMissing as error:
+            self._logs.leave(record.key)
+            return Reading(True, state.progress, unreadable=str(error))
+        return self._logs.follow(record.key, load.address_of(record, job, environment), load.reads_every(job))
+
+    async def _environment(self, record: JobRecord, job: TieredJob) -> Mapping[str, str]:
+        credentials = job.spec.checkpoints.credentials
+        return {} if credentials is None else await self._secrets.of(record.namespace, credentials.secret_name)
 
     def _load(
         self,
@@ -223,12 +237,13 @@ class Reconciler:
             return None
         reach(Point.BEFORE_FINISH)
         outcome = "Succeeded" if action.succeeded else "Failed"
-        address = load.address_of(loaded.record, loaded.job)
         try:
+            environment = await self._environment(loaded.record, loaded.job)
+            address = load.address_of(loaded.record, loaded.job, environment)
             await self._logs.end(address, outcome, loaded.state.last_number, str(action.reason))
         except StoreRefused as error:
             return Claim("False", conditions.END_REFUSED, str(error))
-        except (StoreUnavailable, TimeoutError) as error:
+        except (StoreUnavailable, CredentialsMissing, ClusterUnreachable, TimeoutError) as error:
             return Claim("Unknown", Trouble.CHECKPOINTS_UNREADABLE, f"the outcome is not noted yet: {error}")
         except SpotladderError as error:
             return Claim("False", conditions.END_REFUSED, str(error))

@@ -16,6 +16,7 @@ from spotladder.clusters.registry import Registry
 from spotladder.errors import SpotladderError
 from spotladder.operator.apply import Applier
 from spotladder.operator.cache import Cache, Scoped
+from spotladder.operator.credentials import SecretReader
 from spotladder.operator.election import NotLeading
 from spotladder.operator.events import Events
 from spotladder.operator.health import Health
@@ -76,6 +77,7 @@ class Session:
             applier=Applier(client, self.inventory, environment=settings.environment),
             persistence=Persistence(client=client, jobs=self.jobs, events=self._events, witness=witness, clock=clock),
             logs=self._logs,
+            secrets=SecretReader(client, clock),
             witness=witness,
             clock=clock,
             clusters=registry.names(),

@@ -1,0 +1,212 @@
+"""The chart on a real API server: it takes every object, and the controller's rights are what it calls, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import SystemClock
+from spotladder.clusters.connection import connect
+from spotladder.clusters.credentials import Fixed
+from spotladder.clusters.errors import ApiError, NotFound
+from spotladder.operator.election import Election
+from spotladder.workloads import names
+from spotladder.workloads.records import GVR, JOBSETS, PODS, RAYCLUSTERS
+from tests.charts.helm import objects, rendered
+from tests.kube.apiserver import TOKEN, ApiServer
+from tests.kube.world import World, eventually, world
+
+Right = tuple[str, str, str]
+"""API group, resource (with subresource), verb."""
+
+KINDS = {
+    "ServiceAccount": GVR("", "v1", "serviceaccounts", "ServiceAccount"),
+    "ConfigMap": GVR("", "v1", "configmaps", "ConfigMap"),
+    "Service": GVR("", "v1", "services", "Service"),
+    "Deployment": GVR("apps", "v1", "deployments", "Deployment"),
+    "PodDisruptionBudget": GVR("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
+    "NetworkPolicy": GVR("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
+    "Role": GVR("rbac.authorization.k8s.io", "v1", "roles", "Role"),
+    "RoleBinding": GVR("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding"),
+    "ClusterRole": GVR("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False),
+    "ClusterRoleBinding": GVR(
+        "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
+    ),
+}
+
+NEVER_CALLED = {
+    ("spotladder.io", "tieredjobs/finalizers", "update"): "asked by an admission plugin, not by a call",
+    (JOBSETS.group, JOBSETS.plural, "create"): "as for rayjobs, which the walk here is made of",
+    (JOBSETS.group, JOBSETS.plural, "patch"): "as for rayjobs, which the walk here is made of",
+    (JOBSETS.group, JOBSETS.plural, "watch"): "JobSet is not installed here; it is listed first",
+}
+
+
+class Recording(Client):
+    """Remembers which right each call needed, and which it did not have."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.used: set[Right] = set()
+        self.refused: set[Right] = set()
+
+    async def _send(self, method: str, path: str, *, query: Mapping[str, str], **more: Any) -> aiohttp.ClientResponse:
+        answer = await super()._send(method, path, query=query, **more)
+        rights = set(_rights(method, path, query, created=answer.status == 201))
+        self.used |= rights
+        if answer.status == 403:
+            self.refused |= rights
+        return answer
+
+
+def _rights(method: str, path: str, query: Mapping[str, str], *, created: bool) -> Iterator[Right]:
+    parts = path.strip("/").split("/")
+    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
+    if rest[0] == "namespaces":
+        rest = rest[2:]
+    resource, name, subresource = rest[0], "".join(rest[1:2]), "".join(rest[2:3])
+    verbs = {
+        "GET": "get" if name else "watch" if query.get("watch") else "list",
+        "POST": "create",
+        "PUT": "update",
+        "PATCH": "patch",
+        "DELETE": "delete" if name else "deletecollection",
+    }
+    target = f"{resource}/{subresource}" if subresource else resource
+    yield group, target, verbs[method]
+    if method == "PATCH" and created:
+        yield group, target, "create"
+
+
+def granted(installed: list[dict[str, Any]]) -> set[Right]:
+    """What the roles give that are bound to the controller."""
+    bound = {found["roleRef"]["name"] for found in installed if found["kind"].endswith("RoleBinding")}
+    return {
+        (group, resource, verb)
+        for role in installed
+        if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] in bound
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+@asynccontextmanager
+async def installed(here: World, folder: Path, *values: str) -> AsyncIterator[list[dict[str, Any]]]:
+    """The chart's objects, on the API server while it lasts."""
+    found = objects(rendered(folder, *values, namespace=here.namespace))
+    try:
+        for body in found:
+            await here.client.apply(KINDS[body["kind"]], body)
+        yield found
+    finally:
+        for body in found:
+            metadata = body["metadata"]
+            await here.client.delete(KINDS[body["kind"]], metadata["name"], metadata.get("namespace", ""))
+
+
+def as_controller(server: ApiServer, namespace: str) -> Recording:
+    """A client with the rights of the chart's service account."""
+    user = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Impersonate-User": f"system:serviceaccount:{namespace}:spotladder",
+        "Impersonate-Group": "system:serviceaccounts",
+    }
+    return Recording(replace(connect(str(server.kubeconfig)), credentials=Fixed(user)))
+
+
+@pytest.mark.parametrize("namespaced", [False, True])
+async def test_the_rights_are_what_the_controller_calls(
+    api_server: ApiServer, tmp_path: Path, namespaced: bool
+) -> None:
+    async with world(api_server) as here:
+        values = ("--set", f"namespaces={{{here.namespace}}}") if namespaced else ()
+        async with installed(here, tmp_path, *values) as found, as_controller(api_server, here.namespace) as client:
+            await lead(client, here.namespace)
+            async with here.operator(client=client, namespaces_=(here.namespace,) if namespaced else ()):
+                await asyncio.wait_for(walk(here), 100) if 0 else await dbg(here, client)
+            assert client.refused == set()
+            assert granted(found) - client.used == set(NEVER_CALLED)
+
+
+async def lead(client: Client, namespace: str) -> None:
+    """Take the lease and renew it."""
+    election = Election(
+        client, namespace=namespace, name="spotladder-controller", identity="controller", clock=SystemClock()
+    )
+    assert await election.attempt()
+    assert await election.attempt()
+    await election.release()
+
+
+async def walk(here: World) -> None:
+    """Everything that a controller does: launch, notice, delete, sweep what is left behind, let go."""
+    await here.submit()
+    await eventually(lambda: here.is_on("spot-a", 1))
+    await here.run(1)
+    await eventually(lambda: here.has_phase("Running"))
+    await here.patch(suspend=True)
+
+    async def told() -> bool:
+        return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await here.pods(1))
+
+    await eventually(told)
+    await orphan(here)
+    await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+                      message="Job entrypoint command failed with exit code 75")  # fmt: skip
+    await eventually(lambda: no_rayclusters(here))
+    await eventually(lambda: here.has_phase("Suspended"))
+    await here.delete()
+    await eventually(lambda: gone(here))
+
+
+async def orphan(here: World) -> None:
+    """A RayCluster of the attempt that KubeRay does not remove."""
+    labels = names.labels("digits", 1, "spot-a")
+    pod = {"spec": {"containers": [{"name": "ray", "image": "ray"}]}}
+    body = {
+        "apiVersion": RAYCLUSTERS.api_version,
+        "kind": RAYCLUSTERS.kind,
+        "metadata": {"name": "digits-a001-x", "namespace": here.namespace, "labels": labels},
+        "spec": {"headGroupSpec": {"rayStartParams": {}, "template": pod}},
+    }
+    await here.client.create(RAYCLUSTERS, body)
+
+
+async def no_rayclusters(here: World) -> bool:
+    return not [found async for page in here.client.pages(RAYCLUSTERS, here.namespace) for found in page.items]
+
+
+async def gone(here: World) -> bool:
+    try:
+        await here.job()
+    except NotFound:
+        return True
+    return False
+
+
+async def test_without_a_right_the_call_is_refused(api_server: ApiServer, tmp_path: Path) -> None:
+    """Or the test above would pass for a controller that may do everything."""
+    async with world(api_server) as here, as_controller(api_server, here.namespace) as client:
+        with pytest.raises(ApiError, match="forbidden"):
+            await client.delete(PODS, "any", here.namespace)
+        assert client.refused == {("", "pods", "delete")}
+
+
+async def dbg(here, client):
+    try:
+        await walk(here)
+    except AssertionError:
+        print("REFUSED", client.refused)
+        job = await here.job()
+        print(job["metadata"], job["status"].get("conditions"), job["status"]["phase"])
+        print(await here.rayjobs(), [(p["metadata"]["name"], p["metadata"].get("deletionTimestamp")) for p in await here.pods(1)])
+        raise
