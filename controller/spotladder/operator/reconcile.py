@@ -150,7 +150,9 @@ class Reconciler:
             await self._release(record)
             return None
         wake = self._wake(decision, status.state_of(stands), claims)
-        return min(wake or FRESH, FRESH) if reading.unreadable else wake  # a Secret that comes wakes nobody
+        if reading.unreadable:  # a Secret that comes wakes nobody
+            return FRESH if wake is None else min(wake, FRESH)
+        return wake
 
     def _policy(self, name: str) -> Policy:
         if name not in self._policies:
