@@ -15,7 +15,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -232,6 +232,7 @@ def server() -> Iterator[None]:
     here, there = context.Pipe()
     process = context.Process(target=_serve, args=(there,), daemon=True)
     process.start()
+    there.close()
     try:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("GOOGLE_BASE_URL", here.recv())
@@ -245,7 +246,8 @@ def server() -> Iterator[None]:
 def _serve(connection: Connection) -> None:
     with pytest.MonkeyPatch.context() as environment, google(environment) as address:
         connection.send(address)
-        time.sleep(3600)
+        with suppress(EOFError):
+            connection.recv()  # ends with the bench, however that ends
 
 
 if __name__ == "__main__":
