@@ -27,10 +27,7 @@ class _Cluster(Backend):  # type: ignore[misc]
     def on_start(self, worker_group: Any, backend_config: ClusterConfig) -> None:  # noqa: ARG002 – Ray's protocol
         workers = worker_group.execute(_address)
         ray.get(
-            [
-                worker_group.execute_single_async(rank, _announce, workers, rank)
-                for rank in range(len(worker_group))
-            ]
+            [worker_group.execute_single_async(rank, _announce, workers, rank) for rank in range(len(worker_group))]
         )
 
 
