@@ -193,6 +193,6 @@ def _data(section: Mapping[str, Any], key: str, where: str) -> str | None:
     if not section.get(key):
         return None
     try:
-        return base64.b64decode(section[key], validate=False).decode()
-    except (binascii.Error, ValueError, TypeError):
+        return base64.b64decode("".join(section[key].split()), validate=True).decode()
+    except (binascii.Error, ValueError, AttributeError):
         raise EnvironmentFailure(f"{where}: {key} is not base64") from None

@@ -64,5 +64,6 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 def api_error(status: int, reason: str, message: str, *, where: str = "") -> SpotladderError:
     """The error for this answer."""
     if status >= 500:
-        return ClusterUnreachable(f"{where}: the API server answers {status} {reason}: {message}; it is tried again")
+        said = " ".join(f"{status} {reason}: {message}".split())
+        return ClusterUnreachable(f"{where}: the API server answers {said}; it is tried again")
     return _BY_STATUS.get(status, ApiError)(status, reason, message, where=where)

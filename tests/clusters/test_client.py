@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from spotladder.clusters.client import Client, path_of
+from spotladder.clusters.clock import SteppedClock, SystemClock
+from spotladder.clusters.connection import Connection
+from spotladder.clusters.credentials import Fixed
+from spotladder.clusters.errors import ClusterUnreachable, Conflict, Expired, Invalid, NotFound, Throttled
+from spotladder.errors import SpotladderError
+from spotladder.operator.election import NotLeading
+from spotladder.workloads.records import NODES, PODS, RAYJOBS
+
+Answer = Callable[[web.Request], Any]
+
+
+@asynccontextmanager
+async def api(answer: Answer, **more: Any) -> AsyncIterator[Client]:
+    app = web.Application()
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        found = answer(request)
+        if hasattr(found, "__await__"):
+            found = await found
+        return found if isinstance(found, web.StreamResponse) else web.json_response(found)
+
+    app.router.add_route("*", "/{path:.*}", handle)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    connection = Connection(f"http://127.0.0.1:{runner.addresses[0][1]}", more.pop("credentials", Fixed()))
+    try:
+        async with Client(connection, **more) as client:
+            yield client
+    finally:
+        await runner.cleanup()
+
+
+def refused(status: int, **headers: str) -> web.Response:
+    body = {"kind": "Status", "reason": "Why", "message": "because\nof this", "code": status}
+    return web.json_response(body, status=status, headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        ((PODS, "ns", "a"), "/api/v1/namespaces/ns/pods/a"),
+        ((NODES, "", "n"), "/api/v1/nodes/n"),
+        ((RAYJOBS, "ns", "a", "status"), "/apis/ray.io/v1/namespaces/ns/rayjobs/a/status"),
+        ((PODS, "ns/../x", "a b"), "/api/v1/namespaces/ns%2F..%2Fx/pods/a%20b"),
+    ],
+)
+def test_paths(arguments: tuple[Any, ...], path: str) -> None:
+    assert path_of(*arguments) == path
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (404, NotFound),
+        (409, Conflict),
+        (410, Expired),
+        (422, Invalid),
+        (500, ClusterUnreachable),
+        (503, ClusterUnreachable),
+    ],
+)
+async def test_answers_are_errors_by_what_is_to_be_done(status: int, error: type[SpotladderError]) -> None:
+    async with api(lambda _: refused(status)) as client:
+        with pytest.raises(error) as raised:
+            await client.get(PODS, "a", "ns")
+        assert "because of this" in str(raised.value)
+        assert "get pods/a" in str(raised.value)
+
+
+async def test_nobody_there() -> None:
+    async with Client(Connection("http://127.0.0.1:9", Fixed())) as client:
+        with pytest.raises(ClusterUnreachable):
+            await client.get(PODS, "a", "ns")
+
+
+async def test_429_is_answered_by_waiting_as_long_as_it_says() -> None:
+    waits: list[float] = []
+
+    class Noting(SystemClock):
+        async def sleep(self, seconds: float) -> None:
+            waits.append(seconds)
+
+    answers = [refused(429, **{"Retry-After": "3"}), refused(429), {"ok": True}]
+    async with api(lambda _: answers.pop(0), clock=Noting()) as client:
+        assert await client.get(PODS, "a", "ns") == {"ok": True}
+    assert waits == [3.0, 1.0]
+
+
+async def test_429_for_ever_and_429_for_long_are_the_callers_business() -> None:
+    async with api(lambda _: refused(429, **{"Retry-After": "0"})) as client:
+        with pytest.raises(Throttled):
+            await client.get(PODS, "a", "ns")
+    async with api(lambda _: refused(429, **{"Retry-After": "600"}), clock=SteppedClock()) as client:
+        with pytest.raises(Throttled):
+            await client.get(PODS, "a", "ns")
+
+
+async def test_401_renews_the_credentials_once() -> None:
+    class Renewed:
+        async def headers(self, *, fresh: bool = False) -> dict[str, str]:
+            return {"Authorization": "new" if fresh else "old"}
+
+    def answer(request: web.Request) -> Any:
+        return {"ok": True} if request.headers["Authorization"] == "new" else refused(401)
+
+    async with api(answer, credentials=Renewed()) as client:
+        assert await client.get(PODS, "a", "ns") == {"ok": True}
+
+
+async def test_a_write_asks_its_guard_and_reading_does_not() -> None:
+    written: list[str] = []
+
+    def answer(request: web.Request) -> Any:
+        written.append(request.method)
+        return {"metadata": {}}
+
+    def guard() -> float:
+        raise NotLeading("over")
+
+    async with api(answer, guard=guard) as client:
+        await client.get(PODS, "a", "ns")
+        body = {"metadata": {"name": "a", "namespace": "ns"}}
+        for write in (
+            lambda: client.create(PODS, body),
+            lambda: client.apply(PODS, body),
+            lambda: client.replace(PODS, body),
+            lambda: client.merge(PODS, "a", "ns", body={}),
+            lambda: client.delete(PODS, "a", "ns"),
+            lambda: client.delete_all(PODS, "ns", labels="a=b"),
+        ):
+            with pytest.raises(NotLeading):
+                await write()
+    assert written == ["GET"]
+
+
+async def test_a_write_gives_up_when_the_guards_time_is_over() -> None:
+    import asyncio
+
+    async def slowly(_: web.Request) -> Any:
+        await asyncio.sleep(5)
+        return web.json_response({})
+
+    async with api(slowly, guard=lambda: 0.1) as client:
+        with pytest.raises(ClusterUnreachable, match="no answer in time"):
+            await client.delete(PODS, "a", "ns")
+
+
+async def test_pages_are_followed_to_the_end() -> None:
+    def answer(request: web.Request) -> Any:
+        at = int(request.query.get("continue", "0"))
+        more = str(at + 1) if at < 2 else ""
+        return {"metadata": {"resourceVersion": "9", "continue": more}, "items": [{"n": at}]}
+
+    async with api(answer) as client:
+        assert [page.items[0]["n"] async for page in client.pages(PODS, "ns")] == [0, 1, 2]
+
+
+async def test_a_watch_takes_lines_of_any_length_however_they_are_cut() -> None:
+    long = "x" * 300_000
+
+    async def answer(request: web.Request) -> Any:
+        assert request.query["allowWatchBookmarks"] == "true"
+        response = web.StreamResponse()
+        await response.prepare(request)
+        text = f'{{"type":"ADDED","object":{{"v":"{long}"}}}}\n{{"type":"BOOKMARK","object":{{"v":"b"}}}}\n'
+        for start in range(0, len(text), 65_537):
+            await response.write(text[start : start + 65_537].encode())
+        return response
+
+    async with api(answer) as client:
+        found = [(event.kind, len(event.object["v"])) async for event in client.watch(PODS, "ns", version="1")]
+    assert found == [("ADDED", 300_000), ("BOOKMARK", 1)]
+
+
+async def test_a_watch_from_too_far_back_is_expired_both_ways() -> None:
+    line = '{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"too old"}}\n'
+    for answer in (lambda _: refused(410), lambda _: web.Response(text=line)):
+        async with api(answer) as client:
+            with pytest.raises(Expired):
+                async for _ in client.watch(PODS, "ns", version="1"):
+                    pass

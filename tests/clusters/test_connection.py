@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import base64
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.connection import connect, in_cluster
+from spotladder.clusters.credentials import EARLY, REREAD, TokenFile, TokenProgram
+from spotladder.errors import EnvironmentFailure
+
+
+def config(**user: Any) -> dict[str, Any]:
+    return {
+        "clusters": [{"name": "east", "cluster": {"server": "http://east:1/"}}],
+        "users": [{"name": "me", "user": user or {"token": "secret-token"}}],
+        "contexts": [{"name": "work", "context": {"cluster": "east", "user": "me", "namespace": "team-a"}}],
+        "current-context": "work",
+    }
+
+
+def written(folder: Path, content: Any, name: str = "config") -> str:
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return str(path)
+
+
+async def test_the_current_context_is_used(tmp_path: Path) -> None:
+    found = connect(written(tmp_path, config()))
+    assert (found.server, found.namespace, found.context) == ("http://east:1", "team-a", "work")
+    assert await found.credentials.headers() == {"Authorization": "Bearer secret-token"}
+    assert "secret-token" not in repr(found)
+
+
+async def test_name_and_password(tmp_path: Path) -> None:
+    found = connect(written(tmp_path, config(username="me", **{"password": "pw"})))
+    assert await found.credentials.headers() == {"Authorization": "Basic " + base64.b64encode(b"me:pw").decode()}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("a: [", "is not YAML"),
+        ("[]", "should be a kubeconfig"),
+        ("clusters: none", "should be a kubeconfig"),
+        ({**config(), "current-context": ""}, "no current-context"),
+        ({**config(), "current-context": "home"}, "there is no context 'home'; there is: work"),
+        ({**config(), "users": []}, "there is no user 'me'"),
+        ({**config(), "clusters": [{"name": "east", "cluster": {}}]}, "has no server"),
+        (config(**{"auth-provider": {"name": "gcp"}}), "exec plugin"),
+    ],
+)
+def test_a_kubeconfig_that_cannot_be_used_says_why_and_quotes_no_secret(
+    tmp_path: Path, content: Any, says: str
+) -> None:
+    with pytest.raises(EnvironmentFailure) as raised:
+        connect(written(tmp_path, content))
+    assert says in str(raised.value)
+    assert "secret-token" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("field", ["certificate-authority-data", "client-certificate-data"])
+def test_certificates_that_are_none(tmp_path: Path, field: str) -> None:
+    body = config(**{"client-certificate-data": "%%%"})
+    body["clusters"][0]["cluster"] = {"server": "https://east", "certificate-authority-data": "AAAA"}
+    if field == "client-certificate-data":
+        del body["clusters"][0]["cluster"]["certificate-authority-data"]
+    with pytest.raises(EnvironmentFailure):
+        connect(written(tmp_path, body))
+
+
+def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFailure, match="give a cluster with --kubeconfig or KUBECONFIG"):
+        connect(str(tmp_path / "none"))
+
+
+def test_several_files_are_merged_as_kubectl_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = config(), config()
+    first["current-context"] = "other"
+    second["contexts"][0]["name"] = "other"
+    second["contexts"][0]["context"] = {"cluster": "west", "user": "me"}
+    second["clusters"] = [{"name": "west", "cluster": {"server": "http://west"}}]
+    paths = os.pathsep.join([written(tmp_path, first, "a"), written(tmp_path, second, "b"), str(tmp_path / "none")])
+    monkeypatch.setenv("KUBECONFIG", paths)
+    assert connect().server == "http://west"
+    assert connect(context="work").server == "http://east:1"
+
+
+def test_outside_of_a_pod(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFailure, match="this is no pod"):
+        in_cluster(tmp_path, {})
+
+
+async def test_a_tokens_file_is_read_again(tmp_path: Path) -> None:
+    clock, file = SteppedClock(), tmp_path / "token"
+    file.write_text("one\n")
+    token = TokenFile(file, clock)
+    assert await token.headers() == {"Authorization": "Bearer one"}
+    file.write_text("two\n")
+    assert await token.headers() == {"Authorization": "Bearer one"}
+    assert await token.headers(fresh=True) == {"Authorization": "Bearer two"}
+    file.write_text("three\n")
+    await clock.advance(REREAD + 1)
+    assert await token.headers() == {"Authorization": "Bearer three"}
+
+
+def program(folder: Path, body: str) -> TokenProgram:
+    path = folder / "program"
+    path.write_text(f"#!{sys.executable}\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return TokenProgram([str(path)], {"EXTRA": "1"}, "client.authentication.k8s.io/v1")
+
+
+COUNTING = """
+import json, os, pathlib, sys
+assert os.environ["EXTRA"] == "1" and json.loads(os.environ["KUBERNETES_EXEC_INFO"])["kind"] == "ExecCredential"
+counter = pathlib.Path(__file__).with_name("count")
+number = int(counter.read_text()) + 1 if counter.exists() else 1
+counter.write_text(str(number))
+print(json.dumps({"status": {"token": f"t{number}", "expirationTimestamp": "EXPIRES"}}))
+"""
+
+
+async def test_a_program_is_asked_once_until_its_token_expires(tmp_path: Path) -> None:
+    credentials = program(tmp_path, COUNTING.replace("EXPIRES", "2999-01-01T00:00:00Z"))
+    for _ in range(3):
+        assert await credentials.headers() == {"Authorization": "Bearer t1"}
+    assert await credentials.headers(fresh=True) == {"Authorization": "Bearer t2"}
+    soon = program(tmp_path, COUNTING.replace("EXPIRES", "2000-01-01T00:00:00Z"))
+    assert (await soon.headers(), await soon.headers()) == (
+        {"Authorization": "Bearer t3"},
+        {"Authorization": "Bearer t4"},
+    )
+    assert EARLY > 0
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("import sys; print('log in first', file=sys.stderr); sys.exit(3)", "failed (3): log in first"),
+        ("print('hello')", "printed no ExecCredential"),
+        ("print('{}')", "printed no ExecCredential"),
+    ],
+)
+async def test_a_program_that_fails(tmp_path: Path, body: str, says: str) -> None:
+    with pytest.raises(EnvironmentFailure) as raised:
+        await program(tmp_path, body).headers()
+    assert says in str(raised.value)
+
+
+async def test_a_program_that_is_not_installed_says_how_to_get_it() -> None:
+    missing = TokenProgram(["no-such-plugin"], {}, "v1", "install it\n from there")
+    with pytest.raises(EnvironmentFailure, match=r"no-such-plugin.*install it from there"):
+        await missing.headers()
