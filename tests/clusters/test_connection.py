@@ -39,7 +39,7 @@ async def test_the_current_context_is_used(tmp_path: Path) -> None:
 
 
 async def test_name_and_password(tmp_path: Path) -> None:
-    found = connect(written(tmp_path, config(username="me", **{"password": "pw"})))
+    found = connect(written(tmp_path, config(username="me", password="pw")))  # noqa: S106
     assert await found.credentials.headers() == {"Authorization": "Basic " + base64.b64encode(b"me:pw").decode()}
 
 
