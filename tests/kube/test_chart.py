@@ -132,7 +132,7 @@ async def test_the_rights_are_what_the_controller_calls(
         async with installed(here, tmp_path, *values) as found, as_controller(api_server, here.namespace) as client:
             await lead(client, here.namespace)
             async with here.operator(client=client, namespaces_=(here.namespace,) if namespaced else ()):
-                await asyncio.wait_for(walk(here), 100) if 0 else await dbg(here, client)
+                await walk(here)
             assert client.refused == set()
             assert granted(found) - client.used == set(NEVER_CALLED)
 
@@ -163,9 +163,20 @@ async def walk(here: World) -> None:
     await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                       message="Job entrypoint command failed with exit code 75")  # fmt: skip
     await eventually(lambda: no_rayclusters(here))
+
+    async def swept() -> bool:
+        return all("deletionTimestamp" in pod["metadata"] for pod in await here.pods(1))
+
+    await eventually(swept)
+    await here.collect(1)  # no kubelet is here that would end them
     await eventually(lambda: here.has_phase("Suspended"))
     await here.delete()
-    await eventually(lambda: gone(here))
+    await eventually(lambda: gone(here, "digits"))
+    await here.submit("odd")
+    await eventually(lambda: here.rayjob(1, "odd"))
+    await here.patch("odd", policy={"name": "no-such"})
+    await here.delete("odd")  # nobody knows what it was made of any more: all kinds are swept
+    await eventually(lambda: gone(here, "odd"))
 
 
 async def orphan(here: World) -> None:
@@ -185,9 +196,9 @@ async def no_rayclusters(here: World) -> bool:
     return not [found async for page in here.client.pages(RAYCLUSTERS, here.namespace) for found in page.items]
 
 
-async def gone(here: World) -> bool:
+async def gone(here: World, name: str) -> bool:
     try:
-        await here.job()
+        await here.job(name)
     except NotFound:
         return True
     return False
@@ -199,14 +210,3 @@ async def test_without_a_right_the_call_is_refused(api_server: ApiServer, tmp_pa
         with pytest.raises(ApiError, match="forbidden"):
             await client.delete(PODS, "any", here.namespace)
         assert client.refused == {("", "pods", "delete")}
-
-
-async def dbg(here, client):
-    try:
-        await walk(here)
-    except AssertionError:
-        print("REFUSED", client.refused)
-        job = await here.job()
-        print(job["metadata"], job["status"].get("conditions"), job["status"]["phase"])
-        print(await here.rayjobs(), [(p["metadata"]["name"], p["metadata"].get("deletionTimestamp")) for p in await here.pods(1)])
-        raise
