@@ -1,8 +1,9 @@
-"""A kubelet as far as the API server asks one for logs: HTTPS on a free port of 127.0.0.1."""
+"""What the API server asks on behalf of who reads logs: a kubelet, and the dashboard of a Ray head."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import tempfile
 from collections.abc import AsyncIterator
@@ -10,6 +11,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
 from spotladder.workloads.records import NODES
@@ -58,6 +60,45 @@ async def kubelet(world: World) -> AsyncIterator[tuple[Kubelet, str]]:
         }
         await world.client.merge(NODES, node, body={"status": status}, subresource="status")
         yield made, node
+    finally:
+        await runner.cleanup()
+
+
+class Dashboard:
+    """One job was submitted to it."""
+
+    def __init__(self) -> None:
+        self.printed, self.status, self.asked = "", "RUNNING", 0
+
+    async def jobs(self, _request: web.Request) -> web.Response:
+        return web.json_response([
+            {"type": "DRIVER", "submission_id": None, "status": "RUNNING"},
+            {"type": "SUBMISSION", "submission_id": "digits-a002-x", "status": self.status},
+        ])  # fmt: skip
+
+    async def logs(self, request: web.Request) -> web.Response:
+        assert request.match_info["job"] == "digits-a002-x"
+        self.asked += 1
+        return web.json_response({"logs": self.printed})
+
+
+@asynccontextmanager
+async def dashboard() -> AsyncIterator[tuple[Dashboard, str, int]]:
+    """A dashboard, its address and port. API servers refuse to ask loopback addresses."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing; chooses the address that is seen from outside
+        except OSError:
+            pytest.skip("this machine has no address but 127.0.0.1")
+        address = probe.getsockname()[0]
+    made = Dashboard()
+    app = web.Application()
+    app.add_routes([web.get("/api/jobs/", made.jobs), web.get("/api/jobs/{job}/logs", made.logs)])
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, address, 0).start()
+        yield made, address, runner.addresses[0][1]
     finally:
         await runner.cleanup()
 

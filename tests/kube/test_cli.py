@@ -18,7 +18,7 @@ from spotladder.operator.records import TIEREDJOBS
 from spotladder.workloads.records import PODS
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
-from tests.kube.kubelet import kubelet
+from tests.kube.kubelet import dashboard, kubelet
 from tests.kube.world import World, eventually, ray_spec, world
 
 Capture = pytest.CaptureFixture[str]
@@ -265,6 +265,37 @@ async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli) ->
         await eventually(followed)
         logs.end.set()
         assert (await asyncio.wait_for(following, 30)).out.endswith("step 41\nthe end\n")
+
+
+async def test_what_the_dashboard_knows(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With HTTPMode, KubeRay's default here, no container prints what the program prints."""
+    async with world(api_server) as here, dashboard() as (ray, address, port):
+        monkeypatch.setattr("spotladder.cli.cluster.dashboard.PORT", port)
+        await here.submit()
+        await set_status(here, phase="Running", attempt=2, tier="spot-b", attempts=[])
+        node = await here.node(f"{here.namespace}-head")
+        head = await ray_pod(here, node, "digits-a002-head", role="head", containers=["ray"])
+        await here.set_pod(head, podIP=address, podIPs=[{"ip": address}])
+        ray.printed = "step 40\nstep 41\n"
+        arguments = ("logs", "digits", "--attempt", 2, "-n", here.namespace)
+        assert (await cli(*arguments)).out == "step 40\nstep 41\n"
+        assert (await cli(*arguments, "--tail", 1)).out == "step 41\n"
+
+        following = asyncio.create_task(cli(*arguments, "-f"))
+        asked = ray.asked
+
+        async def asked_again() -> bool:
+            return ray.asked > asked
+
+        await eventually(asked_again)
+        ray.printed += "step 42\n"
+        ray.status = "SUCCEEDED"
+        assert (await asyncio.wait_for(following, 30)).out == "step 40\nstep 41\nstep 42\n"
+
+        monkeypatch.setattr("spotladder.cli.cluster.dashboard.PORT", 1)
+        silent = await cli(*arguments)
+        assert (silent.code, silent.out) == (0, "")
+        assert silent.err.endswith(f"the dashboard of {head} does not answer: it is starting, or its node is lost\n")
 
 
 async def set_status(here: World, **status: Any) -> None:

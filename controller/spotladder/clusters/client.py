@@ -174,6 +174,11 @@ class Client:
             async for chunk in answer.content.iter_any():
                 yield chunk
 
+    async def ask(self, pod: str, namespace: str, port: int, path: str) -> Any:
+        """What an HTTP server in a pod answers, as parsed JSON, by way of the API server."""
+        base = path_of(PODS, namespace, f"{pod}:{port}", "proxy")
+        return await self._call("get", PODS, "GET", f"{base}/{path}")
+
     async def exists(self, kind: GVR) -> bool:
         """Whether the server knows the kind."""
         try:

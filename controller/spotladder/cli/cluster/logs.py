@@ -20,7 +20,8 @@ PAUSE = 1.0
 """Seconds between two looks for pods that are to come."""
 
 SUBMITTER = "ray-job-submitter"
-"""KubeRay's container that submits the program and prints what it prints: in the head's pod, or in one of its own."""
+"""KubeRay's container that submits the program and prints what it prints: in the head's pod (SidecarMode) or in one of
+its own (K8sJobMode). With HTTPMode there is none."""
 
 
 def logs(
@@ -57,7 +58,7 @@ def logs(
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A container whose log is to be printed."""
+    """A container whose log is to be printed. Without a name: the pod is a head, and its dashboard is asked."""
 
     pod: str
     container: str
@@ -102,16 +103,23 @@ class _Printing:
         await asyncio.gather(*(self._print(source, write) for source in started))
 
     async def _print(self, source: _Source, write: _Lines) -> None:
-        from spotladder.clusters.errors import NotFound
+        from spotladder.cli.cluster import dashboard
+        from spotladder.clusters.errors import ClusterUnreachable, NotFound
 
         prefix = f"[{source.pod}] ".encode() if self._every_pod else b""
-        pieces = self._cluster.client.log(
-            source.pod, self._cluster.namespace, container=source.container, follow=self._follow, tail=self._tail
-        )
+        client, namespace = self._cluster.client, self._cluster.namespace
+        if source.container:
+            pieces = client.log(source.pod, namespace, container=source.container, follow=self._follow, tail=self._tail)
+        else:
+            pieces = dashboard.printed(client, source.pod, namespace, follow=self._follow, tail=self._tail)
         try:
             await write.all(pieces, prefix)
         except NotFound:
             typer.echo(f"pod {source.pod} is gone, and its log with it", err=True)
+        except ClusterUnreachable:
+            if source.container:
+                raise
+            typer.echo(f"the dashboard of {source.pod} does not answer: it is starting, or its node is lost", err=True)
 
     async def _sources(self, number: int) -> list[_Source]:
         """The containers that print what the program prints, or the first of every pod."""
@@ -127,7 +135,10 @@ class _Printing:
         own = await self._pods(f"job-name={attempt_name(self._name, number)}")
         if own:
             return [_source(pod, _first(pod)) for pod in own[-1:]]
-        return [_source(pod, _first(pod)) for pod in pods if _prints(pod)]
+        head = [_source(pod, _first(pod)) for pod in pods if _role(pod) == "head"][-1:]
+        if head:
+            return [_Source(source.pod, "", source.started) for source in head]
+        return [_source(pod, _first(pod)) for pod in pods if _is_first(pod)]
 
     async def _pods(self, labels: str) -> list[Object]:
         from spotladder.workloads.records import PODS
@@ -212,14 +223,17 @@ def _has(pod: Found, container: str) -> bool:
     return container in _containers(pod)
 
 
-def _prints(pod: Found) -> bool:
-    """The head of a Ray cluster, or the first process of a JobSet."""
+def _role(pod: Found) -> str:
     from spotladder.workloads.names import ROLE
-    from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, REPLICATED_JOB
+
+    return str((pod["metadata"].get("labels") or {}).get(ROLE, ""))
+
+
+def _is_first(pod: Found) -> bool:
+    """The first process of a JobSet."""
+    from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX
 
     metadata = pod["metadata"]
     labels = metadata.get("labels") or {}
     index = (metadata.get("annotations") or {}).get(COMPLETION_INDEX) or labels.get(COMPLETION_INDEX, "0")
-    if REPLICATED_JOB in labels:
-        return (labels.get(JOB_INDEX, "0"), index) == ("0", "0")
-    return bool(labels.get(ROLE) == "head")
+    return (labels.get(JOB_INDEX, "0"), index) == ("0", "0")

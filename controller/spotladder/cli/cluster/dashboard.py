@@ -1,0 +1,33 @@
+"""What a program printed, as Ray's dashboard on the head knows it: with HTTPMode nobody else does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spotladder.clusters.client import Client
+
+PORT = 8265
+PAUSE = 1.0
+ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
+
+
+async def printed(client: Client, pod: str, namespace: str, *, follow: bool, tail: int | None) -> AsyncIterator[bytes]:
+    """The output of the one job that was submitted to this head, in pieces; with `follow` until the job has ended."""
+    shown = 0
+    while True:
+        jobs = await client.ask(pod, namespace, PORT, "api/jobs/")
+        job = next((entry for entry in jobs if entry.get("submission_id")), None)
+        if job is not None:
+            answer = await client.ask(pod, namespace, PORT, f"api/jobs/{job['submission_id']}/logs")
+            text = str(answer.get("logs") or "")
+            if tail is not None and not shown:
+                shown = len(text) - len("".join(text.splitlines(keepends=True)[-tail:] if tail else ""))
+            if len(text) > shown:
+                yield text[shown:].encode()
+                shown = len(text)
+        if not follow or (job is not None and job.get("status") in ENDED):
+            return
+        await asyncio.sleep(PAUSE)
