@@ -1,0 +1,77 @@
+"""The commands of a cluster, as far as they go without one."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import call
+
+Capture = pytest.CaptureFixture[str]
+JOB = ("get", "watch", "logs", "events", "report", "suspend", "resume", "stop", "delete")
+
+
+def kubeconfig(folder: Path, server: str) -> Path:
+    file = folder / "kubeconfig"
+    file.write_text(
+        f"""
+clusters: [{{name: east, cluster: {{server: "{server}"}}}}]
+contexts: [{{name: east, context: {{cluster: east}}}}]
+current-context: east
+"""
+    )
+    return file
+
+
+@pytest.mark.parametrize("command", JOB)
+def test_without_a_kubeconfig(command: str, capsys: Capture, tmp_path: Path) -> None:
+    answer = call(capsys, command, "digits", "--kubeconfig", tmp_path / "none")
+    assert (answer.code, answer.out) == (5, "")
+    expected = f"{tmp_path / 'none'}: No such file or directory: give a cluster with --kubeconfig or KUBECONFIG"
+    assert answer.err == f"error: {expected}\n"
+
+
+def test_an_unknown_context(capsys: Capture, tmp_path: Path) -> None:
+    answer = call(capsys, "get", "--kubeconfig", kubeconfig(tmp_path, "http://127.0.0.1:1"), "--context", "west")
+    assert answer.code == 5
+    assert answer.err.endswith("there is no context 'west'; there is: east\n")
+
+
+def test_a_cluster_that_does_not_answer(capsys: Capture, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        server = f"http://127.0.0.1:{free.getsockname()[1]}"
+    answer = call(capsys, "get", "--kubeconfig", kubeconfig(tmp_path, server))
+    assert (answer.code, answer.out) == (5, "")
+    assert answer.err.startswith(f"error: context east: the cluster at {server} cannot be reached (list tieredjobs: ")
+    assert len(answer.err.splitlines()) == 1
+
+
+def test_without_the_extra(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    monkeypatch.delitem(sys.modules, "spotladder.clusters.client", raising=False)
+    answer = call(capsys, "get")
+    assert (answer.code, answer.err) == (5, "error: aiohttp is missing: pip install 'spotladder[operator]'\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("get", "digits", "-A"), "a job is in one namespace: give names or --all-namespaces"),
+        (("stop", "digits", "--timeout", "soon"), "--timeout: "),
+        (("submit", "none.yaml"), "none.yaml: cannot be read: No such file or directory"),
+        (("logs", "digits", "--attempt", "0"), "Invalid value for '--attempt'"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...], said: str, capsys: Capture) -> None:
+    answer = call(capsys, *arguments)
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err
+
+
+def test_as_a_plugin_of_kubectl_it_is_called_so(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/kubectl-spotladder"])
+    assert call(capsys, "get", "--help").out.startswith("Usage: kubectl spotladder get ")
