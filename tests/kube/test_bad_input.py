@@ -90,16 +90,23 @@ async def test_two_jobs_with_one_checkpoint_folder_the_younger_waits(api_server:
             assert await there.rayjobs() == []
 
 
-async def test_two_new_jobs_with_one_checkpoint_folder_only_the_older_begins(api_server: ApiServer) -> None:
-    async with world(api_server) as here, world(api_server) as there:
-        await here.submit()
-        await there.submit(tiers=[{"name": "a", "capacityTier": f"{here.namespace}-spot-a"}])
-        async with here.operator(namespaces_=(here.namespace, there.namespace)):
-            await eventually(lambda: here.rayjob(1))
-            message = await says(there, "Valid", "False", "CheckpointsInUse")
-            assert f"{here.namespace}/digits" in message
-            await here.delete()
-            await eventually(lambda: there.rayjob(1))
+async def test_two_new_jobs_with_one_checkpoint_folder_only_one_begins(api_server: ApiServer) -> None:
+    """Times of creation are in seconds: of two of the same second the one with the smaller uid is the older."""
+    async with world(api_server) as one, world(api_server) as two:
+        await one.submit()
+        await two.submit(tiers=[{"name": "a", "capacityTier": f"{one.namespace}-spot-a"}])
+        async with one.operator(namespaces_=(one.namespace, two.namespace)):
+
+            async def begun() -> list[World]:
+                return [here for here in (one, two) if await here.rayjobs()]
+
+            (first,) = await eventually(begun)
+            second = two if first is one else one
+            message = await says(second, "Valid", "False", "CheckpointsInUse")
+            assert f"{first.namespace}/digits" in message
+            assert await second.rayjobs() == []
+            await first.delete()
+            await eventually(lambda: second.rayjob(1))
 
 
 async def test_kuberay_is_not_installed_and_then_it_is(api_server: ApiServer) -> None:
