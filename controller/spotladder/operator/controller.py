@@ -98,10 +98,10 @@ class Controller:
                         self._log.warning("a write came too late", error=str(lost.exceptions[0]))
             finally:
                 self._session = None
-                self._metrics.leading.set(0)
                 for task in (working, keeping):
                     task.cancel()
                 await asyncio.wait({working, keeping}, timeout=STOP)
+                self._metrics.term_over()
 
     def _client(self, election: Election) -> Client:
         throttle = Throttle(self._settings.calls_per_second, self._settings.burst, self._clock)

@@ -90,6 +90,13 @@ class Metrics:
         """The job is gone."""
         self._jobs.pop(key, None)
 
+    def term_over(self) -> None:
+        """Another controller looks at the jobs now: what this one knows of them is of the past. Counters stay."""
+        self._jobs.clear()
+        self.tier_available.clear()
+        self._queue_depth = lambda: 0
+        self.leading.set(0)
+
     def decided(self, spec: JobSpec, before: JobState, decision: Decision) -> None:
         """What was persisted."""
         for loss in decision.losses:

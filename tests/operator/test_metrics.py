@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from prometheus_client import generate_latest
+
+from spotladder.clusters.clock import SteppedClock
+from spotladder.core.model import JobState, Progress
+from spotladder.operator.metrics import Metrics
+
+
+def shown(metrics: Metrics) -> list[str]:
+    return [line for line in generate_latest(metrics.registry).decode().splitlines() if not line.startswith("#")]
+
+
+def test_a_job_is_shown_as_of_its_last_pass_and_not_when_it_is_gone() -> None:
+    clock = SteppedClock()
+    metrics = Metrics(clock)
+    metrics.saw(("ns", "a"), JobState(progress=Progress(30, 120, clock.now() - 5.0)))
+    lines = shown(metrics)
+    assert 'spotladder_job_phase{job="a",namespace="ns",phase="Pending"} 1.0' in lines
+    assert 'spotladder_job_progress_ratio{job="a",namespace="ns"} 0.25' in lines
+    assert 'spotladder_commit_age_seconds{job="a",namespace="ns"} 5.0' in lines
+    metrics.forgot(("ns", "a"))
+    assert not [line for line in shown(metrics) if 'job="a"' in line]
+
+
+def test_after_its_term_a_controller_speaks_of_no_job() -> None:
+    metrics = Metrics(SteppedClock())
+    metrics.leading.set(1)
+    metrics.watch_queue(lambda: 7)
+    metrics.tier_available.labels("spot").set(1)
+    metrics.saw(("ns", "a"), JobState())
+    metrics.term_over()
+    lines = shown(metrics)
+    assert not [line for line in lines if 'job="a"' in line or 'tier="spot"' in line]
+    assert "spotladder_leading 0.0" in lines
+    assert "spotladder_queue_depth 0.0" in lines
