@@ -68,8 +68,30 @@ def test_make_targets_exist_and_the_checks_run_those_of_the_readme() -> None:
     assert all(f"make {target}" in checks for target in ("demo", "test"))
 
 
+ELSEWHERE = ("make", "helm", "kubectl")
+"""Commands that other tests run: the checks themselves, and what needs a cluster."""
+
+
 def shown() -> list[Path]:
-    return [page for page in pages() if any(not line.startswith("make ") for line in commands(page))]
+    """Pages whose commands run here. Those of the examples are what the tests of the examples run."""
+    return [
+        page
+        for page in pages()
+        if page.is_relative_to(ROOT / "docs") and any(line.startswith(".venv/") for line in commands(page))
+    ]
+
+
+@pytest.mark.parametrize("page", pages(), ids=ids)
+def test_commands_name_files_that_exist(page: Path) -> None:
+    for command in commands(page):
+        words = shlex.split(command)
+        folder = ROOT
+        if words[0] == "cd":
+            folder, words = ROOT / words[1], words[3:]
+        assert words[0].startswith((".venv/bin/", "../../.venv/bin/")) or words[0] in ELSEWHERE, command
+        named = [word for word in words if word.startswith(("examples/", "charts/")) or word.endswith(".py")]
+        missing = [word for word in named if "/checkpoints" not in word and not (folder / word).exists()]
+        assert not missing, command
 
 
 @pytest.mark.ray
@@ -82,8 +104,6 @@ def test_commands_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
     for command in commands(page):
         words = shlex.split(command)
-        if words[0] == "make" or words[0].endswith("pre-commit"):
-            continue
-        assert words[0].startswith(".venv/bin/"), f"{command}: say it so that it can be tested"
-        run = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert run.returncode == 0, f"{command}\n{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
+        if words[0].startswith(".venv/") and not words[0].endswith("pre-commit"):
+            run = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            assert run.returncode == 0, f"{command}\n{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
