@@ -65,3 +65,12 @@ def test_on_a_disk_ray_uses_the_folder(tmp_path: Path) -> None:
 def test_what_the_attempt_decides_is_not_the_programs(field: str) -> None:
     with pytest.raises(InvalidSpec, match=field):
         ray_run_config(**{field: "mine"})
+
+
+def test_no_run_waits_for_ray_to_clean_up_after_a_controller_that_lives() -> None:
+    from ray.train.v2.api import data_parallel_trainer
+
+    from spotladder.train.rayworkers import NothingToClean
+
+    ray_run_config()
+    assert data_parallel_trainer.PlacementGroupCleanerCallback is NothingToClean

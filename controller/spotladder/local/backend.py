@@ -42,7 +42,7 @@ from spotladder.local.program import Beat, Program
 HEAD_STARTS = 3
 """So often an attempt's head is tried: on a starved machine it may time out."""
 
-SPARE_AFTER: Seconds = 15.0
+SPARE_AFTER: Seconds = 60.0
 """After the program's start, unless it shows progress before: until then it has the machine for itself."""
 
 

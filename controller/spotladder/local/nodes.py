@@ -73,6 +73,11 @@ _RAY = {
     # slow has the usual 10 s for each of its answers.
     "RAY_health_check_period_ms": "500",
     "RAY_health_check_failure_threshold": "4",
+    # Processes that only take time from the start: spare workers without the program's environment, and Ray Train's
+    # watcher, which would say later and again what the notice file says.
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
+    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.5",  # how soon Ray Train sees that a run has ended
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # Ray Train: the program stays where its job.yaml is
 }
 

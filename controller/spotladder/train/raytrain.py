@@ -42,6 +42,7 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
     config = copy(fields.pop("checkpoint_config", None) or CheckpointConfig())
     config.num_to_keep = None  # SPOTLADDER_KEEP says how many: Ray must not delete what the log still counts
     exit_with_what_happened()
+    _nothing_to_clean()
     return RunConfig(
         name=name,
         storage_path=path,
@@ -52,6 +53,19 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
         callbacks=[Routing(f"{below}/{name}", total), *(fields.pop("callbacks", None) or [])],
         **fields,
     )
+
+
+def _nothing_to_clean() -> None:
+    """Spare the actor that removes placement groups of a controller that died: the attempt's cluster ends with it.
+
+    Where there is no dashboard, that actor asks it for 12 s before it lets a run end, at a notice of all times.
+    """
+    from ray.train.v2.api import data_parallel_trainer
+
+    from spotladder.train.rayworkers import NothingToClean
+
+    if hasattr(data_parallel_trainer, "PlacementGroupCleanerCallback"):
+        data_parallel_trainer.PlacementGroupCleanerCallback = NothingToClean
 
 
 def storage_of(here: environment.Environment, below: str) -> tuple[str, Any]:

@@ -18,7 +18,7 @@ import ray
 from ray.exceptions import RayActorError
 from ray.train import Checkpoint, FailureConfig
 from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError, WorkerHealthCheckTimeoutError
-from ray.train.v2._internal.execution.callback import WorkerCallback, WorkerGroupCallback
+from ray.train.v2._internal.execution.callback import ControllerCallback, WorkerCallback, WorkerGroupCallback
 from ray.train.v2._internal.execution.context import get_train_context
 from ray.train.v2._internal.execution.train_fn_utils import (
     DistributedTrainFnUtils,
@@ -58,6 +58,10 @@ class _Verdict:
     """Whether the newest errors of the worker group end the run. One per controller process."""
 
     final = False
+
+
+class NothingToClean(ControllerCallback):  # type: ignore[misc]
+    """Stands where Ray's PlacementGroupCleanerCallback would."""
 
 
 class RecoverInPlace(FailureConfig):  # type: ignore[misc]
