@@ -168,7 +168,12 @@ class ApiServer:
                 serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
             )
         )
-        lines = [f'{TOKEN},tests,tests,"system:masters"', "limited,limited,limited", "other,other,other"]
+        lines = [
+            f'{TOKEN},tests,tests,"system:masters"',
+            "limited,limited,limited",
+            "other,other,other",
+            "rightless,rightless,rightless",
+        ]
         (self.folder / "tokens.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
         self.kubeconfig.write_text(self._config(TOKEN), encoding="utf-8")
 

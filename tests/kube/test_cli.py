@@ -332,7 +332,7 @@ async def test_what_does_not_exist_is_said_in_one_line(api_server: ApiServer, cl
 
 
 async def test_rights_and_credentials(api_server: ApiServer, cli: Cli) -> None:
-    limited = api_server.kubeconfig_of("limited", "limited")
+    limited = api_server.kubeconfig_of("rightless", "rightless")
     answer = await cli("get", "--kubeconfig", limited)
     assert answer.code == 5
     assert answer.err.startswith("error: context tests: tieredjobs.spotladder.io is forbidden: User ")
