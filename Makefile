@@ -39,7 +39,9 @@ test: setup ## Tests that need nothing but this machine
 	$(BIN)/python -m pytest -m "not frameworks" --ignore=tests/stores --ignore=tests/kube
 
 test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts
-	$(BIN)/python -m pytest -m frameworks
+	@# In two processes: the compilers that PyTorch and JAX bring do not bear each other in one.
+	$(BIN)/python -m pytest -m frameworks -k torch
+	$(BIN)/python -m pytest -m frameworks -k jax
 
 test-stores: setup ## The commit log on the stores of several vendors (needs npm)
 	$(BIN)/python -m pytest tests/stores
