@@ -40,8 +40,8 @@ test: setup ## Tests that need nothing but this machine
 
 test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts
 	@# In two processes: the compilers that PyTorch and JAX bring do not bear each other in one.
-	$(BIN)/python -m pytest -m frameworks -k torch
-	$(BIN)/python -m pytest -m frameworks -k jax
+	$(BIN)/python -m pytest -m frameworks -k torch tests/frameworks/test_torch.py tests/frameworks/test_same_weights.py tests/examples
+	$(BIN)/python -m pytest -m frameworks -k jax tests/frameworks/test_jax.py tests/frameworks/test_same_weights.py tests/examples
 
 test-stores: setup ## The commit log on the stores of several vendors (needs npm)
 	$(BIN)/python -m pytest tests/stores
