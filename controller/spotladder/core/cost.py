@@ -17,10 +17,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from spotladder.core.accounting import HOUR
 from spotladder.core.model import Instant, Price, Seconds
 from spotladder.errors import InvalidSpec
 
-HOUR: Seconds = 3600.0
 MONTH: Seconds = 730 * HOUR
 """As clouds bill storage."""
 

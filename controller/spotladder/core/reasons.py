@@ -6,7 +6,9 @@ members are only ever added.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 
 class Cause(StrEnum):
@@ -66,3 +68,14 @@ class Reason(StrEnum):
     WAITING_FOR_CAPACITY = "WaitingForCapacity"
     BLOCKED = "Blocked"  # cannot start for a reason that is not capacity (image, quota, rights)
     STALE_OBSERVATION = "StaleObservation"
+
+
+FAILED_EXIT_CODES: Mapping[Reason, int] = MappingProxyType(
+    {
+        Reason.TIERS_EXHAUSTED: 3,
+        Reason.DEADLINE_EXCEEDED: 4,
+        Reason.BUDGET_EXCEEDED: 4,
+        Reason.FENCED: 76,
+    }
+)
+"""What a command that waited for a job exits with when the job failed for that reason; 1 for any other."""

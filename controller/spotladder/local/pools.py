@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spotladder.core.accounting import HOUR
 from spotladder.core.model import Instant, Seconds
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.api.world import Pool
-
-HOUR: Seconds = 3600.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.policies import Policy
-from spotladder.core.reasons import Reason
+from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.errors import SpotladderError
 from spotladder.local.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
 from spotladder.local.view import View, ViewSnapshot
@@ -48,12 +48,6 @@ DRAW: Seconds = 0.25
 SAVE: Seconds = 5.0
 """Between two saves while only money and clock have changed."""
 
-EXIT_CODES = {
-    Reason.TIERS_EXHAUSTED: 3,
-    Reason.DEADLINE_EXCEEDED: 4,
-    Reason.BUDGET_EXCEEDED: 4,
-    Reason.FENCED: 76,
-}
 RESUMABLE = 75
 
 
@@ -187,7 +181,7 @@ class Runner:
     def _exit_code(self) -> int:
         if self.state.stage is Stage.SUCCEEDED:
             return 0
-        return EXIT_CODES.get(self.state.reason, 1)
+        return FAILED_EXIT_CODES.get(self.state.reason, 1)
 
 
 def laid_down(

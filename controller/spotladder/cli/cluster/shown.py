@@ -65,10 +65,9 @@ def condition(job: Mapping[str, Any], kind: str) -> Object:
 def exit_code(job: Mapping[str, Any]) -> int:
     """What a job that has ended means for who waited for it."""
     from spotladder.core.model import Phase
-    from spotladder.core.reasons import Reason
-    from spotladder.local.runner import EXIT_CODES
+    from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 
     if (job.get("status") or {}).get("phase") == Phase.SUCCEEDED:
         return 0
     reason = condition(job, "Completed").get("reason", "")
-    return EXIT_CODES.get(Reason(reason), 1) if reason in set(Reason) else 1
+    return FAILED_EXIT_CODES.get(Reason(reason), 1) if reason in set(Reason) else 1

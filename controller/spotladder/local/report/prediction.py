@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spotladder.core.cost import HOUR, Accounting, Scenario, estimate
+from spotladder.core.accounting import HOUR
+from spotladder.core.cost import Accounting, Scenario, estimate
 from spotladder.core.model import CapacityType, Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.local.figures import percent, span
