@@ -26,7 +26,7 @@ from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import backend as module
 from spotladder.local import driver
-from spotladder.local.backend import SPARE_AFTER, LocalBackend, LocalJob, LocalTier
+from spotladder.local.backend import LOG_LIMIT, SPARE_AFTER, LocalBackend, LocalJob, LocalTier
 from spotladder.local.pools import PoolClock, PoolPlan
 from spotladder.local.program import Program
 from spotladder.local.timeline import DriverExited, DriverStarted, Launched, PoolChanged, Record
@@ -56,6 +56,7 @@ class FakeNode:
 class FakeLog:
     progress: Progress = field(default_factory=Progress)
     looks: int = 0
+    current: bool = True
     ended: list[tuple[bool, str]] = field(default_factory=list)
 
     def look_now(self) -> None:
@@ -260,6 +261,25 @@ def test_an_exit_is_seen_with_its_words_and_told_once(rig: Rig) -> None:
     assert len(rig.of(Launched)) == len(rig.of(DriverStarted)) == 1
     assert rig.of(DriverExited) == [DriverExited(BEGAN, 1, 1)]
     assert rig.log.looks == 1
+
+
+def test_an_exit_is_told_together_with_its_last_commit(rig: Rig) -> None:
+    rig.whole()
+    rig.log.current = False
+    driver.note(rig.attempt() / "exited.json", code=0, at=BEGAN)
+    assert rig.look().exit is None
+    rig.log.progress, rig.log.current = Progress(2000, 2000, BEGAN, 1), True
+    seen = rig.backend.observe()
+    assert (seen.attempts[0].exit, seen.progress.step) == (Exit.SUCCEEDED, 2000)
+
+
+def test_an_exit_does_not_wait_for_ever_for_a_bucket_that_is_away(rig: Rig) -> None:
+    rig.whole()
+    rig.log.current = False
+    driver.note(rig.attempt() / "exited.json", code=0, at=BEGAN)
+    assert rig.look().exit is None
+    rig.now += LOG_LIMIT
+    assert rig.look().exit is Exit.SUCCEEDED
 
 
 def test_a_program_that_was_deleted_is_told_as_killed(rig: Rig) -> None:

@@ -97,3 +97,20 @@ def test_the_end_is_noted_once(watch: LogWatch, bucket: Bucket) -> None:
     end = bucket.log.read().end
     assert end is not None
     assert (end.outcome, end.message) == ("Succeeded", "Completed")
+
+
+def test_it_is_current_again_after_a_look_even_one_that_failed(
+    watch: LogWatch, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert watch.current
+    bucket.commit(20)
+    watch.look_now()
+    assert eventually(lambda: watch.current)
+    assert watch.progress.step == 20
+
+    def away(*_: object) -> object:
+        raise StoreUnavailable("the bucket is away")
+
+    monkeypatch.setattr(CommitLog, "follow", away)
+    watch.look_now()
+    assert eventually(lambda: watch.current)

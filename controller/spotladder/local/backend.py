@@ -42,6 +42,9 @@ from spotladder.local.program import Beat, Program
 HEAD_STARTS = 3
 """So often an attempt's head is tried: on a starved machine it may time out."""
 
+LOG_LIMIT: Seconds = 10.0
+"""So long an attempt's end waits for a look at the commit log: its last commit belongs to it. The bucket may be away."""
+
 SPARE_AFTER: Seconds = 60.0
 """After the program's start, unless it shows progress before: until then it has the machine for itself."""
 
@@ -77,6 +80,10 @@ class CommitLogSeen(Protocol):
     def look_now(self) -> None:
         """Have another look soon: something has just ended."""
 
+    @property
+    def current(self) -> bool:
+        """Whether a look was tried since `look_now` was last called."""
+
     def end(self, *, succeeded: bool, message: str) -> None:
         """Note the outcome of the job."""
 
@@ -90,7 +97,7 @@ class _Attempt:
     head: Head
     head_starts: int = 1
     noted_start: bool = False
-    noted_exit: bool = False
+    exited_at: Instant | None = None
     beat: Beat | None = None
 
 
@@ -192,13 +199,15 @@ class LocalBackend:
         self._note_start(attempt)
         if ended is not None:
             self._note_exit(attempt)
+        waits = attempt.exited_at is not None and not self._log.current and now - attempt.exited_at < LOG_LIMIT
+        told = None if waits else ended
         attempt.beat = program.beat(now)
         self._start_spare(attempt, now)
         return AttemptSeen(
             attempt.number,
             pods=(self._head_pod(attempt), *fleet.seen()),
-            exit=ended,
-            message=program.last_words() if ended in (Exit.FAILED, Exit.LOST) else "",
+            exit=told,
+            message=program.last_words() if told in (Exit.FAILED, Exit.LOST) else "",
             moved_at=attempt.beat.at if attempt.beat else None,
         )
 
@@ -222,8 +231,8 @@ class LocalBackend:
             self._tell(timeline.DriverStarted(at, attempt.number))
 
     def _note_exit(self, attempt: _Attempt) -> None:
-        if attempt.noted_start and not attempt.noted_exit:
-            attempt.noted_exit = True
+        if attempt.noted_start and attempt.exited_at is None:
+            attempt.exited_at = self._clock()
             self._tell(timeline.DriverExited(self._clock(), attempt.number, attempt.program.exit_code))
             self._log.look_now()
 

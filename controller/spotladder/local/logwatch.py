@@ -26,6 +26,7 @@ class LogWatch:
         self._follower = Follower(log)
         self._spacing = spacing
         self._wake = threading.Event()
+        self._asked = self._answered = 0
         self._over = False
         self._lock = threading.Lock()
         self._new: list[Commit] = []
@@ -42,7 +43,13 @@ class LogWatch:
 
     def look_now(self) -> None:
         """Look again at once."""
+        self._asked += 1
         self._wake.set()
+
+    @property
+    def current(self) -> bool:
+        """Whether a look was tried since `look_now` was last called."""
+        return self._answered == self._asked
 
     def take_new(self) -> list[Commit]:
         """The commits since the last call, oldest first."""
@@ -72,6 +79,7 @@ class LogWatch:
         while not self._over:
             self._wake.wait(self._spacing)
             self._wake.clear()
+            asked = self._asked
             try:
                 self._look()
                 last_trouble = ""
@@ -80,6 +88,7 @@ class LogWatch:
                     last_trouble = str(error)
                     with self._lock:
                         self._trouble = last_trouble
+            self._answered = asked
 
     def _look(self) -> None:
         progress = self._follower.progress()

@@ -35,7 +35,7 @@ STARTED = b"Ray runtime started."
 START_LIMIT = 60.0
 """Seconds that a node may take to start; Ray itself gives up after 30 on most of the steps."""
 
-_ADDRESS = re.compile(r"--address='?([^'\s]+:\d+)")
+_ADDRESS = re.compile(r"--address='?([^'\s]+:\d+)(?='|\s)")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -124,8 +124,11 @@ class Node:
     def up(self) -> bool:
         """Whether it has joined the cluster."""
         if not self._up:
-            self._up = STARTED in self.log.read_bytes()
+            self._up = self._joined()
         return self._up
+
+    def _joined(self) -> bool:
+        return STARTED in self.log.read_bytes()
 
     def notice(self) -> None:
         """Tell Ray that the node will be reclaimed."""
@@ -156,14 +159,23 @@ class Head(Node):
         options = ["--head", "--port=0", "--num-cpus=0", "--include-dashboard=false", "--dashboard-port=0"]
         super().__init__(name, machine, [*options, "--no-monitor"])
 
+    def _joined(self) -> bool:
+        # Ray writes line by line: that it runs, and a moment later where.
+        return super()._joined() and _ADDRESS.search(_plain(self.log)) is not None
+
+    def failed(self) -> str | None:
+        """Why it did not start, in one line; None while it may still."""
+        why = super().failed()
+        if why and super()._joined():
+            return f"this version of Ray does not say where its head is; see pyproject.toml (all of it: {self.log})"
+        return why
+
     @property
     def address(self) -> str:
-        """Where the cluster is, as other nodes are told. Only of use once it is up."""
+        """Where the cluster is, as other nodes are told."""
         found = _ADDRESS.search(_plain(self.log))
         if not found:
-            raise EnvironmentFailure(
-                f"{self.log}: this version of Ray does not say where its head is; see pyproject.toml"
-            )
+            raise EnvironmentFailure(f"{self.log}: Ray has not said where its head is")
         return found.group(1)
 
     @property
