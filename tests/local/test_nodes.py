@@ -16,7 +16,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from spotladder.errors import EnvironmentFailure
 from spotladder.local.nodes import Head, Machine, Node, Worker, new_scratch
 from spotladder.local.reaper import MARK, Reaper, end_all, members
 

@@ -43,7 +43,7 @@ HEAD_STARTS = 3
 """So often an attempt's head is tried: on a starved machine it may time out."""
 
 LOG_LIMIT: Seconds = 10.0
-"""So long an attempt's end waits for a look at the commit log: its last commit belongs to it. The bucket may be away."""
+"""So long an attempt's end waits for a look at the commit log, for its last commit. The bucket may be away."""
 
 SPARE_AFTER: Seconds = 60.0
 """After the program's start, unless it shows progress before: until then it has the machine for itself."""
