@@ -97,6 +97,18 @@ async def test_the_outcome_is_noted_in_the_log_once(api_server: ApiServer) -> No
         assert end.outcome == "Succeeded"
 
 
+async def test_an_end_is_told_with_the_last_commit(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        await here.quiet()  # the log was looked at, and is not due again for long
+        here.bucket.commit(here.namespace, "digits", attempt=1, step=100)
+        await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: here.has_phase("Succeeded"))
+        status = await here.status()
+        assert status["progress"]["text"] == "100/100"
+        assert status["attempts"][-1]["endStep"] == 100
+
+
 async def _checkpointing(here: World, reason: str) -> bool:
     return (await here.condition("Checkpointing")).get("reason") == reason
 

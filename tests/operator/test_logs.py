@@ -9,7 +9,7 @@ from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Progress
 from spotladder.errors import LogCorrupt, StoreUnavailable
 from spotladder.operator.inventory import JobKey
-from spotladder.operator.logs import PER_BUCKET, LogAddress, Logs, Reading
+from spotladder.operator.logs import LOOK_LIMIT, PER_BUCKET, LogAddress, Logs, Reading
 
 
 @dataclass
@@ -105,3 +105,25 @@ async def test_a_job_that_is_left_is_not_read_any_more() -> None:
         logs.leave(("ns", "a"))
         await clock.advance(100)
         assert fake.reads == 1
+
+
+async def test_what_happens_is_behind_until_the_log_was_looked_at_after_it() -> None:
+    gate, clock = threading.Event(), SteppedClock()
+    fake, woken = Fake(Progress(step=1), gate), list[JobKey]()
+    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
+        key = ("ns", "a")
+        assert logs.behind(key, "exit") == 0  # nobody reads it: nothing is to come
+        logs.follow(key, address("a"), 1000)
+        await until(lambda: fake.reads == 1)
+        assert logs.behind(key, "exit") == LOOK_LIMIT  # the look that is under way began before
+        gate.set()
+        await until(lambda: fake.reads == 2)
+        await until(lambda: logs.behind(key, "exit") == 0)
+        assert len(woken) == 2  # also without news, for who waits for it
+        gate.clear()
+        assert logs.behind(key, "another exit") == LOOK_LIMIT
+        await clock.advance(LOOK_LIMIT - 1)
+        assert logs.behind(key, "another exit") == 1
+        await clock.advance(1)
+        assert logs.behind(key, "another exit") == 0  # a bucket that is away does not hold up the job for ever
+        gate.set()

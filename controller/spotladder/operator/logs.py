@@ -29,6 +29,9 @@ PER_BUCKET = 4
 PATIENCE: Seconds = 20.0
 """An answer that takes longer is none; the reading goes on by itself."""
 
+LOOK_LIMIT: Seconds = 10.0
+"""So long a job waits for a look at its log that began after its program ended. The bucket may be away."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogAddress:
@@ -124,12 +127,27 @@ class Logs:
         if followed := self._followed.get(key):
             followed.now.set()
 
-    async def first_look(self, key: JobKey) -> bool:
-        """Wait for the first reading of this job's log; False when nobody asked for it, or it was there before."""
+    def behind(self, key: JobKey, what: object) -> Seconds:
+        """For how long to wait at most until the log was looked at after `what` happened: for 0 s when it was, or when
+        nobody can look. Asks for that look, which wakes the job, when it first hears of `what`."""
         followed = self._followed.get(key)
-        if followed is None or followed.reading.known:
+        if followed is None:
+            return 0.0
+        if followed.happened != what:
+            followed.happened, followed.happened_at = what, self._clock.ticks()
+            followed.asked += 1
+            followed.current.clear()
+            followed.now.set()
+        if followed.current.is_set():
+            return 0.0
+        return max(0.0, followed.happened_at + LOOK_LIMIT - self._clock.ticks())
+
+    async def looked(self, key: JobKey) -> bool:
+        """Wait for the look at this job's log that the job waits for; False when it waits for none."""
+        followed = self._followed.get(key)
+        if followed is None or followed.current.is_set():
             return False
-        await followed.known.wait()
+        await followed.current.wait()
         return True
 
     def leave(self, key: JobKey) -> None:
@@ -156,10 +174,12 @@ class Logs:
 
         while True:
             followed.now.clear()
+            before, awaited = followed.asked, not followed.current.is_set()
             reading = await self._read(followed, read)
             news, followed.reading = reading != followed.reading, reading
-            followed.known.set()
-            if news:
+            if before == followed.asked:
+                followed.current.set()
+            if news or awaited:
                 self._changed(key)
             pause = asyncio.create_task(self._clock.sleep(followed.every * (0.75 + self._jitter() / 2)))
             asked = asyncio.create_task(followed.now.wait())
@@ -176,7 +196,7 @@ class Logs:
         if not done and not before.unreadable:
             late = f"{followed.address.uri}: no answer in {PATIENCE:g} s; progress is not known"
             followed.reading = replace(before, known=True, unreadable=late)
-            followed.known.set()
+            followed.current.set()
             self._changed((followed.address.namespace, followed.address.job))
         try:
             progress = await reading
@@ -222,9 +242,15 @@ async def _threaded(work: Callable[[], T]) -> T:
 
 @dataclass(slots=True)
 class _Followed:
+    """`asked` counts the events after which a look was asked for, `happened` is the last of them. `current`: no look
+    that was asked for is outstanding."""
+
     address: LogAddress
     every: Seconds = 30.0
     reading: Reading = field(default_factory=Reading)
     task: asyncio.Task[None] | None = None
     now: asyncio.Event = field(default_factory=asyncio.Event)
-    known: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: int = 0
+    happened: object = None
+    happened_at: Seconds = 0.0
+    current: asyncio.Event = field(default_factory=asyncio.Event)

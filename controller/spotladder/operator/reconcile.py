@@ -20,7 +20,7 @@ from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
 from spotladder.core.lifecycle import decide
-from spotladder.core.model import TERMINAL, Decision, Delete, Drain, Finish, JobState, Launch, Seconds, Stage
+from spotladder.core.model import TERMINAL, Decision, Delete, Drain, Exit, Finish, JobState, Launch, Seconds, Stage
 from spotladder.core.policies import Policy
 from spotladder.core.policies.registry import by_name
 from spotladder.errors import InvalidSpec, SpotladderError, StoreUnavailable
@@ -139,6 +139,8 @@ class Reconciler:
             return None  # the first look at the log is under way, and wakes this job
         loaded = self._load(record, job, held=held, state=state, tiers=tiers, reading=reading, memory=memory)
         reach(Point.AFTER_LOAD)
+        if waits := self._last_commit_awaited(loaded):
+            return waits
         decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
         reach(Point.AFTER_DECIDE)
         claims = await self._act(loaded, decision, memory)
@@ -213,6 +215,17 @@ class Reconciler:
             seen=seen,
             objects=objects,
         )
+
+    def _last_commit_awaited(self, loaded: Loaded) -> Seconds:
+        """For how long at most to wait for a look at the log: a program's end is judged with its last commit.
+
+        What the operator gave up on has no last commit to wait for, and its successor reads the log anyway.
+        """
+        live = loaded.state.attempt
+        seen = loaded.seen.attempt(live.number) if live else None
+        if seen is None or seen.exit in (None, Exit.LOST):
+            return 0.0
+        return self._logs.behind(loaded.record.key, (seen.number, seen.exit))
 
     async def _act(self, loaded: Loaded, decision: Decision, memory: _Memory) -> dict[ConditionType, Claim]:
         claims: dict[ConditionType, Claim] = {}

@@ -132,7 +132,7 @@ class Session:
         for key in keys:
             for _ in range(most):
                 after = await self._one(key)
-                if after is None and await self._logs.first_look(key):
+                if await self._logs.looked(key):
                     continue
                 if after is None or after > 1.0:
                     break
