@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
 from tests import golden
 from tests.workloads.builders import job, jobset_template, ray_template, tier
@@ -47,5 +48,5 @@ def as_yaml(documents: list[dict[str, Any]]) -> str:
 def test_attempt(cloud: str, kind: str, template: str) -> None:
     of = job(TEMPLATES[template]())
     resolved = tier(of, provider=cloud, capacityType=kind, **CLOUDS[cloud][kind])
-    objects = workload_of(of).render(of, "1b4e28ba", resolved, 1, {})
+    objects = workload_of(of).render(of, names.Origin("1b4e28ba"), resolved, 1, {})
     golden.check(f"attempts/{cloud}-{kind}-{template}.yaml", as_yaml(objects))

@@ -181,7 +181,8 @@ async def walk(here: World) -> None:
 
 async def orphan(here: World) -> None:
     """A RayCluster of the attempt that KubeRay does not remove."""
-    labels = names.labels("digits", 1, "spot-a")
+    uid = (await here.job())["metadata"]["uid"]
+    labels = names.labels("digits", 1, "spot-a", names.Origin(uid))
     pod = {"spec": {"containers": [{"name": "ray", "image": "ray"}]}}
     body = {
         "apiVersion": RAYCLUSTERS.api_version,

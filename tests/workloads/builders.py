@@ -28,7 +28,7 @@ IMAGE = "rayproject/ray:2.58.1"
 
 
 def metadata(name: str, **more: Any) -> dict[str, Any]:
-    labels = {**names.labels("digits", 1, "spot-a"), **more.pop("labels", {})}
+    labels = {**names.labels("digits", 1, "spot-a", names.Origin("u-1")), **more.pop("labels", {})}
     return {
         "name": name, "namespace": "team-a", "uid": f"uid-{name}", "resourceVersion": "7", "creationTimestamp": AT,
         "labels": labels, **more,

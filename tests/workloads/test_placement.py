@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from spotladder.errors import InvalidSpec
+from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.placement import Placement, place
 from spotladder.workloads.providers import head_placement, placement
@@ -201,7 +202,7 @@ def test_the_field_is_named_as_it_stands_in_the_file(template: dict[str, Any], p
     worker_spec(template)["nodeSelector"] = {KARPENTER: "on-demand"}
     of = job(template)
     with pytest.raises(InvalidSpec) as error:
-        workload_of(of).render(of, "u", tier(of, provider="aws", capacityType="spot"), 1, {})
+        workload_of(of).render(of, names.Origin("u"), tier(of, provider="aws", capacityType="spot"), 1, {})
     assert error.value.path == f'{path}.nodeSelector["{KARPENTER}"]'
 
 
@@ -210,6 +211,6 @@ def test_a_head_on_spot_is_a_contradiction_too() -> None:
     head = of.spec.workload.ray.template.spec["rayClusterSpec"]["headGroupSpec"]  # type: ignore[union-attr]
     head["template"]["spec"]["nodeSelector"] = {KARPENTER: "spot"}
     with pytest.raises(InvalidSpec) as error:
-        workload_of(of).render(of, "u", tier(of, provider="aws", capacityType="spot"), 1, {})
+        workload_of(of).render(of, names.Origin("u"), tier(of, provider="aws", capacityType="spot"), 1, {})
     assert "headGroupSpec.template.spec.nodeSelector" in error.value.path
     assert "not spot" in error.value.message

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.references import references
 from tests.workloads.builders import job, jobset_template, ray_template, tier, worker_spec
@@ -13,7 +14,7 @@ from tests.workloads.builders import job, jobset_template, ray_template, tier, w
 
 def named(template: dict[str, Any], **spec: Any) -> list[str]:
     of = job(template, **spec)
-    return [str(reference) for reference in references(workload_of(of).render(of, "u", tier(of), 1, {}))]
+    return [str(reference) for reference in references(workload_of(of).render(of, names.Origin("u"), tier(of), 1, {}))]
 
 
 @pytest.mark.parametrize(

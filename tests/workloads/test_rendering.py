@@ -19,7 +19,7 @@ SET = "spec.workload.jobSet.template.spec"
 
 def rendered(of: TieredJob, env: dict[str, str] | None = None, **capacity: Any) -> dict[str, Any]:
     """The RayJob or JobSet of attempt 3."""
-    return workload_of(of).render(of, "u-1", tier(of, **capacity), 3, env or {})[-1]
+    return workload_of(of).render(of, names.Origin("u-1"), tier(of, **capacity), 3, env or {})[-1]
 
 
 def workers(of: TieredJob, env: dict[str, str] | None = None, **capacity: Any) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_everything_is_labelled(template: dict[str, Any]) -> None:
             for inner in thing:
                 collect(inner)
 
-    collect(workload_of(of).render(of, "u-1", tier(of), 3, {}))
+    collect(workload_of(of).render(of, names.Origin("u-1"), tier(of), 3, {}))
     assert len(found) == (4 if of.spec.workload.ray else 3)
     assert all(labels.items() >= expected.items() for labels in found)
 
@@ -104,7 +104,7 @@ def test_the_users_labels_and_annotations_are_kept() -> None:
     metadata = rendered(job(template))["metadata"]
     assert metadata["labels"]["team"] == "vision"
     assert metadata["annotations"]["note"] == "mine"
-    assert metadata["annotations"][names.JOB_UID] == "u-1"
+    assert metadata["labels"][names.JOB_UID] == "u-1"
 
 
 # --- what the program is told ----------------------------------------------------------------------------------------
@@ -204,9 +204,9 @@ def test_pods_are_not_restarted_in_place() -> None:
 @pytest.mark.parametrize(("template", "pods"), [(ray_template(), 3), (jobset_template(), 2)], ids=["rayjob", "jobset"])
 def test_a_budget_keeps_every_pod(template: dict[str, Any], pods: int) -> None:
     of = job(template)
-    first, main = workload_of(of).render(of, "u-1", tier(of), 3, {})
+    first, main = workload_of(of).render(of, names.Origin("u-1"), tier(of), 3, {})
     assert (first["kind"], first["spec"]["minAvailable"]) == ("PodDisruptionBudget", pods)
-    assert first["spec"]["selector"]["matchLabels"] == {names.JOB: "digits", names.ATTEMPT: "3"}
+    assert first["spec"]["selector"]["matchLabels"] == {names.JOB_UID: "u-1", names.ATTEMPT: "3"}
     assert main["kind"] == workload_of(of).main.kind
 
 

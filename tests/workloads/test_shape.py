@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spotladder.errors import InvalidSpec
+from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.references import references
 from tests.workloads.builders import job, jobset_template, ray_template, tier, worker_spec
@@ -80,7 +81,9 @@ def test_any_shape_is_rendered_or_refused(data: st.DataObject, kind: str, junk: 
     at = data.draw(st.sampled_from([place for place in places(TEMPLATES[kind]) if len(place) > 1]))
     with suppress(InvalidSpec):
         of = job(changed(TEMPLATES[kind], at, junk), tier={"overrides": {"resources": {"limits": {"cpu": "2"}}}})
-        objects = workload_of(of).render(of, "u", tier(of, provider="gcp", capacityType="on-demand"), 1, {"A": "b"})
+        objects = workload_of(of).render(
+            of, names.Origin("u"), tier(of, provider="gcp", capacityType="on-demand"), 1, {"A": "b"}
+        )
         references(objects)
         json.dumps(objects)
 
@@ -104,5 +107,5 @@ def test_a_wrong_shape_names_the_field(kind: str, at: tuple[Any, ...], value: An
     thing[at[-1]] = value
     of = job(template)
     with pytest.raises(InvalidSpec) as error:
-        workload_of(of).render(of, "u", tier(of), 1, {})
+        workload_of(of).render(of, names.Origin("u"), tier(of), 1, {})
     assert path in str(error.value)

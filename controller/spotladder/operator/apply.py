@@ -59,7 +59,9 @@ class Applier:
                 return Problem(Trouble.NOT_INSTALLED, INSTALL[unreadable.kind])
         reach(Point.BEFORE_LAUNCH)
         try:
-            objects = loaded.workload.render(loaded.job, loaded.record.uid, tier, action.attempt, self._environment)
+            objects = loaded.workload.render(
+                loaded.job, names.Origin(loaded.record.uid), tier, action.attempt, self._environment
+            )
         except InvalidSpec as error:
             return Problem(Trouble.INVALID_SPEC, str(error))
         kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}

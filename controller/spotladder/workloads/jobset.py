@@ -22,6 +22,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import AttemptSeen, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import jobset_state, names, shape
+from spotladder.workloads.names import Origin
 from spotladder.workloads.pods import Outfit, budget, copied, dressed, with_env
 from spotladder.workloads.records import (
     COMPLETION_INDEX,
@@ -74,10 +75,10 @@ class JobSetWorkload:
         return sum(_pods(entry, index) for index, entry in enumerate(spec["replicatedJobs"]))
 
     def render(
-        self, job: TieredJob, uid: str, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
+        self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
         template, name = _template(job), names.attempt_name(job.metadata.name, attempt)
-        outfit, pods = Outfit.of(job, tier, attempt, env), self.workers(job)
+        outfit, pods = Outfit.of(job, origin, tier, attempt, env), self.workers(job)
         jobset = {
             "apiVersion": JOBSETS.api_version,
             "kind": JOBSETS.kind,
@@ -85,7 +86,7 @@ class JobSetWorkload:
                 "name": name,
                 "namespace": job.metadata.namespace,
                 "labels": {**template.metadata.labels, **outfit.labels},
-                "annotations": {**template.metadata.annotations, names.JOB_UID: uid},
+                "annotations": template.metadata.annotations,
             },
             "spec": _spec(template.spec, outfit, name),
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 from spotladder.api.fields import LONGEST_RAYJOB_NAME
 
@@ -16,7 +17,10 @@ ROLE = "spotladder.io/role"
 """`head` or `worker`, on pods."""
 
 JOB_UID = "spotladder.io/job-uid"
-"""Annotation: which TieredJob, so that one of the same name made later is not mistaken for it."""
+"""Which TieredJob, so that one of the same name made later is not mistaken for it."""
+
+HOME = "spotladder.io/home"
+"""Outside of the home cluster: which home cluster's controller made it. Several may share a cluster."""
 
 NOTICE = "spotladder.io/notice"
 """Annotation on pods: what the program is to know about its end, seen as a file through a downward-API volume."""
@@ -34,6 +38,15 @@ def attempt_name(job: str, attempt: int) -> str:
     return f"{kept}-{digest}{suffix}"
 
 
-def labels(job: str, attempt: int, tier: str) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose an object is: the TieredJob's uid, and the home cluster's where the object is not in it."""
+
+    job_uid: str
+    home: str = ""
+
+
+def labels(job: str, attempt: int, tier: str, origin: Origin) -> dict[str, str]:
     """What everything that is made for an attempt is labelled with."""
-    return {MANAGED_BY: MANAGER, JOB: job, ATTEMPT: str(attempt), TIER: tier}
+    ours = {MANAGED_BY: MANAGER, JOB: job, ATTEMPT: str(attempt), TIER: tier, JOB_UID: origin.job_uid}
+    return {**ours, HOME: origin.home} if origin.home else ours

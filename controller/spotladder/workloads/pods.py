@@ -46,8 +46,10 @@ class Outfit:
     env: Mapping[str, str]
 
     @classmethod
-    def of(cls, job: TieredJob, tier: ResolvedTier, attempt: int, env: Mapping[str, str]) -> Outfit:
-        labels = names.labels(job.metadata.name, attempt, tier.name)
+    def of(
+        cls, job: TieredJob, origin: names.Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
+    ) -> Outfit:
+        labels = names.labels(job.metadata.name, attempt, tier.name, origin)
         return cls(job, tier, labels, {**tier.overrides.env, **env, **environment(job, tier, attempt)})
 
 
@@ -142,7 +144,7 @@ def budget(name: str, job: TieredJob, labels: Mapping[str, str], pods: int) -> d
     absolute, since Kubernetes can take shares only of kinds that have a scale. Pods that are not healthy may be
     evicted: a broken attempt must not keep a node from being drained.
     """
-    selector = {key: labels[key] for key in (names.JOB, names.ATTEMPT)}
+    selector = {key: labels[key] for key in (names.JOB_UID, names.ATTEMPT)}
     return {
         "apiVersion": DISRUPTION_BUDGETS.api_version,
         "kind": DISRUPTION_BUDGETS.kind,

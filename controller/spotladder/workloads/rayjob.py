@@ -22,6 +22,7 @@ from spotladder.api.workload import workers_of
 from spotladder.core.model import AttemptSeen, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import names, rayjob_state, shape
+from spotladder.workloads.names import Origin
 from spotladder.workloads.pods import Outfit, budget, copied, drain_of, dressed, variables, with_env
 from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, RAYCLUSTERS, RAYJOBS, EventRecord, NodeRecord
 from spotladder.workloads.shape import check
@@ -46,10 +47,10 @@ class RayJobWorkload:
         return workers_of(_template(job).spec)
 
     def render(
-        self, job: TieredJob, uid: str, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
+        self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
         template, name = _template(job), names.attempt_name(job.metadata.name, attempt)
-        outfit = Outfit.of(job, tier, attempt, env)
+        outfit = Outfit.of(job, origin, tier, attempt, env)
         rayjob = {
             "apiVersion": RAYJOBS.api_version,
             "kind": RAYJOBS.kind,
@@ -60,7 +61,6 @@ class RayJobWorkload:
                 "labels": {**template.metadata.labels, **outfit.labels},
                 "annotations": {
                     **template.metadata.annotations,
-                    names.JOB_UID: uid,
                     "ray.io/disable-provisioned-head-restart": "true",
                 },
             },

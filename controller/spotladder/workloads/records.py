@@ -60,6 +60,7 @@ class Made:
     uid: str
     resource_version: str = field(default="", compare=False)
     job: str = ""
+    job_uid: str = ""
     attempt: int = 0
     tier: str = ""
     created_at: Instant | None = None
@@ -308,6 +309,7 @@ def _made(thing: Object) -> dict[str, Any]:
         "uid": metadata.get("uid", ""),
         "resource_version": metadata.get("resourceVersion", ""),
         "job": intern(labels.get(names.JOB, "")),
+        "job_uid": intern(labels.get(names.JOB_UID, "")),
         "attempt": _whole(labels.get(names.ATTEMPT)),
         "tier": intern(labels.get(names.TIER, "")),
         "created_at": instant(metadata.get("creationTimestamp")),

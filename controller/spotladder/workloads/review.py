@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from spotladder.api.tieredjob import TieredJob
 from spotladder.errors import InvalidSpec
 from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.names import Origin
 from spotladder.workloads.tiers import ResolvedTier
 
 
@@ -19,7 +20,7 @@ def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec
     workload = workload_of(job)
     for tier in tiers:
         try:
-            workload.render(job, "", tier, 1, {})
+            workload.render(job, Origin(""), tier, 1, {})
         except InvalidSpec as error:
             found.setdefault(str(error), error)
     return tuple(found.values())

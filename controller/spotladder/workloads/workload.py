@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import AttemptSeen
+from spotladder.workloads.names import Origin
 from spotladder.workloads.records import (
     GVR,
     EventRecord,
@@ -50,7 +51,7 @@ class Workload(Protocol):
         """The number of worker pods that make the job whole."""
 
     def render(
-        self, job: TieredJob, uid: str, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
+        self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
         """All objects of the attempt, in the order in which to create them, the same for the same arguments.
 
