@@ -16,6 +16,7 @@ from spotladder.core.model import (
     JobSpec,
     JobState,
     Launch,
+    Observation,
     PodPhase,
     Price,
     Progress,
@@ -24,7 +25,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
-from spotladder.errors import StoreUnavailable
+from spotladder.errors import EnvironmentFailure, StoreUnavailable
 from spotladder.local.runner import TICK, Killed, Runner, laid_down
 from spotladder.local.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
 from spotladder.local.view import ViewSnapshot
@@ -235,6 +236,19 @@ def test_beats_commits_bills_and_troubles_are_told() -> None:
     assert bill.on_demand == pytest.approx(2 * bill.spent)
 
 
+def test_the_last_commit_is_told_before_the_end_that_follows_it() -> None:
+    commit = Committed(BEGAN, 1, "spot-a", 20)
+
+    def finishes(rig: Rig) -> None:
+        rig.backend.end_program(1, Exit.SUCCEEDED)
+        rig.new_commits.append(commit)
+
+    rig = Rig(script=[(1, comes_up(1)), (5, finishes)])
+    rig.run()
+    ended = next(record for record in rig.told if isinstance(record, Moved) and record.move.reason is Reason.COMPLETED)
+    assert rig.told.index(commit) < rig.told.index(ended)
+
+
 def test_an_outcome_that_cannot_be_noted_does_not_change_the_outcome() -> None:
     rig = Rig(script=[(1, comes_up(1)), (2, ends(1, Exit.SUCCEEDED))])
     forget, rig.backend.finish = rig.backend.finish, None  # type: ignore[method-assign, assignment]
@@ -267,6 +281,36 @@ def test_the_second_stop_ends_at_once() -> None:
         rig.run()
     assert rig.now < BEGAN + 4
     assert rig.saved[-1].stage is Stage.DRAINING
+    ended = rig.told[-1]
+    assert isinstance(ended, Ended)
+    assert (ended.exit_code, ended.reason) == (75, Reason.INTERRUPTED), "not why the job moved last"
+
+
+def test_what_gives_way_around_a_run_ends_it_and_is_told_as_no_fault_of_the_job() -> None:
+    rig = Rig(script=[(1, comes_up(1)), (3, lambda rig: setattr(rig.backend, "observe", full))])
+
+    def full() -> Observation:
+        raise EnvironmentFailure("the disk is full")
+
+    with pytest.raises(EnvironmentFailure):
+        rig.run()
+    ended = rig.told[-1]
+    assert isinstance(ended, Ended)
+    assert (ended.exit_code, ended.reason, ended.message) == (5, Reason.INTERRUPTED, "the disk is full")
+
+
+def test_a_timeline_that_cannot_be_written_does_not_hide_why_the_run_ended() -> None:
+    rig = Rig(script=[(1, comes_up(1)), (3, stop), (3.5, stop)])
+    tell = rig.runner._tell
+
+    def refuse(record: Record) -> None:
+        if isinstance(record, Ended):
+            raise EnvironmentFailure("the disk is full")
+        tell(record)
+
+    rig.runner._tell = refuse  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        rig.run()
 
 
 def test_a_stop_before_anything_is_up_does_not_wait() -> None:

@@ -441,6 +441,7 @@ NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERR
         (Noted(START, "stepped back"), Tone.CAUTION, "stepped back"),
         (Ended(START, 0, Reason.COMPLETED), Tone.GOOD, "done"),
         (Ended(START, 75, Reason.INTERRUPTED), Tone.CAUTION, "stopped, to be resumed"),
+        (Ended(START, 5, Reason.INTERRUPTED, "the disk is full"), Tone.BAD, "stopped, to be resumed: the disk is full"),
         (Ended(START, 3, Reason.TIERS_EXHAUSTED, "all spent"), Tone.BAD, "failed: TiersExhausted: all spent"),
     ],
 )

@@ -81,7 +81,14 @@ def _say(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
             return Tone.CAUTION, record.text
         case Ended():
             tone = {0: Tone.GOOD, 75: Tone.CAUTION}.get(record.exit_code, Tone.BAD)
-            text = {0: "done", 75: "stopped, to be resumed"}.get(record.exit_code, f"failed: {record.reason}")
+            resumable = record.reason is Reason.INTERRUPTED
+            text = (
+                "done"
+                if record.exit_code == 0
+                else "stopped, to be resumed"
+                if resumable
+                else f"failed: {record.reason}"
+            )
             return tone, f"{text}: {record.message}" if record.message else text
     return None
 

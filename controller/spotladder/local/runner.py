@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -35,7 +36,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
-from spotladder.errors import SpotladderError
+from spotladder.errors import EnvironmentFailure, SpotladderError
 from spotladder.local.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
 from spotladder.local.view import View, ViewSnapshot
 
@@ -108,7 +109,14 @@ class Runner:
     def run(self, state: JobState) -> int:
         """Run until the end; the exit code. Raises Killed, and EnvironmentFailure when something around gives way."""
         self.state = state
-        self._keep.save(state)
+        try:
+            return self._until_ended()
+        except SpotladderError as error:
+            self._tell_cut_short(error)
+            raise
+
+    def _until_ended(self) -> int:
+        self._keep.save(self.state)
         while True:
             if self._asked > 1:
                 raise Killed("killed before it could commit; what was committed is safe")
@@ -136,6 +144,8 @@ class Runner:
         self.state = decision.state
 
     def _narrate(self, decision: Decision, now: Instant) -> None:
+        for commit in self._commits.take_new():  # first: what is decided on now came after them
+            self._tell(commit)
         for loss in decision.losses:
             self._tell(Lost(now, loss, self.state.record(loss.tier).failures))
         for move in decision.moves:
@@ -144,8 +154,6 @@ class Runner:
             if self._beats.get(beat.attempt) != (beat.step, beat.at):
                 self._beats[beat.attempt] = (beat.step, beat.at)
                 self._tell(beat)
-        for commit in self._commits.take_new():
-            self._tell(commit)
         if trouble := self._commits.take_trouble():
             self._tell(Noted(now, f"the commit log cannot be read now: {trouble}"))
         spent, on_demand = self.state.spent_usd, sum(tier.on_demand_cost for tier in self.state.tiers)
@@ -177,6 +185,13 @@ class Runner:
         reason = Reason.INTERRUPTED if code == RESUMABLE else self.state.reason
         self._tell(Ended(now, code, reason, self.state.message))
         return code
+
+    def _tell_cut_short(self, error: SpotladderError) -> None:
+        """The run ends before the job does; the state's reason says only why the job moved last."""
+        resumable = isinstance(error, Killed | EnvironmentFailure)
+        reason = Reason.INTERRUPTED if resumable else self.state.reason
+        with suppress(SpotladderError):  # the disk may be what is full
+            self._tell(Ended(self._clock(), error.exit_code, reason, str(error)))
 
     def _exit_code(self) -> int:
         if self.state.stage is Stage.SUCCEEDED:
