@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spotladder.core.reasons import Cause
-from spotladder.local.nodes import Head, Machine, Node, Worker, new_scratch
+from spotladder.local.nodes import Head, Machine, Node, Worker
 from spotladder.local.reaper import Reaper
+from spotladder.local.scratch import new_scratch
 from spotladder.local.timeline import Beat, DriverExited, DriverStarted, Launched, NodeChange, NodeChanged, Record, read
 from tests.bench import rows
 
@@ -56,10 +57,10 @@ for step in job.steps(start, 400):
 def starts() -> tuple[float, float]:
     """Seconds until a head is up, and until two workers that start together are, on this machine left alone."""
     with tempfile.TemporaryDirectory() as place:
-        mark, scratch = uuid.uuid4().hex, new_scratch()
-        reaper = Reaper(mark, scratch)
+        scratch = new_scratch(mark := uuid.uuid4().hex)
+        reaper = Reaper(mark, scratch.path, scratch.lock)
         try:
-            machine = Machine(mark, scratch, Path(place), Path(place), reaper, 80 * 1024**2)
+            machine = Machine(mark, scratch.path, Path(place), Path(place), reaper, 80 * 1024**2)
             head = Head("h1", machine)
             for_head = _until_up(head)
             labels = {"spotladder.io/tier": "spot"}
@@ -67,6 +68,7 @@ def starts() -> tuple[float, float]:
             return for_head, _until_up(*workers)
         finally:
             reaper.close()
+            scratch.close()
 
 
 def _until_up(*nodes: Node) -> float:

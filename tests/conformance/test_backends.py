@@ -30,9 +30,10 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.local.backend import LocalBackend, LocalJob, LocalTier
-from spotladder.local.nodes import Machine, new_scratch
+from spotladder.local.nodes import Machine
 from spotladder.local.pools import PoolClock, PoolPlan
 from spotladder.local.reaper import Reaper, members
+from spotladder.local.scratch import new_scratch
 
 PATIENCE = 90.0
 WORKERS = 2
@@ -92,10 +93,10 @@ class LocalRig:
     def __init__(self, folder: Path) -> None:
         (folder / "program.py").write_text(PROGRAM)
         self.mark = uuid.uuid4().hex
-        self.scratch = new_scratch()
-        self.reaper = Reaper(self.mark, self.scratch)
+        self.scratch = new_scratch(self.mark)
+        self.reaper = Reaper(self.mark, self.scratch.path, self.scratch.lock)
         self.folder = folder
-        machine = Machine(self.mark, self.scratch, folder / "state", folder, self.reaper, 80 * 1024**2)
+        machine = Machine(self.mark, self.scratch.path, folder / "state", folder, self.reaper, 80 * 1024**2)
         tier = LocalTier("pool", "python program.py", {})
         job = LocalJob("conforms", "tests", WORKERS, folder, {"spot-a": tier, "spot-b": tier}, {})
         now = time.time()
@@ -133,7 +134,8 @@ class LocalRig:
     def close(self) -> None:
         self.reaper.close()
         assert members(self.mark, set()) == []
-        assert not self.scratch.exists()
+        self.scratch.close()
+        assert not self.scratch.path.exists()
 
 
 Rig = FakeRig | LocalRig

@@ -14,7 +14,7 @@ from spotladder.core.model import Attempt, JobSpec, JobState, Stage, Tier, TierR
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
-from spotladder.local.earlier import Begin, settled, take_up
+from spotladder.local.earlier import Begin, TakenUp, settled, take_up
 from spotladder.local.state import JobFolder, Run
 
 NOW = Run(began=50.0, python="3.11", ray="2.58.1", uri="file:///x", mark="new")
@@ -84,13 +84,39 @@ def test_fresh_forgets_state_and_checkpoints(place: Place) -> None:
     assert not [path for path in place.bucket.rglob("*") if path.is_file()]
 
 
-def test_fresh_does_not_remove_what_it_does_not_understand(place: Place) -> None:
+@pytest.mark.parametrize("torn", ["00000000.json", "00000001.json"])
+def test_fresh_forgets_a_log_that_is_torn(place: Place, torn: str) -> None:
+    """Whose it is says another entry, or the run that was here."""
+    place.folder.save(SUSPENDED)
+    place.folder.save_run(replace(THEN, uri=NOW.uri))
     place.commit(40)
-    entry = place.bucket / "digits" / "log" / "00000001.json"
+    (place.bucket / "digits" / "log" / torn).write_text('{"seq": 1')
+    assert take_up(Begin.FRESH, place.folder, place.log, NOW) == TakenUp(JobState(), NOW)
+    assert not [path for path in place.bucket.rglob("*") if path.is_file()]
+
+
+def test_fresh_does_not_remove_a_torn_log_that_may_be_anothers(place: Place) -> None:
+    place.folder.save(SUSPENDED)
+    place.folder.save_run(replace(THEN, uri="file:///elsewhere"))
+    place.commit(40)
+    entry = place.bucket / "digits" / "log" / "00000000.json"
     entry.write_text('{"seq": 1')
-    with pytest.raises(LogCorrupt):
+    with pytest.raises(LogCorrupt, match=r"delete file:\S+ yourself"):
         take_up(Begin.FRESH, place.folder, place.log, NOW)
     assert entry.exists()
+    assert place.folder.load() == SUSPENDED
+
+
+@pytest.mark.parametrize("name", ["state.json", "run.json"])
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[]"])
+def test_fresh_forgets_a_state_that_cannot_be_read(place: Place, name: str, content: bytes) -> None:
+    """Which is what the message about it says."""
+    place.left(SUSPENDED)
+    (place.folder.path / name).write_bytes(content)
+    with pytest.raises(EnvironmentFailure, match="--fresh begins anew"):
+        take_up(Begin.RESUME, place.folder, place.log, NOW)
+    assert take_up(Begin.FRESH, place.folder, place.log, NOW) == TakenUp(JobState(), NOW)
+    assert take_up(Begin.NEW, place.folder, place.log, NOW) == TakenUp(JobState(), NOW)
 
 
 def test_resuming_goes_on_as_part_of_the_same_run(place: Place) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,8 +17,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from spotladder.local.nodes import Head, Machine, Node, Worker, new_scratch
+from spotladder.local.nodes import Head, Machine, Node, Worker
 from spotladder.local.reaper import MARK, Reaper, end_all, members
+from spotladder.local.scratch import new_scratch
 
 PATIENCE = 90.0
 LABELS = {"spotladder.io/tier": "spot-a"}
@@ -37,9 +39,9 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.mark = uuid.uuid4().hex
-        self.scratch = new_scratch()
-        self.reaper = Reaper(self.mark, self.scratch)
-        self.machine = Machine(self.mark, self.scratch, folder, folder, self.reaper, 80 * 1024**2)
+        self.scratch = new_scratch(self.mark)
+        self.reaper = Reaper(self.mark, self.scratch.path, self.scratch.lock)
+        self.machine = Machine(self.mark, self.scratch.path, folder, folder, self.reaper, 80 * 1024**2)
 
     def up(self, *nodes: Node) -> None:
         assert eventually(lambda: all(node.up or node.failed() for node in nodes))
@@ -48,7 +50,8 @@ class Place:
     def close(self) -> None:
         self.reaper.close()
         assert members(self.mark, set()) == []
-        assert not self.scratch.exists()
+        self.scratch.close()
+        assert not self.scratch.path.exists()
 
 
 @pytest.fixture
@@ -62,12 +65,15 @@ def test_scratch_is_short_enough_for_sockets_whatever_tmpdir_says(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / ("deep" * 20)))
-    scratch = new_scratch()
+    scratch = new_scratch(uuid.uuid4().hex)
     try:
-        longest = scratch / "a1234-w64-3" / "session_2026-11-21_14-06-47_123456_1234567" / "sockets" / "plasma_store.1"
+        longest = (
+            scratch.path / "a1234-w64-3" / "session_2026-11-21_14-06-47_123456_1234567" / "sockets" / "plasma_store.1"
+        )
         assert len(str(longest)) < 104
     finally:
-        scratch.rmdir()
+        scratch.close()
+        shutil.rmtree(scratch.path)
 
 
 def test_a_start_that_fails_says_why(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,13 +162,14 @@ def test_two_runs_side_by_side_one_of_them_killed(tmp_path: Path) -> None:
 
 OTHER_RUN = """\
 import pathlib, sys, time
-from spotladder.local.nodes import Head, Machine, Worker, new_scratch
+from spotladder.local.nodes import Head, Machine, Worker
 from spotladder.local.reaper import Reaper
+from spotladder.local.scratch import new_scratch
 mark, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-scratch = new_scratch()
-pathlib.Path(folder, "scratch").symlink_to(scratch)
-reaper = Reaper(mark, scratch)
-machine = Machine(mark, scratch, folder, folder, reaper, 80 * 1024**2)
+scratch = new_scratch(mark)
+pathlib.Path(folder, "scratch").symlink_to(scratch.path)
+reaper = Reaper(mark, scratch.path, scratch.lock)
+machine = Machine(mark, scratch.path, folder, folder, reaper, 80 * 1024**2)
 head = Head("h1", machine)
 while not head.up:
     assert not head.failed(), head.failed()

@@ -34,7 +34,7 @@ def script(folder: Path, text: str = "print('hello')\n", name: str = "train.py")
 def test_what_may_run_is_let_through(tmp_path: Path, entrypoint: str) -> None:
     script(tmp_path)
     script(tmp_path, "#!/bin/sh\n", "run.sh")
-    preflight.check_entrypoint(entrypoint, tmp_path, "job.yaml")
+    preflight.check_entrypoint(entrypoint, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_what_may_run_is_let_through(tmp_path: Path, entrypoint: str) -> None:
 def test_what_cannot_run_is_named_with_its_field(tmp_path: Path, entrypoint: str, message: str) -> None:
     script(tmp_path)
     with pytest.raises(InvalidSpec, match=message) as refused:
-        preflight.check_entrypoint(entrypoint, tmp_path, "job.yaml")
-    assert (refused.value.path, refused.value.where) == (FIELD, "job.yaml")
+        preflight.check_entrypoint(entrypoint, tmp_path)
+    assert (refused.value.path, refused.value.where) == (FIELD, ""), "the reader of the file knows where"
     assert refused.value.exit_code == 2
 
 

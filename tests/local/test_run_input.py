@@ -60,7 +60,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
         pytest.param(("capacityTier: a", "capacityTier: b"), 2, r"job\.yaml:6.*\"b\"", id="a tier without pool"),
         pytest.param(("capacityTier: a", "capacityTeir: a"), 2, r"capacityTeir.*capacityTier", id="misspelt field"),
         pytest.param(("entrypoint: python train.py", "suspend: false"), 2, r"entrypoint", id="no entrypoint"),
-        pytest.param(("python train.py", "python trian.py"), 2, r'no file "trian\.py"', id="no such script"),
+        pytest.param(
+            ("python train.py", "python trian.py"),
+            2,
+            r'job\.yaml:12:23: spec\S+entrypoint: .*no file "trian\.py"',
+            id="no such script",
+        ),
         pytest.param(("./checkpoints", "ftp://x/y"), 2, r"job\.yaml:7.*ftp", id="no such kind of bucket"),
         pytest.param(("interval: 20steps", "interval: 20stpes"), 2, r"job\.yaml:7", id="interval that cannot be read"),
         pytest.param(("  tiers:", "  policy: {name: wishful}\n  tiers:"), 2, r"wishful.*ordered", id="no such policy"),
@@ -108,7 +113,7 @@ def test_fresh_and_resume_exclude_each_other(files: Files, capsys: pytest.Captur
 
 
 def test_no_memory_for_ray(files: Files, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "_memory", lambda: 1024)
+    monkeypatch.setattr(preflight.memory, "available", lambda: 1024)
     assert files.run() == 5
     assert "no memory for Ray" in capsys.readouterr().err
 

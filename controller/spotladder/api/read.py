@@ -16,7 +16,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
 
-__all__ = ["model_of", "read_documents", "read_job", "read_job_and_world", "read_world"]
+__all__ = ["located", "model_of", "read_documents", "read_job", "read_job_and_world", "read_world"]
 
 KINDS: dict[str, type[TieredJob | CapacityTier]] = {"TieredJob": TieredJob, "CapacityTier": CapacityTier}
 
@@ -40,6 +40,18 @@ def read_job_and_world(job_path: str | File, world_path: str | File) -> tuple[Ti
     if problems := missing_capacity(job, world.pools, document):
         raise InvalidDocument(problems)
     return job, world
+
+
+def located(error: InvalidSpec, path: str | File) -> InvalidSpec:
+    """The error with the line and column of the field that it names, where it has no place yet.
+
+    For what is found to be wrong with a file long after it was read. Standard input cannot be read again.
+    """
+    if error.where or not error.path:
+        return error
+    documents = [] if str(path) == "-" else read_documents(path)
+    where = documents[0].where(tuple(error.path.split("."))) if documents else file_name(path)
+    return InvalidSpec(error.message, path=error.path, where=where)
 
 
 def model_of(document: Document) -> TieredJob | CapacityTier | World:

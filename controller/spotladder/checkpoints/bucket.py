@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, StoreRefused
@@ -72,6 +73,7 @@ class BucketStore:
         self._scheme = scheme
         self._bucket = bucket
         self.uri = f"{scheme}://{bucket}" + (f"/{prefix}" if prefix else "")
+        self._endpoint = _endpoint(scheme, environment)
         with self._typed("open", ""):
             self._store = _connect(scheme, bucket, prefix, environment)
         self._pool = ThreadPoolExecutor(2 * AT_ONCE, thread_name_prefix="spotladder-store")
@@ -204,7 +206,19 @@ class BucketStore:
                 f"cannot {doing} {self.uri}/{key}: access denied: check the bucket's policy and "
                 f"{_CREDENTIALS[self._scheme]}"
             )
-        return StoreUnavailable(f"cannot {doing} {self.uri}/{key}: {_short(text)}: check the network and the endpoint")
+        return StoreUnavailable(
+            f"cannot {doing} {self.uri}/{key}: {_short(text)}: check the network and {self._endpoint}"
+        )
+
+
+def _endpoint(scheme: str, environment: Mapping[str, str]) -> str:
+    """The endpoint as a message may call it: the variable that sets it, with its value but for credentials."""
+    name = "AWS_ENDPOINT_URL"
+    value = environment.get(name) or os.environ.get(name, "")
+    if scheme != "s3" or not value:
+        return "the endpoint"
+    address = urlsplit(value)
+    return f"{name} ({address._replace(netloc=address.netloc.rpartition('@')[2], query='').geturl()})"
 
 
 def _short(text: str) -> str:

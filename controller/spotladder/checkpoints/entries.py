@@ -21,6 +21,11 @@ from spotladder.errors import LogCorrupt
 VERSION = 1
 """Of the log's format. A log with a greater one is refused; a field that is not known is ignored."""
 
+
+class NewerLog(LogCorrupt):
+    """A newer spotladder has written here. It knows what this one does not, so nothing may be changed."""
+
+
 Metric = float | int | str | bool | None
 
 
@@ -153,7 +158,7 @@ def decode(data: bytes, name: str, seq: int) -> Entry:
             "nothing was changed"
         )
     if raw["v"] > VERSION:
-        raise LogCorrupt(
+        raise NewerLog(
             f"{name}: written by a newer spotladder (log format {raw['v']}, this one reads up to {VERSION}): "
             "upgrade spotladder; nothing was changed"
         )

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spotladder.errors import InvalidSpec
+
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
     from spotladder.api.world import World
@@ -52,7 +54,7 @@ def run(
         raise typer.BadParameter("--fresh and --resume exclude each other")
     from rich.console import Console
 
-    from spotladder.api.read import read_job, read_job_and_world
+    from spotladder.api.read import located, read_job, read_job_and_world
     from spotladder.local.earlier import Begin
     from spotladder.local.run import Request, run_locally
     from spotladder.local.state import state_root
@@ -72,7 +74,10 @@ def run(
         state_root=state_dir.expanduser().resolve() if state_dir else state_root(os.environ),
         begin=Begin.FRESH if fresh else Begin.RESUME if resume else Begin.NEW,
     )
-    outcome = run_locally(request, lambda history: view_on(console, history))
+    try:
+        outcome = run_locally(request, lambda history: view_on(console, history))
+    except InvalidSpec as error:
+        raise located(error, job) from error
     _report(outcome, report, console)
     if outcome.message:
         typer.echo(outcome.message)

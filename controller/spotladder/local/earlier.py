@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from spotladder.checkpoints.removal import remove
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Move, Stage
 from spotladder.core.policies import Policy
 from spotladder.errors import InvalidSpec
@@ -35,15 +36,17 @@ class TakenUp:
 
 
 def take_up(begin: Begin, folder: JobFolder, log: CommitLog, now: Run) -> TakenUp:
-    """Find out what there is. Nothing is changed, unless `begin` says that it is to be forgotten.
+    """Find out what there is. Nothing is changed, unless `begin` says that it is to be forgotten: that works whatever
+    state it is in, as long as it is this job's for certain.
 
     Raises InvalidSpec when the user has to choose, EnvironmentFailure when this is not what the run was begun with.
     """
-    state, run, history = folder.load(), folder.load_run(), log.read()
     if begin is Begin.FRESH:
-        folder.clear()
-        log.store.delete([meta.key for meta in log.store.list("")])
+        before = folder.known_run()
+        remove(log, ours=before is not None and before.uri == now.uri)
+        folder.clear()  # last: until then it says whose the checkpoints are
         return TakenUp(JobState(), now)
+    state, run, history = folder.load(), folder.load_run(), log.read()
     if begin is Begin.NEW:
         if state is not None:
             ended = state.stage in TERMINAL

@@ -19,7 +19,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -196,15 +195,6 @@ class Worker(Node):
         resources = json.dumps({f"tier:{labels['spotladder.io/tier']}": cpus})
         options = [f"--address={address}", f"--num-cpus={cpus}", f"--labels={told}", f"--resources={resources}"]
         super().__init__(name, machine, options, drain)
-
-
-def new_scratch() -> Path:
-    """A folder for Ray's sockets and session, with a name short enough for them."""
-    short = Path("/tmp")  # noqa: S108 – made by mkdtemp, for this user alone
-    try:
-        return Path(tempfile.mkdtemp(prefix="sl-", dir=short if os.access(short, os.W_OK) else None))
-    except OSError as error:
-        raise EnvironmentFailure(f"{short}: cannot make a temporary folder: {error.strerror}; make room") from error
 
 
 _COMMON = [

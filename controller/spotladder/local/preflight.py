@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.local import memory
 from spotladder.local.state import Run
 
 GIB = 1024**3
@@ -34,7 +35,7 @@ def ray_version() -> str:
         raise EnvironmentFailure("Ray is not installed: pip install 'spotladder[local]'") from error
 
 
-def check_entrypoint(entrypoint: str, cwd: Path, where: str) -> None:
+def check_entrypoint(entrypoint: str, cwd: Path) -> None:
     """The program exists, and so does all that its script imports.
 
     Only what can be said for certain is refused: a shell construct is left to the shell.
@@ -42,9 +43,9 @@ def check_entrypoint(entrypoint: str, cwd: Path, where: str) -> None:
     try:
         words = shlex.split(entrypoint)
     except ValueError as error:
-        raise InvalidSpec(f"cannot be read as a command: {error}", path=_ENTRYPOINT, where=where) from error
+        raise InvalidSpec(f"cannot be read as a command: {error}", path=_ENTRYPOINT) from error
     if not words:
-        raise InvalidSpec("is empty; give a command, e.g. python train.py", path=_ENTRYPOINT, where=where)
+        raise InvalidSpec("is empty; give a command, e.g. python train.py", path=_ENTRYPOINT)
     while words and "=" in words[0] and words[0].partition("=")[0].isidentifier():
         words = words[1:]
     if not words or not _SHELL.isdisjoint(entrypoint):
@@ -54,13 +55,13 @@ def check_entrypoint(entrypoint: str, cwd: Path, where: str) -> None:
     found = (cwd / program).exists() if "/" in program else shutil.which(program, path=path)
     if not found:
         message = f'there is no program "{program}", neither on PATH nor below {cwd}'
-        raise InvalidSpec(message, path=_ENTRYPOINT, where=where)
+        raise InvalidSpec(message, path=_ENTRYPOINT)
     script = words[1] if len(words) > 1 and Path(program).name.startswith("python") else ""
     if not script.endswith(".py"):
         return
     file = cwd / script
     if not file.is_file():
-        raise InvalidSpec(f'there is no file "{script}" in {cwd}', path=_ENTRYPOINT, where=where)
+        raise InvalidSpec(f'there is no file "{script}" in {cwd}', path=_ENTRYPOINT)
     check_imports(file)
 
 
@@ -98,7 +99,7 @@ def _imports(body: list[ast.stmt]) -> list[tuple[int, str]]:
 
 def check_memory(nodes: int, available: int | None = None) -> None:
     """There is memory for so many Ray nodes at once, heads among them."""
-    free = _memory() if available is None else available
+    free = memory.available() if available is None else available
     needed = int(nodes * NODE_MEMORY)
     if free is not None and free < needed:
         raise EnvironmentFailure(
@@ -154,12 +155,3 @@ def _path() -> str:
     import os
 
     return os.environ.get("PATH", os.defpath)
-
-
-def _memory() -> int | None:
-    """Bytes that programs may take without swapping; None when this system does not say."""
-    try:
-        import psutil
-    except ImportError:
-        return None
-    return int(psutil.virtual_memory().available)

@@ -32,10 +32,13 @@ PATIENCE = 10.0
 
 
 class Reaper:
-    """The runner's end: tells the watchdog of sessions, and ends the run. `scratch` is removed with it."""
+    """The runner's end: tells the watchdog of sessions, and ends the run. `scratch` is removed with it.
 
-    def __init__(self, mark: str, scratch: Path) -> None:
-        self._mark, self._scratch = mark, scratch
+    `hold` is a descriptor that the watchdog keeps open: as long as it is, the run is looked after.
+    """
+
+    def __init__(self, mark: str, scratch: Path, hold: int | None = None) -> None:
+        self._mark, self._scratch, self._hold = mark, scratch, hold
         self._sessions: set[int] = set()
         self._watchdog = self._start()
 
@@ -73,6 +76,7 @@ class Reaper:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            pass_fds=() if self._hold is None else (self._hold,),
             cwd="/",
         )
 
@@ -92,6 +96,15 @@ def end_all(mark: str, sessions: set[int]) -> list[int]:
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
     return left
+
+
+def end_run(mark: str) -> None:
+    """Kill what is left of a run that nobody looks after any more, as far as its mark shows the way."""
+    sessions = set()
+    for pid in members(mark, set()):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            sessions.add(os.getsid(pid))
+    end_all(mark, sessions - {os.getsid(0)})
 
 
 def end_session(session: int) -> bool:

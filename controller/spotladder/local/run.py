@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import time
 import uuid
@@ -13,18 +12,19 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from spotladder.checkpoints.store import check_store, open_store
 from spotladder.core.model import JobSpec, JobState, Stage
 from spotladder.core.policies import Policy
 from spotladder.core.policies.registry import by_name
-from spotladder.errors import SpotladderError
 from spotladder.local import preflight, timeline
 from spotladder.local.backend import LocalBackend, LocalJob, LocalTier
 from spotladder.local.earlier import Begin, TakenUp, settled, take_up
 from spotladder.local.logwatch import LogWatch
-from spotladder.local.nodes import Machine, new_scratch
+from spotladder.local.nodes import Machine
 from spotladder.local.pools import PoolClock, PoolPlan, plan_of
-from spotladder.local.reaper import Reaper, end_all
+from spotladder.local.reaper import Reaper, end_run
 from spotladder.local.runner import Killed, Runner
+from spotladder.local.scratch import new_scratch, sweep
 from spotladder.local.state import JobFolder, Run
 
 if TYPE_CHECKING:
@@ -71,13 +71,13 @@ def run_locally(request: Request, view_on: Callable[[tuple[timeline.Record, ...]
     plan = _plan(request)
     folder = JobFolder(request.state_root, request.job.metadata.namespace, request.job.metadata.name)
     with folder.owned():
-        log = _open_log(request, plan.run.uri)
-        before = folder.load_run()
+        if before := folder.known_run():
+            end_run(before.mark)  # what a watchdog that was killed too has left; it would write on
+        log = _log_of(request, plan.run.uri)
         taken = take_up(request.begin, folder, log, plan.run)
         if taken.state.stage is Stage.SUCCEEDED:
             return Outcome(0, taken.state, folder.path, "it has succeeded already; --fresh runs it again")
-        if before is not None:
-            end_all(before.mark, set())  # what a reaper that was killed too has left
+        check_store(log.store)
         taken = replace(taken, run=replace(taken.run, mark=uuid.uuid4().hex))
         spec = replace(plan.spec, submitted_at=taken.run.began)
         taken, moves = settled(taken, spec, log, time.time(), plan.policy)
@@ -109,12 +109,15 @@ def _run(
     """The run itself: whatever happens in here, nothing of it is left when this returns."""
     tell, view = shown
     with ExitStack() as stack:
-        reaper = Reaper(taken.run.mark, scratch := new_scratch())
+        scratch = new_scratch(taken.run.mark)
+        stack.callback(scratch.close)
+        sweep(scratch.path)
+        reaper = Reaper(taken.run.mark, scratch.path, scratch.lock)
         stack.callback(reaper.close)
         stack.callback(watch.close)
         watch.start()
         store = preflight.object_store(plan.spec.workers + HEADS)
-        machine = Machine(taken.run.mark, scratch, folder.path, plan.job.cwd, reaper, store)
+        machine = Machine(taken.run.mark, scratch.path, folder.path, plan.job.cwd, reaper, store)
         pools = {name: PoolClock(pool, taken.run.began, time.time()) for name, pool in plan.pools.items()}
         backend = LocalBackend(
             plan.job,
@@ -132,11 +135,7 @@ def _run(
             why = "spec.suspend is true: set it to false first" if plan.spec.suspend else ""
             return Outcome(code, runner.state, folder.path, why)
         except Killed as killed:
-            _tell_end(tell, killed.exit_code, runner.state, str(killed))
             return Outcome(killed.exit_code, runner.state, folder.path, str(killed))
-        except SpotladderError as error:
-            _tell_end(tell, error.exit_code, runner.state, str(error))
-            raise
 
 
 # --- what is asked for ---
@@ -187,7 +186,7 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
     tiers = {}
     for tier in job.spec.tiers:
         program = local_program(job, tier.name)
-        preflight.check_entrypoint(program.entrypoint, cwd, str(request.file))
+        preflight.check_entrypoint(program.entrypoint, cwd)
         tiers[tier.name] = LocalTier(tier.capacity_tier, program.entrypoint, program.env)
     checkpoints = job.spec.checkpoints
     uri = checkpoints.uri if "://" in checkpoints.uri else str((cwd / Path(checkpoints.uri).expanduser()).resolve())
@@ -208,16 +207,11 @@ def _warnings(request: Request) -> Iterator[str]:
         yield f"this machine's Python is used as it is: {', '.join(ignored)} of runtimeEnvYAML is not applied here"
 
 
-def _open_log(request: Request, uri: str) -> CommitLog:
-    """The job's commit log, after making sure that it can be read and written."""
+def _log_of(request: Request, uri: str) -> CommitLog:
     from spotladder.checkpoints.log import CommitLog
-    from spotladder.checkpoints.store import check_store, open_store
 
     meta = request.job.metadata
-    log = CommitLog(open_store(uri), job=meta.name, namespace=meta.namespace)
-    log.read()
-    check_store(log.store)
-    return log
+    return CommitLog(open_store(uri), job=meta.name, namespace=meta.namespace)
 
 
 # --- while it runs ---
@@ -246,11 +240,6 @@ class _Commits:
     def take_trouble(self) -> str | None:
         """What keeps the log from being read."""
         return self._watch.take_trouble()
-
-
-def _tell_end(tell: Callable[[timeline.Record], None], code: int, state: JobState, message: str) -> None:
-    with contextlib.suppress(SpotladderError):  # the disk may be what is full
-        tell(timeline.Ended(time.time(), code, state.reason, message))
 
 
 @contextmanager

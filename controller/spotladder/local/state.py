@@ -53,6 +53,13 @@ class JobFolder:
         """Where the run's records are."""
         return self.path / "timeline.jsonl"
 
+    def known_run(self) -> Run | None:
+        """The earlier run, as far as its note can still be read."""
+        try:
+            return self.load_run()
+        except EnvironmentFailure:
+            return None
+
     def load(self) -> JobState | None:
         """The state as it was last saved; None when the job was never run here."""
         text = self._read("state.json")

@@ -1,0 +1,57 @@
+"""Remove all that a job keeps in its checkpoint folder, also when its log cannot be read any more.
+
+1. Nothing of another job is removed. Each entry that can be read speaks for itself: one that names another job, or one
+   of a newer spotladder, refuses it. Where no entry says whose the log is, the caller must know.
+2. Only what the log's layout names is removed. Whatever else lies in the folder is somebody else's and stays.
+3. The newest entries go first, before the files: a removal that is cut short leaves an older log that can be read, or
+   one that a second removal can finish.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from spotladder.checkpoints.entries import NewerLog, Snapshot, Start, decode
+from spotladder.checkpoints.history import History
+from spotladder.errors import LogCorrupt
+
+if TYPE_CHECKING:
+    from spotladder.checkpoints.log import CommitLog
+
+_ENTRY = re.compile(r"log/(\d{8,})\.json")
+_FILE = re.compile(r"attempts/\d{4,}(\.\d+)?/.+")
+
+
+def remove(log: CommitLog, *, ours: bool = False) -> None:
+    """Remove the log's entries and all files of its attempts. `ours`: the caller knows that they are this job's.
+
+    Raises ForeignLog, NewerLog, LogCorrupt when the log may be another's, before anything is removed; StoreUnavailable.
+    """
+    keys = [meta.key for meta in log.store.list("")]
+    entries = sorted((key for key in keys if _ENTRY.fullmatch(key)), key=lambda key: int(key[4:-5]), reverse=True)
+    _check_owner(log, entries, ours=ours)
+    for key in entries:
+        log.store.delete([key])
+    log.store.delete([key for key in keys if _FILE.fullmatch(key)])
+
+
+def _check_owner(log: CommitLog, entries: list[str], *, ours: bool) -> None:
+    named = ours or not entries
+    damage: LogCorrupt | None = None
+    for key, content in zip(entries, log.store.get_many(entries), strict=True):
+        try:
+            entry = decode(content or b"", f"{log.uri}/{key}", int(key[4:-5]))
+        except NewerLog:
+            raise
+        except LogCorrupt as error:
+            damage = damage or error
+            continue
+        if isinstance(entry, Start | Snapshot):
+            log.checked(History(owner=entry.owner))
+            named = True
+    if not named:
+        raise LogCorrupt(
+            f"{damage or log.uri}; no entry says whose this log is, so it is not removed: if it is this job's, delete "
+            f"{log.uri} yourself"
+        )

@@ -1,0 +1,51 @@
+"""How much memory programs may still take here: what the machine has free, within the limits of the container."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+CGROUPS = Path("/sys/fs/cgroup")
+
+_FILES = {
+    "v2": ("memory.max", "memory.current", "inactive_file"),
+    "v1": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
+"""Limit, usage, and the part of the usage in memory.stat that the kernel gives back when it is asked for."""
+
+
+def available() -> int | None:
+    """Bytes that programs may take without swapping or being killed; None when this system does not say."""
+    try:
+        import psutil
+    except ImportError:
+        return None
+    own = Path("/proc/self/cgroup")
+    groups = own.read_text().splitlines() if own.exists() else []
+    return min([int(psutil.virtual_memory().available), *headrooms(groups, CGROUPS)])
+
+
+def headrooms(groups: list[str], root: Path) -> list[int]:
+    """Bytes left under each limit of the control groups that the lines of /proc/self/cgroup name, and those above."""
+    found = []
+    for line in groups:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            found += _upwards(root, path, "v2")
+        elif "memory" in controllers.split(","):
+            found += _upwards(root / "memory", path, "v1")
+    return found
+
+
+def _upwards(root: Path, path: str, version: str) -> list[int]:
+    limit_name, usage_name, reclaimable = _FILES[version]
+    folder = root / path.lstrip("/")
+    found = []
+    for group in (folder, *folder.parents):
+        with suppress(OSError, ValueError):  # no such file, or "max"
+            limit, usage = int((group / limit_name).read_text()), int((group / usage_name).read_text())
+            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            found.append(max(0, limit - usage + int(stat.get(reclaimable, 0))))
+        if group == root:
+            break
+    return found

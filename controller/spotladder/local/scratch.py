@@ -1,0 +1,77 @@
+"""A folder for Ray's sockets and session, with a name short enough for them; and those that dead runs have left.
+
+1. Whoever looks after a run, its runner and its watchdog, holds an open lock on the folder's `owner` file. The system
+   lets go of it when the last of them ends, however that ends: a lock that can be had proves that nobody is left.
+2. The file carries the run's mark and gets its name only once it is locked, so no folder is ever taken for a dead
+   run's while it is being made. A folder without it proves nothing, and is left alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from spotladder.errors import EnvironmentFailure
+from spotladder.local.reaper import end_run
+
+PREFIX = "sl-"
+
+_OWNER = "owner"
+_MARK = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """The folder of one run. `lock` is the open descriptor that says that the run is looked after."""
+
+    path: Path
+    lock: int
+
+    def close(self) -> None:
+        """Look after it no more."""
+        os.close(self.lock)
+
+
+def new_scratch(mark: str) -> Scratch:
+    """A new folder for the run of that mark."""
+    short = Path("/tmp")  # noqa: S108 – made by mkdtemp, for this user alone
+    try:
+        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=short if os.access(short, os.W_OK) else None))
+        draft = path / f".{_OWNER}"
+        lock = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.write(lock, mark.encode())
+        draft.rename(path / _OWNER)
+    except OSError as error:
+        raise EnvironmentFailure(f"{short}: cannot make a temporary folder: {error.strerror}; make room") from error
+    return Scratch(path, lock)
+
+
+def sweep(beside: Path) -> list[Path]:
+    """End what is left of this user's runs that nobody looks after, and remove their folders; those that were."""
+    swept = []
+    for folder in sorted(beside.parent.glob(f"{PREFIX}*")):
+        with suppress(OSError):  # another's, looked after, or gone meanwhile
+            mine = folder.lstat().st_uid == os.getuid() and not folder.is_symlink()
+            if folder != beside and mine and _sweep(folder):
+                swept.append(folder)
+    return swept
+
+
+def _sweep(folder: Path) -> bool:
+    lock = os.open(folder / _OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: somebody looks after it
+        mark = os.read(lock, 64).decode(errors="replace")
+        if known := _MARK.fullmatch(mark) is not None:
+            end_run(mark)
+            shutil.rmtree(folder, ignore_errors=True)
+        return known
+    finally:
+        os.close(lock)

@@ -1,0 +1,111 @@
+"""Folders of runs that nobody looks after are swept, with what runs there; nobody else's are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spotladder.local import scratch as module
+from spotladder.local.reaper import Reaper, end_all, members
+from spotladder.local.scratch import Scratch, new_scratch, sweep
+
+RUNNER = """\
+import os, signal, subprocess, sys
+from spotladder.local.reaper import MARK, Reaper
+from spotladder.local.scratch import new_scratch
+mark = sys.argv[1]
+scratch = new_scratch(mark)
+reaper = Reaper(mark, scratch.path, scratch.lock)
+node = subprocess.Popen(["sh", "-c", f"env -u {MARK} sleep 600 & sleep 600"],
+                        env={**os.environ, MARK: mark}, start_new_session=True)
+print(scratch.path, reaper._watchdog.pid, node.pid, flush=True)
+signal.pause()
+"""
+
+
+@pytest.fixture
+def mine() -> Iterator[Scratch]:
+    mine = new_scratch(uuid.uuid4().hex)
+    yield mine
+    mine.close()
+    shutil.rmtree(mine.path)
+
+
+@pytest.fixture
+def mark() -> Iterator[str]:
+    mark = uuid.uuid4().hex
+    yield mark
+    assert end_all(mark, set()) == []
+
+
+def test_a_run_whose_runner_and_watchdog_were_killed_is_swept(mine: Scratch, mark: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", RUNNER, mark], stdout=subprocess.PIPE, text=True) as runner:
+        assert runner.stdout is not None
+        where, watchdog, node = runner.stdout.readline().split()
+        folder, session = Path(where), int(node)
+        assert folder not in sweep(mine.path), "its runner lives"
+        os.kill(runner.pid, signal.SIGSTOP)  # so that it cannot start another watchdog
+        os.kill(int(watchdog), signal.SIGKILL)
+        os.kill(runner.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 15
+    assert members(mark, {session})
+    while folder not in sweep(mine.path):
+        assert time.monotonic() < deadline, "the lock of a dead process is let go"
+        time.sleep(0.02)
+    assert not folder.exists()
+    assert members(mark, {session}) == [], "also what has dropped the mark, by its session"
+    assert mine.path.exists()
+
+
+def test_a_run_whose_watchdog_still_works_is_left_to_it(mine: Scratch, mark: str) -> None:
+    other = new_scratch(mark)
+    reaper = Reaper(mark, other.path, other.lock)
+    other.close()  # as when the runner is killed
+    assert other.path not in sweep(mine.path)
+    assert other.path.exists()
+    reaper.close()
+    assert not other.path.exists()
+
+
+@pytest.mark.parametrize("owner", [None, "not a mark", ""])
+def test_a_folder_that_proves_nothing_is_left_alone(mine: Scratch, owner: str | None) -> None:
+    other = mine.path.parent / f"{module.PREFIX}{uuid.uuid4().hex}"
+    other.mkdir()
+    try:
+        if owner is not None:
+            (other / "owner").write_text(owner)
+        assert other not in sweep(mine.path)
+        assert other.exists()
+    finally:
+        shutil.rmtree(other)
+
+
+def test_a_link_is_not_followed(mine: Scratch, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "owner").write_text(uuid.uuid4().hex)
+    link = mine.path.parent / f"{module.PREFIX}{uuid.uuid4().hex}"
+    link.symlink_to(precious)
+    try:
+        assert link not in sweep(mine.path)
+        assert precious.exists()
+    finally:
+        link.unlink()
+
+
+def test_another_users_folder_is_left_alone(mine: Scratch, mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = new_scratch(mark)
+    other.close()
+    monkeypatch.setattr(module.os, "getuid", lambda: os.geteuid() + 1)
+    assert sweep(mine.path) == []
+    monkeypatch.undo()
+    assert other.path in sweep(mine.path)
