@@ -69,6 +69,7 @@ class SilentLog:
 
     progress: Progress = field(default_factory=Progress)
     ended: list[bool] = field(default_factory=list)
+    current: bool = True
 
     def look_now(self) -> None:
         pass
