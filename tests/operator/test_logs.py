@@ -4,6 +4,8 @@ import asyncio
 import threading
 from dataclasses import dataclass, field
 
+import pytest
+
 from spotladder.checkpoints.log import ForeignLog
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Progress
@@ -127,3 +129,25 @@ async def test_what_happens_is_behind_until_the_log_was_looked_at_after_it() -> 
         await clock.advance(1)
         assert logs.behind(key, "another exit") == 0  # a bucket that is away does not hold up the job for ever
         gate.set()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_cancellation_that_comes_with_the_answer_is_not_lost(
+    turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that outlives its term would be waited for, for ever."""
+    answered = asyncio.Event()
+
+    async def answer(_work: object) -> None:
+        await answered.wait()
+
+    monkeypatch.setattr("spotladder.operator.logs._threaded", answer)
+    async with Logs(clock=SteppedClock(), changed=lambda _: None, open_log=lambda _: Fake()) as logs:
+        ending = asyncio.create_task(logs.end(address("a"), "Succeeded", 1, ""))
+        await asyncio.sleep(0.01)
+        answered.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if ending.cancel():
+            await asyncio.wait({ending})
+            assert ending.cancelled()

@@ -162,7 +162,8 @@ class Logs:
         def write() -> None:
             self._open(address).end(outcome, attempt, message)
 
-        await asyncio.wait_for(self._in_thread(address, write), PATIENCE)
+        async with asyncio.timeout(PATIENCE):  # `wait_for` loses a cancellation that comes with the answer
+            await self._in_thread(address, write)
 
     async def _read_on(self, key: JobKey, followed: _Followed) -> None:
         log: Log | None = None
