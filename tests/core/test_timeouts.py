@@ -10,6 +10,7 @@ from spotladder.core.model import (
     Launch,
     OnInsufficientCapacity,
     PodPhase,
+    PodSeen,
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
@@ -145,6 +146,26 @@ def test_a_notice_drains_within_the_notice_and_starts_again_on_the_same_tier() -
     job.see(after=1)
     assert job.reasons[-4:] == [Reason.EVICTION_NOTICE, Reason.DRAINED, Reason.GONE, Reason.STARTED]
     assert (job.state.tier, job.state.failures) == ("spot-a", 1)
+
+
+@pytest.mark.parametrize(
+    ("began", "cause", "seconds"),
+    [
+        (None, Cause.INTERRUPTION, 30),  # nobody says when: the cloud's notice begins now
+        (-9, Cause.UNKNOWN, 21),  # … or began while nobody looked
+        (+60, Cause.INTERRUPTION, 30),  # by a clock that is ahead
+        (None, Cause.CONSOLIDATED, 90),  # no cloud's doing
+    ],
+)
+def test_a_notice_that_names_no_end_lasts_as_long_as_the_tiers_do(
+    began: float | None, cause: Cause, seconds: float
+) -> None:
+    job = Job(spec(tier("spot-a", 1, notice=30.0), grace=90)).running()
+    at = None if began is None else job.now + began
+    pod = PodSeen("w1-0", noticed=True, noticed_at=at, cause=cause)
+    assert job.see(attempt(1, head(), pod, worker("w1-1"))).actions == (
+        Drain(1, job.now + seconds, Reason.EVICTION_NOTICE),
+    )
 
 
 def test_a_notice_to_a_job_that_is_not_whole_ends_the_attempt_at_once() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.errors import NotFound
 from spotladder.errors import StoreUnavailable
+from spotladder.operator.apply import SHORT_GRACE
 from spotladder.operator.records import FORCE_DELETE, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.records import PODS, RAYJOBS
@@ -219,6 +220,37 @@ async def test_pods_on_a_silent_node_are_let_go_of(api_server: ApiServer) -> Non
 
         await eventually(let_go)
         assert (await here.status())["failures"] == 1
+
+
+async def test_pods_of_a_node_that_shuts_down_in_good_order_keep_their_grace(api_server: ApiServer) -> None:
+    """Its kubelet still answers, and ends them itself: they may be committing."""
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        name = worker["metadata"]["name"]
+        await here.set_node(worker["spec"]["nodeName"], ready="False", message="node is shutting down")
+        await eventually(lambda: here.has_phase("Draining"))
+        await here.client.delete(PODS, name, here.namespace, grace=300)
+        await here.quiet()
+        assert name in [pod["metadata"]["name"] for pod in await here.pods(1)]
+
+
+async def test_pods_of_an_attempt_that_is_removed_get_seconds_to_end(api_server: ApiServer) -> None:
+    """Ray would hold its node for as long as the pod's grace, which is as long as the cloud's notice."""
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        await here.patch(suspend=True)
+        await all_told(here, 1)
+        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+                          message="Job entrypoint command failed with exit code 75")  # fmt: skip
+        await eventually(lambda: _no_rayjobs(here))
+        for pod in await here.pods(1):  # the garbage collector, with the grace of the template
+            await here.client.delete(PODS, pod["metadata"]["name"], here.namespace, grace=115)
+
+        async def hastened() -> bool:
+            return {pod["metadata"].get("deletionGracePeriodSeconds") for pod in await here.pods(1)} == {SHORT_GRACE}
+
+        await eventually(hastened)
 
 
 async def test_rayjob_removed_by_hand_is_a_failure_and_the_job_goes_on(api_server: ApiServer) -> None:

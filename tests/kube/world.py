@@ -8,6 +8,7 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -301,15 +302,42 @@ class World:
         await self.set_node(name, ready="True")
         return name
 
-    async def set_node(self, name: str, *, ready: str, taints: list[Object] | None = None) -> None:
+    async def set_node(self, name: str, *, ready: str, message: str = "", taints: list[Object] | None = None) -> None:
         condition = {
             "type": "Ready",
             "status": ready,
+            "message": message,
             "reason": "NodeStatusUnknown" if ready != "True" else "KubeletReady",
         }
         await self.client.merge(NODES, name, body={"status": {"conditions": [condition]}}, subresource="status")
         if taints is not None:
             await self.client.merge(NODES, name, body={"spec": {"taints": taints}})
+
+    async def say(self, reason: str, message: str, *, about: Object, source: str = "karpenter") -> None:
+        """A component records an Event, as client-go's recorder does."""
+        metadata = about["metadata"]
+        namespace = metadata.get("namespace", "default")
+        reference = {"kind": about["kind"], "name": metadata["name"], "namespace": metadata.get("namespace", "")}
+        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{metadata['name']}.{next(_numbers):x}", "namespace": namespace},
+            "involvedObject": {**reference, "uid": metadata.get("uid", "")},
+            "reason": reason, "message": message, "type": "Warning", "source": {"component": source},
+            "firstTimestamp": at, "lastTimestamp": at, "count": 1,
+        }  # fmt: skip
+        await self.client.create(GVR("", "v1", "events", "Event"), event)
+
+    async def waiting(self, attempt: int, name: str = "digits") -> list[Object]:
+        """KubeRay makes the pods of the attempt, and the scheduler finds no node for its workers."""
+        await eventually(lambda: self.rayjob(attempt, name))
+        await self.pod(attempt, "head", 0, name=name)
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+        for index in range(WORKERS):
+            pod = await self.pod(attempt, "worker", index, name=name, run=False)
+            await self.set_pod(pod, conditions=[condition])
+        return [pod for pod in await self.pods(attempt, name) if pod["metadata"]["labels"][names.ROLE] == "worker"]
 
     async def kill_worker(self, attempt: int, name: str = "digits", *, with_node: bool = True) -> str:
         """A worker's node is reclaimed: pod and node are gone."""

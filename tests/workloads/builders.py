@@ -107,7 +107,7 @@ def node(
         meta["deletionTimestamp"] = AT
     conditions = [{"type": "Ready", "status": ready, "message": message}]
     if condition:
-        conditions.append({"type": condition[0], "status": "True", "reason": condition[1]})
+        conditions.append({"type": condition[0], "status": "True", "message": condition[1]})
     return NodeRecord.of(
         {
             "metadata": meta,
@@ -153,11 +153,11 @@ def jobset(
 
 def event(
     reason: str, message: str = "", *, about: str = "uid-w-0", kind: str = "Pod", name: str = "w-0",
-    source: str = "karpenter", at: str = AT,
+    source: str = "karpenter", at: str = AT, version: str = "7",
 ) -> EventRecord:  # fmt: skip
     return EventRecord.of(
         {
-            "metadata": {"name": f"{name}.{reason}.{at}", "namespace": "default", "uid": "e", "resourceVersion": "7"},
+            "metadata": {"name": f"{name}.{at}", "namespace": "default", "uid": "e", "resourceVersion": version},
             "involvedObject": {"kind": kind, "name": name, "uid": about},
             "reason": reason, "message": message, "source": {"component": source}, "lastTimestamp": at,
         }

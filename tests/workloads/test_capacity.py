@@ -11,6 +11,10 @@ from tests.workloads.builders import event, pod, raycluster
 WAITS = pod("w-0", phase="Pending", unschedulable="0/3 nodes are available: 3 node(s) didn't match Pod's node affinity")
 NONE = "Failed to schedule pod, no instance type had enough resources or had a required offering, requirements=…"
 ONE = "Failed to schedule pod, no instance type has the required offering"
+PAIR = "no instance type which met the scheduling requirements and had enough resources, had a required offering"
+NO_SUCH = "Failed to schedule pod, no instance type met the scheduling requirements or had a required offering"
+NOTHING_FITS = "… no instance type met the scheduling requirements or had enough resources or had a required offering"
+TOO_LARGE_FOR_IT = "… which met the scheduling requirements and the required offering had the required resources"
 TOO_LARGE = "Failed to schedule pod, no instance type has enough resources, requirements=…"
 NOMINATED = "Pod should schedule on: nodeclaim/spot-nnjb2"
 EARLIER, LATER = "2026-11-21T12:00:01Z", "2026-11-21T12:00:02Z"
@@ -26,7 +30,11 @@ def no_machine(claim: str = "spot-nnjb2") -> EventRecord:
         ([WAITS], [], False),
         ([WAITS], [event("FailedScheduling", NONE)], True),
         ([WAITS], [event("FailedScheduling", ONE)], True),
+        ([WAITS], [event("FailedScheduling", f"incompatible with nodepool a; incompatible with b, {PAIR}")], True),
         ([WAITS], [event("FailedScheduling", TOO_LARGE)], False),
+        ([WAITS], [event("FailedScheduling", NO_SUCH)], False),
+        ([WAITS], [event("FailedScheduling", NOTHING_FITS)], False),
+        ([WAITS], [event("FailedScheduling", TOO_LARGE_FOR_IT)], False),
         ([WAITS], [event("FailedScheduling", "0/3 nodes are available: Insufficient cpu.")], False),
         ([WAITS], [event("FailedScheduling", NONE, about="uid-other")], False),
         ([pod("w-0")], [event("FailedScheduling", NONE)], False),
@@ -36,6 +44,8 @@ def no_machine(claim: str = "spot-nnjb2") -> EventRecord:
         ([WAITS], [no_machine()], False),
         ([WAITS], [event("FailedScheduling", NONE, at=EARLIER), event("Nominated", NOMINATED, at=LATER)], False),
         ([WAITS], [event("Nominated", NOMINATED, at=LATER), event("FailedScheduling", NONE, at=EARLIER)], False),
+        ([WAITS], [event("Nominated", NOMINATED, version="9"), event("FailedScheduling", NONE, version="10")], True),
+        ([WAITS], [event("FailedScheduling", NONE, version="9"), event("Nominated", NOMINATED, version="10")], False),
         ([WAITS], [event("Nominated", NOMINATED, at=EARLIER), event("FailedScheduling", NONE, at=LATER)], True),
         ([WAITS], [event("FailedScaleUp", "Node scale up in zones a failed: GCE out of resources.")], True),
         ([WAITS], [event("FailedScaleUp", "… SkuNotAvailable …")], True),
@@ -83,6 +93,11 @@ def test_the_cluster_says_which_pod_it_cannot_make() -> None:
     assert capacity.blocked([], [raycluster(FORBIDDEN)], (), "digits-a001", 0) == FORBIDDEN
 
 
-def test_every_reason_that_is_read_is_kept() -> None:
-    assert {"FailedScheduling", "Nominated", "InsufficientCapacityError", "FailedCreate"} < capacity.EVENT_REASONS
-    assert {"SpotInterrupted", "DisruptionTerminating"} < capacity.EVENT_REASONS
+def test_only_what_is_read_is_asked_for() -> None:
+    selectors = [dict(part.split("=") for part in selector.split(",")) for selector in capacity.EVENT_SELECTORS]
+    asked = {selector["reason"] for selector in selectors if "reason" in selector}
+    assert asked == {"FailedScaleUp", "ScaleDown", *capacity.BLOCKING}
+    assert {selector["source"] for selector in selectors if "reason" not in selector} == {
+        "karpenter",
+        "eks-auto-mode/compute",
+    }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from spotladder.core.model import PodPhase
@@ -79,16 +81,43 @@ def test_taint_of_the_node(taint: str, expected: Cause, announced: bool) -> None
     assert pod_seen(pod(), nodes, ()).noticed is announced
 
 
-@pytest.mark.parametrize("reason", ["PreemptScheduled", "TerminateScheduled", "RedeployScheduled"])
-def test_condition_of_the_node(reason: str) -> None:
-    nodes = {"node-1": node(condition=("VMEventScheduled", reason))}
-    assert cause(nodes) is Cause.INTERRUPTION
-    assert pod_seen(pod(), nodes, ()).noticed
+@pytest.mark.parametrize("event", ["Preempt", "Terminate", "Redeploy"])
+def test_what_azure_has_scheduled_for_the_node(event: str) -> None:
+    said = f"{event} Scheduled: Sat, 21 Nov 2026 12:00:38 GMT. EventId: 2B1A, affected: aks-spot-1"
+    for condition in ("PreemptionScheduled", "VMEventScheduled"):
+        nodes = {"node-1": node(condition=(condition, said))}
+        assert cause(nodes) is Cause.INTERRUPTION
+        seen = pod_seen(pod(), nodes, ())
+        assert seen.noticed
+        assert seen.notice_ends_at == datetime(2026, 11, 21, 12, 0, 38, tzinfo=UTC).timestamp()
 
 
-@pytest.mark.parametrize("reason", ["FreezeScheduled", "RebootScheduled"])
-def test_condition_that_leaves_the_node_where_it_is(reason: str) -> None:
-    assert not pod_seen(pod(), {"node-1": node(condition=("VMEventScheduled", reason))}, ()).noticed
+@pytest.mark.parametrize("message", ["Preempt Started. EventId: 2B1A", "Preempt Scheduled. EventId: 2B1A"])
+def test_what_azure_gives_no_time_for(message: str) -> None:
+    seen = pod_seen(pod(), {"node-1": node(condition=("PreemptionScheduled", message))}, ())
+    assert seen.noticed
+    assert seen.notice_ends_at is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Freeze Scheduled: Sat, 21 Nov 2026 12:00:38 GMT.",
+        "Reboot Scheduled",
+        "SpotRebalanceRecommendation Advisory:",
+        "",
+    ],
+)
+def test_what_leaves_the_node_where_it_is(message: str) -> None:
+    for condition in ("PreemptionScheduled", "VMEventScheduled"):
+        assert not pod_seen(pod(), {"node-1": node(condition=(condition, message))}, ()).noticed
+
+
+def test_when_a_notice_began_is_told_where_somebody_wrote_it_down() -> None:
+    assert pod_seen(pod(), {"node-1": node(taints=("karpenter.sh/disrupted",))}, ()).noticed_at is None
+    at = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC).timestamp()
+    assert pod_seen(pod(), {"node-1": node(deleted=True)}, ()).noticed_at == at
+    assert pod_seen(pod(), NODES, [event("SpotInterrupted")]).noticed_at == at
 
 
 @pytest.mark.parametrize(
@@ -117,13 +146,7 @@ def test_state_of_the_node(what: NodeRecord | None, expected: Cause) -> None:
         ("InstanceTerminating", Cause.INTERRUPTION),
         ("InstanceUnhealthy", Cause.NODE_LOST),
         ("DisruptionTerminating", Cause.CONSOLIDATED),
-        ("PreemptScheduled", Cause.INTERRUPTION),
-        ("TerminateScheduled", Cause.INTERRUPTION),
-        ("RedeployScheduled", Cause.INTERRUPTION),
         ("ScaleDown", Cause.CONSOLIDATED),
-        ("Preempted", Cause.PREEMPTED),
-        ("TaintManagerEviction", Cause.NODE_LOST),
-        ("NodeNotReady", Cause.NODE_LOST),
         ("SpotRebalanceRecommendation", Cause.UNKNOWN),
         ("Pulled", Cause.UNKNOWN),
     ],
@@ -201,13 +224,13 @@ def test_every_row_has_a_test() -> None:
     """A row that is added to the table without a line above fails here."""
     tested: set[object] = set()
     for test in (test_disruption_target, test_reason_of_the_pod, test_taint_of_the_node, test_event,
-                 test_condition_of_the_node, test_end_of_the_container):  # fmt: skip
+                 test_what_azure_has_scheduled_for_the_node, test_end_of_the_container):  # fmt: skip
         (mark,) = (mark for mark in test.pytestmark if mark.name == "parametrize")
         for row in mark.args[1]:
             tested.update(row if isinstance(row, tuple) else (row,))
     rows = {
         *causes.DISRUPTIONS, *causes.POD_REASONS, *causes.TAINTS, *causes.EVENTS, *causes.EXIT_REASONS,
-        *causes.EXIT_CODES, *(reason for _, reason in causes.CONDITIONS),
+        *causes.EXIT_CODES, *causes.SCHEDULED,
     }  # fmt: skip
     assert rows - tested == set()
 

@@ -181,9 +181,14 @@ def test_overrides_of_a_tier() -> None:
 
 @pytest.mark.parametrize(("notice", "grace", "drain"), [(120, 115, 110), (30, 25, 20), (0, 30, 25), (6, 5, 1)])
 def test_a_drain_ends_before_the_grace_and_the_grace_before_the_node(notice: int, grace: int, drain: int) -> None:
-    assert (grace_of(notice), drain_of(grace_of(notice))) == (grace, drain)
+    assert (grace_of(notice), drain_of(grace_of(notice), notice)) == (grace, drain)
     assert drain < grace
     assert not notice or grace < notice
+
+
+@pytest.mark.parametrize(("grace", "notice", "drain"), [(60, 120, 55), (600, 120, 110), (600, 0, 595), (3, 30, 1)])
+def test_the_shorter_of_grace_and_notice_sets_the_drain(grace: int, notice: int, drain: int) -> None:
+    assert drain_of(grace, notice) == drain
 
 
 def test_the_users_own_grace_sets_the_drain() -> None:

@@ -26,6 +26,7 @@ class Capacity:
 
     capacity_type: CapacityType
     price: Price
+    notice: Seconds = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def capacity_of(world: World) -> dict[str, Capacity]:
             yardstick = pool.price.on_demand_per_node_hour
             per_node_hour = pool.price.per_node_hour
             price = Price(per_node_hour, per_node_hour if yardstick is None else yardstick)
-        capacity[name] = Capacity(pool.capacity_type, price)
+        capacity[name] = Capacity(pool.capacity_type, price, pool.notice)
     return capacity
 
 
@@ -69,6 +70,7 @@ def job_spec(
             capacity_type=capacity[tier.capacity_tier].capacity_type,
             price=capacity[tier.capacity_tier].price,
             on_insufficient_capacity=tier.on_insufficient_capacity,
+            notice=capacity[tier.capacity_tier].notice,
         )
         for tier in spec.tiers
     )

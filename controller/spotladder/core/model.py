@@ -65,7 +65,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """One entry of a job's ordered tiers."""
+    """One entry of a job's ordered tiers. `notice` is how long before a reclaim its cloud says so; 0: not known."""
 
     name: str
     max_failures: int = 0
@@ -73,6 +73,7 @@ class Tier:
     capacity_type: CapacityType = CapacityType.ON_DEMAND
     price: Price = Price()
     on_insufficient_capacity: OnInsufficientCapacity = OnInsufficientCapacity.WAIT
+    notice: Seconds = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,9 @@ class PodSeen:
     """One pod (or local node process) of an attempt.
 
     `uid` is its identity: a pod is counted as lost once, however often it is seen. `ready` means that it takes part
-    in the job. `noticed` means that its node is about to be reclaimed. `unschedulable` means Pending for lack of
-    capacity. `cause` is only of interest when `phase` is LOST or `noticed` is set.
+    in the job. `noticed` means that its node is about to be reclaimed; since when and until when, where it is known.
+    `unschedulable` means Pending for lack of capacity. `cause` is only of interest when `phase` is LOST or `noticed` is
+    set.
     """
 
     uid: str
@@ -134,6 +136,7 @@ class PodSeen:
     phase: PodPhase = PodPhase.RUNNING
     ready: bool = True
     noticed: bool = False
+    noticed_at: Instant | None = None
     notice_ends_at: Instant | None = None
     unschedulable: bool = False
     cause: Cause = Cause.UNKNOWN

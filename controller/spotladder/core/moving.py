@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spotladder.core.losses import with_record
-from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobState, Move, Stage
-from spotladder.core.reasons import Reason
+from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobState, Move, PodSeen, Stage
+from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import LIVE, Situation
 from spotladder.core.transitions import target
 
@@ -87,6 +87,15 @@ def _closed(state: JobState, attempt: Attempt, here: Situation) -> JobState:
 
 def _drain_by(here: Situation) -> Instant:
     """The end of the grace, or of the shortest notice if that is earlier."""
-    seen = here.attempt_seen
-    notices = [pod.notice_ends_at for pod in seen.pods if pod.notice_ends_at is not None] if seen else []
-    return min([here.now + here.spec.grace, *(max(here.now, end) for end in notices)])
+    noticed = [pod for pod in here.attempt_seen.pods if pod.noticed] if here.attempt_seen else []
+    notices = [_gone_at(pod, here) for pod in noticed]
+    return min([here.now + here.spec.grace, *(max(here.now, end) for end in notices if end is not None)])
+
+
+def _gone_at(pod: PodSeen, here: Situation) -> Instant | None:
+    """When the pod will be gone: as was said, or the length of its cloud's notice after that began."""
+    if pod.notice_ends_at is not None:
+        return pod.notice_ends_at
+    if pod.cause not in (Cause.INTERRUPTION, Cause.UNKNOWN) or here.tier is None or not here.tier.notice:
+        return None
+    return (here.now if pod.noticed_at is None else min(here.now, pod.noticed_at)) + here.tier.notice

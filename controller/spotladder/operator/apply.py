@@ -19,6 +19,7 @@ from spotladder.operator.inventory import Inventory
 from spotladder.operator.load import Loaded
 from spotladder.operator.records import TIEREDJOBS, JobRecord
 from spotladder.workloads import names
+from spotladder.workloads.causes import silent
 from spotladder.workloads.kinds import WORKLOADS
 from spotladder.workloads.records import (
     GVR,
@@ -27,8 +28,6 @@ from spotladder.workloads.records import (
     RAYCLUSTERS,
     RAYJOBS,
     Made,
-    NodeRecord,
-    PodRecord,
 )
 from spotladder.workloads.workload import AttemptObjects
 
@@ -36,6 +35,11 @@ INSTALL = {
     RAYJOBS: "KubeRay is not installed in this cluster: install the kuberay-operator chart (1.5 or newer)",
     JOBSETS: "JobSet is not installed in this cluster: install the jobset chart",
 }
+
+
+SHORT_GRACE = 5
+"""Seconds that pods of an attempt that is being removed may take: what was to be committed is, the drain is over. Ray
+would otherwise hold its node for the whole grace of the pod, which is as long as the cloud's notice."""
 
 
 class Applier:
@@ -119,6 +123,9 @@ class Applier:
             await self._remove_made(loaded, action.attempt)
         elif not tops:
             await self._remove_orphans(objects)
+        for pod in objects.pods:
+            if pod.deleting and pod.grace > SHORT_GRACE:
+                await self._remove(PODS, pod.name, pod.namespace, pod.uid, grace=SHORT_GRACE)
         reach(Point.AFTER_DELETE)
 
     async def remove_all(self, record: JobRecord) -> None:
@@ -162,7 +169,7 @@ class Applier:
         for objects in loaded.objects.values():
             nodes = self._inventory.nodes_of(objects)
             for pod in objects.pods:
-                if pod.deleting and pod.node and _silent(pod, nodes):
+                if pod.deleting and pod.node and silent(nodes.get(pod.node)):
                     await self._remove(PODS, pod.name, pod.namespace, pod.uid, grace=0)
 
     def _objects(self, loaded: Loaded, attempt: int) -> AttemptObjects:
@@ -179,8 +186,3 @@ def owner(loaded: Loaded) -> dict[str, Any]:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-
-
-def _silent(pod: PodRecord, nodes: Mapping[str, NodeRecord]) -> bool:
-    node = nodes.get(pod.node)
-    return node is None or node.ready != "True"

@@ -9,6 +9,7 @@ from typing import Any
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.operator.cache import Cache, Scoped
+from spotladder.workloads.capacity import EVENT_SELECTORS, REFUSED_CLAIM, nominated_for
 from spotladder.workloads.names import MANAGED_BY, MANAGER
 from spotladder.workloads.records import (
     EVENTS,
@@ -32,9 +33,6 @@ JobKey = tuple[str, str]
 """A TieredJob's namespace and name."""
 
 OURS = f"{MANAGED_BY}={MANAGER}"
-
-EVENT_SOURCES = ("karpenter", "raycluster-controller", "rayjob-controller", "jobset")
-"""Components whose Events tell of capacity, quotas and rights; all others are not even sent to us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +77,10 @@ class Inventory:
                 EventRecord.of,
                 clock=clock,
                 namespace=scope,
-                fields=f"source={source}",
+                fields=selector,
                 changed=self._event_changed,
             )
-            for source in EVENT_SOURCES
+            for selector in EVENT_SELECTORS
             for scope in (scopes if scopes == ("",) else dict.fromkeys((*scopes, "default")))
         ]
 
@@ -176,11 +174,26 @@ class Inventory:
     def _event_changed(self, before: EventRecord | None, after: EventRecord | None) -> None:
         if after is None or (before is not None and before.at == after.at):
             return
+        if after.about_kind == "Node":
+            concerned = set(self._jobs_on.get(after.about_name, {}).values())
+        elif after.reason == REFUSED_CLAIM:
+            nominations = [event for event in self.events if after.about_name in nominated_for(event)]
+            concerned = {job for event in nominations for job in self._named_by(event)}
+        else:
+            concerned = self._named_by(after)
+        for job in concerned:
+            self._wake(job)
+
+    def _named_by(self, event: EventRecord) -> set[JobKey]:
+        """The job of the pod or object that the Event is about; that of a batch Job goes by the name's beginning."""
         for scoped in (self._pods, *self._objects.values()):
-            record = scoped.get(after.about_name, after.namespace)
-            if record is not None and record.uid == after.about_uid:
-                self._wake(_job_of(record))
-                return
+            record = scoped.get(event.about_name, event.namespace)
+            if record is not None and record.uid == event.about_uid:
+                return {_job_of(record)}
+        if event.about_kind != "Job":
+            return set()
+        jobsets = (found for found in self._objects[JOBSETS].all() if found.namespace == event.namespace)
+        return {_job_of(found) for found in jobsets if event.about_name.startswith(f"{found.name}-")}
 
 
 def _job_of(record: Made) -> JobKey:

@@ -114,7 +114,7 @@ def spec_of(
     job that has stalled from one that goes on.
     """
     capacity = {
-        entry.capacity_tier: Capacity(tier.capacity_type, tier.price)
+        entry.capacity_tier: Capacity(tier.capacity_type, tier.price, tier.notice)
         if (tier := tiers.resolved.get(entry.name))
         else Capacity(CapacityType.ON_DEMAND, Price())
         for entry in job.spec.tiers

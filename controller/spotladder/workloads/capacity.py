@@ -7,7 +7,12 @@
 | image, quota, rights, admission, missing Secrets and volumes | `blocked`: the user must act; no tier is spent |
 
 Karpenter deletes a NodeClaim that it cannot launch within a second. What remains are Events: on the pod that it was
-nominated for which NodeClaim, on the NodeClaim that there was no capacity, and later on the pod that nothing fits.
+nominated for which NodeClaim, on the NodeClaim that there was no capacity, and later on the pod that nothing fits. Pods
+of a new attempt are new, and Events name pods by their uid: what was said of an earlier attempt is of no account.
+
+Sources: Karpenter's pkg/controllers/provisioning/scheduling (nodeclaim.go for the words, events.go) and pkg/operator
+(Events have the source "karpenter"; EKS Auto Mode's have "eks-auto-mode/compute"), what GKE's Cluster Autoscaler says
+of pods, Kubernetes' job controller and kubelet.
 """
 
 from __future__ import annotations
@@ -16,7 +21,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from spotladder.workloads.causes import EVENTS
 from spotladder.workloads.records import EventRecord, PodRecord, RayClusterRecord
 
 WAITING: frozenset[str] = frozenset(
@@ -30,7 +34,13 @@ WAITING: frozenset[str] = frozenset(
 
 NO_CAPACITY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "FailedScheduling": ("required offering", "has the required offering", "insufficient capacity"),
+        # Karpenter names the first of its criteria that nothing met. Where the pod's own wishes are among them, or only
+        # its size, no time and no market cures it: that is a mistake, not a lack of capacity.
+        "FailedScheduling": (
+            "no instance type had enough resources or had a required offering",
+            "no instance type has the required offering",
+            "and had enough resources, had a required offering",
+        ),
         "FailedScaleUp": (
             "out of resources",
             "stockout",
@@ -58,8 +68,15 @@ BLOCKING: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 _UNBOUND = ("persistentvolumeclaim", "not found")
 
-EVENT_REASONS: frozenset[str] = frozenset({*EVENTS, *NO_CAPACITY, *BLOCKING, REFUSED_CLAIM, _NOMINATED})
-"""Reasons of all Events that are ever looked at; others need not be kept."""
+EVENT_SELECTORS: tuple[str, ...] = (
+    "source=karpenter",
+    "source=eks-auto-mode/compute",
+    "source=cluster-autoscaler,reason=FailedScaleUp",
+    "source=cluster-autoscaler,reason=ScaleDown",
+    "source=job-controller,reason=FailedCreate",
+    "source=kubelet,reason=FailedMount",
+)
+"""Field selectors of the Events that are ever looked at; all others are not even sent to us."""
 
 
 def refused(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> bool:
@@ -68,7 +85,7 @@ def refused(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> bool:
     if not waiting:
         return False
     words = [event for event in events if event.about_uid in waiting and event.reason in _WORDS]
-    last = {event.about_uid: event for event in sorted(words, key=lambda event: event.at or 0.0)}
+    last = {event.about_uid: event for event in sorted(words, key=_order)}
     claims = {event.about_name for event in events if event.reason == REFUSED_CLAIM}
     return any(_says_none(event, claims) for event in last.values())
 
@@ -103,7 +120,17 @@ def blocked(
     return ""
 
 
+def nominated_for(event: EventRecord) -> list[str]:
+    """The NodeClaims that this Event says its pod is to be scheduled on."""
+    return _CLAIM.findall(event.message) if event.reason == _NOMINATED else []
+
+
+def _order(event: EventRecord) -> tuple[float, int]:
+    """Events are dated to the second; within it, the API server's own order decides."""
+    return event.at or 0.0, int(event.resource_version) if event.resource_version.isdigit() else 0
+
+
 def _says_none(event: EventRecord, refused_claims: set[str]) -> bool:
     if event.reason == _NOMINATED:
-        return not refused_claims.isdisjoint(_CLAIM.findall(event.message))
+        return not refused_claims.isdisjoint(nominated_for(event))
     return any(word in event.message for word in NO_CAPACITY[event.reason])

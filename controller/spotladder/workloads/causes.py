@@ -11,17 +11,21 @@ Signs are asked in this order, the first that speaks decides:
 Nothing of all that: `Unknown`, which counts like any other loss. A sign that *announces* is seen before the loss: the
 pod still runs, and there is time to commit.
 
-Sources: kubernetes.io/docs/concepts/workloads/pods/disruptions (pod disruption conditions), …/reference/labels-annotations-taints,
-karpenter.sh/docs/concepts/disruption and pkg/events/reason.go, the interruption events of karpenter-provider-aws,
-aws-node-termination-handler, GKE and AKS (node auto-drain, scheduled events).
-"""  # noqa: E501 – an address
+Sources: Kubernetes' pages on pod disruption conditions and on well-known taints, Karpenter's pkg/events/reason.go,
+karpenter-provider-aws's pkg/controllers/interruption/events, karpenter-provider-azure's node/interruption controller
+(the conditions of AKS's node problem detector, and their messages), aws-node-termination-handler's pkg/node (taints),
+AKS's page on node auto-drain (the remediator's taint; its release notes have the older name), GKE's node termination
+handler.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import MappingProxyType
 
+from spotladder.core.model import Instant
 from spotladder.core.reasons import Cause
 from spotladder.workloads.records import ContainerRecord, EventRecord, NodeRecord, PodRecord
 
@@ -81,14 +85,11 @@ TAINTS: Mapping[str, Sign] = MappingProxyType(
 )
 """Keys of node taints."""
 
-CONDITIONS: Mapping[tuple[str, str], Sign] = MappingProxyType(
-    {
-        ("VMEventScheduled", "PreemptScheduled"): _RECLAIMED,
-        ("VMEventScheduled", "TerminateScheduled"): _RECLAIMED,
-        ("VMEventScheduled", "RedeployScheduled"): _RECLAIMED,
-    }
+SCHEDULED: Mapping[str, Sign] = MappingProxyType(
+    {"Preempt": _RECLAIMED, "Terminate": _RECLAIMED, "Redeploy": _RECLAIMED}
 )
-"""Type and reason of node conditions that are True (AKS). Freeze and Reboot leave the node where it is."""
+"""First words of what Azure has scheduled for a machine. Freeze and Reboot leave the node where it is, and a
+SpotRebalanceRecommendation is advice; the condition of the node is True for all of them, with the same reason."""
 
 EVENTS: Mapping[str, Sign] = MappingProxyType(
     {
@@ -100,19 +101,11 @@ EVENTS: Mapping[str, Sign] = MappingProxyType(
         "InstanceUnhealthy": Sign(Cause.NODE_LOST, announces=True),
         # Karpenter
         "DisruptionTerminating": _PACKED,
-        # AKS
-        "PreemptScheduled": _RECLAIMED,
-        "TerminateScheduled": _RECLAIMED,
-        "RedeployScheduled": _RECLAIMED,
         # Cluster Autoscaler
         "ScaleDown": _PACKED,
-        # Kubernetes
-        "Preempted": Sign(Cause.PREEMPTED),
-        "TaintManagerEviction": _SILENT,
-        "NodeNotReady": _SILENT,
     }
 )
-"""Reasons of Events about a pod or its node. Those that only repeat other signs announce nothing."""
+"""Reasons of Events about a pod or its node. What Kubernetes itself and AKS say in Events, conditions say too."""
 
 EXIT_REASONS: Mapping[str, Cause] = MappingProxyType(
     {
@@ -146,7 +139,7 @@ def node_sign(node: NodeRecord | None, events: Iterable[EventRecord] = ()) -> Si
         signs.append(_SILENT)
     else:
         signs += [TAINTS[key] for key in node.taints if key in TAINTS]
-        signs += [CONDITIONS[condition] for condition in node.conditions if condition in CONDITIONS]
+        signs += [sign for word, sign in SCHEDULED.items() if node.scheduled.startswith(f"{word} ")]
         if node.deleting:
             signs.append(_RECLAIMED)
         if node.ready == "False" and "shutting down" in node.ready_message:
@@ -156,6 +149,15 @@ def node_sign(node: NodeRecord | None, events: Iterable[EventRecord] = ()) -> Si
         if node.ready == "Unknown":
             signs.append(_SILENT)
     return min(signs, key=_rank, default=None)
+
+
+def scheduled_at(told: str) -> Instant | None:
+    """When it will happen, of what Azure has scheduled: "Preempt Scheduled: Sat, 01 Aug 2026 12:00:30 GMT. …"."""
+    date = told.partition(": ")[2].partition(" GMT")[0]
+    try:
+        return datetime.strptime(date, "%a, %d %b %Y %H:%M:%S").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None  # it happens already, or the date is left out
 
 
 def silent(node: NodeRecord | None) -> bool:

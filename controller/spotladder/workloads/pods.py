@@ -82,9 +82,9 @@ def grace_of(notice: Seconds) -> int:
     return int(max(MARGIN, notice - MARGIN) if notice else DEFAULT_GRACE)
 
 
-def drain_of(grace: int) -> int:
-    """Seconds that `ray start --block` may drain: it must end before the kubelet ends it."""
-    return int(max(1, grace - MARGIN))
+def drain_of(grace: int, notice: Seconds) -> int:
+    """Seconds that `ray start --block` may drain: it must end before the kubelet ends it, and the cloud the node."""
+    return int(max(1, min(grace, grace_of(notice)) - MARGIN if notice else grace - MARGIN))
 
 
 def dressed(

@@ -122,6 +122,6 @@ def _group(group: dict[str, Any], outfit: Outfit, role: PodRole, at: Path) -> No
     group.setdefault("rayStartParams", {})
     template = dressed(group.get("template") or {}, outfit, role, placement, (*at, "template"), only_first=True)
     group["template"] = template
-    drain = drain_of(template["spec"]["terminationGracePeriodSeconds"])
+    drain = drain_of(template["spec"]["terminationGracePeriodSeconds"], outfit.tier.notice)
     ray = template["spec"]["containers"][0]
     with_env(ray, variables({"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(drain)}), unless_set=True)

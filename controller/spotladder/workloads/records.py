@@ -90,7 +90,7 @@ class PodRecord(Made):
 
     `slot` is the place in a JobSet that it fills ("workers-0-1"; "" for Ray) and `restart` the JobSet's restart that
     it belongs to. `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is what the scheduler
-    says. `notice` is the text of our annotation.
+    says. `notice` is the text of our annotation. `grace` are the seconds that it was given to end when it was deleted.
     """
 
     node: str = ""
@@ -104,6 +104,7 @@ class PodRecord(Made):
     disruption: str = ""
     unschedulable: str = ""
     notice: str = ""
+    grace: int = 0
     containers: tuple[ContainerRecord, ...] = ()
 
     @classmethod
@@ -126,6 +127,7 @@ class PodRecord(Made):
             disruption=intern(disrupted.get("reason") or "") if disrupted.get("status") == "True" else "",
             unschedulable=(_message(scheduled) or "Unschedulable") if refused else "",
             notice=(pod["metadata"].get("annotations") or {}).get(names.NOTICE, ""),
+            grace=_whole(pod["metadata"].get("deletionGracePeriodSeconds")),
             containers=tuple(
                 _container(entry)
                 for key in ("initContainerStatuses", "containerStatuses")
@@ -136,18 +138,18 @@ class PodRecord(Made):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRecord:
-    """A node. `ready` is its Ready condition's status ("" when it has none), `conditions` the others that are True,
-    as type → reason; `taints` are keys. `spot` is what its labels say."""
+    """A node. `ready` is its Ready condition's status ("" when it has none), `scheduled` is what Azure says that it has
+    scheduled for the machine; `taints` are keys. `spot` is what its labels say."""
 
     name: str
     uid: str
     resource_version: str = field(default="", compare=False)
     ready: str = ""
     ready_message: str = ""
-    conditions: tuple[tuple[str, str], ...] = ()
+    scheduled: str = ""
     taints: tuple[str, ...] = ()
     cordoned: bool = False
-    deleting: bool = False
+    deleted_at: Instant | None = None
     spot: bool = False
     region: str = ""
     zone: str = ""
@@ -157,27 +159,31 @@ class NodeRecord:
     def of(cls, node: Object) -> Self:
         metadata, spec, labels = node["metadata"], _part(node, "spec"), _labels(node)
         conditions = _conditions(_part(node, "status"))
-        ready = conditions.pop("Ready", {})
+        ready = conditions.get("Ready", {})
+        scheduled = [conditions.get(kind, {}) for kind in SCHEDULED_EVENTS]
         return cls(
             name=metadata["name"],
             uid=metadata.get("uid", ""),
             resource_version=metadata.get("resourceVersion", ""),
             ready=intern(ready.get("status") or ""),
             ready_message=_message(ready) if ready.get("status") != "True" else "",
-            conditions=tuple(
-                (intern(kind), intern(entry.get("reason") or ""))
-                for kind, entry in sorted(conditions.items())
-                if entry.get("status") == "True"
-            ),
+            scheduled=next((_message(told) for told in scheduled if told.get("status") == "True"), ""),
             taints=tuple(sorted({intern(taint["key"]) for taint in spec.get("taints") or () if taint.get("key")})),
             cordoned=bool(spec.get("unschedulable")),
-            deleting="deletionTimestamp" in metadata,
+            deleted_at=instant(metadata.get("deletionTimestamp")),
             spot=any(labels.get(key) == value for key, value in SPOT_LABELS),
             region=intern(labels.get("topology.kubernetes.io/region", "")),
             zone=intern(labels.get("topology.kubernetes.io/zone", "")),
             instance_type=intern(labels.get("node.kubernetes.io/instance-type", "")),
         )
 
+    @property
+    def deleting(self) -> bool:
+        return self.deleted_at is not None
+
+
+SCHEDULED_EVENTS = ("PreemptionScheduled", "VMEventScheduled")
+"""Conditions by which AKS's node problem detector says what is scheduled for a machine, the narrower one first."""
 
 SPOT_LABELS = (
     ("karpenter.sh/capacity-type", "spot"),

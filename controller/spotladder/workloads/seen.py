@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from spotladder.core.model import PodPhase, PodSeen
+from spotladder.core.model import Instant, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
-from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, silent
+from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, scheduled_at, silent
 from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 
 
@@ -26,7 +26,8 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
     grace is the time to commit.
     """
     node = nodes.get(pod.node)
-    sign = node_sign(node, _about(pod, node, events)) if pod.node else None
+    about = _about(pod, node, events)
+    sign = node_sign(node, about) if pod.node else None
     phase = _phase(pod, nodes, sign)
     cause = cause_of(pod, sign) if phase is PodPhase.LOST or sign is not None or pod.deleting else Cause.UNKNOWN
     going = phase is PodPhase.RUNNING and (pod.deleting or (sign is not None and sign.announces))
@@ -36,7 +37,8 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         phase=phase,
         ready=phase is PodPhase.RUNNING and pod.ready,
         noticed=going,
-        notice_ends_at=pod.deleted_at if going else None,
+        noticed_at=_noticed_at(node, about) if going else None,
+        notice_ends_at=_ends_at(pod, node) if going else None,
         unschedulable=phase is PodPhase.PENDING and bool(pod.unschedulable),
         cause=cause,
         node=pod.node,
@@ -53,6 +55,18 @@ def _phase(pod: PodRecord, nodes: Mapping[str, NodeRecord], sign: Sign | None) -
     if pod.deleting and (cause_of(pod, sign) is Cause.UNKNOWN or not any(entry.running for entry in pod.containers)):
         return PodPhase.LOST  # deleted by hand, or its grace is over
     return PodPhase.RUNNING
+
+
+def _noticed_at(node: NodeRecord | None, about: Sequence[EventRecord]) -> Instant | None:
+    """When it was announced, as far as anybody has written it down: nobody dates a taint."""
+    times = [event.at for event in about if EVENTS[event.reason].announces] + [node.deleted_at if node else None]
+    return min((time for time in times if time is not None), default=None)
+
+
+def _ends_at(pod: PodRecord, node: NodeRecord | None) -> Instant | None:
+    """When the pod or its machine will be gone, where that is said."""
+    times = [pod.deleted_at, scheduled_at(node.scheduled) if node else None]
+    return min((time for time in times if time is not None), default=None)
 
 
 def _about(pod: PodRecord, node: NodeRecord | None, events: Sequence[EventRecord]) -> list[EventRecord]:
