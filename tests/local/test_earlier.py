@@ -14,8 +14,9 @@ from spotladder.core.model import Attempt, JobSpec, JobState, Stage, Tier, TierR
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
-from spotladder.local.earlier import Begin, TakenUp, settled, take_up
+from spotladder.local.earlier import Begin, TakenUp, settled, take_up, untold
 from spotladder.local.state import JobFolder, Run
+from spotladder.local.timeline import Committed, Noted
 
 NOW = Run(began=50.0, python="3.11", ray="2.58.1", uri="file:///x", mark="new")
 THEN = Run(began=10.0, python="3.11", ray="2.58.1", uri="file:///x", mark="old")
@@ -164,3 +165,13 @@ def test_without_a_live_attempt_nothing_is_laid_down(place: Place) -> None:
     place.left(SUSPENDED)
     taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
     assert settled(taken, JobSpec(tiers=(Tier("spot-a"),)), place.log, 60.0, Ordered()) == (taken, [])
+
+
+def test_what_a_killed_runner_could_not_tell_is_told_by_the_next() -> None:
+    first, second, third = (Committed(20.0 + step, 1, "spot-a", step) for step in (20, 40, 60))
+    assert untold([first, second, third], (Noted(5.0, "x"), first)) == [second, third]
+    assert untold([first, replace(first, attempt=2)], (first,)) == [replace(first, attempt=2)]
+
+
+def test_commits_of_a_run_of_which_nothing_is_known_are_no_news() -> None:
+    assert untold([Committed(20.0, 1, "spot-a", 20)], ()) == []

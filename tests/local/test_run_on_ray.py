@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.store import open_store
 from spotladder.core.codec import load_state
 from spotladder.core.model import JobState, Stage
 from spotladder.core.reasons import Reason
@@ -198,9 +200,12 @@ def test_stopped_killed_and_resumed(site: Callable[[str], Site]) -> None:
     assert code == 2
     assert "--resume goes on" in said
 
+    newest = CommitLog(open_store(job.folder / "checkpoints"), "stubborn").newest()
+    assert newest is not None
     runner = job.start("--resume")
-    before = committed(job)
+    before = newest.step
     job.until(lambda: committed(job) > before)
+    assert before in [record.step for record in job.records() if isinstance(record, Committed)], "also one not seen"
     runner.send_signal(signal.SIGINT)
     code, said = job.end(runner, 60)
     assert code == 75, said

@@ -13,6 +13,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.local import preflight
 from spotladder.local.runner import laid_down
 from spotladder.local.state import JobFolder, Run
+from spotladder.local.timeline import Committed, Record
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
@@ -78,6 +79,12 @@ def settled(taken: TakenUp, spec: JobSpec, log: CommitLog, now: Instant, policy:
 
     state, moves = laid_down(spec, taken.state, progress(log), now, policy)
     return replace(taken, state=state), moves
+
+
+def untold(commits: list[Committed], told: tuple[Record, ...]) -> list[Committed]:
+    """Commits of an earlier runner's attempt that it was no more there to tell; none of a run that is not known."""
+    known = {(record.attempt, record.step) for record in told if isinstance(record, Committed)}
+    return [commit for commit in commits if told and (commit.attempt, commit.step) not in known]
 
 
 _CHOICE = "--resume goes on from its newest commit, --fresh removes it and begins anew"

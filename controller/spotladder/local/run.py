@@ -18,7 +18,7 @@ from spotladder.core.policies import Policy
 from spotladder.core.policies.registry import by_name
 from spotladder.local import preflight, timeline
 from spotladder.local.backend import LocalBackend, LocalJob, LocalTier
-from spotladder.local.earlier import Begin, TakenUp, settled, take_up
+from spotladder.local.earlier import Begin, TakenUp, settled, take_up, untold
 from spotladder.local.logwatch import LogWatch
 from spotladder.local.nodes import Machine
 from spotladder.local.pools import PoolClock, PoolPlan, plan_of
@@ -90,13 +90,16 @@ def run_locally(request: Request, view_on: Callable[[tuple[timeline.Record, ...]
                     lines.append(record)
                     view.tell(record)
 
+                watch = LogWatch(log)
+                for commit in untold(_Commits(watch).take_new(), history):
+                    tell(commit)
                 meta = request.job.metadata
                 tell(timeline.Began(time.time(), meta.name, meta.namespace, spec, taken.resumed))
                 for move in moves:
                     tell(timeline.Moved(time.time(), move))
                 for text in plan.warnings:
                     tell(timeline.Noted(time.time(), text))
-                return _run(replace(plan, spec=spec), taken, folder, LogWatch(log), (tell, view))
+                return _run(replace(plan, spec=spec), taken, folder, watch, (tell, view))
 
 
 def _run(
