@@ -9,7 +9,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference setup-frameworks demo test test-frameworks test-stores test-kube lint format crds constraints bench clean
+.PHONY: help setup reference setup-frameworks demo test test-frameworks test-stores test-kube test-e2e lint format crds constraints bench clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -36,7 +36,7 @@ demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on
 	@$(if $(DEMO_$(FRAMEWORK)),,$(error FRAMEWORK is tensorflow, torch or jax, not '$(FRAMEWORK)'))$(BIN)/spotladder run examples/$(DEMO_$(FRAMEWORK))/job.yaml --world examples/$(DEMO_$(FRAMEWORK))/world.yaml --fresh --report demo-report
 
 test: setup ## Tests that need nothing but this machine
-	$(BIN)/python -m pytest -m "not frameworks" --ignore=tests/stores --ignore=tests/kube
+	$(BIN)/python -m pytest -m "not frameworks" --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e
 
 test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts
 	@# In two processes: the compilers that PyTorch and JAX bring do not bear each other in one.
@@ -48,6 +48,9 @@ test-stores: setup ## The commit log on the stores of several vendors (needs npm
 
 test-kube: setup ## The controller on a bare API server (needs etcd and kube-apiserver: KUBEBUILDER_ASSETS or SPOTLADDER_TOOLS)
 	$(BIN)/python -m pytest tests/kube
+
+test-e2e: setup ## Everything on real nodes that are killed (needs root and a provider of clusters: SPOTLADDER_CLUSTER_TOOL)
+	$(BIN)/python -m pytest tests/e2e
 
 lint: setup ## Formatting, style, types and import rules
 	$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache

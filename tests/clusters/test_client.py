@@ -78,6 +78,31 @@ async def test_answers_are_errors_by_what_is_to_be_done(status: int, error: type
         assert "get pods/a" in str(raised.value)
 
 
+async def test_each_call_is_told_of_as_rbac_names_it() -> None:
+    told: list[tuple[str, str, int]] = []
+
+    def answer(request: web.Request) -> web.Response:
+        return web.json_response({"items": [], "metadata": {}}) if "watch" not in request.query else web.Response()
+
+    async with api(answer, watcher=lambda verb, resource, status, _: told.append((verb, resource, status))) as client:
+        await client.get(PODS, "a", "ns")
+        await client.get(NODES, "n")
+        await client.merge(RAYJOBS, "a", "rayjobs", body={}, subresource="status")
+        await client.merge(RAYJOBS, "a", "rayjobs", body={})
+        async for _ in client.pages(RAYJOBS, "ns"):
+            pass
+        async for _ in client.watch(RAYJOBS, version="1"):
+            pass
+    assert told == [
+        ("get", "pods", 200),
+        ("get", "nodes", 200),
+        ("patch", "rayjobs/status", 200),
+        ("patch", "rayjobs", 200),
+        ("list", "rayjobs", 200),
+        ("watch", "rayjobs", 200),
+    ]
+
+
 async def test_nobody_there() -> None:
     async with Client(Connection("http://127.0.0.1:9", Fixed())) as client:
         with pytest.raises(ClusterUnreachable):

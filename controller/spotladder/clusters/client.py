@@ -47,7 +47,7 @@ Guard = Callable[[], Seconds]
 """How many more seconds writing is allowed; raises when it is not."""
 
 Watcher = Callable[[str, str, int, Seconds], None]
-"""Told of every answer: verb, resource, status (0: none), seconds."""
+"""Told of every answer: verb, resource (`pods` or `pods/status`), HTTP status (0: none), seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Client:
             "timeoutSeconds": str(int(seconds)),
             **_selectors(labels, fields),
         }
-        where = f"watch {kind.plural}"
+        where, began = f"watch {kind.plural}", self._clock.ticks()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=SILENCE)
         async with (
             _typed(where),
@@ -143,6 +143,8 @@ class Client:
                 "GET", path_of(kind, namespace), query=query, data=None, headers={}, timeout=timeout
             ) as answer,
         ):
+            if self._watcher:
+                self._watcher("watch", kind.plural, answer.status, self._clock.ticks() - began)
             if answer.status != 200:
                 raise await _refusal(answer, where)
             async for line in _lines(answer):
@@ -268,7 +270,7 @@ class Client:
                     refusal = await _refusal(answer, where)
             finally:
                 if self._watcher:
-                    self._watcher(verb, kind.plural, status, self._clock.ticks() - began)
+                    self._watcher(verb, _resource(kind, path), status, self._clock.ticks() - began)
             wait = _retry_after(answer)
             if not isinstance(refusal, Throttled) or attempt == TRIES or wait > LONGEST_WAIT:
                 raise refusal
@@ -311,6 +313,12 @@ def path_of(kind: GVR, namespace: str = "", name: str = "", subresource: str = "
         parts += ["namespaces", namespace]
     parts += [part for part in (kind.plural, name, subresource) if part]
     return "/".join(quote(part, safe="") for part in parts)
+
+
+def _resource(kind: GVR, path: str) -> str:
+    """`rayjobs` or `rayjobs/status`, as RBAC names it."""
+    *_, before, plural, _name, subresource = ["", "", *path.split("/")]
+    return f"{kind.plural}/{subresource}" if plural == kind.plural and before != "namespaces" else kind.plural
 
 
 def _selectors(labels: str, fields: str) -> dict[str, str]:

@@ -1,0 +1,86 @@
+"""The checkpoints' bucket: moto's S3 server, in a process of its own, at an address that pods reach."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.store import open_store
+
+NAME = "checkpoints"
+
+_SERVER = """
+import logging, sys, time
+from moto.server import ThreadedMotoServer
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+server = ThreadedMotoServer(ip_address=sys.argv[1], port=0, verbose=False)
+server.start()
+print(server.get_host_and_port()[1], flush=True)
+sys.stdin.read()  # until the tests end, however they end
+server.stop()
+"""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """One bucket. `environment` is what a program needs to reach it."""
+
+    endpoint: str
+    process: subprocess.Popen[str]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+        }
+
+    def log(self, namespace: str, job: str) -> CommitLog:
+        """The commit log of a job."""
+        return CommitLog(open_store(f"s3://{NAME}/{namespace}", environment=self.environment), job)
+
+
+@contextmanager
+def bucket(address: str) -> Iterator[Bucket]:
+    """A bucket at this address of this machine, while it lasts."""
+    import boto3  # type: ignore[import-untyped]
+
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SERVER, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout
+        endpoint = f"http://{address}:{process.stdout.readline().strip()}"
+        _answers(endpoint)
+        found = Bucket(endpoint, process)
+        boto3.client(
+            "s3",
+            endpoint_url=endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",  # noqa: S106 – moto takes any
+        ).create_bucket(Bucket=NAME)
+        yield found
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _answers(endpoint: str, limit: float = 30.0) -> None:
+    end = time.monotonic() + limit
+    while True:
+        try:
+            with urlopen(endpoint, timeout=5):
+                return
+        except URLError:
+            assert time.monotonic() < end, f"no S3 server at {endpoint}"
+            time.sleep(0.1)

@@ -1,0 +1,55 @@
+"""The image of this checkout: the controller, the in-job library with TensorFlow, Ray and the examples."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.e2e.provider import call, tool, tools
+
+ROOT = Path(__file__).parents[2]
+
+
+def build() -> str:
+    """The image's tag; built when there is none of this very code yet, and the one before it is removed."""
+    files = [path for path in _tracked("controller", "examples", "pyproject.toml", "constraints.txt") if path.is_file()]
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    tag = f"spotladder-e2e:{digest.hexdigest()[:12]}"
+    images = tools() / "images"
+    tar = images / f"localhost_{tag.replace(':', '_')}.tar"
+    if tar.exists():
+        return tag
+    for old in images.glob("localhost_spotladder-e2e_*.tar"):
+        old.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        for path in [*files, ROOT / "README.md", ROOT / "LICENSE", *_tracked("infra")]:
+            target = Path(folder, "spotladder", path.relative_to(ROOT))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+        project = Path(folder, "spotladder")
+        python = [f"{project}[operator,tensorflow]", f"ray[default,train,tune]=={_pinned('ray')}", "scikit-learn"]
+        copy = f"{project}/examples:/opt/examples"
+        call([str(tool()), "image", "build", tag, "--python", *python, "--copy", copy])
+    return tag
+
+
+def reference(tag: str) -> str:
+    """The image's name in a pod."""
+    return f"localhost/{tag}"
+
+
+def _tracked(*paths: str) -> list[Path]:
+    command = ["git", "ls-files", "-co", "--exclude-standard", "--", *paths]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return sorted(ROOT / line for line in listed.splitlines())
+
+
+def _pinned(package: str) -> str:
+    found = re.search(rf"^{package}(?:\[[^]]*\])?==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    assert found
+    return found.group(1)

@@ -1,0 +1,57 @@
+"""kubectl and helm, as a person uses them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.provider import call, program
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kube:
+    """One cluster's API, in one namespace."""
+
+    kubeconfig: Path
+    namespace: str = "default"
+
+    def run(self, *arguments: str, given: str | None = None) -> str:
+        """What kubectl prints."""
+        return call([str(program("kubectl")), f"--namespace={self.namespace}", *arguments], given=given, env=self._env)
+
+    def helm(self, *arguments: str) -> str:
+        """What helm prints."""
+        return call([str(program("helm")), f"--namespace={self.namespace}", *arguments], env=self._env)
+
+    def apply(self, *objects: Object) -> None:
+        """Create or change them, as a user does."""
+        self.run("apply", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+
+    def get(self, kind: str, name: str) -> Object | None:
+        """One object; None when there is none."""
+        text = self.run("get", kind, name, "--ignore-not-found", "-o", "json")
+        found: Object | None = json.loads(text) if text.strip() else None
+        return found
+
+    def list(self, kind: str, labels: str = "", *, everywhere: bool = False) -> list[Object]:
+        """All objects of a kind."""
+        where = ["--all-namespaces"] if everywhere else []
+        items: list[Object] = json.loads(self.run("get", kind, "-l", labels, "-o", "json", *where))["items"]
+        return items
+
+    def patch(self, kind: str, name: str, body: Object) -> None:
+        """Change it, as `kubectl edit` does."""
+        self.run("patch", kind, name, "--type=merge", "-p", json.dumps(body))
+
+    def delete(self, kind: str, name: str, *options: str) -> None:
+        """Delete it; it may be gone already."""
+        self.run("delete", kind, name, "--ignore-not-found", *options)
+
+    @property
+    def _env(self) -> Mapping[str, str]:
+        return {"KUBECONFIG": str(self.kubeconfig)}

@@ -1,0 +1,44 @@
+"""A training loop that cannot hide a lost, repeated or foreign step: each step hashes what the last one left.
+
+Two workers of Ray Train that wait for each other in every step, as an all-reduce makes them.
+"""
+
+import argparse
+import hashlib
+import time
+from typing import Any
+
+from spotladder import train
+
+
+def loop(config: dict[str, Any]) -> None:
+    from ray.train.collective import barrier
+
+    job, value, start = train.current(), "", 0
+    with job.resume() as found:
+        if found:
+            value, start = (found.path / "value").read_text(), found.step
+    for step in job.steps(start, config["steps"]):
+        barrier()
+        time.sleep(config["pace"])
+        value = hashlib.sha256(f"{value}{step}".encode()).hexdigest()
+        if job.should_commit(step):
+            with job.commit(step, {"loss": 1 / step}) as folder:
+                (folder / "value").write_text(value)
+
+
+if __name__ == "__main__":
+    from ray.train import ScalingConfig
+    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--pace", type=float, default=0.2, help="seconds a step takes")
+    options = parser.parse_args()
+    trainer = DataParallelTrainer(
+        loop,
+        train_loop_config=vars(options),
+        scaling_config=ScalingConfig(num_workers=2),
+        run_config=train.ray_run_config(total=options.steps),
+    )
+    trainer.fit()

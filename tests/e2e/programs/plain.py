@@ -1,0 +1,23 @@
+"""The chain of `chain.py` without Ray: one process that any launcher can start, also several ranks of it."""
+
+import argparse
+import hashlib
+import time
+
+from spotladder import train
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--pace", type=float, default=0.2, help="seconds a step takes")
+    options = parser.parse_args()
+    job, value, start = train.current(), "", 0
+    with job.resume() as found:
+        if found:
+            value, start = (found.path / "value").read_text(), found.step
+    for step in job.steps(start, options.steps):
+        time.sleep(options.pace)
+        value = hashlib.sha256(f"{value}{step}".encode()).hexdigest()
+        if job.should_commit(step):
+            with job.commit(step) as folder:
+                (folder / "value").write_text(value)

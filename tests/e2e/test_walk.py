@@ -1,0 +1,42 @@
+"""The product's promise: a real training job walks down its tiers, loses nothing, and is followed by a person."""
+
+from __future__ import annotations
+
+from tests.e2e.world import World
+
+
+def test_notice_then_no_capacity_then_a_killed_node_then_on_demand(here: World) -> None:
+    """As `make demo`, on real nodes: digits with TensorFlow."""
+    here.pool("spot-a", 2, notice="30s")
+    here.pool("spot-b", 0)
+    here.pool("spot-c", 2)
+    here.pool("on-demand", 2)
+    spec = here.ray("chain.py", runtimeEnvYAML='env_vars: {TF_CPP_MIN_LOG_LEVEL: "2"}')
+    spec["entrypoint"] = "python /opt/examples/digits-tensorflow/train.py --steps 300 --pace 0.1"
+    here.submit(
+        "spot-a",
+        {"name": "spot-b", "provisionTimeout": "5s"},
+        "spot-c",
+        "on-demand",
+        name="digits",
+        checkpoints={**here.checkpoints, "interval": "20steps"},
+        workload={"ray": {"template": {"spec": spec}}},
+    )
+    here.runs("spot-a", "digits")
+    here.processes.append(here.cluster.notice(here.worker_node("digits"), 30))
+    here.until("it leaves spot-a", lambda: here.path("digits"))
+    noticed = here.steps("digits")
+    here.runs("spot-c", "digits", past=noticed)
+    here.cluster.kill(here.worker_node("digits"))
+    status = here.succeeds("digits")
+    assert here.path("digits") == [
+        ("spot-a", "EvictionNotice"),
+        ("spot-b", "InsufficientCapacity"),
+        ("spot-c", "MaxFailuresExceeded"),
+        ("on-demand", "Completed"),
+    ]
+    first, _, third, last = status["attempts"]
+    assert first["endStep"] == noticed == third["startStep"]
+    assert last["endStep"] == status["progress"]["step"] == 300
+    assert status["failures"] == 2
+    assert 0 < float(status["cost"]["savingsPercent"]) < 100

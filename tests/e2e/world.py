@@ -1,0 +1,294 @@
+"""One test's namespace, machines and jobs. What a test waits for has a limit; what it saw instead is printed."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from spotladder.checkpoints.entries import Commit
+from tests.e2e.bucket import NAME, Bucket
+from tests.e2e.kube import Kube, Object
+from tests.e2e.provider import Cluster
+
+T = TypeVar("T")
+
+PROGRAMS = Path(__file__).parent / "programs"
+HEADS = "head"
+"""The pool that the heads are on."""
+
+SECRET = "bucket"
+_numbers = itertools.count(1)
+
+
+@dataclass
+class World:
+    """Use through the fixture `world`."""
+
+    cluster: Cluster
+    kube: Kube
+    bucket: Bucket
+    image: str
+    nodes: dict[str, list[str]] = field(default_factory=dict)
+    processes: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    @property
+    def namespace(self) -> str:
+        return self.kube.namespace
+
+    # --- what there is ----------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """The namespace, the bucket's credentials and the programs."""
+        programs = {path.name: path.read_text() for path in PROGRAMS.glob("*.py")}
+        self.kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
+        self.kube.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": SECRET, "namespace": self.namespace},
+                "stringData": dict(self.bucket.environment),
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "programs", "namespace": self.namespace},
+                "data": programs,
+            },
+        )
+
+    def pool(self, name: str, machines: int, **spec: Any) -> str:
+        """A CapacityTier with so many machines of its own; its name."""
+        tier = f"{self.namespace}-{name}"
+        spot = "on-demand" not in name
+        price = {"perNodeHour": "0.12" if spot else "0.40", "onDemandPerNodeHour": "0.40"}
+        self.kube.apply({
+            "apiVersion": "spotladder.io/v1alpha1",
+            "kind": "CapacityTier",
+            "metadata": {"name": tier},
+            "spec": {
+                "capacityType": "spot" if spot else "on-demand",
+                "provider": "generic",
+                "extraSelectors": {"pool": tier},
+                "headSelectors": {"pool": HEADS},
+                "price": price,
+                **spec,
+            },
+        })  # fmt: skip
+        self.nodes.setdefault(name, [])
+        self.give(name, machines)
+        return tier
+
+    def give(self, pool: str, machines: int = 1) -> list[str]:
+        """More machines for a pool; their names."""
+        names = [f"n{next(_numbers)}" for _ in range(machines)]
+        if names:
+            self.cluster.add(f"{self.namespace}-{pool}", *names)
+            self.nodes[pool] += names
+        return names
+
+    # --- the user ---------------------------------------------------------------------------------------------------
+
+    def submit(self, *tiers: str | Object, name: str = "job", program: str = "chain.py", **spec: Any) -> None:
+        """A TieredJob on these pools, in this order."""
+        workload = spec.pop("workload", None) or {"ray": {"template": {"spec": self.ray(program)}}}
+        self.kube.apply({
+            "apiVersion": "spotladder.io/v1alpha1",
+            "kind": "TieredJob",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "tiers": [self.tier(tier) for tier in tiers],
+                "grace": "20s",
+                "checkpoints": self.checkpoints,
+                "workload": workload,
+                **spec,
+            },
+        })  # fmt: skip
+
+    def tier(self, tier: str | Object) -> Object:
+        """A tier that is named like its pool."""
+        given = {"name": tier} if isinstance(tier, str) else tier
+        limits = {"maxFailures": 0, "provisionTimeout": "3m"}
+        return {"capacityTier": f"{self.namespace}-{given['name']}", **limits, **given}
+
+    @property
+    def checkpoints(self) -> Object:
+        credentials = {"secretName": SECRET}
+        return {"uri": f"s3://{NAME}/{self.namespace}", "interval": "5steps", "credentials": credentials}
+
+    def ray(self, program: str, **more: Any) -> Object:
+        """A RayJob of a head without CPUs and two workers."""
+
+        def group(cpus: str, memory: str) -> Object:
+            return {"rayStartParams": {"num-cpus": cpus}, "template": {"spec": self.pod(memory)}}
+
+        return {
+            "entrypoint": f"python /programs/{program}",
+            "rayClusterSpec": {
+                "headGroupSpec": group("0", "1Gi"),
+                "workerGroupSpecs": [{"groupName": "workers", "replicas": 2, **group("1", "512Mi")}],
+            },
+            **more,
+        }
+
+    def pod(self, memory: str, **container: Any) -> Object:
+        """A pod of the test's image, with the programs in it."""
+        return {
+            "containers": [
+                {
+                    "name": "program",
+                    "image": self.image,
+                    "imagePullPolicy": "Never",
+                    "resources": {"requests": {"memory": memory}},
+                    "volumeMounts": [{"name": "programs", "mountPath": "/programs"}],
+                    **container,
+                }
+            ],
+            "volumes": [{"name": "programs", "configMap": {"name": "programs"}}],
+        }
+
+    # --- what is seen -----------------------------------------------------------------------------------------------
+
+    def status(self, name: str = "job") -> Object:
+        """The TieredJob's status."""
+        return dict((self.kube.get("tieredjob", name) or {}).get("status") or {})
+
+    def condition(self, kind: str, name: str = "job") -> Object:
+        """One of the job's conditions."""
+        return next((found for found in self.status(name).get("conditions", []) if found["type"] == kind), {})
+
+    def commits(self, name: str = "job") -> list[Commit]:
+        """What the commit log says."""
+        return list(self.bucket.log(self.namespace, name).read().commits)
+
+    def steps(self, name: str = "job") -> int:
+        """The newest committed step."""
+        return max((commit.step for commit in self.commits(name)), default=0)
+
+    def pods(self, role: str = "", name: str = "job") -> list[Object]:
+        """The job's pods that are not on their way out."""
+        labels = f"spotladder.io/job={name}" + (f",spotladder.io/role={role}" if role else "")
+        return [pod for pod in self.kube.list("pods", labels) if "deletionTimestamp" not in pod["metadata"]]
+
+    def worker_node(self, name: str = "job") -> str:
+        """A machine with a worker on it."""
+        return str(next(pod["spec"]["nodeName"] for pod in self.pods("worker", name)))
+
+    def path(self, name: str = "job") -> list[tuple[str, str]]:
+        """Tier and reason of each attempt that has ended."""
+        return [(attempt["tier"], attempt["reason"]) for attempt in self.status(name).get("attempts", [])]
+
+    # --- waiting ----------------------------------------------------------------------------------------------------
+
+    def until(self, what: str, met: Callable[[], T], limit: float = 120.0) -> T:
+        """Wait for a condition. When it does not come about: what is there instead."""
+        end = time.monotonic() + limit
+        last: object = None
+        while time.monotonic() < end:
+            last = met()
+            if last:
+                return last
+            time.sleep(0.5)
+        raise AssertionError(f"{what}: not in {limit:g} s\n{self.picture()}")
+
+    def runs(self, tier: str, name: str = "job", *, past: int = 0, limit: float = 180.0) -> None:
+        """The job runs on this tier and has committed a step beyond `past`."""
+
+        def met() -> bool:
+            status = self.status(name)
+            assert status.get("phase") != "Failed", self.picture()
+            here = (status.get("phase"), status.get("tier")) == ("Running", tier)
+            return here and self.steps(name) > past
+
+        self.until(f"{name} runs on {tier} past step {past}", met, limit)
+
+    def succeeds(self, name: str = "job", *, limit: float = 240.0) -> Object:
+        """Its status once it has succeeded."""
+
+        def met() -> bool:
+            phase = self.status(name).get("phase")
+            assert phase != "Failed", self.picture()
+            return bool(phase == "Succeeded")
+
+        self.until(f"{name} succeeds", met, limit)
+        return self.status(name)
+
+    def is_the_uninterrupted_result(self, name: str = "job", steps: int = 100) -> None:
+        """The last commit is what one process without any loss comes to, and no commit is of a fenced attempt."""
+        log = self.bucket.log(self.namespace, name)
+        history = log.read()
+        attempts = [commit.attempt for commit in history.commits]
+        assert attempts == sorted(attempts), f"an older attempt has committed after a newer one: {attempts}"
+        with tempfile.TemporaryDirectory() as folder:
+            found = log.resume(Path(folder))
+            assert found is not None
+            assert found.step == steps
+            (value,) = {path.read_text() for path in Path(folder).rglob("value")}
+        assert value == chain(steps)
+
+    def picture(self) -> str:
+        """Everything that helps to see why."""
+        shown = []
+        for command in (
+            ["get", "tieredjobs,rayjobs,rayclusters,pods", "-o", "wide"],
+            ["get", "nodes", "-L", "pool"],
+            ["get", "events", "--sort-by=.lastTimestamp"],
+            ["logs", "-l", "ray.io/node-type=head", "--tail=40"],
+            ["logs", "-l", "app.kubernetes.io/name=spotladder", "-n", "spotladder-system", "--tail=60"],
+        ):
+            try:
+                shown.append(self.kube.run(*command)[-6000:])
+            except AssertionError as error:
+                shown.append(str(error)[-2000:])
+        jobs = [{"name": job["metadata"]["name"], **job.get("status", {})} for job in self.kube.list("tieredjobs")]
+        for job in jobs:
+            job.pop("state", None)
+        return "\n".join([json.dumps(jobs, indent=1), *shown])
+
+    # --- the end ----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Remove the machines and the namespace, whatever state they are in."""
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        try:
+            for job in self.kube.list("tieredjobs"):
+                self.kube.run("annotate", "tieredjob", job["metadata"]["name"], "spotladder.io/force-delete=true")
+            self.kube.run("delete", "tieredjobs", "--all", "--wait=false")
+            for kind in ("rayjobs", "pods"):
+                self.kube.run("delete", kind, "--all", "--wait=false", "--grace-period=0", "--force")
+        finally:
+            names = {node["metadata"]["name"] for node in self.kube.list("nodes")}
+            mine = [name for names in self.nodes.values() for name in names]
+            self.cluster.remove_quietly([name for name in mine if name in names])
+            for pool in self.nodes:
+                self.kube.delete("capacitytier", f"{self.namespace}-{pool}", "--wait=false")
+            self.kube.delete("namespace", self.namespace, "--wait=false")
+
+
+def chain(steps: int) -> str:
+    """What `programs/chain.py` comes to."""
+    value = ""
+    for step in range(1, steps + 1):
+        value = hashlib.sha256(f"{value}{step}".encode()).hexdigest()
+    return value
+
+
+@contextmanager
+def world(cluster: Cluster, bucket: Bucket, image: str) -> Iterator[World]:
+    """A namespace of a test's own."""
+    made = World(cluster, Kube(cluster.kubeconfig, f"t{next(_numbers)}"), bucket, image)
+    made.prepare()
+    try:
+        yield made
+    finally:
+        made.close()
