@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +53,29 @@ class TestDisk(StoreContract):
     def test_is_named_by_a_file_address_too(self, tmp_path: Path) -> None:
         open_store(tmp_path).put_if_absent("k", b"1")
         assert open_store(f"file://{tmp_path}").get("k") == b"1"
+
+    @pytest.mark.parametrize("advice", ["taken", "refused", "unknown"])
+    def test_the_disk_begins_to_write_before_the_file_ends(
+        self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, advice: str
+    ) -> None:
+        begun: list[tuple[int, int]] = []
+
+        def advise(_descriptor: int, offset: int, length: int, _advice: int) -> None:
+            begun.append((offset, length))
+            if advice == "refused":
+                raise OSError(errno.EINVAL, "Invalid argument")
+
+        if advice == "unknown":  # macOS
+            monkeypatch.delattr(os, "posix_fadvise", raising=False)
+        else:
+            monkeypatch.setattr(os, "posix_fadvise", advise, raising=False)
+            monkeypatch.setattr(os, "POSIX_FADV_DONTNEED", 4, raising=False)
+        data = os.urandom(2 * disk.AHEAD + 5)
+        (tmp_path / "w").write_bytes(data)
+        entry = store.put_file("w", tmp_path / "w")
+        assert (entry.size, entry.crc) == (len(data), f"{zlib.crc32(data):08x}")
+        assert store.get("w") == data
+        assert begun == ([] if advice == "unknown" else [(0, disk.AHEAD), (disk.AHEAD, disk.AHEAD)])
 
     @pytest.mark.parametrize(
         ("code", "says"),

@@ -11,19 +11,24 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, StoreRefused
 from spotladder.errors import SpotladderError, StoreUnavailable
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 CHUNK = 1 << 20
+
+AHEAD = 16 << 20
+"""Bytes of a file that may wait in memory before the disk begins to write them."""
 
 _HIDDEN = ".spotladder-"
 
@@ -170,13 +175,29 @@ class DiskStore:
         )
 
 
+class _WrittenThrough(FileIO):
+    """A file whose bytes go to the disk while it is written: its end has little left to wait for."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "x")
+        self._begun = self._at = 0
+
+    def write(self, data: Buffer, /) -> int:
+        count = super().write(data)
+        self._at += count
+        if self._at - self._begun >= AHEAD and hasattr(os, "posix_fadvise"):
+            # Linux begins to write what it is told will not be needed; nobody reads the copy soon.
+            with suppress(OSError):  # advice
+                os.posix_fadvise(self.fileno(), self._begun, self._at - self._begun, os.POSIX_FADV_DONTNEED)
+            self._begun = self._at
+        return count
+
+
 def _copy_durably(source: Path, target: Path) -> tuple[int, str]:
-    """Copy, and flush to the disk while the checksum of what was written is computed."""
-    shutil.copyfile(source, target)
-    with target.open("rb", buffering=0) as file, ThreadPoolExecutor(1) as flusher:
-        flushed = flusher.submit(_flush, file.fileno())
-        found = _read(file, None)
-        flushed.result()
+    """Copy and flush to the disk; bytes and checksum of what was written, each byte read once."""
+    with source.open("rb", buffering=0) as reader, _WrittenThrough(target) as writer:
+        found = _read(reader, writer)
+        _flush(writer.fileno())
     return found
 
 

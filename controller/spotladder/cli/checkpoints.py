@@ -59,7 +59,7 @@ def list_commits(uri: UriArgument, output: OutputOption = Format.TABLE) -> None:
     print_table(["step", "attempt", "tier", "committed", "files", "size", "metrics", "path"], rows, title=log.uri)
 
 
-@app.command()
+@app.command(short_help="What the log says, entry by entry.")
 def show(uri: UriArgument, step: StepOption = None, output: OutputOption = Format.TABLE) -> None:
     """What the log says: the job, its outcome, every entry; with --step the files of one commit.
 
@@ -95,7 +95,7 @@ def show(uri: UriArgument, step: StepOption = None, output: OutputOption = Forma
     print_table(["entry", "kind", "at", "what"], rows, title=title)
 
 
-@app.command()
+@app.command(short_help="Compare the files of all commits with the log.")
 def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = Format.TABLE) -> None:
     """Read the files of all commits and compare them with what was committed; exit code 5 when one differs.
 
@@ -121,7 +121,7 @@ def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = For
         raise typer.Exit(CORRUPT)
 
 
-@app.command()
+@app.command(short_help="Delete the checkpoints that are not needed.")
 def gc(
     uri: UriArgument,
     keep: Annotated[int, typer.Option(help="How many of the newest commits stay.")] = 3,

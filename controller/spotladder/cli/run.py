@@ -34,7 +34,10 @@ def run(
         Path | None, typer.Option(metavar="DIR", help="Where the report is written. Default: with the run's state.")
     ] = None,
     state_dir: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where runs keep their state. Default: $SPOTLADDER_STATE.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where runs keep their state. Default: $SPOTLADDER_STATE, or ~/.local/state/spotladder."
+        ),
     ] = None,
 ) -> None:
     """Run a job on this machine, on real Ray nodes that are taken away as the world file says.
