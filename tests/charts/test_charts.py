@@ -12,7 +12,7 @@ import pytest
 
 from spotladder.clusters.clock import SteppedClock
 from spotladder.operator.metrics import Metrics
-from spotladder.operator.settings import read_settings
+from spotladder.operator.settings import Settings, read_settings
 from tests.charts.helm import CHARTS, helm, objects, rendered
 from tests.kube.apiserver import ROOT
 
@@ -140,6 +140,14 @@ def test_the_controller_understands_its_settings(case: str, tmp_path: Path) -> N
     settings = read_settings(file, {})
     assert settings.lease_namespace == "spotladder-system"
     assert settings.namespaces == (("team-a", "team-b") if case == "two-namespaces" else ())
+
+
+def test_what_the_chart_leaves_alone_is_the_controllers_own_default(tmp_path: Path) -> None:
+    (config,) = of_kind(rendered(tmp_path), "ConfigMap")
+    file = tmp_path / "config.yaml"
+    file.write_text(config["data"]["config.yaml"], encoding="utf-8")
+    said = read_settings(file, {}).model_dump(exclude={"lease_namespace", "listen"})
+    assert said == Settings().model_dump(exclude={"lease_namespace", "listen"})
 
 
 def alerts(folder: Path) -> list[dict[str, Any]]:

@@ -241,3 +241,18 @@ def test_the_decider_always_asks_to_be_woken_while_something_is_pending() -> Non
     job.see(attempt(1, head(PodPhase.LOST)), after=1)
     assert job.last.wake_at is not None
     assert job.last.wake_at <= job.now + PATIENCE
+
+
+def test_what_blocks_a_replacement_ends_no_attempt() -> None:
+    job = Job(spec(tier("spot-a", 3), tier("on-demand"), recovery_timeout=60)).running()
+    hurt = (head(), worker("w1-0"), lost("w1-1"), pending("w1-2", unschedulable=False))
+    job.see(attempt(1, *hurt), after=1)
+    assert job.state.stage is Stage.RECOVERING
+    for _ in range(10):
+        job.see(attempt(1, *hurt, blocked="exceeded quota: team-a"), after=600)
+    assert (job.state.stage, job.number, job.state.failures) == (Stage.RECOVERING, 1, 1)
+    job.see(attempt(1, *hurt), after=59)
+    assert job.state.stage is Stage.RECOVERING
+    job.see(attempt(1, *hurt), after=1)
+    assert job.state.attempt is not None
+    assert job.state.attempt.end_reason is Reason.RECOVERY_TIMEOUT

@@ -13,7 +13,7 @@ from spotladder.clusters.connection import connect
 from spotladder.errors import StoreUnavailable
 from spotladder.operator.records import CAPACITYTIERS
 from spotladder.workloads import names
-from spotladder.workloads.records import GVR, RAYJOBS
+from spotladder.workloads.records import GVR, RAYCLUSTERS, RAYJOBS
 from spotladder.workloads.references import SECRETS
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import CRDS, World, crd_files, eventually, install_kinds, ray_spec, world
@@ -184,6 +184,113 @@ async def test_a_rayjob_that_kuberay_calls_invalid(api_server: ApiServer) -> Non
         assert "no such field" in message
         await here.pass_time(3600)
         assert await here.is_on("spot-a", 1)
+
+
+async def test_a_rayjob_that_was_invalid_is_made_anew_under_its_number_once_the_job_is_corrected(
+    api_server: ApiServer,
+) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        first = await eventually(lambda: here.rayjob(1))
+        await here.report(1, jobDeploymentStatus="ValidationFailed", reason="ValidationFailed", message="no such field")
+        await says(here, "Degraded", "True", "Blocked")
+        await here.pass_time(60)  # what is wrong is not tried again and again
+        assert (await here.rayjob(1))["metadata"]["uid"] == first["metadata"]["uid"]
+        await here.patch(workload={"ray": {"template": {"spec": ray_spec(entrypoint="python right.py")}}})
+
+        async def anew() -> bool:
+            return (await here.rayjob(1))["spec"]["entrypoint"] == "python right.py"
+
+        await eventually(anew)
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        status = await here.status()
+        assert (status["attempt"], status["failures"]) == (1, 0)
+        await says(here, "Degraded", "False", "AsExpected")
+
+
+async def test_a_rayjob_that_is_invalid_goes_with_its_job(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        await eventually(lambda: here.rayjob(1))
+        await here.report(1, jobDeploymentStatus="ValidationFailed", reason="ValidationFailed", message="no such field")
+        await says(here, "Degraded", "True", "Blocked")
+        await here.patch(suspend=True)
+        await eventually(lambda: here.has_phase("Suspended"))
+
+        async def gone() -> bool:
+            return await here.rayjobs() == []
+
+        await eventually(gone)
+
+
+async def test_an_image_that_cannot_be_pulled_burns_no_tier_and_stops_the_clock(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        await eventually(lambda: here.rayjob(1))
+        await here.pod(1, "head", 0)
+        pods = [await here.pod(1, "worker", index, run=False) for index in range(2)]
+        await here.report(1, jobDeploymentStatus="Initializing")
+        waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "typo"'}
+        status = {"name": "ray", "image": "ray", "imageID": "", "ready": False, "restartCount": 0}
+        for pod in pods:
+            await here.set_pod(pod, containerStatuses=[{**status, "state": {"waiting": waiting}}])
+        message = await says(here, "Degraded", "True", "Blocked")
+        assert "ImagePullBackOff" in message
+        assert "typo" in message
+        for _ in range(4):
+            await here.pass_time(900)
+        assert await here.is_on("spot-a", 1)
+        for pod in pods:
+            await here.set_pod(pod, containerStatuses=[{**status, "state": {"waiting": {"reason": "Starting"}}}])
+        await says(here, "Degraded", "False", "AsExpected")
+        await here.pass_time(500)  # of 600: the hour in which nothing could start does not count
+        assert await here.is_on("spot-a", 1)
+        await here.pass_time(150)
+        await eventually(lambda: here.is_on("spot-b", 2))
+
+
+async def test_pods_that_a_quota_forbids_burn_no_tier(api_server: ApiServer) -> None:
+    """KubeRay says so on the RayCluster."""
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        labels = (await eventually(lambda: here.rayjob(1)))["metadata"]["labels"]
+        body = {"apiVersion": RAYCLUSTERS.api_version, "kind": "RayCluster", "spec": ray_spec()["rayClusterSpec"]}
+        body["metadata"] = {"name": "digits-a001-x", "namespace": here.namespace, "labels": labels}
+        await here.client.create(RAYCLUSTERS, body)
+        try:
+            await here.report(1, jobDeploymentStatus="Initializing")
+            failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreateWorkerPod"}
+            failure |= {"message": "pods is forbidden: exceeded quota", "lastTransitionTime": "2026-11-21T12:00:00Z"}
+            await here.client.merge(
+                RAYCLUSTERS, "digits-a001-x", here.namespace, body={"status": {"conditions": [failure]}},
+                subresource="status",
+            )  # fmt: skip
+            assert "exceeded quota" in await says(here, "Degraded", "True", "Blocked")
+            for _ in range(4):
+                await here.pass_time(900)
+            assert await here.is_on("spot-a", 1)
+        finally:
+            await here.client.delete(RAYCLUSTERS, "digits-a001-x", here.namespace)
+
+
+async def test_what_contradicts_a_later_tier_is_told_before_the_job_comes_to_it(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        zones = {"spec": {"extraSelectors": {"pool": "b"}}}
+        await here.client.merge(CAPACITYTIERS, f"{here.namespace}-on-demand", body=zones)
+        group = ray_spec()["rayClusterSpec"]["workerGroupSpecs"][0]
+        group["template"] = {"spec": {**group["template"]["spec"], "nodeSelector": {"pool": "a"}}}
+        spec = ray_spec()
+        spec["rayClusterSpec"]["workerGroupSpecs"] = [group]
+        await here.patch(workload={"ray": {"template": {"spec": spec}}})
+        message = await says(here, "Degraded", "True", "InvalidSpec")
+        assert "tier on-demand" in message
+        assert await here.has_phase("Running")  # what is under way is not held up by it
+        await here.client.merge(CAPACITYTIERS, f"{here.namespace}-on-demand", body={"spec": {"extraSelectors": None}})
+        await says(here, "Degraded", "False", "AsExpected")
 
 
 async def test_a_bucket_that_cannot_be_read_is_told_and_stops_nothing(api_server: ApiServer) -> None:

@@ -337,7 +337,12 @@ class _Pass:
         if tier is None or since is None:
             return
         if self._here.blocked:
-            self.state = replace(self.state, waiting_since=min(self.now, since + self.since_last))
+            hurt = self.state.recovering_since
+            self.state = replace(
+                self.state,
+                waiting_since=min(self.now, since + self.since_last),
+                recovering_since=None if hurt is None else min(self.now, hurt + self.since_last),
+            )
             return
         refused = seen is not None and seen.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
         if refused or self.now - since >= tier.provision_timeout:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 from spotladder.api.record import API_VERSION
@@ -21,6 +22,7 @@ from spotladder.operator.records import TIEREDJOBS, JobRecord
 from spotladder.workloads import names
 from spotladder.workloads.causes import silent
 from spotladder.workloads.kinds import WORKLOADS
+from spotladder.workloads.rayjob_state import refused_as
 from spotladder.workloads.records import (
     GVR,
     JOBSETS,
@@ -68,6 +70,10 @@ class Applier:
             )
         except InvalidSpec as error:
             return Problem(Trouble.INVALID_SPEC, str(error))
+        digest = sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()[:16]
+        if problem := await self._refused(loaded, action.attempt, digest):
+            return problem
+        objects[-1]["metadata"].setdefault("annotations", {})[names.DIGEST] = digest
         kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
         for index, body in enumerate(objects):
             if index:
@@ -79,6 +85,17 @@ class Applier:
                 return refusal
         reach(Point.AFTER_LAUNCH)
         return None
+
+    async def _refused(self, loaded: Loaded, attempt: int, digest: str) -> Problem | None:
+        """What is made of this attempt will never run, as its operator says. If the job was corrected since, remove it:
+        it is made anew, under the same number, once it is gone."""
+        found = self._objects(loaded, attempt)
+        why = refused_as(found)
+        if found.rayjob is None or not why:
+            return None
+        if found.rayjob.digest != digest and not found.rayjob.deleting:
+            await self._remove_made(loaded, attempt)
+        return Problem(Trouble.BLOCKED, f"RayJob {found.rayjob.name} is not valid: {why}")
 
     async def _make(self, kind: GVR, body: dict[str, Any]) -> Problem | None:
         name = f"{kind.kind} {body['metadata']['namespace']}/{body['metadata']['name']}"

@@ -13,12 +13,13 @@ from spotladder.api.resolve import Capacity, job_spec
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.durations import parse_duration
-from spotladder.core.model import TERMINAL, CapacityType, JobSpec, JobState, Observation, Price, Seconds
+from spotladder.core.model import TERMINAL, CapacityType, JobSpec, JobState, Observation, Price, Seconds, Stage
 from spotladder.errors import InvalidSpec
 from spotladder.operator.conditions import Problem, Trouble
 from spotladder.operator.inventory import Inventory
 from spotladder.operator.logs import LogAddress, Reading
 from spotladder.operator.records import CapacityRecord, JobRecord
+from spotladder.workloads.rayjob_state import begun
 from spotladder.workloads.tiers import ResolvedTier, resolve_tier
 from spotladder.workloads.workload import AttemptObjects, Workload
 
@@ -157,6 +158,7 @@ def observe(
     go forward, and hold the answers to our own writes. So its revision is the state's own, or newer.
     """
     live = state.attempt
+    planned = state.stage is Stage.STARTING and live is not None and not live.seen
     objects = inventory.attempts(record.key)
     if live and not live.seen and (newest := objects.get(live.number)) and not (newest.rayjob or newest.jobset):
         del objects[live.number]  # its pods are seen before itself: it is not gone, it is not known yet
@@ -164,7 +166,7 @@ def observe(
     attempts = tuple(
         workload.read(number, found, inventory.nodes_of(found), events)
         for number, found in sorted(objects.items())
-        if number > 0
+        if number > 0 and not (planned and live and number == live.number and not begun(found))
     )
     unavailable = {
         name: problem.message

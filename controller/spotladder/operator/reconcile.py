@@ -41,9 +41,6 @@ from spotladder.workloads.kinds import workload_of
 RETRY_END: Seconds = 60.0
 """A bucket that does not take the outcome is asked again after this long."""
 
-SETTLE: Seconds = 60.0
-"""How long after a program's failure the loss of its node may still come to light: Kubernetes takes 50 s for it."""
-
 CLEANUP_IS_LATE: Seconds = 120.0
 """After so long a deleted job says what it waits for."""
 
@@ -53,13 +50,16 @@ class _Memory:
     """What this process remembers of a job between passes. Losing it costs nothing but repeated work.
 
     `state` is newer than the persisted one by nothing but time; it goes on from `persisted`. `blocked` is why the last
-    launch was refused. `capacity` are the tiers as last seen.
+    launch was refused. `capacity` are the tiers as last seen. `contradictions` is what is wrong with the job on these
+    tiers, as of the versions `reviewed`.
     """
 
     persisted: str = ""
     state: JobState | None = None
     blocked: Problem | None = None
     capacity: dict[str, CapacityRecord] = field(default_factory=dict)
+    reviewed: tuple[object, ...] = ()
+    contradictions: str = ""
 
 
 class Reconciler:
@@ -78,7 +78,7 @@ class Reconciler:
         witness: Witness,
         clock: Clock,
         clusters: frozenset[str],
-        settle: Seconds = SETTLE,
+        settle: Seconds,
     ) -> None:
         self._jobs = jobs
         self._capacity = capacity
@@ -131,7 +131,10 @@ class Reconciler:
             return await self._hold(record, held, Problem(Trouble.INVALID_SPEC, "; ".join(str(error).splitlines())))
         tiers = self._tiers(job, memory)
         reading = await self._reading(record, job, state)
-        if problem := self._refusal(record, job, state, tiers, reading):
+        problem = self._refusal(record, state, tiers, reading)
+        if problem is None and state.stage is Stage.IDLE and not load.started(state) and not record.deleting:
+            problem = self._contradiction(record, job, tiers, memory)
+        if problem is not None:
             return await self._hold(record, held, problem)
         if problem := self._unseen(record, job):
             return await self._hold(record, held, problem, valid=True)
@@ -276,9 +279,7 @@ class Reconciler:
 
     # --- what stands in the way -------------------------------------------------------------------------------------
 
-    def _refusal(
-        self, record: JobRecord, job: TieredJob, state: JobState, tiers: load.Tiers, reading: Reading
-    ) -> Problem | None:
+    def _refusal(self, record: JobRecord, state: JobState, tiers: load.Tiers, reading: Reading) -> Problem | None:
         """Why nothing is begun. What is under way is never held up by it."""
         if record.deleting or state.stage is not Stage.IDLE:
             return None
@@ -293,9 +294,17 @@ class Reconciler:
         missing = list(tiers.missing.values())
         if missing:
             return Problem(missing[0].trouble, "; ".join(problem.message for problem in missing))
-        if contradictions := review.problems(job, tiers.resolved.values()):
-            return Problem(Trouble.INVALID_SPEC, "; ".join(map(str, contradictions)))
         return None
+
+    def _contradiction(self, record: JobRecord, job: TieredJob, tiers: load.Tiers, memory: _Memory) -> Problem | None:
+        """What is wrong with the job on any of its tiers, also on those that it has not come to. It is looked at again
+        when the job or a CapacityTier has changed."""
+        used = (memory.capacity.get(tier.capacity_tier) for tier in job.spec.tiers)
+        versions = (record.generation, *((tier.uid, tier.generation) for tier in used if tier is not None))
+        if memory.reviewed != versions:
+            found = review.problems(job, tiers.resolved.values())
+            memory.reviewed, memory.contradictions = versions, "; ".join(map(str, found))
+        return Problem(Trouble.INVALID_SPEC, memory.contradictions) if memory.contradictions else None
 
     def _folder_taken(self, record: JobRecord) -> Problem | None:
         """Two jobs in one folder of a bucket would fence each other for ever: the older one has it."""
@@ -318,6 +327,9 @@ class Reconciler:
     def _problems(self, loaded: Loaded, reading: Reading, tiers: load.Tiers, memory: _Memory) -> list[Problem]:
         problems = [] if memory.blocked is None else [memory.blocked]
         problems += load.problems_of(loaded.state, loaded.seen, reading, tiers)
+        wrong = self._contradiction(loaded.record, loaded.job, tiers, memory)
+        if wrong is not None and loaded.state.stage not in TERMINAL and wrong not in problems:
+            problems.append(wrong)
         deleted_at = loaded.record.deleted_at
         if deleted_at is not None and self._clock.now() - deleted_at > CLEANUP_IS_LATE and loaded.seen.attempts:
             left = ", ".join(str(attempt.number) for attempt in loaded.seen.attempts)

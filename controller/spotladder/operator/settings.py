@@ -8,8 +8,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
-from spotladder.operator.reconcile import SETTLE
+
+SETTLE: Seconds = 60.0
+"""Kubernetes calls a node lost up to 55 s after its last word (50 s of grace, looked at every 5 s). Long before that,
+the programs on the other nodes have failed for want of it: a failure that was called the program's own by then would
+end the job for the loss of a node."""
 
 
 class Settings(BaseModel):

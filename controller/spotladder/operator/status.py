@@ -126,7 +126,14 @@ def _lasting(status: TieredJobStatus, state: JobState) -> tuple[Any, ...]:
         status.conditions,
         status.observed_generation,
         status.message,
-        replace(state, clock=0.0, revision=0, tiers=tiers, waiting_since=state.waiting_since and 0.0),
+        replace(
+            state,
+            clock=0.0,
+            revision=0,
+            tiers=tiers,
+            waiting_since=state.waiting_since and 0.0,
+            recovering_since=state.recovering_since and 0.0,
+        ),
     )
 
 

@@ -22,6 +22,10 @@ JOB_UID = "spotladder.io/job-uid"
 HOME = "spotladder.io/home"
 """Outside of the home cluster: which home cluster's controller made it. Several may share a cluster."""
 
+DIGEST = "spotladder.io/digest"
+"""Annotation on what an attempt is: of all that was asked for, so that one that was refused is made anew once the job
+is corrected."""
+
 NOTICE = "spotladder.io/notice"
 """Annotation on pods: what the program is to know about its end, seen as a file through a downward-API volume."""
 

@@ -87,6 +87,17 @@ def exit_of(message: str) -> Exit:
     return Exit.FAILED if _BAD_ENVIRONMENT in message else Exit.LOST
 
 
+def begun(objects: AttemptObjects) -> bool:
+    """Whether KubeRay has taken the RayJob up. What it calls invalid, or has not looked at, is nothing but a wish."""
+    rayjob = objects.rayjob
+    return rayjob is None or not (_invalid(rayjob) or (not rayjob.deployment_status and not objects.pods))
+
+
+def refused_as(objects: AttemptObjects) -> str:
+    """Why KubeRay will never run this RayJob, "" when it may: that state is never left, also not when it is edited."""
+    return (objects.rayjob.message or "ValidationFailed") if objects.rayjob and _invalid(objects.rayjob) else ""
+
+
 def _invalid(rayjob: RayJobRecord) -> bool:
     return "ValidationFailed" in (rayjob.deployment_status, rayjob.reason)
 

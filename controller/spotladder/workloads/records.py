@@ -197,13 +197,14 @@ SPOT_LABELS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayJobRecord(Made):
-    """A RayJob. All of these are KubeRay's own words."""
+    """A RayJob. All of these are KubeRay's own words, but for `digest`, which is ours."""
 
     deployment_status: str = ""
     job_status: str = ""
     reason: str = ""
     message: str = ""
     cluster: str = ""
+    digest: str = ""
 
     @classmethod
     def of(cls, rayjob: Object) -> Self:
@@ -215,6 +216,7 @@ class RayJobRecord(Made):
             reason=intern(status.get("reason") or ""),
             message=_message(status),
             cluster=status.get("rayClusterName") or "",
+            digest=(rayjob["metadata"].get("annotations") or {}).get(names.DIGEST, ""),
         )
 
 
