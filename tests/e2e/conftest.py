@@ -13,6 +13,7 @@ from tests.e2e import provider
 from tests.e2e.bucket import Bucket, bucket
 from tests.e2e.kube import Kube
 from tests.e2e.provider import Cluster
+from tests.e2e.steps import Steps, steps
 from tests.e2e.world import HEADS, World, world
 
 SYSTEM = "spotladder-system"
@@ -36,6 +37,7 @@ class Site:
 
     cluster: Cluster
     bucket: Bucket
+    told: Steps
     tag: str
 
     @property
@@ -58,9 +60,9 @@ def site(tag: str) -> Iterator[Site]:
     try:
         cluster.up(tag, {"heads": f"pool={HEADS}"})
         cluster.addons("kuberay", "jobset")
-        with bucket(cluster.host) as made:
+        with bucket(cluster.host) as made, steps(cluster.host) as told:
             install(Kube(cluster.kubeconfig, SYSTEM), tag)
-            yield Site(cluster, made, tag)
+            yield Site(cluster, made, told, tag)
     finally:
         cluster.down()
 
@@ -68,7 +70,7 @@ def site(tag: str) -> Iterator[Site]:
 @pytest.fixture
 def here(site: Site) -> Iterator[World]:
     """A namespace in the shared cluster."""
-    with world(site.cluster, site.bucket, site.image) as made:
+    with world(site.cluster, site.bucket, site.told, site.image) as made:
         yield made
 
 

@@ -18,6 +18,7 @@ from spotladder.checkpoints.entries import Commit
 from tests.e2e.bucket import NAME, Bucket
 from tests.e2e.kube import Kube, Object
 from tests.e2e.provider import Cluster
+from tests.e2e.steps import Step, Steps
 
 T = TypeVar("T")
 
@@ -36,7 +37,9 @@ class World:
     cluster: Cluster
     kube: Kube
     bucket: Bucket
+    told: Steps
     image: str
+    own_heads: str = HEADS
     nodes: dict[str, list[str]] = field(default_factory=dict)
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
 
@@ -78,7 +81,7 @@ class World:
                 "capacityType": "spot" if spot else "on-demand",
                 "provider": "generic",
                 "extraSelectors": {"pool": tier},
-                "headSelectors": {"pool": HEADS},
+                "headSelectors": {"pool": self.own_heads},
                 "price": price,
                 **spec,
             },
@@ -94,6 +97,12 @@ class World:
             self.cluster.add(f"{self.namespace}-{pool}", *names)
             self.nodes[pool] += names
         return names
+
+    def heads(self, machines: int) -> None:
+        """Machines for the heads of this test's jobs alone, so that they can be lost."""
+        self.own_heads = f"{self.namespace}-{HEADS}"
+        self.nodes.setdefault(HEADS, [])
+        self.give(HEADS, machines)
 
     # --- the user ---------------------------------------------------------------------------------------------------
 
@@ -148,12 +157,18 @@ class World:
                     "image": self.image,
                     "imagePullPolicy": "Never",
                     "resources": {"requests": {"memory": memory}},
+                    "env": [{"name": "STEPS", "value": self.told.address}],
                     "volumeMounts": [{"name": "programs", "mountPath": "/programs"}],
                     **container,
                 }
             ],
             "volumes": [{"name": "programs", "configMap": {"name": "programs"}}],
         }
+
+    def suspend(self, name: str = "job") -> None:
+        """`spotladder stop`: it commits and gives its machines back."""
+        self.kube.patch("tieredjob", name, {"spec": {"suspend": True}})
+        self.until(f"{name} is suspended", lambda: self.status(name).get("phase") == "Suspended")
 
     # --- what is seen -----------------------------------------------------------------------------------------------
 
@@ -172,6 +187,10 @@ class World:
     def steps(self, name: str = "job") -> int:
         """The newest committed step."""
         return max((commit.step for commit in self.commits(name)), default=0)
+
+    def done(self, name: str = "job") -> list[Step]:
+        """Every step that the job's program has done, also those that were done twice."""
+        return self.told.of(f"{self.namespace}/{name}")
 
     def pods(self, role: str = "", name: str = "job") -> list[Object]:
         """The job's pods that are not on their way out."""
@@ -284,9 +303,9 @@ def chain(steps: int) -> str:
 
 
 @contextmanager
-def world(cluster: Cluster, bucket: Bucket, image: str) -> Iterator[World]:
+def world(cluster: Cluster, bucket: Bucket, told: Steps, image: str) -> Iterator[World]:
     """A namespace of a test's own."""
-    made = World(cluster, Kube(cluster.kubeconfig, f"t{next(_numbers)}"), bucket, image)
+    made = World(cluster, Kube(cluster.kubeconfig, f"t{next(_numbers)}"), bucket, told, image)
     made.prepare()
     try:
         yield made

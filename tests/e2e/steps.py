@@ -1,0 +1,64 @@
+"""What the test programs say of themselves: each step that they have finished, as a datagram."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a job (`namespace/name`). `process` differs after every restart. `at` is this machine's clock."""
+
+    at: float
+    job: str
+    attempt: int
+    process: str
+    step: int
+
+
+class Steps:
+    """Collects them. `address` is what programs are told."""
+
+    def __init__(self, host: str) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind((host, 0))
+        self.address = f"{host}:{self._socket.getsockname()[1]}"
+        self._seen: list[Step] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+
+    def of(self, job: str) -> list[Step]:
+        """A job's steps, in the order in which they were told."""
+        return [step for step in list(self._seen) if step.job == job]
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._over.set()
+        self._thread.join()
+        self._socket.close()
+
+    def _listen(self) -> None:
+        self._socket.settimeout(0.2)
+        while not self._over.is_set():
+            try:
+                said = self._socket.recv(1000).decode()
+            except TimeoutError:
+                continue
+            job, attempt, process, step = said.split()
+            self._seen.append(Step(time.time(), job, int(attempt), process, int(step)))
+
+
+@contextmanager
+def steps(host: str) -> Iterator[Steps]:
+    """A listener while it lasts."""
+    made = Steps(host)
+    try:
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,24 @@
+"""Machines are lost in every way there is. The job goes on by itself, and its result is the uninterrupted one."""
+
+from __future__ import annotations
+
+from tests.e2e.losses import LOSSES, SPOT, lose
+from tests.e2e.world import HEADS, World
+
+LIMIT = 150.0
+"""Seconds from a loss to a new step, on a machine with other things to do. docs/benchmarks.md has the figures."""
+
+
+def test_every_way_to_lose_a_machine(here: World) -> None:
+    here.heads(1)
+    here.pool(SPOT, 3, notice="30s")
+    here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
+    here.runs(SPOT)
+    for loss in LOSSES:
+        here.give(HEADS if loss.head else SPOT)
+        seen = lose(here, loss)
+        print(seen)
+        assert seen.first_step <= LIMIT, seen
+        assert seen.again <= (1 if loss.noticed else 5 + 1), seen
+    here.suspend()
+    here.is_the_uninterrupted_result(steps=here.steps())
