@@ -260,6 +260,7 @@ def test_an_exit_is_seen_with_its_words_and_told_once(rig: Rig) -> None:
     rig.backend.delete(Delete(1, Reason.APPLICATION_FAILED))
     assert len(rig.of(Launched)) == len(rig.of(DriverStarted)) == 1
     assert rig.of(DriverExited) == [DriverExited(BEGAN, 1, 1)]
+    assert rig.backend.last_exit == 1
     assert rig.log.looks == 1
 
 

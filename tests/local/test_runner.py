@@ -45,6 +45,8 @@ SPEC = JobSpec(
 class LiveFake(FakeBackend):
     """The fake, with the heartbeats that a runner shows."""
 
+    last_exit: int | None = None
+
     def beats(self) -> list[Beat]:
         return [Beat(BEGAN, number, 7) for number in self._attempts]
 
@@ -150,6 +152,13 @@ def test_exit_codes(spec: JobSpec, script: list[tuple[float, Callable[[Rig], Non
     assert rig.runner.state.stage is Stage.FAILED
     assert rig.backend.finished is not None
     assert not rig.backend.finished.succeeded
+
+
+@pytest.mark.parametrize(("last_exit", "code"), [(5, 5), (1, 1), (2, 1), (None, 1)])
+def test_a_program_under_which_disk_or_bucket_gave_way_is_no_fault_of_its_own(last_exit: int | None, code: int) -> None:
+    rig = Rig(script=[(2, comes_up(1)), (3, ends(1, Exit.FAILED))])
+    rig.backend.last_exit = last_exit
+    assert rig.run() == code
 
 
 def test_a_job_that_somebody_else_owns_ends_fenced() -> None:

@@ -84,7 +84,7 @@ def run(
     _report(outcome, report, console)
     if outcome.message:
         typer.echo(outcome.message)
-    if outcome.exit_code == 75:
+    if outcome.exit_code in (75, 5):
         typer.echo(f"to go on: {_again(job, world, state_dir)}")
     raise typer.Exit(outcome.exit_code)
 

@@ -122,6 +122,8 @@ class LocalBackend:
         self._spare: Head | None = None
         self._heads = 0
         self._available: dict[str, bool] = {}
+        self.last_exit: int | None = None
+        """With which code a program ended last."""
 
     # --- the port ---
 
@@ -233,7 +235,8 @@ class LocalBackend:
     def _note_exit(self, attempt: _Attempt) -> None:
         if attempt.noted_start and attempt.exited_at is None:
             attempt.exited_at = self._clock()
-            self._tell(timeline.DriverExited(self._clock(), attempt.number, attempt.program.exit_code))
+            self.last_exit = attempt.program.exit_code
+            self._tell(timeline.DriverExited(self._clock(), attempt.number, self.last_exit))
             self._log.look_now()
 
     # --- head and workers ---

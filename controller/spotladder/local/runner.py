@@ -59,7 +59,9 @@ class Killed(SpotladderError):
 
 
 class Backend(AttemptBackend, Protocol):
-    """What a runner needs beyond the port: signs of life to show."""
+    """What a runner needs beyond the port: signs of life, and how the last program ended."""
+
+    last_exit: int | None
 
     def beats(self) -> list[Beat]:
         """The newest heartbeat of each attempt."""
@@ -119,7 +121,7 @@ class Runner:
         self._keep.save(self.state)
         while True:
             if self._asked > 1:
-                raise Killed("killed before it could commit; what was committed is safe")
+                raise Killed("killed before it had stopped by itself; what was committed is safe")
             now = self._clock()
             spec = replace(self._spec, suspend=True) if self._asked else self._spec
             seen = self._backend.observe()
@@ -196,6 +198,8 @@ class Runner:
     def _exit_code(self) -> int:
         if self.state.stage is Stage.SUCCEEDED:
             return 0
+        if self.state.reason is Reason.APPLICATION_FAILED and self._backend.last_exit == EnvironmentFailure.exit_code:
+            return EnvironmentFailure.exit_code  # the disk or the bucket gave way under it, says our library there
         return FAILED_EXIT_CODES.get(self.state.reason, 1)
 
 
