@@ -81,6 +81,6 @@ def lose(here: World, loss: Loss, name: str = "job", limit: float = 240.0) -> Se
     old = max(step.step for step in done if step.process == newest.process)
     here.until("a step that is new", lambda: here.done(name)[-1].step > old, 60)
     first = next(step for step in here.done(name) if step.process != newest.process and step.step > old)
-    again = sum(step.process != newest.process and step.step <= old for step in here.done(name))
+    again = sum(step.at > began and step.process != newest.process and step.step <= old for step in here.done(name))
     loss.after(here, node)
     return Seen(loss.name, at["counted"], at.get("next"), first.at - began, again)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.errors import NotFound
 from spotladder.errors import StoreUnavailable
 from spotladder.operator.apply import SHORT_GRACE
 from spotladder.operator.records import FORCE_DELETE, TIEREDJOBS
 from spotladder.workloads import names
-from spotladder.workloads.records import PODS, RAYJOBS
+from spotladder.workloads.records import NODES, PODS, RAYJOBS
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import World, eventually, world
 
@@ -206,20 +208,29 @@ async def _only(here: World, name: str) -> bool:
     return await here.rayjobs() == [name]
 
 
-async def test_pods_on_a_silent_node_are_let_go_of(api_server: ApiServer) -> None:
+@pytest.mark.parametrize("how", ["being deleted, node silent", "node silent", "node gone"])
+async def test_pods_on_a_silent_node_are_let_go_of(api_server: ApiServer, how: str) -> None:
+    """At once: Kubernetes takes a minute for pods of a node that is gone, and five for those of a silent one."""
     async with world(api_server) as here, here.operator():
         await running(here)
         worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
-        name = worker["metadata"]["name"]
-        await here.client.delete(PODS, name, here.namespace, grace=300)  # what the node controller does
+        name, node = worker["metadata"]["name"], worker["spec"]["nodeName"]
+        if how.startswith("being deleted"):
+            await here.client.delete(PODS, name, here.namespace, grace=300)  # what the node controller does
         assert name in [pod["metadata"]["name"] for pod in await here.pods(1)]
-        await here.set_node(worker["spec"]["nodeName"], ready="Unknown")
+        if how.endswith("gone"):
+            await here.client.delete(NODES, node)
+        else:
+            await here.set_node(node, ready="Unknown")
 
         async def let_go() -> bool:
             return name not in [pod["metadata"]["name"] for pod in await here.pods(1)]
 
+        async def counted() -> bool:
+            return (await here.status())["failures"] == 1
+
         await eventually(let_go)
-        assert (await here.status())["failures"] == 1
+        await eventually(counted)
 
 
 async def test_pods_of_a_node_that_shuts_down_in_good_order_keep_their_grace(api_server: ApiServer) -> None:

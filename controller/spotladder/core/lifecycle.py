@@ -373,4 +373,4 @@ class _Pass:
 
 
 def _pods(pods: list[PodSeen]) -> str:
-    return ", ".join(f"{pod.uid} ({pod.cause})" for pod in pods)
+    return ", ".join(f"{pod.called} ({pod.cause})" for pod in pods)

@@ -141,6 +141,12 @@ class PodSeen:
     unschedulable: bool = False
     cause: Cause = Cause.UNKNOWN
     node: str = ""
+    name: str = ""
+
+    @property
+    def called(self) -> str:
+        """What people call it: its name where it has one."""
+        return self.name or self.uid
 
 
 class Exit(StrEnum):
@@ -404,7 +410,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One failure that was counted."""
+    """One failure that was counted. `pod` is what people call it."""
 
     pod: str
     cause: Cause

@@ -176,17 +176,18 @@ class Applier:
             return  # it is gone, or it is not that one any more
 
     async def let_go(self, loaded: Loaded) -> None:
-        """Remove pods that are being deleted on nodes that nobody hears of any more.
+        """Remove the pods on nodes that are gone or that nobody hears of any more.
 
-        Nobody confirms their end, and as long as they are there KubeRay makes none in their place. They may still run:
-        where commits are fenced, that does no harm.
+        They are lost already; but as long as they are there KubeRay makes none in their place, and Kubernetes takes
+        minutes to remove them: nobody confirms their end. They may still run: where commits are fenced, that does no
+        harm.
         """
         if loaded.spec.handover is not Handover.FENCED:
             return
         for objects in loaded.objects.values():
             nodes = self._inventory.nodes_of(objects)
             for pod in objects.pods:
-                if pod.deleting and pod.node and silent(nodes.get(pod.node)):
+                if pod.node and silent(nodes.get(pod.node)):
                     await self._remove(PODS, pod.name, pod.namespace, pod.uid, grace=0)
 
     def _objects(self, loaded: Loaded, attempt: int) -> AttemptObjects:

@@ -42,6 +42,7 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         unschedulable=phase is PodPhase.PENDING and bool(pod.unschedulable),
         cause=cause,
         node=pod.node,
+        name=pod.name,
     )
 
 
