@@ -125,11 +125,12 @@ def test_rights_have_no_wildcards_and_secrets_are_not_among_them(tmp_path: Path)
                 assert not {"secrets", "configmaps", "pods/exec"} & set(rule["resources"])
 
 
-def test_with_a_list_of_namespaces_the_cluster_wide_rights_are_reads(tmp_path: Path) -> None:
+def test_with_a_list_of_namespaces_the_cluster_wide_rights_are_reads_but_for_one_status(tmp_path: Path) -> None:
     text = rendered(tmp_path, "--set", "namespaces={team-a}", "--set", "rbac.userRoles=false")
     (role,) = of_kind(text, "ClusterRole")
-    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"list", "watch"}
-    assert {resource for rule in role["rules"] for resource in rule["resources"]} == {"nodes", "capacitytiers"}
+    rights = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
+    reads = {(resource, verb) for resource in ("nodes", "capacitytiers") for verb in ("list", "watch")}
+    assert rights == {*reads, ("capacitytiers/status", "patch")}
 
 
 @pytest.mark.parametrize("case", CASES)

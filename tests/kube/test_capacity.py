@@ -1,10 +1,14 @@
-"""What a provisioner says: that there is no machine, and what a tier makes of it."""
+"""What a provisioner says, and what a tier makes of it; what is known of each CapacityTier."""
 
 from __future__ import annotations
 
 import pytest
 
+from spotladder.api.capacitytier import PriceSource
 from spotladder.clusters.client import Object
+from spotladder.core.model import Price
+from spotladder.operator.records import CAPACITYTIERS
+from spotladder.operator.tierbook import EVERY
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import World, eventually, world
 
@@ -90,3 +94,117 @@ async def test_a_refusal_does_not_outlive_its_attempt(api_server: ApiServer) -> 
         await here.waiting(2)
         await here.pass_time(60)
         assert await here.is_on("on-demand", 2)
+
+
+async def about(here: World, tier: str) -> Object:
+    """The status of a CapacityTier."""
+    return (await here.client.get(CAPACITYTIERS, f"{here.namespace}-{tier}")).get("status") or {}
+
+
+async def says(here: World, tier: str, kind: str, status: str, reason: str) -> Object:
+    async def so() -> Object | None:
+        await here.clock.advance(EVERY)
+        found = next((c for c in (await about(here, tier)).get("conditions") or [] if c["type"] == kind), {})
+        return found if (found.get("status"), found.get("reason")) == (status, reason) else None
+
+    return dict(await eventually(so))
+
+
+async def test_a_capacity_tiers_status_says_who_uses_it_and_how_it_was_had(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await says(here, "spot-a", "Available", "Unknown", "NotAsked")
+        await says(here, "spot-a", "Valid", "True", "Valid")
+        await says(here, "spot-a", "Priced", "True", "Known")
+        await here.submit(tiers=tiers(here))
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        await says(here, "spot-a", "Available", "True", "Had")
+        status = await about(here, "spot-a")
+        assert (status["jobsInUse"], status["nodesInUse"], status["attempts"], status["availability"]) == (
+            1, 2, 1, "1.000",
+        )  # fmt: skip
+        assert (status["price"], status["onDemandPrice"]) == ("1.0000", "4.0000")
+        await here.pass_time(540)
+        await here.kill_worker(1)
+        await here.kill_worker(1)
+        await eventually(lambda: here.is_on("on-demand", 2))
+        await here.collect(1)
+
+        async def counted() -> Object | None:
+            await here.clock.advance(EVERY)
+            found = await about(here, "spot-a")
+            return found if found["evictions"] == 2 and not found["nodesInUse"] else None
+
+        status = await eventually(counted)
+        assert status["jobsInUse"] == 0
+        assert 0.3 <= float(status["observedHours"]) < 0.4
+        assert 5 < float(status["evictionsPerNodeHour"]) < 7
+        await here.waiting(2)
+        await here.pass_time(605)
+        await says(here, "on-demand", "Available", "False", "InsufficientCapacity")
+        status = await about(here, "on-demand")
+        assert (status["refusals"], status["availability"]) == (1, "0.000")
+        assert status["lastUnavailableAt"]
+
+
+async def test_an_invalid_capacity_tier_and_one_without_price_say_so(api_server: ApiServer) -> None:
+    async with world(api_server, tiers=()) as here, here.operator():
+        await here.capacity("free", price=None)
+        await here.capacity("far", cluster="east")
+        await says(here, "free", "Priced", "False", "PriceUnknown")
+        await says(here, "far", "Available", "False", "UnknownCluster")
+        await here.submit(tiers=[{"name": "free", "capacityTier": f"{here.namespace}-free"}], budget="5")
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        await here.pass_time(301)
+
+        async def unknown() -> bool:
+            return (await here.status())["cost"]["spent"] == "unknown"
+
+        await eventually(unknown)
+        assert (await here.status())["cost"]["unpriced"] == ["free"]
+        degraded = await here.condition("Degraded")
+        assert (degraded["status"], degraded["reason"]) == ("True", "PriceUnknown")
+        assert "spec.budget" in degraded["message"]
+
+
+async def test_a_price_is_looked_up_while_the_job_begins(api_server: ApiServer) -> None:
+    async with world(api_server, tiers=()) as here:
+        found = {PriceSource.AWS: lambda _spec: Price(0.5, 2.0)}
+        async with here.operator(price_sources=found):
+            await here.capacity("spot", price={"source": "aws"}, region="r", instanceTypes=["t"])
+            await here.submit(tiers=[{"name": "spot", "capacityTier": f"{here.namespace}-spot"}])
+            await here.run(1)
+            await eventually(lambda: here.has_phase("Running"))
+            await says(here, "spot", "Priced", "True", "Known")
+            await here.pass_time(540)  # of two nodes
+
+            async def costs() -> bool:
+                cost = (await here.status())["cost"]
+                return cost["savingsPercent"] == "75" and 0.08 <= float(cost["spent"]) < 0.3
+
+            await eventually(costs)
+
+
+async def test_a_tier_gives_no_more_nodes_than_its_limit(api_server: ApiServer) -> None:
+    async with world(api_server, tiers=()) as here, here.operator():
+        await here.capacity("spot-a", limits={"nodes": 2})
+        await here.capacity("on-demand", capacityType="on-demand")
+        await here.submit("first", tiers=tiers(here))
+        await here.run(1, "first")
+        await eventually(lambda: here.has_phase("Running", "first"))
+        await here.submit("second", tiers=tiers(here))
+        await eventually(lambda: here.is_on("on-demand", 1, "second"))  # passed over, not spent
+        assert "LimitReached" in await here.events("second")
+        await here.submit("third", tiers=tiers(here)[:1])
+        await eventually(lambda: here.is_on("spot-a", 1, "third"))
+        await here.pass_time(30)
+        condition = await here.condition("Degraded", "third")
+        assert (condition["status"], condition["reason"]) == ("True", "LimitReached")
+        assert "limits.nodes 2: 2 are in use, 2 are needed" in condition["message"]
+        assert [name for name in await here.rayjobs() if name.startswith("third")] == []
+        await says(here, "spot-a", "Available", "False", "LimitReached")
+        await here.report(1, "first", jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: here.has_phase("Succeeded", "first"))
+        await here.clock.advance(15)
+        await eventually(lambda: here.rayjob(1, "third"))

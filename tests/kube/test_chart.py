@@ -17,6 +17,7 @@ from spotladder.clusters.connection import connect
 from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.errors import ApiError, NotFound
 from spotladder.operator.election import Election
+from spotladder.operator.tierbook import EVERY
 from spotladder.workloads import names
 from spotladder.workloads.records import GVR, JOBSETS, PODS, RAYCLUSTERS
 from tests.charts.helm import objects, rendered
@@ -151,6 +152,7 @@ async def walk(here: World) -> None:
     """Everything that a controller does: launch, notice, delete, sweep what is left behind, let go."""
     await here.submit()
     await eventually(lambda: here.is_on("spot-a", 1))
+    await here.clock.advance(EVERY)  # the tiers' book is written
     await here.run(1)
     await eventually(lambda: here.has_phase("Running"))
     await here.patch(suspend=True)

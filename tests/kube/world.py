@@ -135,6 +135,7 @@ class World:
         """A controller that leads."""
         client = settings.pop("client", None) or self.client
         namespaces = settings.pop("namespaces_", (self.namespace,))
+        price_sources = settings.pop("price_sources", None)
         session = Session(
             client=client,
             registry=HomeOnly(client.connection),
@@ -143,6 +144,7 @@ class World:
             clock=self.clock,
             identity="operator-under-test",
             open_log=self.bucket.open,
+            price_sources=price_sources,
         )
         running = asyncio.create_task(session.run())
         ticking = asyncio.create_task(self._tick())

@@ -42,7 +42,7 @@ class TierStatus(StatusRecord):
     failures: int = Field(default=0, description="Worker pods lost there, counted towards maxFailures.")
     attempts: int = Field(default=0, description="Attempts made there.")
     node_seconds: float = Field(default=0, description="Seconds of nodes held there.")
-    cost: str = Field(default="0", description="USD spent there.")
+    cost: str = Field(default="0", description="USD spent there; as in cost.spent.")
     last_reason: str = Field(default="", description="Why the last attempt there ended.")
     spent: str = Field(default="", description="Why the tier is not used again; empty while it may be.")
 
@@ -75,9 +75,16 @@ class ProgressStatus(StatusRecord):
 class CostStatus(StatusRecord):
     """What the job has cost so far."""
 
-    spent: str = Field(default="", description="USD.")
+    spent: str = Field(
+        default="", description='USD; ">12.30" when a part of it has no known price, "unknown" when nothing has.'
+    )
     on_demand_equivalent: str = Field(default="", description="USD that the same nodes would have cost on demand.")
-    savings_percent: str = Field(default="", description="How much less that is, in percent.")
+    savings_percent: str = Field(
+        default="", description="How much less that is, in percent; empty when not all prices are known."
+    )
+    unpriced: list[str] = Field(
+        default_factory=list, description="Tiers that were used while their price was not known."
+    )
 
 
 class TieredJobStatus(StatusRecord):
@@ -105,9 +112,15 @@ class TieredJobStatus(StatusRecord):
 class CapacityTierStatus(StatusRecord):
     """What is known of the capacity."""
 
-    conditions: list[Condition] = Field(default_factory=list, description="Valid and Available.")
+    conditions: list[Condition] = Field(default_factory=list, description="Valid, Available and Priced.")
     last_unavailable_at: Timestamp | None = Field(default=None, description="When it last could not be had.")
+    jobs_in_use: int = Field(default=0, description="TieredJobs that hold or wait for nodes of it now.")
     nodes_in_use: int = Field(default=0, description="Nodes of it that hold pods of our jobs now.")
+    price: str = Field(default="", description="USD per node and hour that is counted with; empty when not known.")
+    on_demand_price: str = Field(default="", description="The same node's price on demand; empty when not known.")
+    attempts: int = Field(default=0, description="Attempts that asked for it.")
+    refusals: int = Field(default=0, description="Attempts that did not get it in time.")
+    evictions: int = Field(default=0, description="Failures counted on it.")
     evictions_per_node_hour: str = Field(default="", description="How often a node of it was lost, per hour.")
     availability: str = Field(default="", description="The share of attempts that got it in time, 0 to 1.")
     observed_hours: str = Field(default="", description="For how many node hours it has been observed.")

@@ -22,7 +22,7 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
     elapsed = max(0.0, now - state.clock) if state.clock else 0.0
     if state.nodes and elapsed and state.tier:
         tier = spec.tier(state.tier)
-        price = tier.price if tier else Price()
+        price = tier.price if tier else Price(known=False)
         node_seconds = state.nodes * elapsed
         record = state.record(state.tier)
         state = with_record(
@@ -31,6 +31,7 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
                 record,
                 node_seconds=record.node_seconds + node_seconds,
                 cost=record.cost + node_seconds / HOUR * price.per_node_hour,
+                unpriced=record.unpriced + (0.0 if price.known else node_seconds),
                 on_demand_cost=record.on_demand_cost + node_seconds / HOUR * (price.on_demand or price.per_node_hour),
             ),
         )

@@ -57,10 +57,12 @@ class OnInsufficientCapacity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """USD per node and hour. `on_demand` is what the same node costs on demand, the yardstick for savings."""
+    """USD per node and hour. `on_demand` is what the same node costs on demand, the yardstick for savings. One that is
+    not `known` is no price of 0: what is held meanwhile is counted, and what it costs is not claimed to be known."""
 
     per_node_hour: float = 0.0
     on_demand: float = 0.0
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +299,8 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True)
 class TierRecord:
-    """What happened on one tier so far. `spent` is why the tier is not to be used again."""
+    """What happened on one tier so far. `spent` is why the tier is not to be used again. `unpriced` are those of its
+    node-seconds for which no price was known: `cost` is without them."""
 
     name: str
     failures: int = 0
@@ -305,6 +308,7 @@ class TierRecord:
     node_seconds: float = 0.0
     cost: float = 0.0
     on_demand_cost: float = 0.0
+    unpriced: float = 0.0
     spent: Reason | None = None
     last_reason: Reason | None = None
 

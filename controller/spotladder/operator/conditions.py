@@ -22,6 +22,8 @@ class ConditionType(StrEnum):
     CHECKPOINTING = "Checkpointing"
     COMPLETED = "Completed"
     DEGRADED = "Degraded"
+    AVAILABLE = "Available"  # this and the next: of a CapacityTier
+    PRICED = "Priced"
 
 
 class Trouble(StrEnum):
@@ -41,6 +43,8 @@ class Trouble(StrEnum):
     BLOCKED = "Blocked"
     STATE_UNREADABLE = "StateUnreadable"
     CLEANUP_BLOCKED = "CleanupBlocked"
+    LIMIT_REACHED = "LimitReached"
+    PRICE_UNKNOWN = "PriceUnknown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,11 @@ class Inventory:
         return found
 
     @property
+    def pods(self) -> Iterable[PodRecord]:
+        """All pods of attempts."""
+        return self._pods.all()
+
+    @property
     def events(self) -> list[EventRecord]:
         """Events that may say something about capacity or rights."""
         return [event for cache in self._events for event in cache.all()]

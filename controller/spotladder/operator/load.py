@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 
+from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.check import checked
 from spotladder.api.document import Document
 from spotladder.api.resolve import Capacity, job_spec
@@ -66,10 +67,11 @@ class Specs:
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """A job's tiers, resolved, and why those that cannot be are not."""
+    """A job's tiers, resolved, and why those that cannot be are not; of those that have no room for the job, why."""
 
     resolved: Mapping[str, ResolvedTier]
     missing: Mapping[str, Problem]
+    full: Mapping[str, str] = field(default_factory=dict)
 
 
 def resolve(
@@ -77,6 +79,7 @@ def resolve(
     capacity: Callable[[str], CapacityRecord | None],
     remembered: Callable[[str], CapacityRecord | None],
     clusters: frozenset[str],
+    price: Callable[[CapacityTier], Price],
 ) -> Tiers:
     """Find the capacity of each tier. One that was deleted while in use is missing, and keeps its last known price."""
     resolved: dict[str, ResolvedTier] = {}
@@ -93,7 +96,7 @@ def resolve(
         known = record or remembered(name)
         if known is not None and known.model is not None:
             try:
-                resolved[tier.name] = resolve_tier(index, tier, known.model)
+                resolved[tier.name] = resolve_tier(index, tier, known.model, price(known.model))
             except InvalidSpec as error:
                 problem = problem or str(error)
             else:
@@ -117,7 +120,7 @@ def spec_of(
     capacity = {
         entry.capacity_tier: Capacity(tier.capacity_type, tier.price, tier.notice)
         if (tier := tiers.resolved.get(entry.name))
-        else Capacity(CapacityType.ON_DEMAND, Price())
+        else Capacity(CapacityType.ON_DEMAND, Price(known=False))
         for entry in job.spec.tiers
     }
     spec = job_spec(job, capacity, submitted_at=record.created_at, workers=workload.workers(job))
@@ -169,8 +172,8 @@ def observe(
         if number > 0 and not (planned and live and number == live.number and not begun(found))
     )
     unavailable = {
-        name: problem.message
-        for name, problem in tiers.missing.items()
+        name: why
+        for name, why in (*tiers.full.items(), *((name, problem.message) for name, problem in tiers.missing.items()))
         if not (live and live.seen and live.tier == name)  # what exists there can still be looked at
     }
     version = int(record.resource_version) if record.resource_version.isdigit() else 0
@@ -190,6 +193,8 @@ def problems_of(state: JobState, seen: Observation, reading: Reading, tiers: Tie
     live = seen.attempt(state.attempt.number) if state.attempt else None
     if live is not None and live.blocked:
         problems.append(Problem(Trouble.BLOCKED, live.blocked))
+    if live is None and state.stage in (Stage.IDLE, Stage.STARTING):
+        problems += [Problem(Trouble.LIMIT_REACHED, why) for why in tiers.full.values()]
     if reading.foreign:
         problems.append(Problem(Trouble.CHECKPOINTS_IN_USE, reading.foreign))
     if reading.corrupt:
@@ -203,6 +208,15 @@ def problems_of(state: JobState, seen: Observation, reading: Reading, tiers: Tie
         for problem in tiers.missing.values()
     ]
     return problems
+
+
+def unpriced(spec: JobSpec) -> Problem | None:
+    """What makes a budget less than it says."""
+    names = [tier.name for tier in spec.tiers if not tier.price.known]
+    if spec.budget is None or not names:
+        return None
+    message = f"spec.budget: no price is known of tier {', '.join(names)}: what is held there is not counted"
+    return Problem(Trouble.PRICE_UNKNOWN, message)
 
 
 def started(state: JobState) -> bool:

@@ -12,13 +12,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from spotladder.api.capacitytier import ApplyTo
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.tieredjob import TieredJob
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
+from spotladder.core.acting import REPEAT
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import TERMINAL, Decision, Delete, Drain, Exit, Finish, JobState, Launch, Seconds, Stage
 from spotladder.core.policies import Policy
@@ -31,9 +33,11 @@ from spotladder.operator.conditions import Claim, ConditionType, Problem, Troubl
 from spotladder.operator.credentials import FRESH, CredentialsMissing, SecretReader
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory import Inventory, JobKey
+from spotladder.operator.limits import Limits
 from spotladder.operator.load import Loaded
 from spotladder.operator.logs import Logs, Reading
 from spotladder.operator.persist import Persistence, Witness
+from spotladder.operator.prices import Prices
 from spotladder.operator.records import FORCE_DELETE, CapacityRecord, JobRecord
 from spotladder.workloads import review
 from spotladder.workloads.kinds import workload_of
@@ -75,6 +79,7 @@ class Reconciler:
         persistence: Persistence,
         logs: Logs,
         secrets: SecretReader,
+        prices: Prices,
         witness: Witness,
         clock: Clock,
         clusters: frozenset[str],
@@ -87,6 +92,7 @@ class Reconciler:
         self._persistence = persistence
         self._logs = logs
         self._secrets = secrets
+        self._prices = prices
         self._witness = witness
         self._clock = clock
         self._clusters = clusters
@@ -94,6 +100,7 @@ class Reconciler:
         self._specs = load.Specs()
         self._policies: dict[str, Policy] = {}
         self._memory: dict[JobKey, _Memory] = {}
+        self._limits = Limits(jobs, size=self._size, launched=lambda key: bool(inventory.attempts(key)))
 
     async def __call__(self, key: JobKey) -> Seconds | None:
         """One pass. Raises ClusterUnreachable, Throttled, …: try again later."""
@@ -129,7 +136,7 @@ class Reconciler:
             policy = self._policy(job.spec.policy.name)
         except InvalidSpec as error:
             return await self._hold(record, held, Problem(Trouble.INVALID_SPEC, "; ".join(str(error).splitlines())))
-        tiers = self._tiers(job, memory)
+        tiers = self._tiers(record, job, state, memory)
         reading = await self._reading(record, job, state)
         problem = self._refusal(record, state, tiers, reading)
         if problem is None and state.stage is Stage.IDLE and not load.started(state) and not record.deleting:
@@ -155,6 +162,8 @@ class Reconciler:
             await self._release(record)
             return None
         wake = self._wake(decision, status.state_of(stands), claims)
+        if tiers.full:  # who makes room wakes nobody
+            wake = REPEAT if wake is None else min(wake, REPEAT)
         if reading.unreadable:  # a Secret that comes wakes nobody
             return FRESH if wake is None else min(wake, FRESH)
         return wake
@@ -164,11 +173,29 @@ class Reconciler:
             self._policies[name] = by_name(name)
         return self._policies[name]
 
-    def _tiers(self, job: TieredJob, memory: _Memory) -> load.Tiers:
+    def _tiers(self, record: JobRecord, job: TieredJob, state: JobState, memory: _Memory) -> load.Tiers:
         for tier in job.spec.tiers:
-            if record := self._capacity.get(tier.capacity_tier):
-                memory.capacity[tier.capacity_tier] = record
-        return load.resolve(job, self._capacity.get, memory.capacity.get, self._clusters)
+            if named := self._capacity.get(tier.capacity_tier):
+                memory.capacity[tier.capacity_tier] = named
+        found = load.resolve(job, self._capacity.get, memory.capacity.get, self._clusters, self._prices.of)
+        return replace(found, full=self._full(record, job, state, memory))
+
+    def _full(self, record: JobRecord, job: TieredJob, state: JobState, memory: _Memory) -> dict[str, str]:
+        """Tiers that have no room for this job now, and why. What it holds already, it holds."""
+        if state.stage not in (Stage.IDLE, Stage.STARTING) or (state.attempt and state.attempt.seen):
+            return {}
+        found = ((tier.name, memory.capacity.get(tier.capacity_tier)) for tier in job.spec.tiers)
+        full = {name: self._limits.full(capacity, record) for name, capacity in found if capacity is not None}
+        return {name: why for name, why in full.items() if why}
+
+    def _size(self, record: JobRecord, capacity: CapacityRecord) -> int:
+        """How many nodes of that tier a job needs; none when nobody can tell."""
+        try:
+            job = self._specs.of(record)
+        except InvalidSpec:
+            return 0
+        with_head = capacity.model is not None and capacity.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
+        return workload_of(job).workers(job) + with_head
 
     async def _reading(self, record: JobRecord, job: TieredJob, state: JobState) -> Reading:
         if state.stage in TERMINAL or (record.deleting and state.attempt is None):
@@ -237,7 +264,10 @@ class Reconciler:
         for action in decision.actions:
             match action:
                 case Launch():
-                    memory.blocked = await self._applier.launch(loaded, action)
+                    if action.tier in self._full(loaded.record, loaded.job, loaded.state, memory):
+                        continue  # another job was launched in the meantime
+                    with self._limits.launching(loaded.record):
+                        memory.blocked = await self._applier.launch(loaded, action)
                 case Drain():
                     await self._applier.drain(loaded, action)
                     self._logs.look(loaded.record.key)
@@ -327,9 +357,9 @@ class Reconciler:
     def _problems(self, loaded: Loaded, reading: Reading, tiers: load.Tiers, memory: _Memory) -> list[Problem]:
         problems = [] if memory.blocked is None else [memory.blocked]
         problems += load.problems_of(loaded.state, loaded.seen, reading, tiers)
-        wrong = self._contradiction(loaded.record, loaded.job, tiers, memory)
-        if wrong is not None and loaded.state.stage not in TERMINAL and wrong not in problems:
-            problems.append(wrong)
+        if loaded.state.stage not in TERMINAL:
+            more = (self._contradiction(loaded.record, loaded.job, tiers, memory), load.unpriced(loaded.spec))
+            problems += [problem for problem in more if problem is not None and problem not in problems]
         deleted_at = loaded.record.deleted_at
         if deleted_at is not None and self._clock.now() - deleted_at > CLEANUP_IS_LATE and loaded.seen.attempts:
             left = ", ".join(str(attempt.number) for attempt in loaded.seen.attempts)

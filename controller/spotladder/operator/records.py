@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any, Self
 
 from pydantic_core import from_json, to_json
@@ -11,7 +13,7 @@ from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.check import checked
 from spotladder.api.document import Document
 from spotladder.api.record import API_VERSION
-from spotladder.core.model import Instant
+from spotladder.core.model import Instant, Phase
 from spotladder.errors import InvalidSpec
 from spotladder.workloads.records import GVR, Object, instant
 
@@ -27,7 +29,8 @@ FORCE_DELETE = "spotladder.io/force-delete"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """A TieredJob. `generation` stands for the spec; our own status wakes nobody. `folder` is where its log lies."""
+    """A TieredJob. `generation` stands for the spec; our own status wakes nobody. `folder` is where its log lies,
+    `tiers` are its tiers with the CapacityTier of each, `tier` is the one of its live or last attempt."""
 
     name: str
     namespace: str
@@ -39,6 +42,9 @@ class JobRecord:
     forced: bool = False
     finalizers: tuple[str, ...] = ()
     folder: str = ""
+    tiers: tuple[tuple[str, str], ...] = ()
+    phase: str = field(default="", compare=False)
+    tier: str = field(default="", compare=False)
     spec: bytes = field(default=b"{}", compare=False)
     status: bytes = field(default=b"{}", compare=False)
 
@@ -57,6 +63,9 @@ class JobRecord:
             forced=annotations.get(FORCE_DELETE) == "true",
             finalizers=tuple(metadata.get("finalizers") or ()),
             folder=_folder(thing),
+            tiers=tuple(_tiers(thing)),
+            phase=intern((thing.get("status") or {}).get("phase") or ""),
+            tier=intern((thing.get("status") or {}).get("tier") or ""),
             spec=to_json(thing.get("spec") or {}),
             status=to_json(thing.get("status") or {}),
         )
@@ -64,6 +73,11 @@ class JobRecord:
     @property
     def key(self) -> tuple[str, str]:
         return self.namespace, self.name
+
+    @property
+    def capacity(self) -> str:
+        """The CapacityTier that the job holds or waits for; "" when it holds nothing."""
+        return dict(self.tiers).get(self.tier, "") if self.phase in _HOLDING else ""
 
     @property
     def deleting(self) -> bool:
@@ -95,6 +109,7 @@ class CapacityRecord:
     deleting: bool = False
     model: CapacityTier | None = field(default=None, compare=False)
     problem: str = ""
+    status: bytes = field(default=b"{}", compare=False)
 
     @classmethod
     def of(cls, thing: Object) -> Self:
@@ -118,7 +133,19 @@ class CapacityRecord:
             deleting="deletionTimestamp" in metadata,
             model=model,
             problem=problem,
+            status=to_json(thing.get("status") or {}),
         )
+
+
+_HOLDING = (Phase.PENDING, Phase.RUNNING, Phase.DRAINING)
+
+
+def _tiers(job: Object) -> Iterator[tuple[str, str]]:
+    """Only what is of the right shape: the schema may have been another when the object was made."""
+    tiers = (job.get("spec") or {}).get("tiers")
+    for tier in tiers if isinstance(tiers, list) else ():
+        if isinstance(tier, dict) and isinstance(tier.get("name"), str) and isinstance(tier.get("capacityTier"), str):
+            yield intern(tier["name"]), intern(tier["capacityTier"])
 
 
 def _folder(job: Object) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import structlog
 
+from spotladder.api.capacitytier import PriceSource
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.registry import Registry
@@ -24,10 +25,13 @@ from spotladder.operator.inventory import Inventory, JobKey
 from spotladder.operator.logs import BucketLog, Log, LogAddress, Logs
 from spotladder.operator.metrics import Metrics
 from spotladder.operator.persist import Persistence
+from spotladder.operator.price_sources import sources
+from spotladder.operator.prices import Prices, Source
 from spotladder.operator.queue import Queue
 from spotladder.operator.reconcile import Reconciler
 from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, CapacityRecord, JobRecord
 from spotladder.operator.settings import Settings
+from spotladder.operator.tierbook import TierBook
 from spotladder.operator.witness import LogAndMetrics
 
 
@@ -44,6 +48,7 @@ class Session:
         clock: Clock,
         identity: str,
         open_log: Callable[[LogAddress], Log] = BucketLog,
+        price_sources: Mapping[PriceSource, Source] | None = None,
     ) -> None:
         self._settings = settings
         self._metrics = metrics
@@ -68,7 +73,17 @@ class Session:
         )
         self.inventory = Inventory(client, clock=clock, namespaces=settings.namespaces, wake=self.queue.add)
         self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log)
-        witness = LogAndMetrics(metrics)
+        self._prices = Prices(price_sources or sources(), clock=clock, changed=self._look_at_all)
+        self._book = TierBook(
+            client,
+            capacity=self.capacity,
+            jobs=self.jobs,
+            pods=lambda: self.inventory.pods,
+            prices=self._prices,
+            clusters=registry.names(),
+            clock=clock,
+        )
+        witness = LogAndMetrics(metrics, self._book)
         self._events = Events(client, clock=clock, instance=identity)
         self.reconcile = Reconciler(
             jobs=self.jobs,
@@ -78,6 +93,7 @@ class Session:
             persistence=Persistence(client=client, jobs=self.jobs, events=self._events, witness=witness, clock=clock),
             logs=self._logs,
             secrets=SecretReader(client, clock),
+            prices=self._prices,
             witness=witness,
             clock=clock,
             clusters=registry.names(),
@@ -113,8 +129,9 @@ class Session:
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[None]:
         """Everything is listed; the caches are kept current meanwhile."""
-        async with self._logs:
-            running = [asyncio.create_task(work) for work in (*(c.run() for c in self.caches), self._events.run())]
+        background = (self._events.run(), self._book.run())
+        async with self._logs, self._prices:
+            running = [asyncio.create_task(work) for work in (*(c.run() for c in self.caches), *background)]
             try:
                 began = self._clock.ticks()
                 await asyncio.gather(*(cache.settled() for cache in self.caches))
@@ -137,6 +154,7 @@ class Session:
                 if after is None or after > 1.0:
                     break
                 await self._clock.sleep(after)
+        await self._book.write()
         await self._events.written()
         return len(keys)
 

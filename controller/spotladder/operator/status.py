@@ -26,6 +26,8 @@ COST_IS_OLD: Seconds = 300.0
 """Time alone changes what a job has cost; so often that is written down."""
 
 
+UNKNOWN = "unknown"
+
 WAITING_IS_OLD: Seconds = 60.0
 """While a job is blocked, its time to wait for capacity stands still: its beginning moves along with the clock."""
 
@@ -49,6 +51,7 @@ def of_state(
 ) -> TieredJobStatus:
     """The status that says this state. `clusters` is where each tier is."""
     spent, on_demand = state.spent_usd, sum(tier.on_demand_cost for tier in state.tiers)
+    unpriced = [tier.name for tier in state.tiers if tier.unpriced]
     progress = state.progress
     known = progress.committed_at is not None
     return TieredJobStatus(
@@ -65,7 +68,7 @@ def of_state(
                 failures=tier.failures,
                 attempts=tier.attempts,
                 node_seconds=round(tier.node_seconds, 1),
-                cost=f"{tier.cost:.4f}",
+                cost=_usd(tier.cost, unpriced=bool(tier.unpriced), places=4),
                 last_reason=tier.last_reason or "",
                 spent=tier.spent or "",
             )
@@ -94,9 +97,10 @@ def of_state(
             text=(f"{progress.step}/{progress.total}" if progress.total else str(progress.step)) if known else "",
         ),
         cost=CostStatus(
-            spent=f"{spent:.2f}",
-            on_demand_equivalent=f"{on_demand:.2f}",
-            savings_percent=f"{100 * (1 - spent / on_demand):.0f}" if on_demand else "",
+            spent=_usd(spent, unpriced=bool(unpriced), places=2),
+            on_demand_equivalent=_usd(on_demand, unpriced=bool(unpriced), places=2),
+            savings_percent=f"{100 * (1 - spent / on_demand):.0f}" if on_demand and not unpriced else "",
+            unpriced=unpriced,
         ),
         state=codec.dump(state),
     )
@@ -121,7 +125,7 @@ def cost_written_in(old: JobState, now: Instant) -> Seconds | None:
 
 
 def _lasting(status: TieredJobStatus, state: JobState) -> tuple[Any, ...]:
-    tiers = tuple(replace(tier, node_seconds=0.0, cost=0.0, on_demand_cost=0.0) for tier in state.tiers)
+    tiers = tuple(replace(tier, node_seconds=0.0, cost=0.0, on_demand_cost=0.0, unpriced=0.0) for tier in state.tiers)
     return (
         status.conditions,
         status.observed_generation,
@@ -135,6 +139,13 @@ def _lasting(status: TieredJobStatus, state: JobState) -> tuple[Any, ...]:
             recovering_since=state.recovering_since and 0.0,
         ),
     )
+
+
+def _usd(amount: float, *, unpriced: bool, places: int) -> str:
+    """In US dollars; "at least so many" when a part has no price, "unknown" when nothing has."""
+    if unpriced:
+        return f">{amount:.{places}f}" if amount else UNKNOWN
+    return f"{amount:.{places}f}"
 
 
 def _time(instant: Instant | None) -> datetime | None:

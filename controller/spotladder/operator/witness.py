@@ -1,4 +1,4 @@
-"""Tells the log and the metrics what was persisted."""
+"""Tells the log, the metrics and the tiers' book what was persisted."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from spotladder.operator.inventory import JobKey
 from spotladder.operator.load import Loaded
 from spotladder.operator.metrics import Metrics
 from spotladder.operator.records import JobRecord
+from spotladder.operator.tierbook import TierBook
 
 
 class LogAndMetrics:
     """Implements `persist.Witness`."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, book: TierBook) -> None:
         self._metrics = metrics
+        self._book = book
         self._log = structlog.get_logger("spotladder")
 
     def saw(self, key: JobKey, state: JobState) -> None:
@@ -24,6 +26,7 @@ class LogAndMetrics:
 
     def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None:
         self._metrics.decided(loaded.spec, before, decision)
+        self._book.decided(loaded, before, decision)
         log = self._log.bind(namespace=loaded.record.namespace, job=loaded.record.name)
         for loss in decision.losses:
             log.warning("lost", pod=loss.pod, cause=loss.cause, attempt=loss.attempt, tier=loss.tier)

@@ -39,7 +39,7 @@ class ResolvedTier:
 def resolve_tiers(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> tuple[ResolvedTier, ...]:
     """All tiers of the job, in its order.
 
-    `capacity` are the CapacityTiers by name. A price that is to be looked up counts as 0 here.
+    `capacity` are the CapacityTiers by name. A price that is to be looked up is not known here.
 
     Raises:
         InvalidSpec: a tier names a CapacityTier that does not exist (every such tier is told), or one that contradicts
@@ -47,10 +47,11 @@ def resolve_tiers(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> tuple
     """
     if problems := missing_capacity(job, capacity):
         raise InvalidDocument(problems)
-    return tuple(resolve_tier(index, tier, capacity[tier.capacity_tier]) for index, tier in enumerate(job.spec.tiers))
+    found = ((tier, capacity[tier.capacity_tier]) for tier in job.spec.tiers)
+    return tuple(resolve_tier(index, tier, named, price_of(named)) for index, (tier, named) in enumerate(found))
 
 
-def resolve_tier(index: int, tier: JobTier, capacity: CapacityTier) -> ResolvedTier:
+def resolve_tier(index: int, tier: JobTier, capacity: CapacityTier, price: Price) -> ResolvedTier:
     """One tier of a job with the CapacityTier that it names."""
     spec = capacity.spec
     workers = providers.placement(spec)
@@ -66,15 +67,15 @@ def resolve_tier(index: int, tier: JobTier, capacity: CapacityTier) -> ResolvedT
         workers=workers,
         head=workers if with_head else providers.head_placement(spec),
         notice=providers.NOTICE[spec.provider] if spec.notice is None else spec.notice,
-        price=price_of(capacity),
+        price=price,
         overrides=tier.overrides,
     )
 
 
 def price_of(capacity: CapacityTier) -> Price:
-    """The price as given in the CapacityTier; 0 for one that is looked up or not known."""
+    """The price as given in the CapacityTier; not known when it is to be looked up, or absent."""
     given = capacity.spec.price
     if given is None or given.per_node_hour is None:
-        return Price(on_demand=(given.on_demand_per_node_hour or 0.0) if given else 0.0)
+        return Price(on_demand=(given.on_demand_per_node_hour or 0.0) if given else 0.0, known=False)
     yardstick = given.on_demand_per_node_hour
     return Price(given.per_node_hour, given.per_node_hour if yardstick is None else yardstick)

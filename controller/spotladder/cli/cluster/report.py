@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from spotladder.cli.cluster import shown
 from spotladder.cli.cluster.cluster import Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
@@ -69,9 +70,15 @@ def _tier(entry: Mapping[str, Any]) -> tuple[str, ...]:
         str(entry.get("attempts", 0)),
         str(entry.get("failures", 0)),
         f"{entry.get('nodeSeconds', 0) / 3600:.2f}",
-        f"${float(entry.get('cost') or 0):.2f}",
+        _rounded(entry.get("cost") or "0"),
         entry.get("spent") or "",
     )
+
+
+def _rounded(cost: str) -> str:
+    """To cents."""
+    sign, amount = (">", cost[1:]) if cost.startswith(">") else ("", cost)
+    return f"{sign}${float(amount):.2f}" if amount.replace(".", "").isdigit() else cost
 
 
 def _sentences(job: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -88,7 +95,8 @@ def _sentences(job: Mapping[str, Any]) -> list[tuple[str, str]]:
         said.append(("steps", "nothing committed yet"))
     cost = status.get("cost") or {}
     if cost.get("spent"):
-        said.append(("paid", f"${cost['spent']}"))
+        unpriced = ", ".join(cost.get("unpriced") or ())
+        said.append(("paid", shown.money(cost["spent"]) + (f" (no price is known of {unpriced})" if unpriced else "")))
     if cost.get("savingsPercent"):
         percent = f"{cost['savingsPercent']} %".replace("-", "−")
         said.append(("saved", f"{percent} of ${cost['onDemandEquivalent']}, the same nodes on demand"))

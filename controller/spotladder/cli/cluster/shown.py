@@ -24,10 +24,17 @@ def row(job: Mapping[str, Any], now: float) -> tuple[str, ...]:
         str(status.get("attempt") or ""),
         str(status.get("failures", "")),
         (status.get("progress") or {}).get("text") or "",
-        f"${cost['spent']}" if cost.get("spent") else "",
+        money(cost.get("spent")),
         f"{saved} %".replace("-", "−") if saved else "",
         age(job["metadata"].get("creationTimestamp"), now),
     )
+
+
+def money(spent: str | None) -> str:
+    """A sum as the status has it: $1.20, more than $1.20, or unknown."""
+    if not spent or not spent.strip(">").replace(".", "").isdigit():
+        return spent or ""
+    return f">${spent[1:]}" if spent.startswith(">") else f"${spent}"
 
 
 def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

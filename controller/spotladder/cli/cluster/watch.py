@@ -155,10 +155,11 @@ class _Watching:
         from spotladder.operator.load import Specs, resolve, spec_of
         from spotladder.operator.logs import Reading
         from spotladder.workloads.kinds import workload_of
+        from spotladder.workloads.tiers import price_of
 
         try:
             model = Specs().of(job)
-            tiers = resolve(model, self._capacity.get, lambda _name: None, frozenset())
+            tiers = resolve(model, self._capacity.get, lambda _name: None, frozenset(), price_of)
             return spec_of(job, model, workload=workload_of(model), tiers=tiers, reading=Reading(), settle=0.0)
         except InvalidSpec:
             return None

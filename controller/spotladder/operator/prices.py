@@ -1,0 +1,85 @@
+"""What nodes cost where a CapacityTier says who knows it: looked up in the background, remembered, never waited for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from spotladder.api.capacitytier import CapacityTier, CapacityTierSpec, PriceSource
+from spotladder.clusters.clock import Clock
+from spotladder.core.model import Instant, Price, Seconds
+from spotladder.errors import SpotladderError
+from spotladder.workloads.tiers import price_of
+
+FRESH: Seconds = 3600.0
+"""A price that was looked up is good for so long; it is used until there is a newer one."""
+
+RETRY: Seconds = 300.0
+PATIENCE: Seconds = 60.0
+
+UNKNOWN = Price(known=False)
+
+Source = Callable[[CapacityTierSpec], Price]
+"""Asks; called in a thread. Raises SpotladderError, which says why the price is not to be had."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    price: Price = UNKNOWN
+    problem: str = "is being looked up"
+    due: Instant = 0.0
+    task: asyncio.Task[None] | None = None
+
+
+class Prices:
+    """Use as `async with Prices(…)`. `changed` is told when a price that somebody asked for is another than before."""
+
+    def __init__(self, sources: Mapping[PriceSource, Source], *, clock: Clock, changed: Callable[[], None]) -> None:
+        self._sources = sources
+        self._clock = clock
+        self._changed = changed
+        self._asked: dict[str, _Asked] = {}
+
+    async def __aenter__(self) -> Prices:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for asked in self._asked.values():
+            if asked.task is not None:
+                asked.task.cancel()
+
+    def of(self, capacity: CapacityTier) -> Price:
+        """The price that is given, else the one that was last looked up. Begins to look when that is old."""
+        source = capacity.spec.price.source if capacity.spec.price else None
+        if source is None:
+            return price_of(capacity)
+        asked = self._asked.setdefault(_key(capacity.spec), _Asked())
+        if asked.task is None and self._clock.now() >= asked.due:
+            asked.task = asyncio.create_task(self._ask(asked, self._sources[source], capacity.spec))
+        return asked.price
+
+    def problem(self, capacity: CapacityTier) -> str:
+        """Why the price is not known, or not known anew; "" when it is."""
+        given = capacity.spec.price
+        if given is None:
+            return "spec.price is not given: what its nodes cost is not counted"
+        asked = self._asked.get(_key(capacity.spec))
+        return "" if given.source is None or asked is None else asked.problem
+
+    async def _ask(self, asked: _Asked, source: Source, spec: CapacityTierSpec) -> None:
+        before = asked.price, asked.problem
+        try:
+            async with asyncio.timeout(PATIENCE):
+                asked.price, asked.problem = await asyncio.to_thread(source, spec), ""
+        except (SpotladderError, TimeoutError) as error:
+            asked.problem = str(error) or f"no answer in {PATIENCE:g} s"
+        asked.due = self._clock.now() + (RETRY if asked.problem else FRESH)
+        asked.task = None
+        if (asked.price, asked.problem) != before:
+            self._changed()
+
+
+def _key(spec: CapacityTierSpec) -> str:
+    """All that a price depends on."""
+    return spec.model_dump_json(include={"capacity_type", "region", "zones", "instance_types", "price"})
