@@ -9,7 +9,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference setup-frameworks demo test test-frameworks test-stores test-kube test-e2e lint format crds constraints bench clean
+.PHONY: help setup reference setup-frameworks demo test test-frameworks test-stores test-kube test-e2e lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -67,8 +67,11 @@ constraints: setup ## Pin the newest versions that fit together
 bench: setup ## Figures beside a peer or a limit, into .bench and docs/benchmarks.md
 	$(BIN)/python -m tests.bench
 
+mutation: setup ## Change core and commit log at random places and count what no test notices (SAMPLE=400 SEED=1)
+	$(BIN)/python -m tests.mutation
+
 clean: ## Remove what was built here
-	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
+	rm -rf $(VENV) .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
 
 reference: setup ## Write docs/reference.md from the models
 	$(BIN)/python -c 'from spotladder.api.reference import page; print(page(), end="")' > docs/reference.md

@@ -97,6 +97,12 @@ def test_a_field_of_a_later_version_that_does_not_matter_is_ignored() -> None:
     assert decode(data, "log/x", 3) == GOOD
 
 
+def test_an_end_without_words_has_none() -> None:
+    raw = json.loads(encode(End(3, "n", 1.0, "w", 1, "Succeeded", "x")))
+    del raw["message"]
+    assert decode(json.dumps(raw).encode(), "log/x", 3) == End(3, "n", 1.0, "w", 1, "Succeeded", "")
+
+
 class Scalar:
     """As the numbers of NumPy, TensorFlow and PyTorch are."""
 

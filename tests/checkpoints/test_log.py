@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from spotladder.checkpoints import log as log_module
-from spotladder.checkpoints.entries import FileEntry, encode
+from spotladder.checkpoints.entries import FileEntry, Snapshot, encode
 from spotladder.checkpoints.log import TRIES, CommitLog, ForeignLog
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.progress import Follower, progress
@@ -323,3 +323,26 @@ def test_a_long_log_is_read_from_its_snapshot(monkeypatch: pytest.MonkeyPatch) -
     assert [commit.step for commit in history.commits] == [99, 100, 101]
     assert (history.owner.namespace, history.attempt) == ("team-a", 1)
     assert store.gets <= log_module.AT_ONCE
+
+
+def test_the_first_entry_may_not_be_missing_either(log: CommitLog, store: MemoryStore) -> None:
+    committed(log.start(1), 1)
+    del store.objects["digits/log/00000000.json"]
+    with pytest.raises(LogCorrupt, match=r"00000000\.json: this log entry is missing"):
+        log.read()
+
+
+def test_a_controllers_end_is_of_the_time_it_says(log: CommitLog) -> None:
+    log.start(1)
+    end = log.end_as_controller("Failed", now=AT + 77)
+    assert end
+    assert end.at == AT + 77
+
+
+def test_a_writer_whose_log_knows_no_start_stops(log: CommitLog, store: MemoryStore) -> None:
+    writer = log.start(1)
+    seq = writer.history.seq + 1
+    strange = Snapshot(seq, "n", AT, writer.history.owner, start=None, commits=(), dropped=(), end=None)
+    store.put_if_absent(f"digits/log/{seq:08d}.json", encode(strange))
+    with pytest.raises(Fenced, match="a log without this writer has started"):
+        writer.check()

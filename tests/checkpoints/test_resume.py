@@ -144,3 +144,18 @@ def test_each_rank_fetches_its_own(log: CommitLog, tmp_path: Path) -> None:
     ]
     log.fetch(commit, tmp_path / "every")
     assert len([p for p in (tmp_path / "every").rglob("*") if p.is_file()]) == 4
+
+
+def test_the_only_commit_that_does_not_verify_is_no_first_start(log: CommitLog, tmp_path: Path) -> None:
+    commit_folder(log.start(1), 1, a_folder(tmp_path / "1", w=b"weights 1"))
+    damage(log, 1)
+    with pytest.raises(CheckpointCorrupt, match="none of the 1 commits verifies"):
+        log.resume(tmp_path)
+
+
+def test_files_in_folders_within_folders_come_back(log: CommitLog, tmp_path: Path) -> None:
+    a_folder(tmp_path / "x" / "deep" / "deeper", w=b"w")
+    commit_folder(log.start(1), 1, tmp_path / "x")
+    found = log.resume(tmp_path / "back")
+    assert found
+    assert (found.path / "deep" / "deeper" / "w").read_bytes() == b"w"

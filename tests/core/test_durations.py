@@ -103,3 +103,15 @@ def test_what_is_suggested_can_be_read(text: str) -> None:
 
 def test_negative_durations_can_be_shown() -> None:
     assert format_duration(-90) == "-1m30s"
+
+
+def test_the_longest_text_that_is_read() -> None:
+    assert parse_duration("1s" * 32) == 32
+    with pytest.raises(ValueError, match="is not a duration"):
+        parse_duration("1s" * 33)
+
+
+@pytest.mark.parametrize("text", ["-soon", "x90s"])
+def test_only_a_duration_with_a_minus_is_called_negative(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^is not a duration"):
+        parse_duration(text)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from spotladder.core.accounting import rewound
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     Attempt,
@@ -343,7 +346,7 @@ def test_a_terminal_job_is_never_left() -> None:
 
 
 def test_a_spec_without_tiers_is_refused() -> None:
-    with pytest.raises(InvalidSpec, match=r"spec\.tiers"):
+    with pytest.raises(InvalidSpec, match=r"^spec\.tiers: a job needs at least one tier$"):
         decide(spec().__class__(tiers=()), JobState(), Observation(0), START, Ordered())
 
 
@@ -368,3 +371,31 @@ def test_a_defect_raises_and_changes_nothing() -> None:
         target(Stage.SUSPENDED, Reason.WHOLE)
     assert broken == before
     assert isinstance(decide(spec(suspend=True), broken, Observation(0), START, Ordered()), Decision)
+
+
+def test_after_a_clock_stepped_back_no_timer_starts_in_the_future_and_every_wait_ends_as_it_would_have() -> None:
+    late, early, step = START + 90, START + 10, 50.0
+    live = Attempt(1, "spot-a", late, True, late, late, ending_since=late, exited_at=late, drain_by=START + 130)
+    timers = {"started_at": late, "waiting_since": late, "progress_at": late, "recovering_since": late}
+    state = JobState(stage=Stage.ENDING, attempt=live, clock=START + 100, paused_until=START + 160, **timers)
+    now = state.clock - step
+    back = rewound(state, now)
+    assert back.attempt == Attempt(
+        1, "spot-a", now, True, now, now, ending_since=now, exited_at=now, drain_by=START + 80
+    )
+    assert {name: getattr(back, name) for name in timers} == dict.fromkeys(timers, now)
+    assert back.paused_until == START + 110
+    before = replace(state, **dict.fromkeys(timers, early), attempt=None, paused_until=None)
+    assert rewound(before, now) == before, "what began earlier stays as it is"
+    assert rewound(state, state.clock) == state
+
+
+def test_without_an_attempt_nothing_is_held() -> None:
+    job = Job(spec(suspend=True))
+    job.state = replace(JobState(), nodes=3)
+    assert job.see().state.nodes == 0
+
+
+def test_a_look_at_which_nothing_moves_says_so() -> None:
+    job = Job().running()
+    assert job.see(whole(1), after=1).reason is Reason.STEADY

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from spotladder.core.model import Delete, FailureUnit, Launch, PodPhase, Stage
+from spotladder.core.accounting import account
+from spotladder.core.model import Delete, Exit, FailureUnit, JobState, Launch, PodPhase, Stage
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import Job, attempt, head, lost, noticed, spec, tier, whole, worker
+from tests.core.builders import START, Job, attempt, head, lost, noticed, priced, spec, tier, whole, worker
 
 
 def test_the_first_attempt_is_written_down_before_it_is_launched() -> None:
@@ -149,3 +152,33 @@ def test_two_pods_lost_within_max_failures_leave_the_job_recovering_in_place() -
     decision = job.see(attempt(1, head(), lost("w1-0"), lost("w1-1")), after=1)
     assert job.state.stage is Stage.RECOVERING
     assert decision.actions == ()
+
+
+def test_a_failure_that_no_pod_shows_is_counted_under_a_name_of_its_own() -> None:
+    """The name is what makes it count once; users see it beside the names of pods."""
+    ends = {"fenced": Exit.FENCED, "interrupted": Exit.INTERRUPTED, "lost": Exit.LOST}
+    for name, end in ends.items():
+        job = Job(spec(tier("spot-a", -1))).running()
+        job.see(attempt(1, exit=end), after=1)
+        assert [(loss.pod, loss.tier) for loss in job.losses] == [(f"attempt-1/{name}", "spot-a")]
+    job = Job(spec(tier("spot-a", -1))).running()
+    job.see(after=1)
+    assert [loss.pod for loss in job.losses] == ["attempt-1/vanished"]
+    job = Job(spec(tier("spot-a", -1), stall_timeout=60)).running()
+    job.see(whole(1), after=60)
+    assert [loss.pod for loss in job.losses] == ["attempt-1/stalled"]
+
+
+def test_held_nodes_are_paid_for_from_look_to_look_and_beside_the_price_on_demand() -> None:
+    job = Job(spec(priced("spot-a", 0.42, 1.41, max_failures=1), stall_timeout=1e9)).running()
+    before = job.state.record("spot-a")
+    job.see(whole(1), after=3600)
+    record = job.state.record("spot-a")
+    assert record.node_seconds - before.node_seconds == pytest.approx(2 * 3600)
+    assert record.cost - before.cost == pytest.approx(2 * 0.42)
+    assert record.on_demand_cost - before.on_demand_cost == pytest.approx(2 * 1.41)
+
+
+def test_nothing_is_paid_before_the_first_look() -> None:
+    state = JobState(nodes=2, tier="spot-a")
+    assert account(state, spec(priced("spot-a", 0.42, 1.41)), START) == replace(state, clock=START)

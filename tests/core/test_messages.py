@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spotladder.core.model import Exhausted, Exit, Progress, Stage
+from spotladder.core.model import Exhausted, Exit, OnInsufficientCapacity, Progress, Stage
 from spotladder.core.reasons import Reason
 from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, priced, spec, tier, whole, worker
 
@@ -108,3 +108,21 @@ def test_a_tier_that_was_removed_or_is_not_preferred() -> None:
     job = Job(spec(tier("spot-a", 0), tier("spot-b"))).running()
     job.edit(tiers=(tier("spot-b"),)).see(whole(1), after=1)
     assert message(job, Reason.TIER_REMOVED) == "spot-a is no longer among the tiers"
+
+
+def test_a_refusal_of_the_provisioner_is_told_in_its_words() -> None:
+    mode = OnInsufficientCapacity.FALLBACK
+    job = Job(spec(tier("spot-a", 1, on_insufficient_capacity=mode), tier("on-demand")))
+    job.see()
+    job.see(attempt(1, head(), pending("w"), refused=True), after=1)
+    assert message(job, Reason.INSUFFICIENT_CAPACITY) == "the provisioner has no capacity"
+
+
+def test_a_move_names_the_tier_that_it_is_about_and_says_nothing_where_the_reason_does() -> None:
+    job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
+    assert message(job, Reason.WHOLE) == ""
+    job.lose_attempt(lost("w1-0"), worker("w1-1"))
+    tiers = [(move.reason, move.tier) for move in job.moves]
+    assert (Reason.WHOLE, "spot-a") in tiers
+    assert (Reason.MAX_FAILURES_EXCEEDED, "spot-a") in tiers
+    assert (Reason.FELL_BACK, "on-demand") in tiers

@@ -201,10 +201,11 @@ def test_a_limit_of_the_job_drains_and_fails_it(limits: dict[str, float], reason
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, reason)
 
 
-def test_the_decider_asks_to_be_woken_when_the_budget_ends() -> None:
-    job = Job(spec(priced("spot-a", 3.6, 3.6, max_failures=1), budget=2.0, stall_timeout=1e9)).running()
+@pytest.mark.parametrize("price", [3.6, 0.36])
+def test_the_decider_asks_to_be_woken_when_the_budget_ends(price: float) -> None:
+    job = Job(spec(priced("spot-a", price, price, max_failures=1), budget=2.0, stall_timeout=1e9)).running()
     decision = job.see(whole(1))
-    assert decision.wake_at == pytest.approx(job.now + (2.0 - job.state.spent_usd) / (2 * 3.6 / 3600))
+    assert decision.wake_at == pytest.approx(job.now + (2.0 - job.state.spent_usd) / (2 * price / 3600))
 
 
 def test_a_refusal_of_the_provisioner_falls_back_only_when_the_tier_asks_for_it() -> None:

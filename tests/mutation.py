@@ -1,0 +1,96 @@
+"""`make mutation`: changes the decision core and the commit log at random places, and counts the changes that no fast
+test notices. `SAMPLE` and `SEED` say how many and which.
+
+The tool wants its sources below `src`, so it works on a copy. Only tests that take moments are run against a change:
+what they miss, the longer ones may still notice, so the share that is printed is a lower bound.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PLACE = ROOT / ".mutation"
+TOOL = "mutmut==3.8.1"
+
+TARGETS = [
+    *(f"src/spotladder/core/{name}.py" for name in ("[!f]*", "policies/ordered")),
+    *(f"src/spotladder/checkpoints/{name}.py" for name in ("log", "entries", "history", "writer", "resume", "garbage")),
+    "src/spotladder/checkpoints/removal.py",
+]
+TESTS = ["tests/core", "tests/checkpoints"]
+SLOW = "not S3 and not Google and not interleaving and not only_the_standard_library"
+
+SETTINGS = f"""
+[tool.mutmut]
+source_paths = ["src"]
+only_mutate = {TARGETS}
+also_copy = ["tests", "docs"]
+pytest_add_cli_args = ["-k", "{SLOW}", "-p", "no:cacheprovider"]
+pytest_add_cli_args_test_selection = {TESTS}
+use_git_change_detection = false
+timeout_multiplier = 5.0
+"""
+
+
+def main(sample: int, seed: int) -> int:
+    """Run a sample; 1 when less than nine in ten changes were noticed."""
+    lay_out()
+    chosen = random.Random(seed).sample(names := mutants(), min(sample, len(names)))
+    print(f"{len(chosen)} of {len(names)} changes, seed {seed}", flush=True)
+    mutmut("run", "--max-children", "1", *chosen)
+    results = dict(re.findall(r"^\s+(\S+): (\w[\w ]*)$", mutmut("results", "--all", "true"), re.MULTILINE))
+    survivors = [name for name in chosen if results.get(name) not in ("killed", "timeout", "caught by type check")]
+    for name in survivors:
+        print(f"\n# {name}: {results.get(name)}\n{mutmut('show', name)}")
+    share = 1 - len(survivors) / len(chosen)
+    print(f"\nnoticed: {len(chosen) - len(survivors)} of {len(chosen)}, {share:.1%} (seed {seed})")
+    return 0 if share >= 0.9 else 1
+
+
+def lay_out() -> None:
+    """The copy, with the tool beside it."""
+    tool, copy = PLACE / "lib", PLACE / "copy"
+    if not tool.exists():
+        subprocess.run([sys.executable, "-m", "uv", "pip", "install", "-q", "--target", str(tool), TOOL], check=True)
+    shutil.rmtree(copy, ignore_errors=True)
+    leave = shutil.ignore_patterns("__pycache__")
+    for source, target in (("controller", "src"), ("tests", "tests"), ("docs", "docs")):
+        shutil.copytree(ROOT / source, copy / target, ignore=leave)
+    worlds = copy / "tests/core/test_worlds.py"
+    worlds.write_text(re.sub(r"max_examples=\d+", "max_examples=25", worlds.read_text()))
+    (copy / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + SETTINGS)
+
+
+def mutants() -> list[str]:
+    """The names of all changes: running one that does not exist makes them all."""
+    mutmut("run", "--max-children", "1", "no.such.change")
+    made = (PLACE / "copy" / "mutants").rglob("*.py.meta")
+    return sorted(name for meta in made for name in json.loads(meta.read_text())["exit_code_by_key"])
+
+
+def mutmut(*arguments: str) -> str:
+    environ = {**os.environ, "PYTHONPATH": str(PLACE / "lib"), "HYPOTHESIS_PROFILE": "ci"}
+    command = [sys.executable, "-m", "mutmut", *arguments]
+    done = subprocess.run(
+        command,
+        cwd=PLACE / "copy",
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    (PLACE / "log").open("a").write(done.stdout)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(os.environ.get("SAMPLE", "400")), int(os.environ.get("SEED", "1"))))
