@@ -213,3 +213,12 @@ def test_garbage_stays_garbage(attempts: list[int], keep: int, cut: int, ended: 
     for earlier, later in pairwise(found):
         assert earlier <= later
     assert all(len(history.commits) - len(one) >= min(keep, len(history.commits)) for one in found[-1:])
+
+
+def test_a_snapshot_keeps_how_the_job_ended(log: CommitLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "COMPACT_AFTER", 2)
+    committed(log.start(1), 1, 2)
+    end = log.end_as_controller("Succeeded")
+    assert log.collect(1).entries
+    assert [entry.kind for entry in log.tail()] == ["snapshot"]
+    assert log.read().end == end

@@ -180,7 +180,7 @@ def test_the_folder_of_another_job_is_refused(store: MemoryStore, other: dict[st
         lambda: stranger.collect(1),
     )
     for act in acts:
-        with pytest.raises(ForeignLog, match=says):
+        with pytest.raises(ForeignLog, match=rf"{says}.*: use another checkpoint address or job name; nothing was ch"):
             act()
     assert store.objects == before
 
@@ -281,6 +281,20 @@ def test_an_append_that_gave_up_can_be_made_again(heard: bool) -> None:
 def test_a_listing_that_stays_behind_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     writer = a_log(store).start(1)
+    a_log(store).end_as_controller("Failed")
+    looks = []
+    listed = CommitLog._numbers
+
+    def behind(log: CommitLog, after: int) -> list[int]:
+        looks.append(after)
+        return listed(log, after) if len(looks) == TRIES else []
+
+    with monkeypatch.context() as while_behind:
+        while_behind.setattr(CommitLog, "_numbers", behind)
+        with pytest.raises(Fenced, match="the job has ended"):
+            writer.commit(1, [])
+
+    writer = a_log(store).start(2)
     a_log(store).end_as_controller("Failed")
     monkeypatch.setattr(CommitLog, "_numbers", lambda *_: [])
     with pytest.raises(StoreUnavailable, match="exists but is not listed"):
