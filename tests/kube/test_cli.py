@@ -14,8 +14,8 @@ from ruamel.yaml import YAML
 from spotladder.cli.main import main
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
-from spotladder.operator.records import TIEREDJOBS
-from spotladder.workloads.records import PODS
+from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
+from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, PODS
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
 from tests.kube.kubelet import dashboard, kubelet
@@ -231,6 +231,79 @@ async def test_stopping_without_a_controller_is_told(api_server: ApiServer, cli:
         assert "no controller has looked at it" in answer.err
 
 
+async def test_a_plan_on_the_clusters_own_capacity(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+    async with world(api_server) as here:
+        job = await here.submit()
+        file = tmp_path / "job.yaml"
+        wanted = {key: job[key] for key in ("apiVersion", "kind", "spec")}
+        file.write_text(json.dumps({**wanted, "metadata": {"name": "digits"}}))
+        answer = await cli("plan", "-f", file, "--hours", 5, "-o", "json")
+        assert answer.code == 0
+        found = json.loads(answer.out)
+        assert [tier["usdPerNodeHour"] for tier in found["tiers"]] == [1.0, 1.0, 1.0]
+        assert found["choices"] == []
+        status = {"evictionsPerNodeHour": "0.25", "observedHours": "100.0", "conditions": []}
+        for tier in ("spot-a", "spot-b"):
+            await here.client.merge(
+                CAPACITYTIERS, f"{here.namespace}-{tier}", body={"status": status}, subresource="status"
+            )
+        found = json.loads((await cli("plan", "-f", file, "--hours", 5, "-o", "json")).out)
+        assert found["choices"][0]["spotFraction"] == 1.0  # two failures, one in two hours, on each of two tiers
+        assert found["choices"][0]["accountings"]["blended"]["savedPercent"] > 0
+        looked_up = {"price": {"source": "aws", "perNodeHour": None, "onDemandPerNodeHour": None}}
+        await here.client.merge(CAPACITYTIERS, f"{here.namespace}-spot-a", body={"spec": looked_up})
+        status = {**status, "price": "0.5000", "onDemandPrice": "2.0000"}
+        await here.client.merge(
+            CAPACITYTIERS, f"{here.namespace}-spot-a", body={"status": status}, subresource="status"
+        )
+        table = await cli("plan", "-f", file, "--hours", 5)
+        assert table.out.splitlines()[2].split()[:6] == [
+            "spot-a",
+            f"{here.namespace}-spot-a",
+            "spot",
+            "1",
+            "0.50",
+            "2.00",
+        ]
+        await here.client.delete(CAPACITYTIERS, f"{here.namespace}-spot-b")
+        missing = await cli("plan", "-f", file, "--hours", 5)
+        assert (missing.code, missing.out) == (2, "")
+        assert "spec.tiers[1].capacityTier" in missing.err
+
+
+async def test_logs_with_a_submitter_of_its_own(api_server: ApiServer, cli: Cli) -> None:
+    """K8sJobMode: a pod that a Job of the RayJob's name has made; it has none of our labels."""
+    async with world(api_server) as here, kubelet(here) as (logs, node):
+        await here.submit()
+        await set_status(here, phase="Running", attempt=1, tier="spot-a", attempts=[])
+        head = await ray_pod(here, node, "digits-a001-head", attempt="1", role="head", containers=["ray"])
+        for name in ("digits-a001-7xk2l", "digits-b001-7xk2l"):
+            metadata = {"name": name, "namespace": here.namespace, "labels": {"job-name": name[:11]}}
+            spec = {"nodeName": node, "containers": [{"name": "ray-job-submitter", "image": "ray"}]}
+            await here.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+            running = [{"name": "ray-job-submitter", "state": {"running": {"startedAt": "2026-11-21T12:00:00Z"}},
+                        "image": "ray", "imageID": "", "ready": True, "restartCount": 0}]  # fmt: skip
+            await here.set_pod(name, phase="Running", containerStatuses=running)
+        logs.logs = {("digits-a001-7xk2l", "ray-job-submitter"): ["step 1"], (head, "ray"): ["gcs"]}
+        assert (await cli("logs", "digits", "-n", here.namespace)).out == "step 1\n"
+
+
+async def test_logs_of_a_jobset_are_those_of_its_first_process(api_server: ApiServer, cli: Cli) -> None:
+    async with world(api_server) as here, kubelet(here) as (logs, node):
+        await here.submit()
+        await set_status(here, phase="Running", attempt=1, tier="spot-a", attempts=[])
+        pods = {}
+        for job_index, index in ((0, 0), (0, 1), (1, 0)):
+            name = f"digits-a001-workers-{job_index}-{index}"
+            labels = {JOB_INDEX: str(job_index), COMPLETION_INDEX: str(index)}
+            pods[name] = await ray_pod(here, node, name, attempt="1", role="worker", containers=["train"], more=labels)
+            logs.logs[pods[name], "train"] = [f"rank of {name}"]
+        answer = await cli("logs", "digits", "-n", here.namespace)
+        assert answer.out == "rank of digits-a001-workers-0-0\n"
+        everyone = await cli("logs", "digits", "--all-pods", "-n", here.namespace)
+        assert len(everyone.out.splitlines()) == 3
+
+
 async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as here, kubelet(here) as (logs, node):
         await here.submit()
@@ -302,8 +375,18 @@ async def set_status(here: World, **status: Any) -> None:
     await here.client.merge(TIEREDJOBS, "digits", here.namespace, body={"status": status}, subresource="status")
 
 
-async def ray_pod(here: World, node: str, name: str, *, role: str, containers: list[str]) -> str:
-    labels = {"spotladder.io/job": "digits", "spotladder.io/attempt": "2", "spotladder.io/role": role}
+async def ray_pod(
+    here: World,
+    node: str,
+    name: str,
+    *,
+    role: str,
+    containers: list[str],
+    attempt: str = "2",
+    more: dict[str, str] | None = None,
+) -> str:
+    labels = {"spotladder.io/job": "digits", "spotladder.io/attempt": attempt, "spotladder.io/role": role}
+    labels |= more or {}
     body = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -37,6 +37,7 @@ class _Entry:
 COMMANDS = {
     "run": _Entry("spotladder.cli.run", "run", "Run a job here, on nodes that come and go like spot capacity."),
     "validate": _Entry("spotladder.cli.validate", "validate", "Check job, capacity and world files, offline."),
+    "plan": _Entry("spotladder.cli.plan", "plan", "What a job will cost on its tiers, and what is risky about it."),
     "checkpoints": _Entry("spotladder.cli.checkpoints", "app", "Look into the commit log of a job, verify, clean up."),
     "submit": _Entry("spotladder.cli.cluster.submit", "submit", "Hand a job to a cluster."),
     "get": _Entry("spotladder.cli.cluster.get", "get", "Show the jobs of a cluster."),

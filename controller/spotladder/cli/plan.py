@@ -1,0 +1,261 @@
+"""`spotladder plan`: what a job will cost on its tiers, before anything is bought."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spotladder.cli.cluster.cluster import Cluster, Target, on_cluster
+from spotladder.cli.cluster.options import ContextOption, KubeconfigOption
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.core.accounting import HOUR
+from spotladder.core.cost import Accounting, Estimate
+from spotladder.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from spotladder.api.capacitytier import CapacityTier
+    from spotladder.api.tieredjob import TieredJob
+    from spotladder.planner.plan import Choice, Question, TierFacts
+
+RESTART = 0.05
+"""Hours until a job is whole again, when nobody says more: 3 minutes."""
+
+
+def plan(
+    file: Annotated[Path, typer.Option("--filename", "-f", metavar="FILE", help="The job's file.")],
+    *,
+    hours: Annotated[float, typer.Option(min=0.001, help="Hours that the job takes if it runs on demand only (T).")],
+    overhead: Annotated[
+        float | None,
+        typer.Option(min=0, help="Hours that each failure costs (Δt). Default: 3 minutes and half a commit interval."),
+    ] = None,
+    evictions: Annotated[
+        float | None,
+        typer.Option(
+            "--evictions-per-node-hour",
+            min=0,
+            help="How often a spot node is lost, per hour. Default: as each CapacityTier has been observed.",
+        ),
+    ] = None,
+    world: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Plan on the pools of a world file, without a cluster.")
+    ] = None,
+    accounting: Annotated[
+        Accounting, typer.Option(help="Who pays for the overhead: on demand, both in proportion, or spot.")
+    ] = Accounting.BLENDED,
+    output: OutputOption = Format.TABLE,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """What a job is likely to cost and how long it will take, tier by tier, and which of its settings are risky.
+
+    Prices and evictions are those of the cluster's own CapacityTiers, or of a world file's pools. Nothing is begun.
+
+    \b
+    Examples:
+      spotladder plan -f job.yaml --hours 5
+      spotladder plan -f job.yaml --hours 5 --world world.yaml --evictions-per-node-hour 0.1 -o json
+    """
+    from spotladder.api.read import read_job
+    from spotladder.planner.plan import Question
+
+    job = read_job(file)
+    if world is not None:
+        facts, spec = _of_world(job, world)
+    else:
+        facts, spec = on_cluster(Target(None, context, kubeconfig), lambda cluster: _of_cluster(cluster, job))
+    if evictions is not None:
+        from dataclasses import replace
+
+        facts = tuple(replace(entry, evictions=evictions if entry.spot else 0.0, observed=math.inf) for entry in facts)
+    interval = _interval(job)
+    if overhead is None:
+        overhead = RESTART + (interval or 0.0) / 2 / HOUR
+    question = Question(spec, facts, hours, overhead, interval)
+    if output is Format.TABLE:
+        _print(question, accounting)
+    else:
+        print_data(_plain(question, accounting), output)
+
+
+def _interval(job: TieredJob) -> float | None:
+    from spotladder.core.durations import parse_duration
+
+    interval = job.spec.checkpoints.interval
+    return None if interval.endswith(("step", "steps")) else parse_duration(interval)
+
+
+def _of_world(job: TieredJob, file: Path) -> tuple[tuple[TierFacts, ...], Any]:
+    from spotladder.api.read import read_world
+    from spotladder.api.resolve import capacity_of, job_spec
+    from spotladder.planner.plan import TierFacts
+
+    world = read_world(file)
+    spec = job_spec(job, capacity_of(world), submitted_at=time.time())
+    facts = []
+    for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):
+        pool = world.pools[entry.capacity_tier]
+        rate = pool.interruptions.hazard_per_hour if pool.interruptions else 0.0
+        facts.append(TierFacts(tier, entry.capacity_tier, rate, math.inf, room=pool.nodes))
+    return tuple(facts), spec
+
+
+async def _of_cluster(cluster: Cluster, job: TieredJob) -> tuple[tuple[TierFacts, ...], Any]:
+    from spotladder.api.resolve import Capacity, job_spec
+    from spotladder.core.model import Price
+    from spotladder.operator.records import CAPACITYTIERS, CapacityRecord
+    from spotladder.planner.plan import TierFacts
+    from spotladder.workloads import review
+    from spotladder.workloads.kinds import workload_of
+    from spotladder.workloads.tiers import price_of, resolve_tiers
+
+    pages = cluster.client.pages(CAPACITYTIERS, "")
+    listed = [thing async for page in pages for thing in page.items]
+    records = {record.name: record for record in map(CapacityRecord.of, listed)}
+    known: dict[str, CapacityTier] = {name: found.model for name, found in records.items() if found.model is not None}
+    named = (records.get(entry.capacity_tier) for entry in job.spec.tiers)
+    if broken := next((record for record in named if record is not None and record.model is None), None):
+        raise InvalidSpec(f"is not valid: {broken.problem}", where=f"CapacityTier {broken.name}")
+    resolved = resolve_tiers(job, known)
+    if wrong := review.problems(job, resolved):
+        raise wrong[0]
+    statuses = {thing["metadata"]["name"]: thing.get("status") or {} for thing in listed}
+    capacity = {}
+    for found in resolved:
+        price, status = price_of(known[found.capacity_tier]), statuses[found.capacity_tier]
+        if not price.known and status.get("price"):  # the controller has looked it up
+            price = Price(float(status["price"]), float(status.get("onDemandPrice") or status["price"]))
+        capacity[found.capacity_tier] = Capacity(found.capacity_type, price, found.notice)
+    spec = job_spec(job, capacity, submitted_at=time.time(), workers=workload_of(job).workers(job))
+    facts = []
+    for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):
+        status = statuses[entry.capacity_tier]
+        rate = status.get("evictionsPerNodeHour")
+        refusals = (c for c in status.get("conditions") or () if (c["type"], c["status"]) == ("Available", "False"))
+        trouble = next((f"{entry['reason']}: {entry.get('message', '')}" for entry in refusals), "")
+        facts.append(
+            TierFacts(
+                tier,
+                entry.capacity_tier,
+                float(rate) if rate else None,
+                float(status.get("observedHours") or 0),
+                trouble,
+                known[entry.capacity_tier].spec.limits.nodes,
+            )
+        )
+    return tuple(facts), spec
+
+
+# --- showing ---------------------------------------------------------------------------------------------------------
+
+
+def _print(question: Question, accounting: Accounting) -> None:
+    from spotladder.planner.plan import cheapest, choices, choose
+    from spotladder.planner.risks import risks
+
+    own, found = choose(question), choices(question)
+    columns = ("Tier", "CapacityTier", "Type", "maxFailures", "$/node h", "On demand", "Evictions/node h", "Hours here")
+    rows = [_tier_row(facts, own) for facts in question.tiers]
+    print_table(columns, rows, f"{question.spec.workers} workers, {question.hours:g} h on demand only")
+    typer.echo()
+    if found:
+        best = cheapest(found, accounting)
+        headings = ("maxFailures", "On spot", "Failures", "Takes", "Cost", "Saved", "Saves up to (failures)")
+        rows = [_choice_row(choice, question, accounting, best=choice is best) for choice in found]
+        title = f"By the closed formulas ({accounting}), {60 * question.overhead:.3g} min lost at each failure"
+        print_table(headings, rows, title)
+        if best is not None:
+            typer.echo("* is the cheapest; what is saved beyond it is little, and each failure takes time")
+    else:
+        typer.echo("What it will cost cannot be told: it is not known how often nodes of its spot tiers are lost.")
+    for sentence in risks(question, own):
+        typer.echo(f"risk: {sentence}")
+
+
+def _tier_row(facts: TierFacts, own: Choice | None) -> tuple[str, ...]:
+    price = facts.tier.price
+    return (
+        facts.tier.name,
+        facts.capacity,
+        str(facts.tier.capacity_type),
+        str(facts.tier.max_failures),
+        f"{price.per_node_hour:.2f}" if price.known else "unknown",
+        f"{price.on_demand:.2f}" if price.on_demand else "unknown",
+        "unknown" if facts.evictions is None and facts.spot else f"{facts.evictions or 0:.3g}",
+        "unknown" if own is None else f"{own.expected.hours.get(facts.tier.name, 0.0):.2f}",
+    )
+
+
+def _choice_row(choice: Choice, question: Question, accounting: Accounting, *, best: bool) -> tuple[str, ...]:
+    result = choice.estimates[accounting]
+    price = question.on_demand_price
+    unit = f"{result.cost:.2f} h" if price is None else f"${result.cost * price:.2f}"
+    unfinished = f" + {choice.expected.left:.1f} h left" if choice.expected.left else ""
+    return (
+        ("as written" if choice.max_failures is None else str(choice.max_failures)) + (" *" if best else ""),
+        f"{100 * choice.scenario.spot_fraction:.0f} %",
+        f"{choice.expected.failures:.1f}",
+        f"{choice.scenario.total_hours:.2f} h{unfinished}",
+        unit,
+        f"{100 * result.savings_fraction:.1f} %".replace("-", "−"),
+        f"{result.break_even_failures:g}" if math.isfinite(result.break_even_failures) else "any number",
+    )
+
+
+def _plain(question: Question, accounting: Accounting) -> dict[str, Any]:
+    from spotladder.planner.plan import cheapest, choices, choose
+    from spotladder.planner.risks import risks
+
+    own, found = choose(question), choices(question)
+    best = cheapest(found, accounting)
+    return {
+        "hours": question.hours,
+        "overheadHours": round(question.overhead, 6),
+        "workers": question.spec.workers,
+        "accounting": str(accounting),
+        "onDemandUsdPerHour": question.on_demand_price,
+        "tiers": [
+            {
+                "name": facts.tier.name,
+                "capacityTier": facts.capacity,
+                "capacityType": str(facts.tier.capacity_type),
+                "maxFailures": facts.tier.max_failures,
+                "usdPerNodeHour": facts.tier.price.per_node_hour if facts.tier.price.known else None,
+                "onDemandUsdPerNodeHour": facts.tier.price.on_demand or None,
+                "evictionsPerNodeHour": facts.evictions,
+                "expectedHours": None if own is None else round(own.expected.hours.get(facts.tier.name, 0.0), 6),
+            }
+            for facts in question.tiers
+        ],
+        "choices": [_plain_choice(choice) for choice in found],
+        "cheapest": None if best is None else best.max_failures,
+        "risks": risks(question, own),
+    }
+
+
+def _plain_choice(choice: Choice) -> dict[str, Any]:
+    return {
+        "maxFailures": choice.max_failures,
+        "spotFraction": round(choice.scenario.spot_fraction, 6),
+        "expectedFailures": round(choice.expected.failures, 6),
+        "totalHours": round(choice.scenario.total_hours, 6),
+        "hoursLeft": round(choice.expected.left, 6),
+        "accountings": {
+            str(kind): {
+                "costOnDemandHours": round(found.cost, 6),
+                "costUsd": None if choice.usd is None else round(choice.usd[kind], 4),
+                "savedPercent": round(100 * found.savings_fraction, 6),
+                "breakEvenFailures": _finite(found),
+            }
+            for kind, found in choice.estimates.items()
+        },
+    }
+
+
+def _finite(found: Estimate) -> float | None:
+    """None for what has no limit."""
+    return found.break_even_failures if math.isfinite(found.break_even_failures) else None

@@ -1,0 +1,1 @@
+"""What a job will cost before anything is bought, from the same core as everything else."""

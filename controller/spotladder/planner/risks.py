@@ -1,0 +1,90 @@
+"""Settings of a job that are likely to be regretted, each in a sentence that says what and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.cost import Accounting
+from spotladder.core.durations import format_duration
+from spotladder.core.model import FOR_EVER, Exhausted
+from spotladder.planner.plan import Choice, Question, between_failures
+
+FEW_HOURS = 24.0
+"""Node hours of observation below which a rate of evictions says little."""
+
+
+def risks(question: Question, own: Choice | None) -> list[str]:
+    """All that applies. `own` is the job as it is written, None when nothing can be expected of it."""
+    found = [sentence for check in _CHECKS for sentence in check(question)]
+    return found + (list(_outlook(question, own)) if own is not None else [])
+
+
+def _tiers(question: Question) -> Iterator[str]:
+    last = len(question.tiers) - 1
+    for index, facts in enumerate(question.tiers):
+        at, tier = f"spec.tiers[{index}] ({facts.tier.name})", facts.tier
+        if facts.trouble:
+            yield f"{at}: cannot be had now: {facts.trouble}"
+        if facts.room is not None and facts.room < question.spec.workers:
+            yield f"{at}: has {facts.room} nodes at most, the job needs {question.spec.workers}: it is never used"
+        if not tier.price.known:
+            yield f"{at}: no price is known, so its cost is not in this plan"
+        elif facts.spot and 0 < tier.price.on_demand <= tier.price.per_node_hour:
+            yield f"{at}: spot costs as much as on demand"
+        if facts.spot and facts.evictions is None:
+            yield f"{at}: nobody has seen how often its nodes are lost: give --evictions-per-node-hour"
+        elif facts.spot and 0 < facts.observed < FEW_HOURS:
+            yield f"{at}: its evictions were observed for {facts.observed:.1f} node hours only"
+        if facts.spot and tier.max_failures == FOR_EVER and index < last:
+            yield f"{at}: maxFailures -1: later tiers are reached only when it cannot be had for provisionTimeout"
+        if facts.spot and 0 < tier.notice < question.spec.grace:
+            yield (
+                f"{at}: its notice is {format_duration(tier.notice)}, grace is "
+                f"{format_duration(question.spec.grace)}: a commit that takes longer than the notice is lost"
+            )
+
+
+def _end(question: Question) -> Iterator[str]:
+    spec, last = question.spec, question.tiers[-1]
+    if spec.exhausted is not Exhausted.FAIL:
+        return
+    if all(facts.spot for facts in question.tiers) and last.tier.max_failures != FOR_EVER:
+        yield "spec.tiers: all are spot: once the last is spent the job fails; end with on-demand, or set exhausted"
+    elif not last.spot and last.tier.max_failures == 0:
+        at = f"spec.tiers[{len(question.tiers) - 1}] ({last.tier.name})"
+        yield f"{at}: it is the last, and its first lost pod fails the job: set maxFailures"
+
+
+def _commits(question: Question) -> Iterator[str]:
+    if question.interval is None:
+        return
+    between = between_failures(question) * HOUR
+    if question.interval > between:
+        yield (
+            f"spec.checkpoints.interval: {format_duration(question.interval)} is longer than the "
+            f"{format_duration(round(between))} between two failures: the job may never get on"
+        )
+    if question.spec.stall_timeout < question.interval:
+        yield "spec.stallTimeout is shorter than spec.checkpoints.interval: a job that is well is called stalled"
+
+
+_CHECKS: tuple[Callable[[Question], Iterator[str]], ...] = (_tiers, _end, _commits)
+
+
+def _outlook(question: Question, own: Choice) -> Iterator[str]:
+    """What follows from the expectation."""
+    spec, hours = question.spec, own.scenario.total_hours
+    if own.expected.left > 0 and spec.exhausted is Exhausted.FAIL:
+        yield f"all tiers are likely to be spent with {own.expected.left:.1f} h of work left"
+    if spec.max_duration is not None and hours * HOUR > spec.max_duration:
+        yield f"spec.maxDuration {format_duration(spec.max_duration)} is shorter than the {hours:.1f} h to expect"
+    if spec.deadline is not None and spec.submitted_at + hours * HOUR > spec.deadline:
+        yield f"spec.deadline comes before the {hours:.1f} h to expect are over"
+    if spec.budget is not None and own.usd is not None and own.usd[Accounting.BLENDED] > spec.budget:
+        yield f"spec.budget {spec.budget:.2f} USD is less than the {own.usd[Accounting.BLENDED]:.2f} USD to expect"
+    limit = own.estimates[Accounting.BLENDED].break_even_failures
+    if own.scenario.max_failures > limit:
+        yield f"{own.scenario.max_failures} failures are to be expected, and more than {limit:g} save nothing"
+    if spec.backoff_limit is not None and own.expected.failures > spec.backoff_limit:
+        yield f"spec.restartPolicy.backoffLimit {spec.backoff_limit} is less than the failures to expect"

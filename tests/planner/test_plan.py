@@ -1,0 +1,118 @@
+"""The planner against the published example, and against the situations in which a plan would be a lie."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from spotladder.core.cost import Accounting
+from spotladder.core.model import CapacityType, Exhausted, JobSpec, Price, Tier
+from spotladder.planner.plan import CHOICES, Question, TierFacts, cheapest, choices, choose, expect
+from spotladder.planner.risks import risks
+
+SPOT = Tier("spot", 4, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT)
+ON_DEMAND = Tier("on-demand", 1, price=Price(1.0, 1.0), capacity_type=CapacityType.ON_DEMAND)
+
+
+def question(*tiers: TierFacts, hours: float = 5, overhead: float = 0.2, workers: int = 2, **spec: Any) -> Question:
+    """By default: two workers, each lost so often that the fifth failure comes after three of five hours."""
+    tiers = tiers or (TierFacts(SPOT, "a", evictions=5 / 6, observed=100), TierFacts(ON_DEMAND, "b", evictions=0.0))
+    job = JobSpec(tiers=tuple(facts.tier for facts in tiers), **{"workers": workers, "grace": 30.0, **spec})
+    return Question(job, tiers, hours, overhead, interval=300.0)
+
+
+def test_the_published_example() -> None:
+    found = choose(question())
+    assert found is not None
+    assert found.expected.hours == {"spot": pytest.approx(3.0), "on-demand": pytest.approx(2.0)}
+    assert (found.scenario.spot_fraction, found.scenario.max_failures) == (pytest.approx(0.6), 5)
+    assert found.scenario.total_hours == pytest.approx(6.0)
+    costs = {kind: round(result.cost, 6) for kind, result in found.estimates.items()}
+    assert costs == {Accounting.CONSERVATIVE: 3.3, Accounting.BLENDED: 2.76, Accounting.AT_SPOT_PRICE: 2.4}
+    assert found.usd is not None
+    assert found.usd[Accounting.BLENDED] == pytest.approx(2 * 2.76)  # of two workers at 1 USD
+
+
+def test_more_tolerance_means_more_spot_and_more_failures() -> None:
+    found = [choose(question(), number) for number in CHOICES]
+    fractions = [choice.scenario.spot_fraction for choice in found if choice]
+    failures = [choice.expected.failures for choice in found if choice]
+    assert fractions == sorted(fractions)
+    assert failures == sorted(failures)
+    assert fractions[-1] == 1.0
+
+
+def test_choices_that_change_nothing_are_not_told() -> None:
+    told = choices(question())
+    assert [choice.max_failures for choice in told] == [None, 0, 1, 2, 3, 5, 8]
+    best = cheapest(told, Accounting.BLENDED)
+    assert best is not None
+    assert best.max_failures == 8
+
+
+def test_a_job_that_ends_on_its_first_tier_sees_a_part_of_its_failures() -> None:
+    found = expect(question(hours=1.2))
+    assert found is not None
+    assert found.hours == {"spot": pytest.approx(1.2)}
+    assert found.failures == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("evictions", "most"), [(0.0, 3), (5.0, -1)])
+def test_a_tier_that_is_never_left_does_it_all(evictions: float, most: int) -> None:
+    facts = TierFacts(replace(SPOT, max_failures=most), "a", evictions=evictions)
+    found = expect(question(facts, TierFacts(ON_DEMAND, "b")))
+    assert found is not None
+    assert found.hours == {"spot": pytest.approx(5.0)}
+    assert found.failures == pytest.approx(10 * evictions)
+
+
+def test_what_nobody_has_observed_is_not_guessed() -> None:
+    unknown = question(TierFacts(SPOT, "a"), TierFacts(ON_DEMAND, "b"))
+    assert expect(unknown) is None
+    assert choices(unknown) == []
+    assert any("nobody has seen how often" in sentence for sentence in risks(unknown, None))
+
+
+def test_a_job_without_prices_is_planned_in_hours() -> None:
+    free = TierFacts(replace(SPOT, price=Price(known=False)), "a", evictions=0.1)
+    found = choose(question(free))
+    assert found is not None
+    assert found.usd is None
+    assert found.scenario.spot_discount == 0.9
+    assert any("no price is known" in sentence for sentence in risks(question(free), found))
+
+
+def test_a_job_that_is_all_right_has_no_risks() -> None:
+    assert risks(question(), choose(question())) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (question(TierFacts(SPOT, "a", 5.0, 100)), "all are spot"),
+        (question(TierFacts(SPOT, "a", 5.0, 100)), "are likely to be spent with 4.5 h of work left"),
+        (question(TierFacts(replace(SPOT, max_failures=-1), "a", 0.1, 100), TierFacts(ON_DEMAND, "b")), "-1"),
+        (question(TierFacts(SPOT, "a", 0.1, 2.0), TierFacts(ON_DEMAND, "b")), "observed for 2.0 node hours only"),
+        (question(TierFacts(SPOT, "a", 0.1, 100, room=1), TierFacts(ON_DEMAND, "b")), "1 nodes at most"),
+        (question(TierFacts(SPOT, "a", 0.1, 100, trouble="dry"), TierFacts(ON_DEMAND, "b")), "cannot be had now: dry"),
+        (question(TierFacts(replace(SPOT, price=Price(1.0, 1.0)), "a", 0.1, 100)), "as much as on demand"),
+        (question(TierFacts(replace(SPOT, notice=20.0), "a", 0.1, 100)), "notice is 20s"),
+        (question(TierFacts(replace(ON_DEMAND, max_failures=0), "b")), "its first lost pod fails the job"),
+        (question(TierFacts(SPOT, "a", 20.0, 100), TierFacts(ON_DEMAND, "b")), "longer than the"),
+        (question(stall_timeout=60.0), "stallTimeout is shorter"),
+        (question(max_duration=5 * 3600.0), "maxDuration 5h"),
+        (question(deadline=3600.0), "spec.deadline comes before"),
+        (question(budget=3.0), "spec.budget 3.00 USD is less than the 5.52 USD"),
+        (question(backoff_limit=2), "backoffLimit 2"),
+        (question(overhead=5.0), "save nothing"),
+    ],
+)
+def test_a_risk_is_told(asked: Question, said: str) -> None:
+    assert any(said in sentence for sentence in risks(asked, choose(asked))), risks(asked, choose(asked))
+
+
+def test_a_job_that_begins_again_does_not_fear_the_end_of_its_tiers() -> None:
+    asked = question(TierFacts(SPOT, "a", 5.0, 100), exhausted=Exhausted.RESTART)
+    assert not any("spent" in sentence for sentence in risks(asked, choose(asked)))
