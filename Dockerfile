@@ -11,7 +11,7 @@ RUN pip install --no-cache-dir --disable-pip-version-check --constraint constrai
 COPY pyproject.toml README.md LICENSE ./
 COPY controller ./controller
 COPY infra/spotladder_infra ./infra/spotladder_infra
-RUN uv pip install --python /opt/spotladder/bin/python --constraint constraints.txt '.[operator]'
+RUN uv pip install --python /opt/spotladder/bin/python --constraint constraints.txt '.[operator,aws]'
 
 FROM ${PYTHON}
 LABEL org.opencontainers.image.title="spotladder" org.opencontainers.image.licenses="Apache-2.0"

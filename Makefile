@@ -9,7 +9,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference setup-frameworks demo test test-frameworks test-stores test-kube test-e2e lint format crds constraints bench mutation clean
+.PHONY: help setup reference setup-frameworks demo test test-frameworks test-stores test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -51,6 +51,12 @@ test-kube: setup ## The controller on a bare API server (needs etcd and kube-api
 
 test-e2e: setup ## Everything on real nodes that are killed (needs root and a provider of clusters: SPOTLADDER_CLUSTER_TOOL)
 	$(BIN)/python -m pytest tests/e2e
+
+kind-up: ## A kind cluster with KubeRay and the controller (needs docker, kind, kubectl, helm)
+	@infra/kind/up
+
+kind-down: ## Remove that cluster
+	kind delete cluster --name spotladder
 
 lint: setup ## Formatting, style, types and import rules
 	$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
