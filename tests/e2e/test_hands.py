@@ -1,0 +1,61 @@
+"""What users do while a job runs: they delete things, change their mind, and ask for the same machines."""
+
+from __future__ import annotations
+
+from tests.e2e.world import SECRET, World
+
+
+def test_things_are_deleted_by_hand_and_the_spec_is_changed(here: World) -> None:
+    here.pool("spot", 2)
+    here.pool("on-demand", 2)
+    here.submit({"name": "spot", "maxFailures": 1}, "on-demand", program="chain.py --steps 100000")
+    here.runs("spot")
+
+    here.kube.delete("rayjob", "job-a001", "--wait=false")
+    here.runs("spot", past=here.steps())
+    assert here.status()["attempt"] == 2
+    assert here.status()["failures"] == 1
+
+    here.kube.patch(
+        "tieredjob", "job", {"spec": {"tiers": [here.tier({"name": "spot", "maxFailures": 0}), here.tier("on-demand")]}}
+    )
+    here.kube.delete("secret", SECRET)
+    here.until(
+        "the missing secret is told", lambda: here.condition("Checkpointing").get("reason") == "CheckpointsUnreadable"
+    )
+    assert here.status()["phase"] == "Running"
+    here.prepare()
+
+    worker = here.pods("worker")[0]["metadata"]["name"]
+    here.kube.delete("pod", worker, "--wait=false")
+    here.runs("on-demand", past=here.steps())
+    assert here.path() == [("spot", "Vanished"), ("spot", "MaxFailuresExceeded")]
+    here.suspend()
+    here.is_the_uninterrupted_result(steps=here.steps())
+    here.kube.delete("tieredjob", "job")
+    assert here.kube.list("rayjobs,rayclusters,poddisruptionbudgets") == []
+
+
+def test_two_jobs_contend_for_one_pool(here: World) -> None:
+    here.pool("spot", 2)
+    here.pool("on-demand", 2)
+    wants = {"limits": {"cpu": "2"}, "requests": {"cpu": "2"}}
+    for name in ("first", "second"):
+        spec = here.ray("chain.py --steps 60")
+        for group in spec["rayClusterSpec"]["workerGroupSpecs"]:
+            group["template"]["spec"]["containers"][0]["resources"] = wants  # a machine to itself
+        here.submit(
+            {"name": "spot", "provisionTimeout": "20s"},
+            "on-demand",
+            name=name,
+            workload={"ray": {"template": {"spec": spec}}},
+        )
+        if name == "first":
+            here.until("the first has the pool", lambda: len(here.pods("worker", "first")) == 2)
+    for name, path in (
+        ("first", [("spot", "Completed")]),
+        ("second", [("spot", "InsufficientCapacity"), ("on-demand", "Completed")]),
+    ):
+        here.succeeds(name)
+        assert here.path(name) == path
+        here.is_the_uninterrupted_result(name, steps=60)

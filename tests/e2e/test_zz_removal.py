@@ -1,0 +1,45 @@
+"""The end of an installation, after everything else: its rights were what it used, and it leaves nothing."""
+
+from __future__ import annotations
+
+import re
+
+from tests.e2e.conftest import SYSTEM, Site, install
+from tests.e2e.kube import Kube
+from tests.e2e.world import World
+
+NOT_USED_HERE = {
+    ("tieredjobs/finalizers", "update"): "asked by an admission plugin, not by a call",
+}
+"""Rights that a run on one cluster does not come to use, and why they are given."""
+
+
+def test_what_was_called_is_what_is_allowed(site: Site) -> None:
+    system = Kube(site.cluster.kubeconfig, SYSTEM)
+    calls = re.compile(r'spotladder_api_requests_total\{code="(\d+)",resource="([^"]+)",verb="([^"]+)"\}')
+    refused, used = set(), set()
+    for pod in system.list("pods", "app.kubernetes.io/name=spotladder"):
+        path = f"/api/v1/namespaces/{SYSTEM}/pods/{pod['metadata']['name']}:8080/proxy/metrics"
+        for code, resource, verb in calls.findall(system.run("get", "--raw", path)):
+            used.add((resource, verb))
+            if code in ("401", "403"):
+                refused.add((resource, verb))
+    assert refused == set()
+    assert used
+
+
+def test_upgrade_and_uninstall_leave_nothing(here: World, site: Site) -> None:
+    system = Kube(site.cluster.kubeconfig, SYSTEM)
+    here.pool("spot", 0)
+    here.submit("spot")
+    here.until("it waits for capacity", lambda: here.status().get("phase") == "Pending")
+    install(system, site.tag, "controller.workers=4")
+    here.until("it is looked after by the new one", lambda: here.status().get("attempt") == 1)
+    here.kube.delete("tieredjob", "job")
+    system.helm("uninstall", "spotladder", "--wait")
+    system.helm("uninstall", "spotladder-crds", "--wait")
+    kinds = "deployments,configmaps,services,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets"
+    left = [found["metadata"]["name"] for found in system.list(kinds, "app.kubernetes.io/part-of=spotladder")]
+    cluster = system.list("clusterroles,clusterrolebindings", "app.kubernetes.io/part-of=spotladder")
+    assert left + [found["metadata"]["name"] for found in cluster] == []
+    assert "tieredjobs" not in system.run("api-resources", "--api-group=spotladder.io")
