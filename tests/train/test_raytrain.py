@@ -26,15 +26,15 @@ def starts(folder: Path, rank: int) -> list[tuple[int, ...]]:
 
 
 def test_a_lost_node_is_recovered_from_in_place_from_the_newest_commit(machine: Machine, tmp_path: Path) -> None:
-    driver = machine.driver("session_loop", tmp_path, {"total": 400, "pause": 0.02})
+    driver = machine.driver("session_loop", tmp_path, {"total": 200, "pause": 0.02})
     until(lambda: newest_step(tmp_path) >= 50)
     machine.lose_a_node()
     assert driver.wait(120) == 0
-    assert [(tmp_path / f"result-{rank}").read_text() for rank in range(2)] == [str(sum(range(401)))] * 2
+    assert [(tmp_path / f"result-{rank}").read_text() for rank in range(2)] == [str(sum(range(201)))] * 2
     (first, at), (again, resumed) = starts(tmp_path, 0)
     assert (first, at, again) == (1, 0, 1)
     assert resumed >= 50
-    assert newest_step(tmp_path) == 400
+    assert newest_step(tmp_path) == 200
 
 
 def test_a_notice_ends_the_driver_with_75_and_the_next_attempt_goes_on(machine: Machine, tmp_path: Path) -> None:
