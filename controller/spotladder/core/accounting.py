@@ -17,6 +17,13 @@ def held_nodes(seen: AttemptSeen | None) -> int:
     return sum(1 for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING)
 
 
+def charged(node_seconds: float, price: Price) -> tuple[float, float]:
+    """USD for so many node-seconds, and for the same on demand. A price without a yardstick is its own: nothing is
+    claimed to be saved there."""
+    hours = node_seconds / HOUR
+    return hours * price.per_node_hour, hours * (price.on_demand or price.per_node_hour)
+
+
 def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
     """Charge the nodes held since the last decision to their tier. A clock that steps back charges nothing."""
     elapsed = max(0.0, now - state.clock) if state.clock else 0.0
@@ -24,15 +31,16 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
         tier = spec.tier(state.tier)
         price = tier.price if tier else Price(known=False)
         node_seconds = state.nodes * elapsed
+        cost, on_demand = charged(node_seconds, price)
         record = state.record(state.tier)
         state = with_record(
             state,
             replace(
                 record,
                 node_seconds=record.node_seconds + node_seconds,
-                cost=record.cost + node_seconds / HOUR * price.per_node_hour,
+                cost=record.cost + cost,
                 unpriced=record.unpriced + (0.0 if price.known else node_seconds),
-                on_demand_cost=record.on_demand_cost + node_seconds / HOUR * (price.on_demand or price.per_node_hour),
+                on_demand_cost=record.on_demand_cost + on_demand,
             ),
         )
     return replace(state, clock=now)

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting import HOUR, charged
 from spotladder.core.model import Instant, Price, Seconds
 from spotladder.errors import InvalidSpec
 
@@ -238,20 +238,16 @@ class Bill:
 
 
 def bill(held: Iterable[Held], stored: Iterable[Stored] = (), moved: Iterable[Moved] = ()) -> Bill:
-    """Real accounting: node-seconds times price, per tier, plus storage and egress.
-
-    A price without an on-demand yardstick is its own: nothing is claimed to be saved there.
-    """
+    """Real accounting: node-seconds times price, per tier, plus storage and egress."""
     tiers: dict[str, TierBill] = {}
     for interval in held:
         before = tiers.get(interval.tier, TierBill(interval.tier, 0.0, 0.0, 0.0))
-        hours = interval.node_seconds / HOUR
-        yardstick = interval.price.on_demand or interval.price.per_node_hour
+        cost, on_demand = charged(interval.node_seconds, interval.price)
         tiers[interval.tier] = TierBill(
             interval.tier,
             before.node_seconds + interval.node_seconds,
-            before.cost + hours * interval.price.per_node_hour,
-            before.on_demand_cost + hours * yardstick,
+            before.cost + cost,
+            before.on_demand_cost + on_demand,
         )
     return Bill(
         tuple(tiers.values()),
