@@ -26,12 +26,17 @@ def claim(name: str) -> Object:
     return {"kind": "NodeClaim", "metadata": {"name": name, "uid": f"uid-{name}"}}
 
 
-@pytest.mark.parametrize("source", ["karpenter", "eks-auto-mode/compute"])
-async def test_a_refusal_of_the_scheduler_in_karpenter_falls_back_at_once(api_server: ApiServer, source: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "anew"), [("karpenter", False), ("eks-auto-mode/compute", False), ("karpenter", True)]
+)
+async def test_a_refusal_of_the_scheduler_in_karpenter_falls_back_at_once(
+    api_server: ApiServer, source: str, anew: bool
+) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit(tiers=tiers(here))
         (pod, *_) = await here.waiting(1)
-        await here.say("FailedScheduling", NONE, about={"kind": "Pod", **pod}, source=source)
+        say = here.say_anew if anew else here.say
+        await say("FailedScheduling", NONE, about={"kind": "Pod", **pod}, source=source)
         await eventually(lambda: here.is_on("on-demand", 2))
         assert (await here.status())["attempts"][0]["reason"] == "InsufficientCapacity"
 

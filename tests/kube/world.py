@@ -315,8 +315,23 @@ class World:
         if taints is not None:
             await self.client.merge(NODES, name, body={"spec": {"taints": taints}})
 
+    async def say_anew(self, reason: str, message: str, *, about: Object, source: str = "karpenter") -> None:
+        """A component records an Event, as client-go's newer recorder does: its source is empty."""
+        metadata = about["metadata"]
+        named = {"name": metadata["name"], "namespace": metadata["namespace"]}
+        event = {
+            "apiVersion": EVENTS.api_version,
+            "kind": "Event",
+            "metadata": {**named, "name": f"{metadata['name']}.{next(_numbers):x}"},
+            "regarding": {"kind": about["kind"], **named, "uid": metadata["uid"]},
+            "reason": reason, "note": message, "type": "Warning", "action": "Provisioning",
+            "reportingController": source, "reportingInstance": f"{source}-0",
+            "eventTime": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        }  # fmt: skip
+        await self.client.create(EVENTS, event)
+
     async def say(self, reason: str, message: str, *, about: Object, source: str = "karpenter") -> None:
-        """A component records an Event, as client-go's recorder does."""
+        """A component records an Event, as client-go's older recorder does."""
         metadata = about["metadata"]
         namespace = metadata.get("namespace", "default")
         reference = {"kind": about["kind"], "name": metadata["name"], "namespace": metadata.get("namespace", "")}

@@ -73,7 +73,8 @@ class Applier:
         digest = sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()[:16]
         if problem := await self._refused(loaded, action.attempt, digest):
             return problem
-        objects[-1]["metadata"].setdefault("annotations", {})[names.DIGEST] = digest
+        main = objects[-1]["metadata"]
+        main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: digest}
         kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
         for index, body in enumerate(objects):
             if index:
