@@ -2,8 +2,9 @@
 
 Emulators from the registries do not serve: gcp-storage-emulator (PyPI) takes XML uploads but looks at no
 `x-goog-if-generation-match`, so a second create succeeds, and has no XML listing; fake-gcs-server 1.56 (a Go module)
-heeds `ifGenerationMatch` in its JSON API only and refuses obstore's XML uploads; Google's own testbench is on none. The fake keeps to https://cloud.google.com/storage/docs/xml-api: a PUT with generation 0 answers 412 when the
-object exists, multipart uploads are invisible until they are completed, listings are by name and in pages.
+heeds `ifGenerationMatch` in its JSON API only and refuses obstore's XML uploads; Google's own testbench is on none. The
+fake keeps to https://cloud.google.com/storage/docs/xml-api: a PUT with generation 0 answers 412 when the object exists,
+multipart uploads are invisible until they are completed, listings are by name and in pages.
 """
 
 from __future__ import annotations
