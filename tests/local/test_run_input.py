@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.cli.main import main
+from spotladder.cli.run import _again
 from spotladder.local import nodes, preflight
 
 JOB = """\
@@ -81,6 +82,25 @@ def test_bad_jobs(
     assert said.startswith("error: ")
     assert re.search(message, said), said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("world", [True, False])
+def test_a_jobset(files: Files, capsys: pytest.CaptureFixture[str], world: bool) -> None:
+    files.job.write_text(
+        JOB[: JOB.index("    ray:")] + "    jobSet: {template: {spec: {replicatedJobs: [{name: w}]}}}\n"
+    )
+    arguments = ["run", str(files.job), "--state-dir", str(files.state)]
+    assert main([*arguments, *(["--world", str(files.world)] if world else [])]) == 2
+    said = capsys.readouterr().err
+    assert re.search(r"job\.yaml:9:\d+: spec\.workload\.jobSet: a JobSet cannot be run on this machine; use", said), (
+        said
+    )
+
+
+def test_how_to_go_on_repeats_what_was_asked_for() -> None:
+    said = _again(Path("my job.yaml"), Path("world.yaml"), Path("out"), Path("st"))
+    assert said == "spotladder run 'my job.yaml' --world world.yaml --report out --state-dir st --resume"
+    assert _again(Path("job.yaml"), None, None, None) == "spotladder run job.yaml --resume"
 
 
 def test_a_missing_file(files: Files, capsys: pytest.CaptureFixture[str]) -> None:

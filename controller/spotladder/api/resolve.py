@@ -124,11 +124,7 @@ def local_program(job: TieredJob, tier: str) -> LocalProgram:
 def _ray_spec(job: TieredJob) -> dict[str, Any]:
     ray = job.spec.workload.ray
     if ray is None:
-        raise InvalidSpec(
-            "a JobSet cannot be run on this machine; use workload.ray",
-            path="spec.workload.jobSet",
-            where=job.metadata.name,
-        )
+        raise InvalidSpec("a JobSet cannot be run on this machine; use workload.ray", path="spec.workload.jobSet")
     return ray.template.spec
 
 

@@ -64,20 +64,20 @@ def run(
     from spotladder.local.view import view_on
 
     console = Console()
-    if world:
-        read, pools = read_job_and_world(job, world)
-    else:
-        read = read_job(job)
-        pools = _plenty(read)
-    request = Request(
-        job=read,
-        world=pools,
-        file=job,
-        world_file=world or job,
-        state_root=state_dir.expanduser().resolve() if state_dir else state_root(os.environ),
-        begin=Begin.FRESH if fresh else Begin.RESUME if resume else Begin.NEW,
-    )
     try:
+        if world:
+            read, pools = read_job_and_world(job, world)
+        else:
+            read = read_job(job)
+            pools = _plenty(read)
+        request = Request(
+            job=read,
+            world=pools,
+            file=job,
+            world_file=world or job,
+            state_root=state_dir.expanduser().resolve() if state_dir else state_root(os.environ),
+            begin=Begin.FRESH if fresh else Begin.RESUME if resume else Begin.NEW,
+        )
         outcome = run_locally(request, lambda history: view_on(console, history))
     except InvalidSpec as error:
         raise located(error, job) from error
@@ -85,7 +85,7 @@ def run(
     if outcome.message:
         typer.echo(outcome.message)
     if outcome.exit_code in (75, 5):
-        typer.echo(f"to go on: {_again(job, world, state_dir)}")
+        typer.echo(f"to go on: {_again(job, world, report, state_dir)}")
     raise typer.Exit(outcome.exit_code)
 
 
@@ -112,8 +112,9 @@ def _report(outcome: Outcome, folder: Path | None, console: object) -> None:
     typer.echo(f"report: {place / 'report.html'}")
 
 
-def _again(job: Path, world: Path | None, state_dir: Path | None) -> str:
+def _again(job: Path, world: Path | None, report: Path | None, state_dir: Path | None) -> str:
     words = ["spotladder", "run", str(job)]
     words += ["--world", str(world)] if world else []
+    words += ["--report", str(report)] if report else []
     words += ["--state-dir", str(state_dir)] if state_dir else []
     return shlex.join([*words, "--resume"])
