@@ -360,3 +360,14 @@ def test_a_writer_whose_log_knows_no_start_stops(log: CommitLog, store: MemorySt
     store.put_if_absent(f"digits/log/{seq:08d}.json", encode(strange))
     with pytest.raises(Fenced, match="a log without this writer has started"):
         writer.check()
+
+
+def test_a_torn_entry_is_named_by_its_address(log: CommitLog, store: MemoryStore) -> None:
+    committed(log.start(1), 1)
+    store.objects["digits/log/00000001.json"] = b"{"
+    with pytest.raises(
+        LogCorrupt,
+        match=r"^memory:\S*/digits/log/00000001\.json: torn log entry \(1 bytes, not JSON\): restore .* or "
+        r"a backup, or continue in a new checkpoint folder; nothing was changed$",
+    ):
+        log.read()

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.accounting import account
-from spotladder.core.model import Delete, Exit, FailureUnit, JobState, Launch, PodPhase, Stage
+from spotladder.core.accounting import account, held_nodes
+from spotladder.core.model import Delete, Exit, FailureUnit, JobState, Launch, PodPhase, Price, Stage
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import START, Job, attempt, head, lost, noticed, priced, spec, tier, whole, worker
 
@@ -182,3 +182,19 @@ def test_held_nodes_are_paid_for_from_look_to_look_and_beside_the_price_on_deman
 def test_nothing_is_paid_before_the_first_look() -> None:
     state = JobState(nodes=2, tier="spot-a")
     assert account(state, spec(priced("spot-a", 0.42, 1.41)), START) == replace(state, clock=START)
+
+
+def test_node_time_without_a_price_is_known_as_such() -> None:
+    for one, unpriced in (
+        (priced("spot-a", 0.42, 1.41, max_failures=1), 0.0),
+        (tier("spot-a", 1, price=Price(known=False)), 2 * 3600),
+    ):
+        job = Job(spec(one, stall_timeout=1e9)).running()
+        before = job.state.record("spot-a").unpriced
+        job.see(whole(1), after=3600)
+        assert job.state.record("spot-a").unpriced - before == pytest.approx(unpriced)
+
+
+def test_an_attempt_that_is_not_seen_holds_nothing() -> None:
+    assert held_nodes(None) == 0
+    assert held_nodes(whole(1)) == 2, "the head stands elsewhere"
