@@ -96,6 +96,7 @@ def node(
     *,
     ready: str = "True",
     message: str = "",
+    reason: str = "KubeletNotReady",
     taints: tuple[str, ...] = (),
     condition: tuple[str, str] | None = None,
     cordoned: bool = False,
@@ -105,7 +106,7 @@ def node(
     meta: dict[str, Any] = {"name": name, "uid": f"uid-{name}", "resourceVersion": "7", "labels": labels or {}}
     if deleted:
         meta["deletionTimestamp"] = AT
-    conditions = [{"type": "Ready", "status": ready, "message": message}]
+    conditions = [{"type": "Ready", "status": ready, "reason": reason, "message": message}]
     if condition:
         conditions.append({"type": condition[0], "status": "True", "message": condition[1]})
     return NodeRecord.of(

@@ -125,13 +125,23 @@ def test_when_a_notice_began_is_told_where_somebody_wrote_it_down() -> None:
     [
         (node(ready="Unknown"), Cause.NODE_LOST),
         (node(ready="False", message="node is shutting down"), Cause.INTERRUPTION),
+        (node(ready="False", reason="node is shutting down"), Cause.INTERRUPTION),
         (node(deleted=True), Cause.INTERRUPTION),
         (node(cordoned=True, labels={"cloud.google.com/gke-spot": "true"}), Cause.INTERRUPTION),
         (node(cordoned=True), Cause.UNKNOWN),
         (node(ready="False", message="PLEG is not healthy"), Cause.UNKNOWN),
         (None, Cause.NODE_LOST),
     ],
-    ids=["silent", "shutting-down", "being-deleted", "spot-cordoned", "cordoned", "not-ready", "gone"],
+    ids=[
+        "silent",
+        "shutting-down",
+        "shutting-down-by-reason",
+        "being-deleted",
+        "spot-cordoned",
+        "cordoned",
+        "not-ready",
+        "gone",
+    ],
 )
 def test_state_of_the_node(what: NodeRecord | None, expected: Cause) -> None:
     assert cause({"node-1": what} if what else {}) is expected

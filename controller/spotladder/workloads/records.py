@@ -166,7 +166,10 @@ class NodeRecord:
             uid=metadata.get("uid", ""),
             resource_version=metadata.get("resourceVersion", ""),
             ready=intern(ready.get("status") or ""),
-            ready_message=_message(ready) if ready.get("status") != "True" else "",
+            # Kubernetes' pages have "node is shutting down" as the reason, its kubelets as the message.
+            ready_message=f"{ready.get('reason') or ''} {_message(ready)}".strip()
+            if ready.get("status") != "True"
+            else "",
             scheduled=next((_message(told) for told in scheduled if told.get("status") == "True"), ""),
             taints=tuple(sorted({intern(taint["key"]) for taint in spec.get("taints") or () if taint.get("key")})),
             cordoned=bool(spec.get("unschedulable")),
