@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -80,6 +81,34 @@ async def test_a_node_that_will_be_reclaimed_is_told_to_the_program(api_server: 
         assert told["kind"] == "notice"
         assert told["reason"] == "EvictionNotice"
         assert "EvictionNotice" in await here.events()
+
+
+@pytest.mark.parametrize("says_when", [False, True])
+async def test_a_program_is_told_how_long_its_node_will_last(api_server: ApiServer, says_when: bool) -> None:
+    """As long as the tier's notices last, unless the cloud says when: AKS does, in the message of a condition."""
+    async with world(api_server, tiers=()) as here, here.operator():
+        await here.capacity("spot", notice="30s")
+        await here.submit(tiers=[{"name": "spot", "capacityTier": f"{here.namespace}-spot", "maxFailures": 3}])
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        node, began = worker["spec"]["nodeName"], here.clock.now()
+        if says_when:
+            at = datetime.fromtimestamp(int(began) + 13, UTC)
+            ready = {"type": "Ready", "status": "True"}
+            message = f"Preempt Scheduled: {at:%a, %d %b %Y %H:%M:%S} GMT. EventId: 2B1A"
+            gone = {
+                "type": "PreemptionScheduled",
+                "status": "True",
+                "reason": "SpotEvictionIncoming",
+                "message": message,
+            }
+            await here.client.merge(NODES, node, body={"status": {"conditions": [ready, gone]}}, subresource="status")
+        else:
+            taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+            await here.set_node(node, ready="True", taints=[taint])
+        (told, *_) = await all_told(here, 1)
+        assert told["deadline"] - began == pytest.approx(12.5 if says_when else 31.0, abs=1.5)
 
 
 async def test_the_outcome_is_noted_in_the_log_once(api_server: ApiServer) -> None:
