@@ -1,0 +1,71 @@
+"""Which job an Event concerns: it may be about a thing that has no owner, or that is gone already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spotladder.clusters.clock import SteppedClock
+from spotladder.operator.inventory import Inventory, JobKey
+from spotladder.workloads.records import JOBSETS
+from tests.workloads.builders import metadata, pod_object
+
+NOMINATED = "Pod should schedule on: nodeclaim/spot-x"
+
+
+def said(reason: str, message: str, *, kind: str, name: str, uid: str = "", number: int = 8) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"{name}.{number}", "namespace": "team-a", "uid": f"e{number}", "resourceVersion": "8"},
+        "involvedObject": {"kind": kind, "name": name, "uid": uid or f"uid-{name}", "namespace": "team-a"},
+        "reason": reason, "message": message, "source": {"component": "karpenter"},
+        "lastTimestamp": "2026-11-21T12:00:00Z",
+    }  # fmt: skip
+
+
+class World:
+    """A pod and a JobSet of the job digits. `heard` are the jobs that were woken since the last look."""
+
+    def __init__(self) -> None:
+        self.woken: list[JobKey] = []
+        nobody: Any = None
+        self.inventory = Inventory(nobody, clock=SteppedClock(), wake=self.woken.append)
+        self.inventory._pods.put(pod_object("w-0", node="node-1"))
+        self.inventory._objects[JOBSETS].put({"metadata": metadata("digits-a001"), "spec": {}, "status": {}})
+        self.heard()
+
+    def hear(self, event: dict[str, Any]) -> list[JobKey]:
+        self.inventory._events[0].put(event)
+        return self.heard()
+
+    def heard(self) -> list[JobKey]:
+        woken = list(self.woken)
+        self.woken.clear()
+        return woken
+
+
+@pytest.mark.parametrize(
+    ("event", "concerns"),
+    [
+        (said("FailedScheduling", "no instance type …", kind="Pod", name="w-0"), True),
+        (said("FailedScheduling", "no instance type …", kind="Pod", name="w-0", uid="of-an-earlier-one"), False),
+        (said("FailedScheduling", "no instance type …", kind="Pod", name="stranger"), False),
+        (said("SpotInterrupted", "", kind="Node", name="node-1"), True),
+        (said("SpotInterrupted", "", kind="Node", name="node-2"), False),
+        (said("FailedCreate", "exceeded quota", kind="Job", name="digits-a001-workers-0"), True),
+        (said("FailedCreate", "exceeded quota", kind="Job", name="digits-a0011-workers-0"), False),
+        (said("FailedCreate", "exceeded quota", kind="ReplicaSet", name="digits-a001-workers-0"), False),
+        (said("InsufficientCapacityError", "", kind="NodeClaim", name="spot-x"), False),
+    ],
+)
+def test_whom_an_event_concerns(event: dict[str, Any], concerns: bool) -> None:
+    assert World().hear(event) == ([("team-a", "digits")] if concerns else [])
+
+
+def test_a_refused_claim_concerns_the_pods_that_were_nominated_for_it() -> None:
+    world = World()
+    world.hear(said("Nominated", NOMINATED, kind="Pod", name="w-0"))
+    world.hear(said("Nominated", "Pod should schedule on: nodeclaim/other", kind="Pod", name="stranger", number=9))
+    refused = said("InsufficientCapacityError", "", kind="NodeClaim", name="spot-x", number=10)
+    assert world.hear(refused) == [("team-a", "digits")]
+    assert world.hear(refused) == []  # the same again is no news
