@@ -46,7 +46,9 @@ def place(tmp_path: Path) -> Place:
 
 
 SUSPENDED = JobState(stage=Stage.SUSPENDED, last_number=2, tier="spot-b")
-SPENT = TierRecord("spot-a", 3, 4, 3600.0, 0.42, 1.41, Reason.MAX_FAILURES_EXCEEDED, Reason.MAX_FAILURES_EXCEEDED)
+SPENT = TierRecord(
+    "spot-a", 3, 4, 3600.0, 0.42, 1.41, spent=Reason.MAX_FAILURES_EXCEEDED, last_reason=Reason.MAX_FAILURES_EXCEEDED
+)
 EXHAUSTED = JobState(
     stage=Stage.FAILED, reason=Reason.TIERS_EXHAUSTED, last_number=5, tier="spot-b", tiers=(SPENT,), failures=3
 )
