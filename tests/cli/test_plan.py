@@ -68,7 +68,8 @@ def test_bad_input(capsys: Capture, tmp_path: Path) -> None:
         (("-f", job, "--world", world, "--hours", "5", "--overhead", "-1"), "--overhead"),
         (("-f", world, "--world", world, "--hours", "5"), "TieredJob"),
         (("-f", job, "--world", job, "--hours", "5"), "world"),
-        (("--hours", "5", "--world", world), "-f"),
+        (("--hours", "5", "--world", world), "give the job's file"),
+        ((job, "-f", job, "--hours", "5", "--world", world), "once"),
     ):
         answer = call(capsys, "plan", *arguments)
         assert (answer.code, answer.out) == (2, ""), arguments
@@ -81,4 +82,11 @@ def test_bad_input(capsys: Capture, tmp_path: Path) -> None:
 
 
 def test_help_has_an_example(capsys: Capture) -> None:
-    assert "spotladder plan -f job.yaml --hours 5" in call(capsys, "plan", "--help").out
+    assert "spotladder plan job.yaml --hours 5" in call(capsys, "plan", "--help").out
+
+
+def test_the_file_may_stand_alone(capsys: Capture, tmp_path: Path) -> None:
+    job, world = written(tmp_path, "job.yaml", JOB), written(tmp_path, "world.yaml", WORLD)
+    alone = call(capsys, "plan", job, "--world", world, "--hours", "5")
+    assert alone.code == 0
+    assert alone.out == call(capsys, "plan", "-f", job, "--world", world, "--hours", "5").out

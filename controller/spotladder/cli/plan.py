@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spotladder.cli.cluster.cluster import Cluster, Target, on_cluster
+from spotladder.cli.cluster.cluster import Cluster, Refused, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.core.accounting import HOUR
@@ -26,8 +26,11 @@ RESTART = 0.05
 
 
 def plan(
-    file: Annotated[Path, typer.Option("--filename", "-f", metavar="FILE", help="The job's file.")],
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="The job's file.")] = None,
     *,
+    filename: Annotated[
+        Path | None, typer.Option("--filename", "-f", metavar="FILE", help="The same, as kubectl has it.")
+    ] = None,
     hours: Annotated[float, typer.Option(min=0.001, help="Hours that the job takes if it runs on demand only (T).")],
     overhead: Annotated[
         float | None,
@@ -57,13 +60,16 @@ def plan(
 
     \b
     Examples:
-      spotladder plan -f job.yaml --hours 5
+      spotladder plan job.yaml --hours 5
       spotladder plan -f job.yaml --hours 5 --world world.yaml --evictions-per-node-hour 0.1 -o json
     """
     from spotladder.api.read import read_job
     from spotladder.planner.plan import Question
 
-    job = read_job(file)
+    given = [path for path in (file, filename) if path is not None]
+    if len(given) != 1:
+        raise Refused("give the job's file, once: spotladder plan job.yaml --hours 5")
+    job = read_job(given[0])
     if world is not None:
         facts, spec = _of_world(job, world)
     else:
