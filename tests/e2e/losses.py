@@ -20,7 +20,6 @@ class Loss:
 
     name: str
     act: Callable[[World, str], None]
-    after: Callable[[World, str], None] = lambda _here, _node: None
     head: bool = False
     noticed: bool = False
 
@@ -36,11 +35,6 @@ LOSSES = (
     Loss("notice of 45 s", _notice(45), noticed=True),
     Loss("notice of 8 s", _notice(8), noticed=True),
     Loss("head's node removed", lambda here, node: here.cluster.remove(node), head=True),
-    Loss(
-        "node cut off from the API server",
-        lambda here, node: here.cluster.partition(node),
-        after=lambda here, node: here.cluster.heal(node),
-    ),
 )
 
 
@@ -82,5 +76,4 @@ def lose(here: World, loss: Loss, name: str = "job", limit: float = 240.0) -> Se
     here.until("a step that is new", lambda: here.done(name)[-1].step > old, 60)
     first = next(step for step in here.done(name) if step.process != newest.process and step.step > old)
     again = sum(step.at > began and step.process != newest.process and step.step <= old for step in here.done(name))
-    loss.after(here, node)
     return Seen(loss.name, at["counted"], at.get("next"), first.at - began, again)
