@@ -50,7 +50,7 @@ test-kube: setup ## The controller on a bare API server (needs etcd and kube-api
 	$(BIN)/python -m pytest tests/kube
 
 test-e2e: setup ## Everything on real nodes that are killed (needs root and a provider of clusters: SPOTLADDER_CLUSTER_TOOL)
-	$(BIN)/python -m pytest tests/e2e
+	$(BIN)/python -m pytest tests/e2e $(if $(ONLY),-k $(ONLY))
 
 kind-up: ## A kind cluster with KubeRay and the controller (needs docker, kind, kubectl, helm)
 	@infra/kind/up

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,6 +24,11 @@ CHARTS = images.ROOT / "charts"
 def required() -> bool:
     """Whether a missing cluster is a failure."""
     return bool({"e2e", "all"} & set(os.environ.get("SPOTLADDER_REQUIRE", "").split(",")))
+
+
+def pytest_sessionstart() -> None:
+    """Being told to end is like Ctrl-C: the clusters go, too."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
