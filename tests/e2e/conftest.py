@@ -15,7 +15,7 @@ from tests.e2e.bucket import Bucket, bucket
 from tests.e2e.kube import Kube
 from tests.e2e.provider import Cluster
 from tests.e2e.steps import Steps, steps
-from tests.e2e.world import HEADS, World, world
+from tests.e2e.world import HEADS, SECRET, World, world
 
 SYSTEM = "spotladder-system"
 CHARTS = images.ROOT / "charts"
@@ -89,6 +89,7 @@ def install(kube: Kube, tag: str, *values: str) -> None:
         "image.tag": version,
         "image.pullPolicy": "Never",
         "nodeSelector.pool": HEADS,
+        "checkpointSecrets": f"{{{SECRET}}}",
     }
     settings = [f"--set={name}={value}" for name, value in own.items()]
     kube.helm(

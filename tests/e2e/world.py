@@ -238,7 +238,9 @@ class World:
             return bool(phase == "Succeeded")
 
         self.until(f"{name} succeeds", met, limit)
-        return self.status(name)
+        status = self.status(name)
+        assert status["progress"]["step"] == self.steps(name), "its last commit is not in its status"
+        return status
 
     def is_the_uninterrupted_result(self, name: str = "job", steps: int = 100) -> None:
         """The last commit is what one process without any loss comes to, and no commit is of a fenced attempt."""

@@ -30,6 +30,12 @@
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]
+{{- with .Values.checkpointSecrets }}
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: {{ toJson . }}
+  verbs: [get]                          # to follow the commit logs of jobs that name them
+{{- end }}
 {{- end -}}
 
 {{/* What has no namespace. */}}

@@ -49,6 +49,8 @@ class SecretReader:
         except NotFound:
             return CredentialsMissing(f"{where} does not exist: create it")
         except Forbidden:
-            return CredentialsMissing(f"{where} may not be read by the controller: its progress is not known")
+            return CredentialsMissing(
+                f"{where} may not be read by the controller: add its name to the chart's checkpointSecrets"
+            )
         except (binascii.Error, UnicodeDecodeError):
             return CredentialsMissing(f"{where} holds something that is no text")
