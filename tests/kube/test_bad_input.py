@@ -13,10 +13,11 @@ from spotladder.clusters.connection import connect
 from spotladder.errors import StoreUnavailable
 from spotladder.operator.records import CAPACITYTIERS
 from spotladder.workloads import names
-from spotladder.workloads.records import GVR, RAYCLUSTERS, RAYJOBS
+from spotladder.workloads.records import GVR, JOBSETS, RAYCLUSTERS, RAYJOBS
 from spotladder.workloads.references import SECRETS
-from tests.kube.apiserver import ApiServer
+from tests.kube.apiserver import ApiServer, tools
 from tests.kube.world import CRDS, World, crd_files, eventually, install_kinds, ray_spec, world
+from tests.workloads.builders import jobset_template
 
 QUOTAS = GVR("", "v1", "resourcequotas", "ResourceQuota")
 ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
@@ -272,6 +273,31 @@ async def test_pods_that_a_quota_forbids_burn_no_tier(api_server: ApiServer) -> 
             assert await here.is_on("spot-a", 1)
         finally:
             await here.client.delete(RAYCLUSTERS, "digits-a001-x", here.namespace)
+
+
+async def test_pods_of_a_jobset_that_a_quota_forbids_burn_no_tier(api_server: ApiServer) -> None:
+    """Kubernetes' job controller says so in an Event about the Job, which has no label of ours."""
+    (crd,) = (tools() / "crds" / "jobset").glob("*jobsets*.yaml")
+    await install_kinds(api_server, [crd])
+    try:
+        async with world(api_server) as here, here.operator():
+            await here.submit(workload={"jobSet": {"template": jobset_template()}})
+            await eventually(lambda: here.client.get(JOBSETS, "digits-a001", here.namespace))
+            job = {"name": "digits-a001-workers-0", "namespace": here.namespace, "uid": "of-the-job"}
+            said = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exceeded quota: gpu'
+            await here.say("FailedCreate", said, about={"kind": "Job", "metadata": job}, source="job-controller")
+            assert "exceeded quota: gpu" in await says(here, "Degraded", "True", "Blocked")
+            for _ in range(4):
+                await here.pass_time(900)
+            assert await here.is_on("spot-a", 1)
+    finally:
+        async with Client(connect(str(api_server.kubeconfig))) as client:
+            await client.delete(CRDS, "jobsets.jobset.x-k8s.io")
+
+            async def gone() -> bool:
+                return not await client.exists(JOBSETS)
+
+            await eventually(gone)
 
 
 async def test_what_contradicts_a_later_tier_is_told_before_the_job_comes_to_it(api_server: ApiServer) -> None:
