@@ -1,8 +1,10 @@
 # The controller, and the CLI for who has no Python: docker build -t spotladder .
+# With clusters on GKE beside home: --build-arg EXTRAS=operator,aws,gcp
 # The base is pinned by digest, dependencies by constraints.txt. docs/runbook.md says how to move both.
 ARG PYTHON=python:3.13-slim-trixie@sha256:9d2e5553305c7c7b0097999bb17187c69b921ccd6bc9d40e4bb5ebe652c00285
 
 FROM ${PYTHON} AS build
+ARG EXTRAS=operator,aws
 ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1 UV_PYTHON_DOWNLOADS=never
 WORKDIR /build
 COPY constraints.txt ./
@@ -11,7 +13,7 @@ RUN pip install --no-cache-dir --disable-pip-version-check --constraint constrai
 COPY pyproject.toml README.md LICENSE ./
 COPY controller ./controller
 COPY infra/spotladder_infra ./infra/spotladder_infra
-RUN uv pip install --python /opt/spotladder/bin/python --constraint constraints.txt '.[operator,aws]'
+RUN uv pip install --python /opt/spotladder/bin/python --constraint constraints.txt ".[${EXTRAS}]"
 
 FROM ${PYTHON}
 LABEL org.opencontainers.image.title="spotladder" org.opencontainers.image.licenses="Apache-2.0"

@@ -34,6 +34,18 @@ CASES: dict[str, tuple[str, ...]] = {
         "--set", "tolerations[0].key=system,tolerations[0].operator=Exists",
         "--set", "imagePullSecrets[0].name=registry,fullnameOverride=ladder",
     ),
+    "clusters": (
+        "--set", "clusters.east.kubeconfig.secretName=cluster-east",
+        "--set", "clusters.west.eks.name=training,clusters.west.eks.region=us-west-2",
+        "--set", "clusters.europe.gke.project=ml,clusters.europe.gke.location=europe-west4",
+        "--set", "clusters.europe.gke.name=training",
+    ),
+    "member": ("--set", "member.enabled=true,member.copies=true,rbac.secrets=true"),
+    "member-by-group": (
+        "--set", "member.enabled=true,serviceAccount.create=false",
+        "--set", "member.subjects[0].kind=Group,member.subjects[0].name=spotladder",
+        "--set", "member.subjects[0].apiGroup=rbac.authorization.k8s.io,namespaces={team-a}",
+    ),
     "nothing-optional": (
         "--set", "serviceAccount.create=false,serviceAccount.name=mine,rbac.create=false,rbac.userRoles=false",
         "--set", "podDisruptionBudget.enabled=false,networkPolicy.enabled=false",
@@ -66,6 +78,9 @@ def test_golden(case: str, tmp_path: Path) -> None:
         ("networkPolicy.egressPorts={0}", "egressPorts"),
         ("namespaces={Team_A}", "namespaces"),
         ("prometheusRule.runbookUrl=docs", "runbookUrl"),
+        ("clusters.home.eks.name=a,clusters.home.eks.region=b", "home"),
+        ("clusters.east.eks.name=a", "region"),
+        ("clusters.east.kubeconfig.file=/etc/east", "secretName"),
     ],
 )
 def test_misspelt_values_are_refused(given: str, said: str, tmp_path: Path) -> None:
@@ -116,15 +131,35 @@ def test_the_controller_may_do_nothing_to_its_node(tmp_path: Path) -> None:
     assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
 
 
+def rules(text: str) -> list[dict[str, Any]]:
+    return [rule for role in (*of_kind(text, "Role"), *of_kind(text, "ClusterRole")) for rule in role["rules"]]
+
+
 def test_rights_have_no_wildcards_and_secrets_are_read_by_name_alone(tmp_path: Path) -> None:
-    for case in CASES.values():
-        text = rendered(tmp_path, *case)
-        for role in (*of_kind(text, "Role"), *of_kind(text, "ClusterRole")):
-            for rule in role["rules"]:
-                assert not {"*"} & {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
-                assert not {"configmaps", "pods/exec"} & set(rule["resources"])
-                if "secrets" in rule["resources"]:
-                    assert (rule["resourceNames"], rule["verbs"]) == (["bucket"], ["get"])
+    for name, case in CASES.items():
+        for rule in rules(rendered(tmp_path, *case)):
+            assert not {"*"} & {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+            assert not {"pods/exec"} & set(rule["resources"])
+            if "secrets" in rule["resources"] and name != "member":
+                assert rule["resourceNames"] in (["bucket"], ["cluster-east"])
+                assert rule["verbs"] == ["get"]
+
+
+def test_all_secrets_may_be_read_when_that_is_asked_for(tmp_path: Path) -> None:
+    given = ("--set", "rbac.secrets=true", "--set", "checkpointSecrets={bucket}")
+    (rule,) = [rule for rule in rules(rendered(tmp_path, *given)) if "secrets" in rule["resources"]]
+    assert rule["verbs"] == ["get"]
+    assert "resourceNames" not in rule
+
+
+def test_a_member_gets_rights_and_nothing_that_runs(tmp_path: Path) -> None:
+    kinds = {found["kind"] for found in objects(rendered(tmp_path, *CASES["member"]))}
+    assert kinds == {"ServiceAccount", "Secret", "ClusterRole", "ClusterRoleBinding"}
+    text = rendered(tmp_path, *CASES["member-by-group"])
+    assert {found["kind"] for found in objects(text)} == {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    assert all("spotladder.io" not in rule["apiGroups"] for rule in rules(text))
+    (binding,) = of_kind(text, "ClusterRoleBinding")
+    assert binding["subjects"] == [{"kind": "Group", "name": "spotladder", "apiGroup": "rbac.authorization.k8s.io"}]
 
 
 def test_with_a_list_of_namespaces_the_cluster_wide_rights_are_reads_but_for_one_status(tmp_path: Path) -> None:
@@ -132,10 +167,11 @@ def test_with_a_list_of_namespaces_the_cluster_wide_rights_are_reads_but_for_one
     (role,) = of_kind(text, "ClusterRole")
     rights = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
     reads = {(resource, verb) for resource in ("nodes", "capacitytiers") for verb in ("list", "watch")}
-    assert rights == {*reads, ("capacitytiers/status", "patch")}
+    classes = {("priorityclasses", "get"), ("runtimeclasses", "get")}
+    assert rights == {*reads, *classes, ("capacitytiers/status", "patch")}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [name for name in CASES if not name.startswith("member")])
 def test_the_controller_understands_its_settings(case: str, tmp_path: Path) -> None:
     (config,) = of_kind(rendered(tmp_path, *CASES[case]), "ConfigMap")
     file = tmp_path / "config.yaml"
@@ -143,6 +179,7 @@ def test_the_controller_understands_its_settings(case: str, tmp_path: Path) -> N
     settings = read_settings(file, {})
     assert settings.lease_namespace == "spotladder-system"
     assert settings.namespaces == (("team-a", "team-b") if case == "two-namespaces" else ())
+    assert set(settings.clusters) == ({"east", "west", "europe"} if case == "clusters" else set())
 
 
 def test_what_the_chart_leaves_alone_is_the_controllers_own_default(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.docs.markdown import ROOT, Block, blocks, commands, pages
 LANGUAGES = {"sh", "yaml", "python", "mermaid", "text", "json"}
 FRAMEWORKS = re.compile(r"^\s*(?:import|from) (?:tensorflow|torch|jax|ray|keras)\b", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
-TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
+TARGET = re.compile(r"^([a-z0-9-]+):", re.MULTILINE)
 
 
 def ids(value: object) -> str:
@@ -62,7 +62,9 @@ def test_python_runs(block: Block, tmp_path: Path) -> None:
 
 def test_make_targets_exist_and_the_checks_run_those_of_the_readme() -> None:
     targets = set(TARGET.findall((ROOT / "Makefile").read_text()))
-    named = {word for page in pages() for word in re.findall(r"(?:`|^ *)make ([a-z][a-z-]+)", page.read_text(), re.M)}
+    named = {
+        word for page in pages() for word in re.findall(r"(?:`|^ *)make ([a-z][a-z0-9-]+)", page.read_text(), re.M)
+    }
     assert named <= targets
     checks = (ROOT / ".ci/run").read_text()
     assert all(f"make {target}" in checks for target in ("demo", "test"))

@@ -11,7 +11,7 @@ import pytest
 
 from spotladder.operator.logging import set_up
 from tests.kube.apiserver import ApiServer, missing, required
-from tests.kube.world import install_kinds
+from tests.kube.world import crd_files, install_kinds
 
 set_up("text")
 
@@ -22,6 +22,14 @@ def api_server() -> Iterator[ApiServer]:
         (pytest.fail if required() else pytest.skip)(why)
     with ApiServer() as server:
         asyncio.run(install_kinds(server))
+        yield server
+
+
+@pytest.fixture(scope="session")
+def second_server(api_server: ApiServer) -> Iterator[ApiServer]:
+    """Another cluster, with KubeRay and without TieredJobs."""
+    with ApiServer() as server:
+        asyncio.run(install_kinds(server, crd_files(ours=False)))
         yield server
 
 

@@ -13,20 +13,26 @@ from spotladder.clusters.connection import Connection
 
 
 class Proxy:
-    """`storm` are statuses for the next requests, `hide` a path that does not exist, `delay` seconds for each."""
+    """`storm` are statuses for the next requests, `hide` a path that does not exist, `delay` seconds for each; `passed`
+    is what was answered: method, path, query and status."""
 
     def __init__(self, target: str) -> None:
         self._target = target
         self.storm: list[int] = []
         self.hide = ""
         self.delay = 0.0
+        self.passed: list[tuple[str, str, dict[str, str], int]] = []
         self._open = asyncio.Event()
         self._open.set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._port = 0
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
     def of(self, connection: Connection) -> Connection:
-        return replace(connection, server=f"http://127.0.0.1:{self._port}", tls=None)
+        return replace(connection, server=self.url, tls=None)
 
     async def start(self) -> None:
         context = ssl.create_default_context()
@@ -86,6 +92,7 @@ class Proxy:
             request.method, self._target + request.raw_path, headers=headers, data=await request.read(),
             timeout=aiohttp.ClientTimeout(total=None), skip_auto_headers=["Accept-Encoding"],
         ) as answer:  # fmt: skip
+            self.passed.append((request.method, request.path, dict(request.query), answer.status))
             passed = web.StreamResponse(status=answer.status, headers={"Content-Type": answer.content_type})
             await passed.prepare(request)
             async for chunk in answer.content.iter_any():

@@ -408,8 +408,10 @@ async def test_the_buckets_secret_is_missing_and_then_it_is_there(api_server: Ap
     async with world(api_server) as here, here.operator():
         uri = {"uri": "s3://bucket/prefix", "interval": "30s", "credentials": {"secretName": "bucket"}}
         await here.submit(checkpoints=uri)
-        message = await says(here, "Degraded", "True", "CheckpointsUnreadable")
-        assert f"Secret {here.namespace}/bucket does not exist" in message
+        message = await says(here, "Degraded", "True", "ReferencesMissing")  # the pods would wait for it
+        assert f"namespace {here.namespace} lacks Secret bucket" in message
+        assert f"Secret {here.namespace}/bucket does not exist" in message  # nor can the log be read
+        assert await here.rayjobs() == []
         data = {"AWS_ACCESS_KEY_ID": base64.b64encode(b"who").decode()}
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bucket", "namespace": here.namespace}}
         await here.client.create(SECRETS, {**body, "data": data})

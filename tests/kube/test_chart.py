@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,23 +11,36 @@ from typing import Any
 import aiohttp
 import pytest
 
+from spotladder.clusters.address import Address, KubeconfigAddress
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.connection import connect
 from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.errors import ApiError, NotFound
+from spotladder.clusters.registry import sources
 from spotladder.operator.election import Election
 from spotladder.operator.tierbook import EVERY
 from spotladder.workloads import names
 from spotladder.workloads.records import GVR, JOBSETS, PODS, RAYCLUSTERS
+from spotladder.workloads.references import (
+    CONFIG_MAPS,
+    PRIORITY_CLASSES,
+    RUNTIME_CLASSES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    VOLUME_CLAIMS,
+)
 from tests.charts.helm import objects, rendered
 from tests.kube.apiserver import TOKEN, ApiServer
-from tests.kube.world import World, eventually, world
+from tests.kube.test_clusters import tiers
+from tests.kube.test_preflight import encoded, make, needing
+from tests.kube.world import Elsewhere, World, elsewhere, eventually, world
 
 Right = tuple[str, str, str]
 """API group, resource (with subresource), verb."""
 
 KINDS = {
+    "Secret": SECRETS,
     "ServiceAccount": GVR("", "v1", "serviceaccounts", "ServiceAccount"),
     "ConfigMap": GVR("", "v1", "configmaps", "ConfigMap"),
     "Service": GVR("", "v1", "services", "Service"),
@@ -70,7 +83,7 @@ class Recording(Client):
 def _rights(method: str, path: str, query: Mapping[str, str], *, created: bool) -> Iterator[Right]:
     parts = path.strip("/").split("/")
     group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
-    if rest[0] == "namespaces":
+    if rest[0] == "namespaces" and len(rest) > 2:
         rest = rest[2:]
     resource, name, subresource = rest[0], "".join(rest[1:2]), "".join(rest[2:3])
     verbs = {
@@ -129,13 +142,118 @@ async def test_the_rights_are_what_the_controller_calls(
     api_server: ApiServer, tmp_path: Path, namespaced: bool
 ) -> None:
     async with world(api_server) as here:
-        values = ("--set", f"namespaces={{{here.namespace}}}") if namespaced else ()
+        values = ("--set", "rbac.secrets=true")
+        if namespaced:
+            values += ("--set", f"namespaces={{{here.namespace}}}")
         async with installed(here, tmp_path, *values) as found, as_controller(api_server, here.namespace) as client:
             await lead(client, here.namespace)
             async with here.operator(client=client, namespaces_=(here.namespace,) if namespaced else ()):
                 await walk(here)
             assert client.refused == set()
             assert granted(found) - client.used == set(NEVER_CALLED)
+
+
+async def test_the_rights_in_a_member_are_what_the_controller_calls_there(
+    api_server: ApiServer, second_server: ApiServer, tmp_path: Path
+) -> None:
+    """From the Secret with the kubeconfig to the member's roles: nothing is stood in for."""
+    async with world(api_server) as here, elsewhere(second_server, here) as east:
+        await here.capacity("spot-east", cluster="east")
+        member = ("--set", "member.enabled=true,member.copies=true,rbac.secrets=true,serviceAccount.create=false",
+                  "--set", "member.subjects[0].kind=User,member.subjects[0].name=limited")  # fmt: skip
+        home = ("--set", "rbac.secrets=true,clusters.east.kubeconfig.secretName=cluster-east")
+        async with (
+            installed(east, tmp_path, *member) as rights,
+            installed(here, tmp_path, *home) as found,
+            as_controller(api_server, here.namespace) as client,
+        ):
+            kubeconfig = (
+                second_server.kubeconfig_of("limited", "limited").read_text().replace(second_server.url, east.proxy.url)
+            )
+            await make(here, SECRETS, "cluster-east", data=encoded(kubeconfig=kubeconfig))
+            address = Address(kubeconfig=KubeconfigAddress(secret_name="cluster-east"))  # noqa: S106
+            east_by_secret = sources({"east": address}, home=client, namespace=here.namespace, clock=here.clock)
+            async with here.operator(client=client, namespaces_=(), sources=east_by_secret):
+                await walk_in_member(here, east)
+            assert client.refused == set()
+            assert ("", "namespaces", "get") in client.used & granted(found)
+            used = {right for method, path, query, status in east.proxy.passed if path != "/readyz"
+                    for right in _rights(method, path, query, created=status == 201)}  # fmt: skip
+            assert [entry for entry in east.proxy.passed if entry[3] in (401, 403)] == []
+            never = {right for right in NEVER_CALLED if right[0] != "spotladder.io"}
+            assert granted(rights) - used == never
+
+
+async def walk_in_member(here: World, east: Elsewhere) -> None:
+    """What `walk` does, in another cluster: with copies beside, and without what Kubernetes collects by itself."""
+    await provide(here)
+    copied = {SECRETS: "Secret", CONFIG_MAPS: "ConfigMap", SERVICE_ACCOUNTS: "ServiceAccount"}
+    await provide(east, but=set(copied))
+    copies = [{"kind": kind, "name": "needed"} for kind in copied.values()]
+    await here.submit(tiers=tiers(here, "spot-east"), workload=needing_everything(), copies=copies)
+    await east.run(1)
+    await eventually(lambda: here.has_phase("Running"))
+    await here.patch(suspend=True)
+
+    async def told() -> bool:
+        return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await east.pods(1))
+
+    await eventually(told)
+    await orphan(east, await east.rayjob(1))
+    await east.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+                      message="Job entrypoint command failed with exit code 75")  # fmt: skip
+    await eventually(lambda: no_rayclusters(east))
+    await eventually(lambda: all_deleted(east))
+    await east.collect(1)
+    await eventually(lambda: here.has_phase("Suspended"))
+    await here.delete()
+    await eventually(lambda: gone(here, "digits"))
+    await here.submit("odd", tiers=tiers(here, "spot-east"))
+    await eventually(lambda: east.rayjob(1, "odd"))
+    await here.patch("odd", policy={"name": "no-such"})
+    await here.delete("odd")
+    await eventually(lambda: gone(here, "odd"))
+    await here.clock.advance(61)
+
+    async def removed() -> bool:
+        try:
+            await east.client.get(SERVICE_ACCOUNTS, "needed", east.namespace)  # the last one
+        except NotFound:
+            return True
+        return False
+
+    await eventually(removed)
+    for kind, made in ((PRIORITY_CLASSES, (here, east)), (RUNTIME_CLASSES, (here, east))):
+        for there in made:
+            await there.client.delete(kind, "needed")
+
+
+NEEDED: dict[GVR, dict[str, Any]] = {
+    SECRETS: {},
+    CONFIG_MAPS: {},
+    SERVICE_ACCOUNTS: {},
+    VOLUME_CLAIMS: {"spec": {"accessModes": ["ReadOnlyMany"], "resources": {"requests": {"storage": "1Gi"}}}},
+    PRIORITY_CLASSES: {"value": 1},
+    RUNTIME_CLASSES: {"handler": "runc"},
+}
+
+
+async def provide(there: World, but: Collection[GVR] = ()) -> None:
+    """Everything that a template can name."""
+    for kind, fields in NEEDED.items():
+        if kind not in but:
+            await make(there, kind, "needed", **fields)
+
+
+def needing_everything() -> dict[str, Any]:
+    return needing(
+        {"secretRef": {"name": "needed"}},
+        {"configMapRef": {"name": "needed"}},
+        serviceAccountName="needed",
+        priorityClassName="needed",
+        runtimeClassName="needed",
+        volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "needed"}}],
+    )
 
 
 async def lead(client: Client, namespace: str) -> None:
@@ -150,7 +268,8 @@ async def lead(client: Client, namespace: str) -> None:
 
 async def walk(here: World) -> None:
     """Everything that a controller does: launch, notice, delete, sweep what is left behind, let go."""
-    await here.submit()
+    await provide(here)
+    await here.submit(workload=needing_everything())
     await eventually(lambda: here.is_on("spot-a", 1))
     await here.clock.advance(EVERY)  # the tiers' book is written
     await here.run(1)
@@ -161,15 +280,12 @@ async def walk(here: World) -> None:
         return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await here.pods(1))
 
     await eventually(told)
-    await orphan(here)
+    await orphan(here, await here.rayjob(1))
     await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                       message="Job entrypoint command failed with exit code 75")  # fmt: skip
     await eventually(lambda: no_rayclusters(here))
 
-    async def swept() -> bool:
-        return all("deletionTimestamp" in pod["metadata"] for pod in await here.pods(1))
-
-    await eventually(swept)
+    await eventually(lambda: all_deleted(here))
     await here.collect(1)  # no kubelet is here that would end them
     await eventually(lambda: here.has_phase("Suspended"))
     await here.delete()
@@ -179,20 +295,25 @@ async def walk(here: World) -> None:
     await here.patch("odd", policy={"name": "no-such"})
     await here.delete("odd")  # nobody knows what it was made of any more: all kinds are swept
     await eventually(lambda: gone(here, "odd"))
+    for kind in (PRIORITY_CLASSES, RUNTIME_CLASSES):
+        await here.client.delete(kind, "needed")
 
 
-async def orphan(here: World) -> None:
+async def all_deleted(there: World) -> bool:
+    return all("deletionTimestamp" in pod["metadata"] for pod in await there.pods(1))
+
+
+async def orphan(there: World, rayjob: dict[str, Any]) -> None:
     """A RayCluster of the attempt that KubeRay does not remove."""
-    uid = (await here.job())["metadata"]["uid"]
-    labels = names.labels("digits", 1, "spot-a", names.Origin(uid))
+    labels = rayjob["metadata"]["labels"]
     pod = {"spec": {"containers": [{"name": "ray", "image": "ray"}]}}
     body = {
         "apiVersion": RAYCLUSTERS.api_version,
         "kind": RAYCLUSTERS.kind,
-        "metadata": {"name": "digits-a001-x", "namespace": here.namespace, "labels": labels},
+        "metadata": {"name": "digits-a001-x", "namespace": there.namespace, "labels": labels},
         "spec": {"headGroupSpec": {"rayStartParams": {}, "template": pod}},
     }
-    await here.client.create(RAYCLUSTERS, body)
+    await there.client.create(RAYCLUSTERS, body)
 
 
 async def no_rayclusters(here: World) -> bool:

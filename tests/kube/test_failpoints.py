@@ -8,8 +8,10 @@ import pytest
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.errors import NotFound
+from spotladder.core.acting import REPEAT
 from spotladder.operator import failpoints
 from spotladder.operator.failpoints import Point
+from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import World, eventually, world
 
@@ -38,6 +40,8 @@ async def play(here: World) -> None:
     here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
     await here.patch(suspend=True)  # a drain, …
     await eventually(lambda: here.has_phase("Draining"), limit=60)
+    await eventually(lambda: _told(here), limit=60)
+    await here.clock.advance(2 * REPEAT)  # nobody stops: it is told again
     await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message="exit code 75")
     await here.patch(suspend=False)
     await eventually(lambda: _removed(here, "digits-a001"), limit=60)
@@ -58,6 +62,10 @@ async def play(here: World) -> None:
     assert [entry["number"] for entry in status["attempts"]] == [1, 2]
     await here.delete()
     await eventually(lambda: _gone(here), limit=60)
+
+
+async def _told(here: World) -> bool:
+    return all(names.NOTICE in (pod["metadata"].get("annotations") or {}) for pod in await here.pods(1))
 
 
 async def _removed(here: World, name: str) -> bool:

@@ -19,9 +19,9 @@ from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.progress import Follower
 from spotladder.clusters.client import Client, Object
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.connection import connect
+from spotladder.clusters.connection import Connection, connect
 from spotladder.clusters.errors import Conflict, NotFound
-from spotladder.clusters.registry import HomeOnly
+from spotladder.clusters.registry import Source
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
 from spotladder.operator.logs import LogAddress
@@ -30,8 +30,9 @@ from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
 from spotladder.operator.session import Session
 from spotladder.operator.settings import Settings
 from spotladder.workloads import names
-from spotladder.workloads.records import GVR, NODES, PODS, RAYJOBS
+from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, NODES, PODS, RAYCLUSTERS, RAYJOBS
 from tests.kube.apiserver import ROOT, ApiServer, tools
+from tests.kube.proxy import Proxy
 
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 NAMESPACES = GVR("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -40,10 +41,10 @@ WORKERS = 2
 _numbers = itertools.count(1)
 
 
-def crd_files(*, kuberay: bool = True) -> list[Path]:
-    ours = sorted((ROOT / "charts" / "spotladder-crds" / "templates").glob("*.yaml"))
+def crd_files(*, kuberay: bool = True, ours: bool = True) -> list[Path]:
+    mine = sorted((ROOT / "charts" / "spotladder-crds" / "templates").glob("*.yaml"))
     theirs = [tools() / "crds" / "kuberay" / f"ray.io_{kind}.yaml" for kind in ("rayjobs", "rayclusters")]
-    return [*ours, *(theirs if kuberay else [])]
+    return [*(mine if ours else []), *(theirs if kuberay else [])]
 
 
 async def install_kinds(server: ApiServer, files: list[Path] | None = None) -> None:
@@ -138,7 +139,7 @@ class World:
         price_sources = settings.pop("price_sources", None)
         session = Session(
             client=client,
-            registry=HomeOnly(client.connection),
+            sources=settings.pop("sources", {}),
             settings=Settings(namespaces=namespaces, settle=10.0, **settings),
             metrics=self.metrics,
             clock=self.clock,
@@ -251,6 +252,10 @@ class World:
 
     async def has_phase(self, phase: str, name: str = "digits") -> bool:
         return (await self.status(name)).get("phase") == phase
+
+    async def make_namespace(self) -> None:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
+        await self.client.create(NAMESPACES, body)
 
     # --- KubeRay and the kubelets -----------------------------------------------------------------------------------
 
@@ -385,6 +390,54 @@ class World:
             await _quietly(self.client.delete(CAPACITYTIERS, tier))
 
 
+class Elsewhere(World):
+    """The same namespace in another cluster, as KubeRay, kubelets and its administrator see it. `proxy` is the way that
+    the operator takes to it."""
+
+    def __init__(self, client: Client, server: ApiServer, namespace: str, proxy: Proxy) -> None:
+        super().__init__(client, server, namespace)
+        self.proxy = proxy
+
+    @property
+    def source(self) -> Source:
+        return Fixed(self.proxy.of(self.client.connection))
+
+    async def clean(self) -> None:
+        for kind in (RAYJOBS, RAYCLUSTERS, PODS, DISRUPTION_BUDGETS):
+            await _quietly(self.client.delete_all(kind, self.namespace, labels=""))
+        for node in self._nodes:
+            await _quietly(self.client.delete(NODES, node))
+
+
+class Fixed:
+    """A `Source` that a test sets. `broken` is what it raises."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.now = connection
+        self.broken: SpotladderError | None = None
+
+    async def connection(self, *, fresh: bool = False) -> Connection:
+        if self.broken:
+            raise self.broken
+        return self.now
+
+
+@asynccontextmanager
+async def elsewhere(server: ApiServer, here: World, *, namespace: bool = True) -> AsyncIterator[Elsewhere]:
+    """A second cluster for the test's jobs; cleaned up afterwards."""
+    proxy = Proxy(server.url)
+    await proxy.start()
+    async with Client(connect(str(server.kubeconfig))) as client:
+        made = Elsewhere(client, server, here.namespace, proxy)
+        if namespace:
+            await made.make_namespace()
+        try:
+            yield made
+        finally:
+            await made.clean()
+            await proxy.stop()
+
+
 async def _quietly(work: Awaitable[Any]) -> None:
     try:
         await work
@@ -417,8 +470,8 @@ async def world(
     """A namespace with CapacityTiers; cleaned up afterwards."""
     async with Client(connect(str(server.kubeconfig))) as client:
         namespace = f"t{next(_numbers)}-{int(time.time() * 1000) % 1_000_000}"
-        await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         made = World(client, server, namespace)
+        await made.make_namespace()
         try:
             for tier in tiers:
                 await made.capacity(tier, capacityType="on-demand" if tier == "on-demand" else "spot")

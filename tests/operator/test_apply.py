@@ -3,12 +3,18 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.registry import HOME
 from spotladder.core.model import Launch
 from spotladder.operator.apply import Applier
+from spotladder.operator.cache import Scoped
+from spotladder.operator.clusters import Cluster, Clusters, Found
+from spotladder.operator.copies import Copies
+from spotladder.operator.preflight import Preflight
 from spotladder.operator.records import JobRecord
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
@@ -25,6 +31,9 @@ class Client:
         self.made.append(deepcopy(body))
         return body
 
+    async def metadata(self, *_: object) -> Any:
+        return {}
+
 
 @pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["RayJob", "JobSet"])
 async def test_the_same_launch_makes_the_same_objects_and_leaves_the_job_as_it_is(template: dict[str, Any]) -> None:
@@ -36,9 +45,14 @@ async def test_the_same_launch_makes_the_same_objects_and_leaves_the_job_as_it_i
         job=made,
         workload=workload_of(made),
         tiers={"spot-a": tier(made, provider="aws")},
-        objects={},
+        found=Found({}, ()),
     )
-    applier = Applier(client, inventory, environment={})  # type: ignore[arg-type]
+    clock = SteppedClock()
+    home = Cluster(HOME, cast("Any", client), inventory, most=1)
+    clusters = Clusters(home, {}, join=cast("Any", None), clock=clock, changed=lambda _name: None)
+    preflight = Preflight(clusters, clock=clock, changed=lambda _key: None)
+    copies = Copies(clusters, Scoped([]), namespaces=(), clock=clock)
+    applier = Applier(clusters, preflight=preflight, copies=copies, environment={})
     for _ in range(2):
         assert await applier.launch(loaded, Launch(1, "spot-a")) is None
     half = len(client.made) // 2

@@ -9,7 +9,7 @@ from typing import Any, cast
 from spotladder.clusters.client import Client, Page, WatchEvent
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ClusterUnreachable, Expired, Forbidden, NotFound
-from spotladder.operator.cache import Cache
+from spotladder.operator.cache import Cache, Scoped
 from spotladder.workloads.records import PODS
 
 
@@ -216,3 +216,12 @@ async def test_a_server_that_ends_every_watch_at_once_is_not_asked_all_the_time(
             server.stream.put_nowait(None)
         await clock.advance(60)
         assert len(server.watched_from) < 20
+
+
+def test_an_empty_cache_is_a_cache() -> None:
+    cache: Cache[Thing] = Cache(cast("Client", Server()), PODS, Thing.of, clock=SteppedClock(), namespace="team-a")
+    scoped = Scoped([cache])
+    assert scoped.within("team-a") is cache
+    assert scoped.within("team-b") is None
+    scoped.put({**thing("a", 3), "metadata": {**thing("a", 3)["metadata"], "namespace": "team-a"}})
+    assert scoped.get("a", "team-a") is not None

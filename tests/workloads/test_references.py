@@ -22,6 +22,11 @@ def named(template: dict[str, Any], **spec: Any) -> list[str]:
     [
         ({}, {}, []),
         ({"serviceAccountName": "trainer"}, {}, ["ServiceAccount trainer"]),
+        (
+            {"priorityClassName": "high", "runtimeClassName": "gvisor"},
+            {},
+            ["PriorityClass high", "RuntimeClass gvisor"],
+        ),
         ({"imagePullSecrets": [{"name": "registry"}]}, {}, ["Secret registry"]),
         ({"volumes": [{"name": "v", "secret": {"secretName": "key"}}]}, {}, ["Secret key"]),
         ({"volumes": [{"name": "v", "secret": {"secretName": "key", "optional": True}}]}, {}, []),

@@ -1,5 +1,7 @@
-{{/* What the controller does in the namespaces that it looks after. tests/kube/test_chart.py compares both ways. */}}
+{{/* What the controller does in the namespaces that it looks after. tests/kube/test_chart.py compares both ways, at home
+     and in a member cluster. */}}
 {{- define "spotladder.rules" -}}
+{{- if not .Values.member.enabled }}
 - apiGroups: [spotladder.io]
   resources: [tieredjobs]
   verbs: [list, watch, patch]           # patch: the finalizer
@@ -9,6 +11,10 @@
 - apiGroups: [spotladder.io]
   resources: [tieredjobs/finalizers]
   verbs: [update]                       # to be named as an owner that blocks deletion, where that is enforced
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
+{{- end }}
 - apiGroups: [ray.io]
   resources: [rayjobs]
   verbs: [list, watch, create, patch, deletecollection]
@@ -27,32 +33,63 @@
 - apiGroups: [""]
   resources: [events]
   verbs: [list, watch]
-- apiGroups: [events.k8s.io]
-  resources: [events]
-  verbs: [create]
-{{- with .Values.checkpointSecrets }}
+- apiGroups: [""]
+  resources: [configmaps, serviceaccounts, persistentvolumeclaims]
+  verbs: [get]                          # whether what a job's template names exists; at home also to copy it
+{{- if .Values.rbac.secrets }}
 - apiGroups: [""]
   resources: [secrets]
-  resourceNames: {{ toJson . }}
+  verbs: [get]                          # the same; and to follow the commit logs of jobs that name them
+{{- else if .Values.checkpointSecrets }}
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: {{ toJson .Values.checkpointSecrets }}
   verbs: [get]                          # to follow the commit logs of jobs that name them
+{{- end }}
+{{- if and .Values.member.enabled .Values.member.copies }}
+- apiGroups: [""]
+  resources: [configmaps, serviceaccounts, secrets]
+  verbs: [get, list, create, patch, delete]  # the copies that spec.copies asks for
 {{- end }}
 {{- end -}}
 
 {{/* What has no namespace. */}}
 {{- define "spotladder.clusterRules" -}}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list, watch]
+- apiGroups: [scheduling.k8s.io]
+  resources: [priorityclasses]
+  verbs: [get]
+- apiGroups: [node.k8s.io]
+  resources: [runtimeclasses]
+  verbs: [get]
+{{- if .Values.member.enabled }}
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get]                          # whether the job's namespace exists here
+{{- else }}
 - apiGroups: [spotladder.io]
   resources: [capacitytiers]
   verbs: [list, watch]
 - apiGroups: [spotladder.io]
   resources: [capacitytiers/status]
   verbs: [patch]
+{{- if .Values.clusters }}
 - apiGroups: [""]
-  resources: [nodes]
-  verbs: [list, watch]
+  resources: [namespaces]
+  resourceNames: [kube-system]
+  verbs: [get]                          # its uid tells this home cluster from others that use the same clusters
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{- define "spotladder.subject" -}}
+{{- if .Values.member.subjects }}
+{{- toYaml .Values.member.subjects }}
+{{- else }}
 - kind: ServiceAccount
   name: {{ include "spotladder.serviceAccount" . }}
   namespace: {{ .Release.Namespace }}
+{{- end }}
 {{- end -}}

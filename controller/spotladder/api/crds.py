@@ -259,11 +259,12 @@ def _bounded(schema: Schema) -> Schema:
 
 
 def _merged_by_key(schema: Schema) -> Schema:
-    """With the key by which entries of a list are told apart: it makes them unique, and lets two writers share one."""
+    """With the keys by which entries of a list are told apart: they make them unique, and let two writers share one."""
     if schema.get("type") == "array":
-        key = next((name for name in ("name", "type") if name in schema["items"].get("required", ())), None)
-        if key is not None:
-            schema.update({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]})
+        required = schema["items"].get("required", ())
+        keys = next((keys for keys in (("kind", "name"), ("name",), ("type",)) if set(keys) <= set(required)), None)
+        if keys is not None:
+            schema.update({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)})
     for inner in _inside(schema):
         _merged_by_key(inner)
     return schema

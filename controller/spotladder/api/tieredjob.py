@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
@@ -33,6 +34,7 @@ from spotladder.api.workload import Workload
 from spotladder.core.model import FOR_EVER, Exhausted, FailureUnit, Handover, OnInsufficientCapacity
 
 MOST_TIERS = 32
+MOST_COPIES = 32
 
 
 class Resources(Record):
@@ -128,6 +130,21 @@ class Checkpoints(Record):
     )
 
 
+class CopiedKind(StrEnum):
+    """What can be copied to a tier's cluster."""
+
+    SECRET = "Secret"  # noqa: S105 – a kind
+    CONFIG_MAP = "ConfigMap"
+    SERVICE_ACCOUNT = "ServiceAccount"
+
+
+class Copy(Record):
+    """An object of the job's namespace that its pods need in every cluster."""
+
+    kind: Annotated[CopiedKind, choice(CopiedKind)] = Field(description="Secret, ConfigMap or ServiceAccount.")
+    name: FilledText = Field(description="Its name, here and there.")
+
+
 class TieredJobSpec(Record):
     """What to run, on which tiers, and when to move on."""
 
@@ -174,6 +191,12 @@ class TieredJobSpec(Record):
     policy: PolicyChoice = Field(default_factory=PolicyChoice, description="Which policy chooses the tier.")
     grace: Duration = Field(default=90.0, description="How long an attempt may take to commit when it is to stop.")
     checkpoints: Checkpoints = Field(description="Where and how often the job's state is committed.")
+    copies: list[Copy] = Field(
+        default_factory=list,
+        max_length=MOST_COPIES,
+        description="What is copied to a tier's cluster, into the same namespace, before an attempt starts there; kept "
+        "equal, and removed when no job needs it any more. Everything else that the template names must be there.",
+    )
     suspend: Switch = Field(default=False, description="True: commit, stop, and hold nothing until it is false again.")
     workload: Workload = Field(description="What runs: exactly one of ray and jobSet.")
 

@@ -231,7 +231,7 @@ def _short(text: str) -> str:
 def _profile(name: str) -> Any:
     """The credentials of a profile in the user's AWS files, single sign-on included, which only boto3 can read."""
     try:
-        from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
+        from botocore.exceptions import BotoCoreError
         from obstore.auth.boto3 import Boto3CredentialProvider
     except ImportError:
         raise StoreRefused(f"AWS_PROFILE={name} needs boto3: install it, or set {_CREDENTIALS['s3']}") from None

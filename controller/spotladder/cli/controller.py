@@ -15,6 +15,13 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     namespace: Annotated[
         list[str] | None, typer.Option("--namespace", "-n", help="Look after this namespace only; repeatable.")
     ] = None,
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A cluster beside home, repeatable: NAME=secret:SECRET, NAME=kubeconfig:FILE#CONTEXT, "
+            "NAME=eks:REGION/NAME or NAME=gke:PROJECT/LOCATION/NAME."
+        ),
+    ] = None,
     lease_namespace: Annotated[str | None, typer.Option(help="Where the lease is; default: the own namespace.")] = None,
     lease_name: Annotated[str | None, typer.Option(help="The lease's name.  [default: spotladder-controller]")] = None,
     listen: Annotated[
@@ -33,12 +40,14 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     Examples:
       spotladder controller                       (in a pod)
       spotladder controller --kubeconfig ~/.kube/config -n team-a --once
+      spotladder controller --cluster west=eks:us-west-2/training --cluster lab=secret:cluster-lab
     """
     import asyncio
 
     from spotladder.errors import EnvironmentFailure
 
     try:
+        from spotladder.clusters.address import parse_flag
         from spotladder.operator.controller import Controller
         from spotladder.operator.logging import set_up
         from spotladder.operator.settings import read_settings
@@ -49,6 +58,7 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
         "kubeconfig": kubeconfig,
         "context": context,
         "namespaces": tuple(namespace or ()),
+        "clusters": dict(map(parse_flag, cluster or ())) or None,
         "lease_namespace": lease_namespace,
         "lease_name": lease_name,
         "listen": listen,

@@ -43,6 +43,8 @@ SILENCE: Seconds = 150.0
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
 Guard = Callable[[], Seconds]
 """How many more seconds writing is allowed; raises when it is not."""
 
@@ -71,27 +73,44 @@ class Client:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Connection | None = None,
         *,
         clock: Clock | None = None,
         throttle: Throttle | None = None,
         guard: Guard | None = None,
         watcher: Watcher | None = None,
         manager: str = "spotladder",
+        timeout: Seconds = TIMEOUT,
     ) -> None:
-        self.connection = connection
         self.manager = manager
         self.guard = guard
         self._clock = clock or SystemClock()
         self._throttle = throttle
-        self._watcher = watcher
+        self.watcher = watcher
+        self._timeout = timeout
+        self._connection = connection
         self._session: aiohttp.ClientSession | None = None
 
-    async def __aenter__(self) -> Client:
-        connector = aiohttp.TCPConnector(limit=0, socket_factory=_socket, ssl=self.connection.tls or True)
+    @property
+    def connection(self) -> Connection:
+        """How the cluster is reached. Raises ClusterUnreachable when that is not known yet."""
+        if self._connection is None:
+            raise ClusterUnreachable("nobody has said yet how this cluster is reached")
+        return self._connection
+
+    async def connect(self, connection: Connection) -> None:
+        """Go on by way of this connection; what is under way on the one before breaks."""
+        before, self._connection = self._session, connection
+        connector = aiohttp.TCPConnector(limit=0, socket_factory=_socket, ssl=connection.tls or True)
         self._session = aiohttp.ClientSession(
             connector=connector, headers={"Accept": "application/json", "User-Agent": "spotladder"}, trust_env=False
         )
+        if before:
+            await before.close()
+
+    async def __aenter__(self) -> Client:
+        if self._connection is not None:
+            await self.connect(self._connection)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -103,6 +122,10 @@ class Client:
     async def get(self, kind: GVR, name: str, namespace: str = "") -> Object:
         """The object as it is now."""
         return await self._call("get", kind, "GET", path_of(kind, namespace, name))
+
+    async def metadata(self, kind: GVR, name: str, namespace: str = "") -> Object:
+        """The object without its content: what a Secret holds is not sent."""
+        return await self._call("get", kind, "GET", path_of(kind, namespace, name), accept=METADATA)
 
     async def pages(
         self, kind: GVR, namespace: str = "", *, labels: str = "", fields: str = "", limit: int = PAGE
@@ -143,8 +166,8 @@ class Client:
                 "GET", path_of(kind, namespace), query=query, data=None, headers={}, timeout=timeout
             ) as answer,
         ):
-            if self._watcher:
-                self._watcher("watch", kind.plural, answer.status, self._clock.ticks() - began)
+            if self.watcher:
+                self.watcher("watch", kind.plural, answer.status, self._clock.ticks() - began)
             if answer.status != 200:
                 raise await _refusal(answer, where)
             async for line in _lines(answer):
@@ -190,6 +213,17 @@ class Client:
                 return False
             raise
         return any(entry.get("name") == kind.plural for entry in data.get("resources") or [])
+
+    async def ping(self, seconds: Seconds) -> None:
+        """Return when the API server says within so many seconds that it is ready."""
+        where, limits = "get /readyz", aiohttp.ClientTimeout(total=seconds)
+        async with (
+            _typed(where),
+            asyncio.timeout(seconds),
+            await self._send("GET", "/readyz", query={}, data=None, headers={}, timeout=limits) as answer,
+        ):
+            if answer.status >= 300:
+                raise await _refusal(answer, where)
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -246,15 +280,16 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: Object | None = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> Object:
         where = f"{verb} {kind.plural}{path.partition(kind.plural)[2]}"
         data = None if body is None else to_json(body)
-        headers = {} if body is None else {"Content-Type": content_type}
+        headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
         for attempt in range(1, TRIES + 1):
             if self._throttle:
                 await self._throttle.take()
             began, status = self._clock.ticks(), 0
-            timeout = min(TIMEOUT, self.guard()) if self.guard and method != "GET" else TIMEOUT
+            timeout = min(self._timeout, self.guard()) if self.guard and method != "GET" else self._timeout
             try:
                 limits = aiohttp.ClientTimeout(total=timeout, sock_connect=min(10.0, timeout))
                 async with (
@@ -269,8 +304,8 @@ class Client:
                         return found
                     refusal = await _refusal(answer, where)
             finally:
-                if self._watcher:
-                    self._watcher(verb, _resource(kind, path), status, self._clock.ticks() - began)
+                if self.watcher:
+                    self.watcher(verb, _resource(kind, path), status, self._clock.ticks() - began)
             wait = _retry_after(answer)
             if not isinstance(refusal, Throttled) or attempt == TRIES or wait > LONGEST_WAIT:
                 raise refusal
@@ -287,17 +322,19 @@ class Client:
         headers: Mapping[str, str],
         timeout: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
-        assert self._session, "use the client in `async with`"  # noqa: S101 – our own defect, not the cluster's
         for fresh in (False, True):
+            connection = self.connection
+            ours = await connection.credentials.headers(fresh=fresh)
+            assert self._session, "use the client in `async with`"  # noqa: S101 – our own defect, not the cluster's
             answer = await self._session.request(
                 method,
-                self.connection.server + path,
+                connection.server + path,
                 params=query,
                 data=data,
-                headers={**headers, **await self.connection.credentials.headers(fresh=fresh)},
+                headers={**headers, **ours},
                 timeout=timeout,
-                server_hostname=self.connection.server_name,
-                proxy=self.connection.proxy,
+                server_hostname=connection.server_name,
+                proxy=connection.proxy,
                 allow_redirects=False,
             )
             if answer.status != 401 or fresh:
@@ -330,9 +367,11 @@ async def _refusal(answer: aiohttp.ClientResponse, where: str) -> SpotladderErro
     try:
         status = from_json(content)
         reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
+        about = str((status.get("details") or {}).get("kind") or "")
     except (ValueError, AttributeError):
         reason, message = answer.reason or "", content[:200].decode(errors="replace")
-    return api_error(answer.status, reason, message, where=where)
+        about = ""
+    return api_error(answer.status, reason, message, where=where, about=about)
 
 
 def _retry_after(answer: aiohttp.ClientResponse) -> Seconds:

@@ -69,6 +69,12 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = 
     )
 
 
+def trusting(authority: str) -> ssl.SSLContext:
+    """TLS with a server whose certificate authority is given in base64; "": one that everybody trusts."""
+    data = _data({"certificate authority": authority}, "certificate authority", "the cluster")
+    return _context(None, data)
+
+
 def parse(text: str, where: str) -> dict[str, Any]:
     """A kubeconfig's text. Raises EnvironmentFailure without quoting it: it may hold secrets."""
     from ruamel.yaml import YAML  # noqa: PLC0415 – only who reads a kubeconfig pays for it

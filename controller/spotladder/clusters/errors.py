@@ -10,13 +10,15 @@ class ClusterUnreachable(EnvironmentFailure):
 
 
 class ApiError(SpotladderError):
-    """The API server answered and refused. `status` is the HTTP code, `reason` Kubernetes' own word for it."""
+    """The API server answered and refused. `status` is the HTTP code, `reason` Kubernetes' own word for it, `about` the
+    resource that it speaks of, which need not be the one asked for."""
 
     exit_code = 5
 
-    def __init__(self, status: int, reason: str, message: str, *, where: str = "") -> None:
+    def __init__(self, status: int, reason: str, message: str, *, where: str = "", about: str = "") -> None:
         self.status = status
         self.reason = reason
+        self.about = about
         self.message = " ".join(message.split())
         super().__init__(": ".join(part for part in (where, f"{status} {reason}".strip(), self.message) if part))
 
@@ -61,9 +63,9 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 
 
-def api_error(status: int, reason: str, message: str, *, where: str = "") -> SpotladderError:
+def api_error(status: int, reason: str, message: str, *, where: str = "", about: str = "") -> SpotladderError:
     """The error for this answer."""
     if status >= 500:
         said = " ".join(f"{status} {reason}: {message}".split())
         return ClusterUnreachable(f"{where}: the API server answers {said}; it is tried again")
-    return _BY_STATUS.get(status, ApiError)(status, reason, message, where=where)
+    return _BY_STATUS.get(status, ApiError)(status, reason, message, where=where, about=about)

@@ -1,39 +1,88 @@
-"""The clusters that tiers may be in, by name. `home` is the one with the TieredJobs."""
+"""The clusters that tiers may be in, by name. `home` is the one with the TieredJobs.
+
+A `Source` knows how one cluster is reached. It is asked again and again: what it answers may change, as when a
+kubeconfig's Secret is rotated.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Protocol
 
+from spotladder.clusters.address import Address, EksAddress, GkeAddress
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock
 from spotladder.clusters.connection import Connection
+from spotladder.clusters.kubeconfig import KubeconfigFile, KubeconfigSecret
 from spotladder.errors import EnvironmentFailure
 
 HOME = "home"
 
 
-class UnknownCluster(EnvironmentFailure):
-    """No cluster of that name is registered."""
+class Source(Protocol):
+    """Where the connection to one cluster comes from."""
+
+    async def connection(self, *, fresh: bool = False) -> Connection:
+        """How the cluster is reached now: the very same object for as long as nothing has changed.
+
+        `fresh`: what was given before does not work; look again. Raises EnvironmentFailure, ClusterUnreachable: it
+        cannot be known now, and why.
+        """
 
 
-class Registry(Protocol):
-    """Finds a cluster by the name that CapacityTiers use."""
-
-    def names(self) -> frozenset[str]:
-        """All clusters."""
-
-    def connection(self, name: str) -> Connection:
-        """How to reach it. Raises UnknownCluster."""
+def sources(addresses: Mapping[str, Address], *, home: Client, namespace: str, clock: Clock) -> dict[str, Source]:
+    """The source of each cluster's connection. Secrets are read from that namespace of the home cluster."""
+    return {
+        name: source_of(address, home=home, namespace=namespace, clock=clock) for name, address in addresses.items()
+    }
 
 
-class HomeOnly:
-    """The registry of a controller that knows its own cluster and no other."""
+class Late:
+    """A source that is made when it is asked first, in a thread: what clouds need takes seconds to import."""
 
-    def __init__(self, home: Connection) -> None:
-        self._home = home
+    def __init__(self, make: Callable[[], Source], extra: str) -> None:
+        self._make = make
+        self._extra = extra
+        self._made: Source | None = None
 
-    def names(self) -> frozenset[str]:
-        return frozenset({HOME})
+    async def connection(self, *, fresh: bool = False) -> Connection:
+        if self._made is None:
+            try:
+                self._made = await asyncio.to_thread(self._make)
+            except ModuleNotFoundError as error:
+                message = f"{error.name} is missing: pip install 'spotladder[{self._extra}]', also in the image"
+                raise EnvironmentFailure(message) from None
+        return await self._made.connection(fresh=fresh)
 
-    def connection(self, name: str) -> Connection:
-        if name != HOME:
-            raise UnknownCluster(f"cluster {name!r} is not registered: this controller knows {HOME} only")
-        return self._home
+
+def source_of(address: Address, *, home: Client, namespace: str, clock: Clock) -> Source:
+    """The source for one address."""
+    if (eks := address.eks) is not None:
+        return Late(lambda: _eks(eks, clock), "aws")
+    if (gke := address.gke) is not None:
+        return Late(lambda: _gke(gke, clock), "gcp")
+    assert address.kubeconfig  # noqa: S101 – an address is exactly one of the three
+    if address.kubeconfig.file:
+        return KubeconfigFile(Path(address.kubeconfig.file), address.kubeconfig.context)
+    return KubeconfigSecret(
+        home,
+        namespace,
+        address.kubeconfig.secret_name or "",
+        key=address.kubeconfig.key,
+        context=address.kubeconfig.context,
+        clock=clock,
+    )
+
+
+def _eks(address: EksAddress, clock: Clock) -> Source:
+    from spotladder.clusters.eks import Eks  # noqa: PLC0415 – only who has such a cluster pays for boto3
+
+    return Eks(address.name, address.region, role=address.role_arn or "", clock=clock)
+
+
+def _gke(address: GkeAddress, clock: Clock) -> Source:
+    from spotladder.clusters.gke import Gke  # noqa: PLC0415 – only who has such a cluster pays for Google's libraries
+
+    return Gke(address.project, address.location, address.name, clock=clock)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 from spotladder.api.record import API_VERSION
-from spotladder.clusters.client import Client
 from spotladder.clusters.errors import Conflict, Forbidden, Invalid, NotFound
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import Delete, Drain, Handover, Launch
 from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
+from spotladder.operator.clusters import NAMESPACES, Cluster, Clusters, Located
 from spotladder.operator.conditions import Problem, Trouble
+from spotladder.operator.copies import Copies
 from spotladder.operator.failpoints import Point, reach
-from spotladder.operator.inventory import Inventory
+from spotladder.operator.inventory import JobKey
 from spotladder.operator.load import Loaded
+from spotladder.operator.preflight import Preflight, lacking
 from spotladder.operator.records import TIEREDJOBS, JobRecord
 from spotladder.workloads import names
 from spotladder.workloads.causes import silent
@@ -31,12 +33,15 @@ from spotladder.workloads.records import (
     RAYJOBS,
     Made,
 )
+from spotladder.workloads.references import Reference, references
 from spotladder.workloads.workload import AttemptObjects
 
 INSTALL = {
-    RAYJOBS: "KubeRay is not installed in this cluster: install the kuberay-operator chart (1.5 or newer)",
-    JOBSETS: "JobSet is not installed in this cluster: install the jobset chart",
+    RAYJOBS: "KubeRay is not installed in {cluster}: install the kuberay-operator chart (1.5 or newer)",
+    JOBSETS: "JobSet is not installed in {cluster}: install the jobset chart",
 }
+
+ALL_MADE = tuple(dict.fromkeys(kind for workload in WORKLOADS for kind in workload.made))
 
 
 SHORT_GRACE = 5
@@ -45,29 +50,32 @@ would otherwise hold its node for the whole grace of the pod, which is as long a
 
 
 class Applier:
-    """Does actions in one cluster."""
+    """Does actions, each in the cluster that its attempt is in."""
 
-    def __init__(self, client: Client, inventory: Inventory, *, environment: Mapping[str, str]) -> None:
-        self._client = client
-        self._inventory = inventory
+    def __init__(
+        self, clusters: Clusters, *, preflight: Preflight, copies: Copies, environment: Mapping[str, str]
+    ) -> None:
+        self._clusters = clusters
+        self._preflight = preflight
+        self._copies = copies
         self._environment = environment
 
     async def launch(self, loaded: Loaded, action: Launch) -> Problem | None:
         """Make the attempt exist; why it cannot be made, when that is not for lack of capacity.
 
-        Raises ClusterUnreachable, Throttled: try again.
+        Raises ClusterUnreachable, Throttled, Busy: try again.
         """
         tier = loaded.tiers.get(action.tier)
-        if tier is None:
+        cluster = None if tier is None else self._clusters.of(tier.cluster)
+        if tier is None or cluster is None:
             return None  # it is unavailable, and the core knows
-        for unreadable in self._inventory.unreadable(loaded.workload.watched, loaded.record.namespace):
+        for unreadable in cluster.inventory.unreadable(loaded.workload.watched, loaded.record.namespace):
             if unreadable.absent and unreadable.kind in INSTALL:
-                return Problem(Trouble.NOT_INSTALLED, INSTALL[unreadable.kind])
+                return Problem(Trouble.NOT_INSTALLED, INSTALL[unreadable.kind].format(cluster=_named(cluster)))
         reach(Point.BEFORE_LAUNCH)
+        origin = names.Origin(loaded.record.uid, cluster.home)
         try:
-            objects = loaded.workload.render(
-                loaded.job, names.Origin(loaded.record.uid), tier, action.attempt, self._environment
-            )
+            objects = loaded.workload.render(loaded.job, origin, tier, action.attempt, self._environment)
         except InvalidSpec as error:
             return Problem(Trouble.INVALID_SPEC, str(error))
         digest = sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()[:16]
@@ -75,104 +83,169 @@ class Applier:
             return problem
         main = objects[-1]["metadata"]
         main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: digest}
+        if problem := self._occupied(cluster, loaded.record, action.attempt):
+            return problem
         kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
-        for index, body in enumerate(objects):
-            if index:
-                reach(Point.BETWEEN_OBJECTS)
-            kind = kinds[body["apiVersion"], body["kind"]]
-            if tier.cluster == HOME:
-                body["metadata"]["ownerReferences"] = [owner(loaded)]
-            if refusal := await self._make(kind, body):
-                return refusal
+        with cluster.turn():
+            if problem := await self._prepare(cluster, loaded.record, objects):
+                return problem
+            for index, body in enumerate(objects):
+                if index:
+                    reach(Point.BETWEEN_OBJECTS)
+                kind = kinds[body["apiVersion"], body["kind"]]
+                if cluster is self._clusters.home:
+                    body["metadata"]["ownerReferences"] = [owner(loaded)]
+                if refusal := await self._make(cluster, kind, body):
+                    return refusal
         reach(Point.AFTER_LAUNCH)
         return None
 
     async def _refused(self, loaded: Loaded, attempt: int, digest: str) -> Problem | None:
         """What is made of this attempt will never run, as its operator says. If the job was corrected since, remove it:
         it is made anew, under the same number, once it is gone."""
-        found = self._objects(loaded, attempt)
-        why = refused_as(found)
-        if found.rayjob is None or not why:
+        found = loaded.found.attempts.get(attempt)
+        rayjob = found.objects.rayjob if found is not None else None
+        if found is None or rayjob is None or not (why := refused_as(found.objects)):
             return None
-        if found.rayjob.digest != digest and not found.rayjob.deleting:
-            await self._remove_made(loaded, attempt)
-        return Problem(Trouble.BLOCKED, f"RayJob {found.rayjob.name} is not valid: {why}")
+        if rayjob.digest != digest and not rayjob.deleting:
+            which = f"{names.JOB_UID}={loaded.record.uid},{names.ATTEMPT}={attempt}"
+            with found.cluster.turn():
+                await self._remove_labelled(found.cluster, loaded.workload.made, loaded.record.namespace, which)
+        return Problem(Trouble.BLOCKED, f"RayJob {rayjob.name} is not valid: {why}")
 
-    async def _make(self, kind: GVR, body: dict[str, Any]) -> Problem | None:
-        name = f"{kind.kind} {body['metadata']['namespace']}/{body['metadata']['name']}"
+    async def _prepare(self, cluster: Cluster, record: JobRecord, objects: list[dict[str, Any]]) -> Problem | None:
+        """See to it that the pods will find what they name."""
+        if cluster is not self._clusters.home:
+            if await self._preflight.missing(cluster, "", [Reference(NAMESPACES, record.namespace)]):
+                message = f"namespace {record.namespace} does not exist{_in(cluster)}: create it"
+                return Problem(Trouble.NAMESPACE_MISSING, message)
+            if problem := await self._copies.bring(cluster, record.namespace, record.copies):
+                return problem
+        missing = await self._preflight.missing(cluster, record.namespace, references(objects))
+        if missing:
+            return Problem(Trouble.REFERENCES_MISSING, lacking(cluster, record.namespace, missing))
+        return None
+
+    def _occupied(self, cluster: Cluster, record: JobRecord, attempt: int) -> Problem | None:
+        """Elsewhere nothing goes with its TieredJob: what a deleted one has left may still have the attempt's name."""
+        if cluster is self._clusters.home or attempt not in cluster.inventory.of_others(record.key, record.uid):
+            return None
+        name = names.attempt_name(record.name, attempt)
+        message = f"{name} of an earlier TieredJob of this name is being removed{_in(cluster)}"
+        return Problem(Trouble.NAME_TAKEN, message)
+
+    async def _make(self, cluster: Cluster, kind: GVR, body: dict[str, Any]) -> Problem | None:
+        namespace = body["metadata"]["namespace"]
+        name = f"{kind.kind} {namespace}/{body['metadata']['name']}"
         try:
-            made = await self._client.apply(kind, body)
+            made = await cluster.client.apply(kind, body)
         except NotFound as error:
-            return Problem(Trouble.NOT_INSTALLED, INSTALL.get(kind) or f"{name} cannot be made: {error.message}")
+            if error.about == "namespaces":
+                return Problem(
+                    Trouble.NAMESPACE_MISSING, f"namespace {namespace} does not exist{_in(cluster)}: create it"
+                )
+            install = INSTALL.get(kind, "{cluster} does not know the kind").format(cluster=_named(cluster))
+            return Problem(Trouble.NOT_INSTALLED, f"{name} cannot be made: {install}")
         except Conflict as error:
-            return Problem(
-                Trouble.NAME_TAKEN, f"{name} exists and is not this job's: remove or rename it ({error.message})"
-            )
+            message = f"{name} exists{_in(cluster)} and is not this job's: remove or rename it ({error.message})"
+            return Problem(Trouble.NAME_TAKEN, message)
         except (Forbidden, Invalid) as error:
-            return Problem(Trouble.LAUNCH_REFUSED, f"{name} is refused: {error.message}")
-        self._inventory.written(kind, made)
+            return Problem(Trouble.LAUNCH_REFUSED, f"{name} is refused{_in(cluster)}: {error.message}")
+        cluster.inventory.written(kind, made)
         return None
 
     async def drain(self, loaded: Loaded, action: Drain) -> None:
         """Tell every pod of the attempt, by an annotation that it sees as a file."""
         reach(Point.BEFORE_DRAIN)
+        found = loaded.found.attempts.get(action.attempt)
+        if found is not None and not found.cluster.problem:
+            await self._tell(found, action)
+        reach(Point.AFTER_DRAIN)
+
+    async def _tell(self, found: Located, action: Drain) -> None:
         notice = {
             "kind": "notice" if action.reason is Reason.EVICTION_NOTICE else "drain",
             "deadline": round(action.deadline, 3),
             "reason": str(action.reason),
         }
         text = json.dumps(notice, separators=(",", ":"))
-        for pod in self._objects(loaded, action.attempt).pods:
-            if pod.notice != text and pod.phase in ("Pending", "Running"):
-                patch = {"metadata": {"uid": pod.uid, "annotations": {names.NOTICE: text}}}
-                try:
-                    told = await self._client.merge(PODS, pod.name, pod.namespace, body=patch)
-                except (NotFound, Conflict):
-                    continue  # it is gone, or another stands in its place: that one is told when it is seen
-                self._inventory.written(PODS, told)
-        reach(Point.AFTER_DRAIN)
+        with found.cluster.turn():
+            for pod in found.objects.pods:
+                if pod.notice != text and pod.phase in ("Pending", "Running"):
+                    patch = {"metadata": {"uid": pod.uid, "annotations": {names.NOTICE: text}}}
+                    try:
+                        told = await found.cluster.client.merge(PODS, pod.name, pod.namespace, body=patch)
+                    except (NotFound, Conflict):
+                        continue  # it is gone, or another stands in its place: that one is told when it is seen
+                    found.cluster.inventory.written(PODS, told)
 
     async def delete(self, loaded: Loaded, action: Delete) -> None:
         """Remove what is left of the attempt, from the top down."""
+        found = loaded.found.attempts.get(action.attempt)
+        if found is None:
+            live = loaded.state.attempt
+            tier = loaded.clusters.get(live.tier) if live and live.number == action.attempt else None
+            cluster = self._clusters.of(tier or HOME)
+            found = Located(cluster or self._clusters.home, AttemptObjects())
         reach(Point.BEFORE_DELETE)
-        objects = self._objects(loaded, action.attempt)
-        tops = [found for found in (objects.rayjob, objects.jobset) if found is not None]
-        if any(not found.deleting for found in tops) or (not tops and not objects.pods and not objects.rayclusters):
-            await self._remove_made(loaded, action.attempt)
-        elif not tops:
-            await self._remove_orphans(objects)
-        for pod in objects.pods:
-            if pod.deleting and pod.grace > SHORT_GRACE:
-                await self._remove(PODS, pod.name, pod.namespace, pod.uid, grace=SHORT_GRACE)
+        if not found.cluster.problem:  # else it is fenced, and goes when its cluster is back
+            await self._clear(found, loaded.record.key, action.attempt, loaded.workload.made)
         reach(Point.AFTER_DELETE)
+
+    async def delete_strays(self, loaded: Loaded) -> None:
+        """Remove what exists of attempts in clusters where they do not belong."""
+        for number, found in loaded.found.strays:
+            if not found.cluster.problem:
+                await self._clear(found, loaded.record.key, number, loaded.workload.made, uid=loaded.record.uid)
+
+    async def sweep(self, key: JobKey, uid: str) -> bool:
+        """Remove what deleted TieredJobs of this name have left in other clusters; whether there was anything.
+
+        `uid` is that of the TieredJob that has the name now, "" when none has.
+        """
+        found = self._clusters.abandoned(key, uid)
+        for number, located in found:
+            for owner_uid in {record.job_uid for record in _records(located.objects)}:
+                await self._clear(located, key, number, ALL_MADE, uid=owner_uid)
+        return bool(found)
 
     async def remove_all(self, record: JobRecord) -> None:
         """Remove everything that was ever made for the job, whatever kind of workload it is."""
-        selector = f"{names.MANAGED_BY}={names.MANAGER},{names.JOB}={record.name}"
-        for kind in dict.fromkeys(kind for workload in WORKLOADS for kind in reversed(workload.made)):
-            await self._remove_labelled(kind, record.namespace, selector)
+        for cluster in (self._clusters.home, *self._clusters.others):
+            with cluster.turn():
+                await self._remove_labelled(cluster, ALL_MADE, record.namespace, f"{names.JOB}={record.name}")
 
-    async def _remove_made(self, loaded: Loaded, attempt: int) -> None:
-        selector = f"{names.MANAGED_BY}={names.MANAGER},{names.JOB}={loaded.record.name},{names.ATTEMPT}={attempt}"
-        for kind in reversed(loaded.workload.made):
-            await self._remove_labelled(kind, loaded.record.namespace, selector)
+    async def _clear(self, found: Located, key: JobKey, attempt: int, made: Sequence[GVR], *, uid: str = "") -> None:
+        """From the top down: what we made, then what its owner left behind."""
+        objects, (namespace, job) = found.objects, key
+        tops = [top for top in (objects.rayjob, objects.jobset) if top is not None]
+        with found.cluster.turn():
+            if any(not top.deleting for top in tops) or (not tops and not objects.pods and not objects.rayclusters):
+                which = f"{names.JOB}={job},{names.ATTEMPT}={attempt}" + (f",{names.JOB_UID}={uid}" if uid else "")
+                await self._remove_labelled(found.cluster, made, namespace, which)
+            elif not tops:
+                await self._remove_orphans(found)
+            for pod in objects.pods:
+                if pod.deleting and pod.grace > SHORT_GRACE:
+                    await self._remove(found.cluster, PODS, pod, grace=SHORT_GRACE)
 
-    async def _remove_labelled(self, kind: GVR, namespace: str, selector: str) -> None:
-        try:
-            await self._client.delete_all(kind, namespace, labels=selector)
-        except NotFound:
-            return  # the kind itself is gone, and all of it with it
+    async def _remove_labelled(self, cluster: Cluster, made: Sequence[GVR], namespace: str, which: str) -> None:
+        for kind in reversed(made):
+            try:
+                await cluster.client.delete_all(kind, namespace, labels=f"{cluster.selector},{which}")
+            except NotFound:
+                continue  # the kind itself is gone, and all of it with it
 
-    async def _remove_orphans(self, objects: AttemptObjects) -> None:
+    async def _remove_orphans(self, found: Located) -> None:
         """What its owner left behind: KubeRay's cluster, then pods."""
-        clusters: list[tuple[GVR, Made]] = [(RAYCLUSTERS, found) for found in objects.rayclusters]
-        for kind, found in clusters or [(PODS, pod) for pod in objects.pods]:
-            if not found.deleting:
-                await self._remove(kind, found.name, found.namespace, found.uid)
+        clusters: list[tuple[GVR, Made]] = [(RAYCLUSTERS, entry) for entry in found.objects.rayclusters]
+        for kind, entry in clusters or [(PODS, pod) for pod in found.objects.pods]:
+            if not entry.deleting:
+                await self._remove(found.cluster, kind, entry)
 
-    async def _remove(self, kind: GVR, name: str, namespace: str, uid: str, *, grace: int | None = None) -> None:
+    async def _remove(self, cluster: Cluster, kind: GVR, entry: Made, *, grace: int | None = None) -> None:
         try:
-            await self._client.delete(kind, name, namespace, uid=uid, grace=grace)
+            await cluster.client.delete(kind, entry.name, entry.namespace, uid=entry.uid, grace=grace)
         except (NotFound, Conflict):
             return  # it is gone, or it is not that one any more
 
@@ -185,14 +258,27 @@ class Applier:
         """
         if loaded.spec.handover is not Handover.FENCED:
             return
-        for objects in loaded.objects.values():
-            nodes = self._inventory.nodes_of(objects)
-            for pod in objects.pods:
+        for found in loaded.found.attempts.values():
+            if found.cluster.problem:
+                continue
+            nodes = found.cluster.inventory.nodes_of(found.objects)
+            for pod in found.objects.pods:
                 if pod.node and silent(nodes.get(pod.node)):
-                    await self._remove(PODS, pod.name, pod.namespace, pod.uid, grace=0)
+                    with found.cluster.turn():
+                        await self._remove(found.cluster, PODS, pod, grace=0)
 
-    def _objects(self, loaded: Loaded, attempt: int) -> AttemptObjects:
-        return loaded.objects.get(attempt, AttemptObjects())
+
+def _records(objects: AttemptObjects) -> list[Made]:
+    tops = [top for top in (objects.rayjob, objects.jobset) if top is not None]
+    return [*tops, *objects.rayclusters, *objects.pods]
+
+
+def _named(cluster: Cluster) -> str:
+    return f"cluster {cluster.name}" if cluster.link else "this cluster"
+
+
+def _in(cluster: Cluster) -> str:
+    return f" in cluster {cluster.name}" if cluster.link else ""
 
 
 def owner(loaded: Loaded) -> dict[str, Any]:

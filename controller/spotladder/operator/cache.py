@@ -59,7 +59,8 @@ class Cache(Generic[R]):
     """Records of `kind`, of one namespace or of all (""). `run` keeps it current until it is cancelled.
 
     `group` gives the key that records are looked up by in `of`. `problem` says why the cache cannot be filled, "" when
-    it can. `heard_at` is when the server was last known to answer, in ticks.
+    it can; `silent` that the server gave no answer to the last try. `heard_at` is when the server was last known to
+    answer, in ticks.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Cache(Generic[R]):
         self.namespace = namespace
         self.problem = ""
         self.absent = False
+        self.silent = False
         self.heard_at = float("-inf")
         self.lists = 0
         self._client = client
@@ -139,6 +141,11 @@ class Cache(Generic[R]):
         if found["metadata"].get("uid", "") not in self._gone:
             self._take(found)
 
+    def begin_anew(self) -> None:
+        """What is held may be old: before `settled` returns again, everything has been listed. Not while it runs."""
+        self._version = ""
+        self._settled.clear()
+
     # --- keeping current --------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -162,7 +169,8 @@ class Cache(Generic[R]):
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _failed(self, error: SpotladderError) -> None:
-        if isinstance(error, ClusterUnreachable | Throttled) and self.synced:
+        self.silent = isinstance(error, ClusterUnreachable | Throttled)
+        if self.silent and self.synced:
             return  # what is held is as good as it was; the watch goes on from there
         self._version, self.problem = "", str(error)
         self.absent = isinstance(error, NotFound)
@@ -198,7 +206,7 @@ class Cache(Generic[R]):
 
     def _heard(self) -> None:
         self.heard_at = self._clock.ticks()
-        self.problem, self.absent, self._heard_now = "", False, True
+        self.problem, self.absent, self.silent, self._heard_now = "", False, False, True
 
     # --- the records ------------------------------------------------------------------------------------------------
 
@@ -272,7 +280,7 @@ class Scoped(Generic[R]):
 
     def within(self, namespace: str) -> Cache[R] | None:
         """The cache that holds this namespace; None when it is not watched."""
-        return self._by_namespace.get(namespace) or self._by_namespace.get("")
+        return self._by_namespace.get(namespace, self._by_namespace.get(""))
 
     def get(self, name: str, namespace: str) -> R | None:
         """The record of that name."""

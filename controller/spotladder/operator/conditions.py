@@ -15,6 +15,7 @@ from spotladder.operator.logs import Reading
 
 class ConditionType(StrEnum):
     VALID = "Valid"
+    PREFLIGHT = "Preflight"
     PROVISIONED = "Provisioned"
     RUNNING = "Running"
     EVICTED = "Evicted"
@@ -32,6 +33,11 @@ class Trouble(StrEnum):
     INVALID_SPEC = "InvalidSpec"
     UNKNOWN_CAPACITY_TIER = "UnknownCapacityTier"
     UNKNOWN_CLUSTER = "UnknownCluster"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    CLUSTER_MISCONFIGURED = "ClusterMisconfigured"
+    NAMESPACE_MISSING = "NamespaceMissing"
+    REFERENCES_MISSING = "ReferencesMissing"
+    COPY_REFUSED = "CopyRefused"
     CHECKPOINTS_IN_USE = "CheckpointsInUse"
     CHECKPOINTS_UNREADABLE = "CheckpointsUnreadable"
     CHECKPOINTS_CORRUPT = "CheckpointsCorrupt"
@@ -88,6 +94,14 @@ def of_troubles(problems: Sequence[Problem]) -> Claims:
         return {ConditionType.DEGRADED: Claim("False", "AsExpected")}
     message = "; ".join(problem.message for problem in problems)
     return {ConditionType.DEGRADED: Claim("True", problems[0].trouble, message)}
+
+
+def of_preflight(missing: str | None) -> Claims:
+    """Whether everything that the job's pods name exists on all its tiers; None: that is being found out."""
+    if missing is None:
+        return {}
+    claim = Claim("False", Trouble.REFERENCES_MISSING, missing) if missing else Claim("True", "AllFound")
+    return {ConditionType.PREFLIGHT: claim}
 
 
 def of_decision(spec: JobSpec, decision: Decision, seen: Observation, reading: Reading) -> Claims:

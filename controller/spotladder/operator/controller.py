@@ -15,7 +15,7 @@ import structlog
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock, SystemClock
 from spotladder.clusters.connection import connect
-from spotladder.clusters.registry import HomeOnly
+from spotladder.clusters.registry import HOME, sources
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure
@@ -52,7 +52,7 @@ class Controller:
             asyncio.get_running_loop().add_signal_handler(name, self.stop)
         async with (
             HealthServer(self._settings.listen, metrics=self._metrics, alive=self._alive, ready=self._ready) as health,
-            Client(self._connection, clock=self._clock, watcher=self._metrics.requested) as plain,
+            Client(self._connection, clock=self._clock, watcher=self._metrics.watcher(HOME)) as plain,
         ):
             election = self._election(plain)
             self._log.info("started", identity=self.identity, server=self._connection.server, port=health.port)
@@ -110,7 +110,7 @@ class Controller:
             clock=self._clock,
             throttle=throttle,
             guard=election.fence,
-            watcher=self._metrics.requested,
+            watcher=self._metrics.watcher(HOME),
         )
 
     def _election(self, client: Client) -> Election:
@@ -125,7 +125,12 @@ class Controller:
     def _new_session(self, client: Client) -> Session:
         return Session(
             client=client,
-            registry=HomeOnly(self._connection),
+            sources=sources(
+                self._settings.clusters,
+                home=client,
+                namespace=self._settings.lease_namespace or self._connection.namespace,
+                clock=self._clock,
+            ),
             settings=self._settings,
             metrics=self._metrics,
             clock=self._clock,

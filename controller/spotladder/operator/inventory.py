@@ -46,10 +46,19 @@ class Unreadable:
 
 
 class Inventory:
-    """The caches of one cluster. `namespaces` empty: all of them. `wake` is told which job to look at."""
+    """The caches of one cluster. `namespaces` empty: all of them. `wake` is told which job to look at.
+
+    `labels` select what is ours: in a cluster that several home clusters share, those of this one.
+    """
 
     def __init__(
-        self, client: Client, *, clock: Clock, namespaces: Iterable[str] = (), wake: Callable[[JobKey], None]
+        self,
+        client: Client,
+        *,
+        clock: Clock,
+        namespaces: Iterable[str] = (),
+        labels: str = OURS,
+        wake: Callable[[JobKey], None],
     ) -> None:
         self._wake = wake
         self._jobs_on: dict[str, dict[str, JobKey]] = {}
@@ -61,7 +70,7 @@ class Inventory:
                 for scope in (scopes if kind.namespaced else ("",))
             )
 
-        ours: dict[str, Any] = {"labels": OURS, "group": _job_of}
+        ours: dict[str, Any] = {"labels": labels, "group": _job_of}
         self._nodes: Scoped[NodeRecord] = scoped(NODES, NodeRecord.of, changed=self._node_changed)
         self._pods: Scoped[PodRecord] = scoped(PODS, PodRecord.of, changed=self._pod_changed, **ours)
         self._objects: dict[GVR, Scoped[Any]] = {
@@ -123,12 +132,24 @@ class Inventory:
         """Events that may say something about capacity or rights."""
         return [event for cache in self._events for event in cache.all()]
 
-    def attempts(self, job: JobKey) -> dict[int, AttemptObjects]:
-        """What exists of each attempt of the job."""
+    def attempts(self, job: JobKey, uid: str = "") -> dict[int, AttemptObjects]:
+        """What exists of each attempt of the job; with `uid`, only of that very job."""
+        return self._by_attempt(job, lambda record: not uid or record.job_uid == uid)
+
+    def of_others(self, job: JobKey, uid: str) -> dict[int, AttemptObjects]:
+        """What exists under the job's name and is not of the job of this uid."""
+        return self._by_attempt(job, lambda record: record.job_uid != uid)
+
+    def jobs(self) -> set[JobKey]:
+        """The jobs that anything here is of."""
+        return {_job_of(record) for scoped in (self._pods, *self._objects.values()) for record in scoped.all()}
+
+    def _by_attempt(self, job: JobKey, wanted: Callable[[Made], bool]) -> dict[int, AttemptObjects]:
         found: dict[int, dict[GVR, list[Any]]] = {}
         for kind, scoped in ((PODS, self._pods), *self._objects.items()):
             for record in scoped.of(job):
-                found.setdefault(record.attempt, {}).setdefault(kind, []).append(record)
+                if wanted(record):
+                    found.setdefault(record.attempt, {}).setdefault(kind, []).append(record)
         return {
             number: AttemptObjects(
                 rayjob=next(iter(kinds.get(RAYJOBS, ())), None),

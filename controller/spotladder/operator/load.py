@@ -13,11 +13,23 @@ from spotladder.api.document import Document
 from spotladder.api.resolve import Capacity, job_spec
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.tieredjob import TieredJob
+from spotladder.clusters.registry import HOME
 from spotladder.core.durations import parse_duration
-from spotladder.core.model import TERMINAL, CapacityType, JobSpec, JobState, Observation, Price, Seconds, Stage
+from spotladder.core.model import (
+    TERMINAL,
+    AttemptSeen,
+    CapacityType,
+    JobSpec,
+    JobState,
+    Observation,
+    PodPhase,
+    Price,
+    Seconds,
+    Stage,
+)
 from spotladder.errors import InvalidSpec
+from spotladder.operator.clusters import Clusters, Found
 from spotladder.operator.conditions import Problem, Trouble
-from spotladder.operator.inventory import Inventory
 from spotladder.operator.logs import LogAddress, Reading
 from spotladder.operator.records import CapacityRecord, JobRecord
 from spotladder.workloads.rayjob_state import begun
@@ -45,7 +57,7 @@ class Loaded:
     status: TieredJobStatus
     state: JobState
     seen: Observation
-    objects: Mapping[int, AttemptObjects]
+    found: Found
 
 
 class Specs:
@@ -72,6 +84,10 @@ class Tiers:
     resolved: Mapping[str, ResolvedTier]
     missing: Mapping[str, Problem]
     full: Mapping[str, str] = field(default_factory=dict)
+
+    def cluster_of(self, tier: str) -> str | None:
+        """The cluster that the tier is in, if that is known."""
+        return self.resolved[tier].cluster if tier in self.resolved else None
 
 
 def resolve(
@@ -150,11 +166,11 @@ def observe(
     state: JobState,
     *,
     workload: Workload,
-    inventory: Inventory,
+    clusters: Clusters,
     tiers: Tiers,
     reading: Reading,
     blocked: str,
-) -> tuple[Observation, dict[int, AttemptObjects]]:
+) -> tuple[Observation, Found]:
     """What exists of the job.
 
     The snapshot is never older than the state that it is judged by: caches are listed after the lease was won, only
@@ -162,32 +178,63 @@ def observe(
     """
     live = state.attempt
     planned = state.stage is Stage.STARTING and live is not None and not live.seen
-    objects = inventory.attempts(record.key)
-    if live and not live.seen and (newest := objects.get(live.number)) and not (newest.rayjob or newest.jobset):
-        del objects[live.number]  # its pods are seen before itself: it is not gone, it is not known yet
-    events = inventory.events
-    attempts = tuple(
-        workload.read(number, found, inventory.nodes_of(found), events)
-        for number, found in sorted(objects.items())
-        if number > 0 and not (planned and live and number == live.number and not begun(found))
-    )
+    found = clusters.attempts(record, lambda objects: tiers.cluster_of(_tier_of(objects)))
+    attempts = []
+    for number, located in sorted(found.attempts.items()):
+        objects, cluster = located.objects, located.cluster
+        if live and not live.seen and live.number == number and not (objects.rayjob or objects.jobset):
+            continue  # its pods are seen before itself: it is not gone, it is not known yet
+        if number > 0 and not (planned and live and number == live.number and not begun(objects)):
+            seen = workload.read(number, objects, cluster.inventory.nodes_of(objects), cluster.inventory.events)
+            hidden = clusters.problem(cluster.name, workload.watched, record.namespace)
+            attempts.append(_remembered(seen) if hidden else seen)
     unavailable = {
         name: why
         for name, why in (*tiers.full.items(), *((name, problem.message) for name, problem in tiers.missing.items()))
         if not (live and live.seen and live.tier == name)  # what exists there can still be looked at
+    } | {
+        name: problem
+        for name, tier in tiers.resolved.items()
+        if (problem := _unreachable(clusters, tier, workload, record))
     }
     version = int(record.resource_version) if record.resource_version.isdigit() else 0
-    seen = Observation(
+    seen_now = Observation(
         revision=max(state.revision, version),
-        attempts=attempts,
+        attempts=tuple(attempts),
         progress=reading.progress if reading.known else state.progress,
         unavailable=unavailable,
         blocked=blocked,
     )
-    return seen, objects
+    return seen_now, found
 
 
-def problems_of(state: JobState, seen: Observation, reading: Reading, tiers: Tiers) -> list[Problem]:
+def _remembered(seen: AttemptSeen) -> AttemptSeen:
+    """An attempt that cannot be looked at: who ran may run on, and nothing is concluded from what else is known. While
+    its cluster is listed anew some of it is new and some is old."""
+    pods = tuple(pod for pod in seen.pods if pod.phase is not PodPhase.LOST)
+    return AttemptSeen(seen.number, pods, reachable=False)
+
+
+def _tier_of(objects: AttemptObjects) -> str:
+    made = objects.rayjob or objects.jobset or next(iter((*objects.rayclusters, *objects.pods)), None)
+    return made.tier if made is not None else ""
+
+
+def _unreachable(clusters: Clusters, tier: ResolvedTier, workload: Workload, record: JobRecord) -> str:
+    if tier.cluster == HOME or tier.cluster not in clusters.names:
+        return ""
+    why = clusters.problem(tier.cluster, workload.watched, record.namespace)
+    return f"cluster {tier.cluster} cannot be used: {why}" if why else ""
+
+
+def unsettled(clusters: Clusters, tiers: Tiers) -> bool:
+    """Whether it is not known yet if a cluster of these tiers can be used."""
+    return not all(clusters.settled(tier.cluster) for tier in tiers.resolved.values())
+
+
+def problems_of(
+    state: JobState, seen: Observation, reading: Reading, tiers: Tiers, clusters: Clusters
+) -> list[Problem]:
     """What stands in the way of a job that is under way."""
     problems = []
     live = seen.attempt(state.attempt.number) if state.attempt else None
@@ -206,6 +253,14 @@ def problems_of(state: JobState, seen: Observation, reading: Reading, tiers: Tie
         if problem.trouble is Trouble.UNKNOWN_CAPACITY_TIER
         else problem
         for problem in tiers.missing.values()
+    ]
+    away = {name: tier.cluster for name, tier in tiers.resolved.items() if not state.record(name).spent}
+    told = {seen.unavailable[name] for name in away if name in seen.unavailable and name not in tiers.missing}
+    problems += [Problem(Trouble.CLUSTER_UNREACHABLE, message) for message in sorted(told)]
+    doubts = {name: doubt for name in set(away.values()) if (doubt := clusters.doubt(name))}
+    problems += [
+        Problem(Trouble.CLUSTER_MISCONFIGURED, f"cluster {name} is used as it was before: {doubt}")
+        for name, doubt in sorted(doubts.items())
     ]
     return problems
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from spotladder.clusters.client import Watcher
 from spotladder.clusters.clock import Clock
 from spotladder.core.model import Decision, Instant, JobSpec, JobState, Phase, Seconds
 from spotladder.core.reasons import Reason
@@ -33,6 +34,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._clock = clock
         self._jobs: dict[JobKey, JobGauges] = {}
+        self._down: set[str] = set()
         self._queue_depth: Callable[[], int] = lambda: 0
         self.attempts = Counter(
             "spotladder_attempts", "Attempts that ended.", ["tier", "reason"], registry=self.registry
@@ -64,7 +66,13 @@ class Metrics:
             "spotladder_reconcile_errors", "Passes that failed.", ["error"], registry=self.registry
         )
         self.requests = Counter(
-            "spotladder_api_requests", "Calls.", ["verb", "resource", "code"], registry=self.registry
+            "spotladder_api_requests", "Calls.", ["cluster", "verb", "resource", "code"], registry=self.registry
+        )
+        self.cluster_up = Gauge(
+            "spotladder_cluster_up", "1 while the cluster can be used.", ["cluster"], registry=self.registry
+        )
+        self.outages = Counter(
+            "spotladder_cluster_outages", "Times that a cluster went down.", ["cluster"], registry=self.registry
         )
         self.lists = Counter(
             "spotladder_cache_lists", "Full listings made by caches.", ["resource"], registry=self.registry
@@ -76,9 +84,22 @@ class Metrics:
         """Where to ask for the number of waiting jobs."""
         self._queue_depth = depth
 
-    def requested(self, verb: str, resource: str, status: int, _took: Seconds) -> None:
-        """One call of the API, answered or not (0)."""
-        self.requests.labels(verb, resource, str(status)).inc()
+    def watcher(self, cluster: str, also: Watcher | None = None) -> Watcher:
+        """Counts the calls of a cluster's API, answered or not (0), and tells another, too."""
+
+        def heard(verb: str, resource: str, status: int, took: Seconds) -> None:
+            self.requests.labels(cluster, verb, resource, str(status)).inc()
+            if also is not None:
+                also(verb, resource, status, took)
+
+        return heard
+
+    def linked(self, cluster: str, *, up: bool) -> None:
+        """A cluster beside home went down, or came back."""
+        if not up and cluster not in self._down:
+            self.outages.labels(cluster).inc()
+        (self._down.discard if up else self._down.add)(cluster)
+        self.cluster_up.labels(cluster).set(1 if up else 0)
 
     def saw(self, key: JobKey, state: JobState) -> None:
         """One pass over a job."""
@@ -94,6 +115,8 @@ class Metrics:
         """Another controller looks at the jobs now: what this one knows of them is of the past. Counters stay."""
         self._jobs.clear()
         self.tier_available.clear()
+        self.cluster_up.clear()
+        self._down.clear()
         self._queue_depth = lambda: 0
         self.leading.set(0)
 

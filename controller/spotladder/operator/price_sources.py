@@ -36,7 +36,7 @@ def sources() -> Mapping[PriceSource, Callable[[CapacityTierSpec], Price]]:
 def aws(spec: CapacityTierSpec, connect: Connect) -> Price:
     """Linux nodes at the newest spot price of each zone, and on demand. Needs ec2:DescribeSpotPriceHistory and
     pricing:GetProducts. Raises PriceUnknown, EnvironmentFailure."""
-    from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]  # noqa: PLC0415 – only where AWS is asked
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only where AWS is asked
 
     if not spec.region or not spec.instance_types:
         raise PriceUnknown("price.source aws needs spec.region and spec.instanceTypes")
@@ -120,8 +120,8 @@ def table(spec: CapacityTierSpec) -> Price:
 
 def _boto3(service: str, region: str) -> Any:
     try:
-        import boto3  # type: ignore[import-untyped]  # noqa: PLC0415 – an extra; slow to load
-        from botocore.config import Config  # type: ignore[import-untyped]  # noqa: PLC0415
+        import boto3  # noqa: PLC0415 – an extra; slow to load
+        from botocore.config import Config  # noqa: PLC0415
     except ImportError:
         raise EnvironmentFailure("price.source aws needs boto3: install spotladder[aws]") from None
     limits = Config(connect_timeout=5, read_timeout=20, retries={"max_attempts": 2})

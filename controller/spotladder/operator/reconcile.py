@@ -11,32 +11,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from spotladder.api.capacitytier import ApplyTo
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.tieredjob import TieredJob
-from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.clock import Clock
-from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
+from spotladder.clusters.errors import ApiError, ClusterUnreachable, Conflict, NotFound, Throttled
 from spotladder.core.acting import REPEAT
 from spotladder.core.lifecycle import decide
-from spotladder.core.model import TERMINAL, Decision, Delete, Drain, Exit, Finish, JobState, Launch, Seconds, Stage
+from spotladder.core.model import (
+    TERMINAL,
+    Decision,
+    Exit,
+    JobState,
+    Seconds,
+    Stage,
+)
 from spotladder.core.policies import Policy
 from spotladder.core.policies.registry import by_name
-from spotladder.errors import InvalidSpec, SpotladderError, StoreUnavailable
+from spotladder.errors import InvalidSpec
 from spotladder.operator import conditions, load, status
+from spotladder.operator.act import Actor
 from spotladder.operator.apply import Applier
 from spotladder.operator.cache import Cache, Scoped
-from spotladder.operator.conditions import Claim, ConditionType, Problem, Trouble
+from spotladder.operator.clusters import Busy, Clusters
+from spotladder.operator.conditions import Claims, ConditionType, Problem, Trouble
 from spotladder.operator.credentials import FRESH, CredentialsMissing, SecretReader
 from spotladder.operator.failpoints import Point, reach
-from spotladder.operator.inventory import Inventory, JobKey
+from spotladder.operator.inventory import JobKey
 from spotladder.operator.limits import Limits
 from spotladder.operator.load import Loaded
-from spotladder.operator.logs import Logs, Reading
+from spotladder.operator.logs import LogAddress, Logs, Reading
 from spotladder.operator.persist import Persistence, Witness
+from spotladder.operator.preflight import AGAIN, Preflight, needs
 from spotladder.operator.prices import Prices
 from spotladder.operator.records import FORCE_DELETE, CapacityRecord, JobRecord
 from spotladder.workloads import review
@@ -44,6 +52,9 @@ from spotladder.workloads.kinds import workload_of
 
 RETRY_END: Seconds = 60.0
 """A bucket that does not take the outcome is asked again after this long."""
+
+BUSY: Seconds = 0.5
+"""After so long a job comes back whose turn it was not, or whose clusters are not known yet."""
 
 CLEANUP_IS_LATE: Seconds = 120.0
 """After so long a deleted job says what it waits for."""
@@ -74,21 +85,21 @@ class Reconciler:
         *,
         jobs: Scoped[JobRecord],
         capacity: Cache[CapacityRecord],
-        inventory: Inventory,
+        clusters: Clusters,
         applier: Applier,
+        preflight: Preflight,
         persistence: Persistence,
         logs: Logs,
         secrets: SecretReader,
         prices: Prices,
         witness: Witness,
         clock: Clock,
-        clusters: frozenset[str],
         settle: Seconds,
     ) -> None:
         self._jobs = jobs
         self._capacity = capacity
-        self._inventory = inventory
         self._applier = applier
+        self._preflight = preflight
         self._persistence = persistence
         self._logs = logs
         self._secrets = secrets
@@ -100,17 +111,20 @@ class Reconciler:
         self._specs = load.Specs()
         self._policies: dict[str, Policy] = {}
         self._memory: dict[JobKey, _Memory] = {}
-        self._limits = Limits(jobs, size=self._size, launched=lambda key: bool(inventory.attempts(key)))
+        self._limits = Limits(jobs, size=self._size, launched=clusters.has_anything)
+        self._actor = Actor(applier, jobs=jobs, logs=logs, limits=self._limits)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
         """One pass. Raises ClusterUnreachable, Throttled, …: try again later."""
         namespace, name = key
         record = self._jobs.get(name, namespace)
-        if record is None or (record.deleting and not record.finalized):
-            self._forget(key)
-            return None
         try:
+            if record is None or (record.deleting and not record.finalized):
+                self._forget(key)
+                return REPEAT if await self._actor.sweep(key, "") else None
             return await self._pass(record)
+        except Busy:
+            return BUSY
         except Conflict:
             return 0.2  # the cache is about to hear of what we did not know
         except NotFound as error:
@@ -137,10 +151,10 @@ class Reconciler:
         except InvalidSpec as error:
             return await self._hold(record, held, Problem(Trouble.INVALID_SPEC, "; ".join(str(error).splitlines())))
         tiers = self._tiers(record, job, state, memory)
+        if load.unsettled(self._clusters, tiers):
+            return BUSY  # what is on its way from there must not be taken for lost
         reading = await self._reading(record, job, state)
-        problem = self._refusal(record, state, tiers, reading)
-        if problem is None and state.stage is Stage.IDLE and not load.started(state) and not record.deleting:
-            problem = self._contradiction(record, job, tiers, memory)
+        problem = self._refusal(record, state, tiers, reading) or self._impossible(record, job, state, tiers, memory)
         if problem is not None:
             return await self._hold(record, held, problem)
         if problem := self._unseen(record, job):
@@ -151,22 +165,41 @@ class Reconciler:
         reach(Point.AFTER_LOAD)
         if waits := self._last_commit_awaited(loaded):
             return waits
+        return await self._go_on(loaded, tiers, reading, policy, memory)
+
+    async def _go_on(
+        self, loaded: Loaded, tiers: load.Tiers, reading: Reading, policy: Policy, memory: _Memory
+    ) -> Seconds | None:
+        """Decide, act, persist."""
+        record, job = loaded.record, loaded.job
         decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
         reach(Point.AFTER_DECIDE)
-        claims = await self._act(loaded, decision, memory)
+        if decision.state.attempt is None or decision.state.attempt.seen:
+            memory.blocked = None
+        acted = await self._actor.act(
+            loaded,
+            decision,
+            room=lambda tier: tier not in self._full(record, job, loaded.state, memory),
+            address=lambda: self._address(record, job),
+        )
+        if acted.tried:
+            memory.blocked = acted.blocked
         problems = self._problems(loaded, reading, tiers, memory)
+        if isinstance(acted.failed, ApiError) and not isinstance(acted.failed, Throttled):
+            problems.append(Problem(Trouble.BLOCKED, str(acted.failed)))
+        claims = {**acted.claims, **self._looked_ahead(loaded)}
         stands = await self._persistence.decided(loaded, decision, reading, problems, claims)
         memory.persisted, memory.state = stands.state, decision.state
         self._witness.saw(record.key, decision.state)
+        if acted.failed is not None:
+            raise acted.failed
         if record.deleting and self._may_go(loaded, decision):
             await self._release(record)
             return None
-        wake = self._wake(decision, status.state_of(stands), claims)
-        if tiers.full:  # who makes room wakes nobody
-            wake = REPEAT if wake is None else min(wake, REPEAT)
-        if reading.unreadable:  # a Secret that comes wakes nobody
-            return FRESH if wake is None else min(wake, FRESH)
-        return wake
+        # Who makes room wakes nobody, nor does a cleanup that takes too long.
+        return self._wake(
+            decision, status.state_of(stands), claims, reading, restless=bool(tiers.full) or record.deleting
+        )
 
     def _policy(self, name: str) -> Policy:
         if name not in self._policies:
@@ -177,7 +210,7 @@ class Reconciler:
         for tier in job.spec.tiers:
             if named := self._capacity.get(tier.capacity_tier):
                 memory.capacity[tier.capacity_tier] = named
-        found = load.resolve(job, self._capacity.get, memory.capacity.get, self._clusters, self._prices.of)
+        found = load.resolve(job, self._capacity.get, memory.capacity.get, self._clusters.names, self._prices.of)
         return replace(found, full=self._full(record, job, state, memory))
 
     def _full(self, record: JobRecord, job: TieredJob, state: JobState, memory: _Memory) -> dict[str, str]:
@@ -202,15 +235,17 @@ class Reconciler:
             self._logs.leave(record.key)
             return Reading(True, state.progress)
         try:
-            environment = await self._environment(record, job)
+            address = await self._address(record, job)
         except CredentialsMissing as error:
             self._logs.leave(record.key)
             return Reading(True, state.progress, unreadable=str(error))
-        return self._logs.follow(record.key, load.address_of(record, job, environment), load.reads_every(job))
+        return self._logs.follow(record.key, address, load.reads_every(job))
 
-    async def _environment(self, record: JobRecord, job: TieredJob) -> Mapping[str, str]:
-        credentials = job.spec.checkpoints.credentials
-        return {} if credentials is None else await self._secrets.of(record.namespace, credentials.secret_name)
+    async def _address(self, record: JobRecord, job: TieredJob) -> LogAddress:
+        """Where the job's log lies, with the credentials that open it. Raises CredentialsMissing."""
+        named = job.spec.checkpoints.credentials
+        environment = {} if named is None else await self._secrets.of(record.namespace, named.secret_name)
+        return load.address_of(record, job, environment)
 
     def _load(
         self,
@@ -224,11 +259,11 @@ class Reconciler:
         memory: _Memory,
     ) -> Loaded:
         workload = workload_of(job)
-        seen, objects = load.observe(
+        seen, found = load.observe(
             record,
             state,
             workload=workload,
-            inventory=self._inventory,
+            clusters=self._clusters,
             tiers=tiers,
             reading=reading,
             blocked=memory.blocked.message if memory.blocked else "",
@@ -243,7 +278,7 @@ class Reconciler:
             status=held,
             state=state,
             seen=seen,
-            objects=objects,
+            found=found,
         )
 
     def _last_commit_awaited(self, loaded: Loaded) -> Seconds:
@@ -257,54 +292,21 @@ class Reconciler:
             return 0.0
         return self._logs.behind(loaded.record.key, (seen.number, seen.exit))
 
-    async def _act(self, loaded: Loaded, decision: Decision, memory: _Memory) -> dict[ConditionType, Claim]:
-        claims: dict[ConditionType, Claim] = {}
-        if decision.state.attempt is None or decision.state.attempt.seen:
-            memory.blocked = None
-        for action in decision.actions:
-            match action:
-                case Launch():
-                    if action.tier in self._full(loaded.record, loaded.job, loaded.state, memory):
-                        continue  # another job was launched in the meantime
-                    with self._limits.launching(loaded.record):
-                        memory.blocked = await self._applier.launch(loaded, action)
-                case Drain():
-                    await self._applier.drain(loaded, action)
-                    self._logs.look(loaded.record.key)
-                case Delete():
-                    await self._applier.delete(loaded, action)
-                case Finish():
-                    if claim := await self._finish(loaded, action):
-                        claims[ConditionType.CHECKPOINTING] = claim
-        await self._applier.let_go(loaded)
-        return claims
-
-    async def _finish(self, loaded: Loaded, action: Finish) -> Claim | None:
-        """Note the outcome in the log, once. None: it is noted already."""
-        if conditions.is_ended(loaded.status.conditions):
-            return None
-        reach(Point.BEFORE_FINISH)
-        outcome = "Succeeded" if action.succeeded else "Failed"
-        try:
-            environment = await self._environment(loaded.record, loaded.job)
-            address = load.address_of(loaded.record, loaded.job, environment)
-            await self._logs.end(address, outcome, loaded.state.last_number, str(action.reason))
-        except StoreRefused as error:
-            return Claim("False", conditions.END_REFUSED, str(error))
-        except (StoreUnavailable, CredentialsMissing, ClusterUnreachable, TimeoutError) as error:
-            return Claim("Unknown", Trouble.CHECKPOINTS_UNREADABLE, f"the outcome is not noted yet: {error}")
-        except SpotladderError as error:
-            return Claim("False", conditions.END_REFUSED, str(error))
-        reach(Point.AFTER_FINISH)
-        return Claim("False", conditions.ENDED, f"step {loaded.state.progress.step} is the last commit")
-
-    def _wake(self, decision: Decision, persisted: JobState, claims: dict[ConditionType, Claim]) -> Seconds | None:
+    def _wake(
+        self, decision: Decision, persisted: JobState, claims: Claims, reading: Reading, *, restless: bool
+    ) -> Seconds | None:
         now = self._clock.now()
         times = [] if decision.wake_at is None else [max(0.0, decision.wake_at - now)]
         if (cost := status.cost_written_in(persisted, now)) is not None:
             times.append(cost)
         if any(claim.status == "Unknown" for claim in claims.values()):
             times.append(RETRY_END)
+        if reading.unreadable:  # a Secret that comes wakes nobody
+            times.append(FRESH)
+        if (ahead := claims.get(ConditionType.PREFLIGHT)) is not None and ahead.status == "False":
+            times.append(AGAIN)
+        if restless:
+            times.append(REPEAT)
         return min(times, default=None)
 
     # --- what stands in the way -------------------------------------------------------------------------------------
@@ -325,6 +327,14 @@ class Reconciler:
         if missing:
             return Problem(missing[0].trouble, "; ".join(problem.message for problem in missing))
         return None
+
+    def _impossible(
+        self, record: JobRecord, job: TieredJob, state: JobState, tiers: load.Tiers, memory: _Memory
+    ) -> Problem | None:
+        """Why a job that has not begun cannot be run."""
+        if state.stage is not Stage.IDLE or load.started(state) or record.deleting:
+            return None
+        return self._contradiction(record, job, tiers, memory)
 
     def _contradiction(self, record: JobRecord, job: TieredJob, tiers: load.Tiers, memory: _Memory) -> Problem | None:
         """What is wrong with the job on any of its tiers, also on those that it has not come to. It is looked at again
@@ -349,20 +359,32 @@ class Reconciler:
 
     def _unseen(self, record: JobRecord, job: TieredJob) -> Problem | None:
         """What cannot be seen cannot be decided on. A kind that is not installed has no objects to see."""
-        for entry in self._inventory.unreadable(workload_of(job).watched, record.namespace):
-            if not entry.absent:
-                return Problem(Trouble.CANNOT_WATCH, f"{entry.kind.plural} cannot be read: {entry.why}")
-        return None
+        why = self._clusters.home.unreadable(workload_of(job).watched, record.namespace)
+        return Problem(Trouble.CANNOT_WATCH, why) if why else None
+
+    def _looked_ahead(self, loaded: Loaded) -> Claims:
+        """Whether the tiers have what the job's pods will name."""
+        if loaded.state.stage in TERMINAL or loaded.record.deleting:
+            self._preflight.forget(loaded.record.key)
+            return {}
+        version = loaded.record.uid, loaded.record.generation, loaded.tiers
+        return conditions.of_preflight(
+            self._preflight.look(
+                loaded.record.key, version, lambda: needs(loaded.job, loaded.tiers.values(), loaded.record.copies)
+            )
+        )
 
     def _problems(self, loaded: Loaded, reading: Reading, tiers: load.Tiers, memory: _Memory) -> list[Problem]:
         problems = [] if memory.blocked is None else [memory.blocked]
-        problems += load.problems_of(loaded.state, loaded.seen, reading, tiers)
+        problems += load.problems_of(loaded.state, loaded.seen, reading, tiers, self._clusters)
         if loaded.state.stage not in TERMINAL:
             more = (self._contradiction(loaded.record, loaded.job, tiers, memory), load.unpriced(loaded.spec))
             problems += [problem for problem in more if problem is not None and problem not in problems]
         deleted_at = loaded.record.deleted_at
         if deleted_at is not None and self._clock.now() - deleted_at > CLEANUP_IS_LATE and loaded.seen.attempts:
-            left = ", ".join(str(attempt.number) for attempt in loaded.seen.attempts)
+            left = ", ".join(
+                f"{number} ({found.cluster.name})" for number, found in sorted(loaded.found.attempts.items())
+            )
             message = (
                 f'attempt {left} is not gone; annotate the TieredJob {FORCE_DELETE}="true" to let it go regardless'
             )
@@ -383,11 +405,12 @@ class Reconciler:
         if loaded.record.forced:
             return True
         over = decision.state.stage in (Stage.SUSPENDED, *TERMINAL) and decision.state.attempt is None
-        return over and not decision.moves and not loaded.objects
+        return over and not decision.moves and not loaded.found.attempts
 
     async def _dismantle(self, record: JobRecord) -> Seconds | None:
         """A job that cannot be understood is being deleted: nothing can be asked to commit; remove what there is."""
-        if self._inventory.attempts(record.key) and not record.forced:
+        found = self._clusters.attempts(record, lambda _objects: None).attempts.values()
+        if any(not entry.cluster.problem for entry in found) and not record.forced:
             await self._applier.remove_all(record)
             return 2.0
         await self._release(record)
@@ -401,4 +424,5 @@ class Reconciler:
     def _forget(self, key: JobKey) -> None:
         self._memory.pop(key, None)
         self._logs.leave(key)
+        self._preflight.forget(key)
         self._witness.forgotten(key)

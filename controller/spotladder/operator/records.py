@@ -16,6 +16,7 @@ from spotladder.api.record import API_VERSION
 from spotladder.core.model import Instant, Phase
 from spotladder.errors import InvalidSpec
 from spotladder.workloads.records import GVR, Object, instant
+from spotladder.workloads.references import Reference, listed
 
 TIEREDJOBS = GVR("spotladder.io", "v1alpha1", "tieredjobs", "TieredJob")
 CAPACITYTIERS = GVR("spotladder.io", "v1alpha1", "capacitytiers", "CapacityTier", namespaced=False)
@@ -30,7 +31,8 @@ FORCE_DELETE = "spotladder.io/force-delete"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
     """A TieredJob. `generation` stands for the spec; our own status wakes nobody. `folder` is where its log lies,
-    `tiers` are its tiers with the CapacityTier of each, `tier` is the one of its live or last attempt."""
+    `tiers` are its tiers with the CapacityTier of each, `tier` is the one of its live or last attempt, `copies` what
+    other clusters need a copy of."""
 
     name: str
     namespace: str
@@ -43,6 +45,7 @@ class JobRecord:
     finalizers: tuple[str, ...] = ()
     folder: str = ""
     tiers: tuple[tuple[str, str], ...] = ()
+    copies: tuple[Reference, ...] = ()
     phase: str = field(default="", compare=False)
     tier: str = field(default="", compare=False)
     spec: bytes = field(default=b"{}", compare=False)
@@ -64,6 +67,7 @@ class JobRecord:
             finalizers=tuple(metadata.get("finalizers") or ()),
             folder=_folder(thing),
             tiers=tuple(_tiers(thing)),
+            copies=_copies(thing),
             phase=intern((thing.get("status") or {}).get("phase") or ""),
             tier=intern((thing.get("status") or {}).get("tier") or ""),
             spec=to_json(thing.get("spec") or {}),
@@ -146,6 +150,11 @@ def _tiers(job: Object) -> Iterator[tuple[str, str]]:
     for tier in tiers if isinstance(tiers, list) else ():
         if isinstance(tier, dict) and isinstance(tier.get("name"), str) and isinstance(tier.get("capacityTier"), str):
             yield intern(tier["name"]), intern(tier["capacityTier"])
+
+
+def _copies(job: Object) -> tuple[Reference, ...]:
+    entries = (job.get("spec") or {}).get("copies") or ()
+    return listed((entry["kind"], entry["name"]) for entry in entries)
 
 
 def _folder(job: Object) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Any
 
 import structlog
@@ -13,26 +14,36 @@ import structlog
 from spotladder.api.capacitytier import PriceSource
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
-from spotladder.clusters.registry import Registry
+from spotladder.clusters.registry import HOME, Source
+from spotladder.clusters.throttle import Throttle
+from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
 from spotladder.operator.apply import Applier
 from spotladder.operator.cache import Cache, Scoped
+from spotladder.operator.clusters import Cluster, Clusters, selector
+from spotladder.operator.copies import Copies
 from spotladder.operator.credentials import SecretReader
 from spotladder.operator.election import NotLeading
 from spotladder.operator.events import Events
 from spotladder.operator.health import Health
 from spotladder.operator.inventory import Inventory, JobKey
+from spotladder.operator.link import Link
 from spotladder.operator.logs import BucketLog, Log, LogAddress, Logs
 from spotladder.operator.metrics import Metrics
 from spotladder.operator.persist import Persistence
-from spotladder.operator.price_sources import sources
-from spotladder.operator.prices import Prices, Source
+from spotladder.operator.preflight import Preflight
+from spotladder.operator.price_sources import sources as all_price_sources
+from spotladder.operator.prices import Prices
+from spotladder.operator.prices import Source as PriceSourceReader
 from spotladder.operator.queue import Queue
 from spotladder.operator.reconcile import Reconciler
 from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, CapacityRecord, JobRecord
 from spotladder.operator.settings import Settings
 from spotladder.operator.tierbook import TierBook
 from spotladder.operator.witness import LogAndMetrics
+
+CALL: Seconds = 15.0
+"""How long a call of a cluster beside home may take: a worker waits for it."""
 
 
 class Session:
@@ -42,13 +53,13 @@ class Session:
         self,
         *,
         client: Client,
-        registry: Registry,
+        sources: Mapping[str, Source],
         settings: Settings,
         metrics: Metrics,
         clock: Clock,
         identity: str,
         open_log: Callable[[LogAddress], Log] = BucketLog,
-        price_sources: Mapping[PriceSource, Source] | None = None,
+        price_sources: Mapping[PriceSource, PriceSourceReader] | None = None,
     ) -> None:
         self._settings = settings
         self._metrics = metrics
@@ -71,16 +82,26 @@ class Session:
         self.capacity: Cache[CapacityRecord] = Cache(
             client, CAPACITYTIERS, CapacityRecord.of, clock=clock, changed=lambda _before, _after: self._look_at_all()
         )
+        self._guard = client.guard
         self.inventory = Inventory(client, clock=clock, namespaces=settings.namespaces, wake=self.queue.add)
+        self.clusters = Clusters(
+            Cluster(HOME, client, self.inventory, most=settings.workers),
+            sources,
+            join=self._join,
+            clock=clock,
+            changed=self._cluster_changed,
+        )
+        self._preflight = Preflight(self.clusters, clock=clock, changed=self.queue.add)
+        self._copies = Copies(self.clusters, self.jobs, namespaces=settings.namespaces, clock=clock)
         self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log)
-        self._prices = Prices(price_sources or sources(), clock=clock, changed=self._look_at_all)
+        self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._look_at_all)
         self._book = TierBook(
             client,
             capacity=self.capacity,
             jobs=self.jobs,
-            pods=lambda: self.inventory.pods,
+            pods=lambda: chain.from_iterable(cluster.inventory.pods for cluster in self.clusters),
             prices=self._prices,
-            clusters=registry.names(),
+            clusters=self.clusters.names,
             clock=clock,
         )
         witness = LogAndMetrics(metrics, self._book)
@@ -88,21 +109,23 @@ class Session:
         self.reconcile = Reconciler(
             jobs=self.jobs,
             capacity=self.capacity,
-            inventory=self.inventory,
-            applier=Applier(client, self.inventory, environment=settings.environment),
+            clusters=self.clusters,
+            applier=Applier(
+                self.clusters, preflight=self._preflight, copies=self._copies, environment=settings.environment
+            ),
+            preflight=self._preflight,
             persistence=Persistence(client=client, jobs=self.jobs, events=self._events, witness=witness, clock=clock),
             logs=self._logs,
             secrets=SecretReader(client, clock),
             prices=self._prices,
             witness=witness,
             clock=clock,
-            clusters=registry.names(),
             settle=settings.settle,
         )
 
     @property
     def caches(self) -> list[Cache[Any]]:
-        """All of them."""
+        """Those of the home cluster."""
         return [*self.jobs.caches, self.capacity, *self.inventory.caches]
 
     @property
@@ -129,9 +152,11 @@ class Session:
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[None]:
         """Everything is listed; the caches are kept current meanwhile."""
-        background = (self._events.run(), self._book.run())
-        async with self._logs, self._prices:
-            running = [asyncio.create_task(work) for work in (*(c.run() for c in self.caches), *background)]
+        works = (self._events.run(), self._book.run(), self.clusters.run(), self._copies.run())
+        async with self._logs, self._prices, self._preflight:
+            running = [asyncio.create_task(work) for work in (*(cache.run() for cache in self.caches), *works)]
+            for task in running:
+                task.add_done_callback(self._ended)
             try:
                 began = self._clock.ticks()
                 await asyncio.gather(*(cache.settled() for cache in self.caches))
@@ -142,6 +167,11 @@ class Session:
                 for task in running:
                     task.cancel()
                 await asyncio.gather(*running, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """What runs beside the passes runs for ever: if not, somebody must hear of it."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._log.error("a part of the controller has ended by a defect", exc_info=error)
 
     async def work_through(self, most: int = 50) -> int:
         """Look at every job until nothing more is due at once, at most so often. Returns the number of jobs."""
@@ -194,6 +224,36 @@ class Session:
             await self._clock.sleep(self._settings.resync)
             for job in list(self.jobs.all()):
                 self.queue.add_at(job.key, random.random() * min(60.0, self._settings.resync))  # noqa: S311
+
+    def _join(self, name: str, source: Source, home: str) -> Cluster:
+        """A cluster beside home, with everything of its own: a client, a share of the workers, caches, a link."""
+        throttle = Throttle(self._settings.calls_per_second, self._settings.burst, self._clock)
+        client = Client(clock=self._clock, throttle=throttle, guard=self._guard, timeout=CALL)
+        inventory = Inventory(
+            client,
+            clock=self._clock,
+            namespaces=self._settings.namespaces,
+            labels=selector(home),
+            wake=self.queue.add,
+        )
+        link = Link(
+            name,
+            source,
+            client,
+            lambda: inventory.caches,
+            clock=self._clock,
+            changed=lambda: self._cluster_changed(name),
+        )
+        client.watcher = self._metrics.watcher(name, link.heard)
+        most = max(1, self._settings.workers // len(self.clusters.names))
+        return Cluster(name, client, inventory, link=link, home=home, most=most)
+
+    def _cluster_changed(self, name: str) -> None:
+        cluster = self.clusters.of(name)
+        self._metrics.linked(name, up=cluster is not None and not cluster.problem)
+        for key in cluster.inventory.jobs() if cluster is not None else ():
+            self.queue.add(key)  # also what no TieredJob is there for any more
+        self._look_at_all()
 
     def _job_changed(self, before: JobRecord | None, after: JobRecord | None) -> None:
         record = after or before

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
+from spotladder.api.fields import Name
+from spotladder.clusters.address import Address
+from spotladder.clusters.registry import HOME
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
 
@@ -37,9 +40,19 @@ class Settings(BaseModel):
         ge=0,
         description="Seconds after a program's failure in which the loss of a node may still explain it.",
     )
+    clusters: dict[Name, Address] = Field(
+        default_factory=dict, description="Clusters beside home that CapacityTiers may name, and where they are."
+    )
     environment: dict[str, str] = Field(
         default_factory=dict, description="Variables given to every program, such as AWS_ENDPOINT_URL."
     )
+
+    @field_validator("clusters")
+    @classmethod
+    def _home_is_given(cls, clusters: dict[str, Address]) -> dict[str, Address]:
+        if HOME in clusters:
+            raise ValueError(f"{HOME} is the cluster that the controller looks after: give the other another name")
+        return clusters
 
 
 def read_settings(file: Path | None, flags: dict[str, Any]) -> Settings:
@@ -48,6 +61,8 @@ def read_settings(file: Path | None, flags: dict[str, Any]) -> Settings:
     if file is not None:
         values = _read(file)
     given = {to_camel(name): value for name, value in flags.items() if value not in (None, ())}
+    if isinstance(known := values.get("clusters"), dict) and "clusters" in given:
+        given["clusters"] = {**known, **given["clusters"]}
     try:
         return Settings.model_validate({**values, **given})
     except ValidationError as error:

@@ -29,6 +29,12 @@ is corrected."""
 NOTICE = "spotladder.io/notice"
 """Annotation on pods: what the program is to know about its end, seen as a file through a downward-API volume."""
 
+COPY = "spotladder.io/copy"
+"""On copies of Secrets and the like in other clusters."""
+
+COPY_OF = "spotladder.io/copy-of"
+"""Annotation on copies: uid and version of what it is a copy of."""
+
 _DIGEST = 8
 
 

@@ -1,4 +1,5 @@
-"""What an attempt's pods need to find in their namespace: Secrets, ConfigMaps, service accounts and volume claims.
+"""What an attempt's pods need to find: Secrets, ConfigMaps, service accounts and volume claims in their namespace, and
+the classes of priority and of runtime that the cluster must have.
 
 A pod that misses one waits for ever, and looks like one that waits for a node. So they are looked for before a tier is
 entered, in the cluster of that tier.
@@ -16,7 +17,17 @@ SECRETS = GVR("", "v1", "secrets", "Secret")
 CONFIG_MAPS = GVR("", "v1", "configmaps", "ConfigMap")
 SERVICE_ACCOUNTS = GVR("", "v1", "serviceaccounts", "ServiceAccount")
 VOLUME_CLAIMS = GVR("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+PRIORITY_CLASSES = GVR("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+RUNTIME_CLASSES = GVR("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 
+COPIED = (SECRETS, CONFIG_MAPS, SERVICE_ACCOUNTS)
+"""What `spec.copies` may list."""
+
+_NAMED = (
+    ("serviceAccountName", SERVICE_ACCOUNTS),
+    ("priorityClassName", PRIORITY_CLASSES),
+    ("runtimeClassName", RUNTIME_CLASSES),
+)
 _VARIABLES = (("secretKeyRef", SECRETS), ("configMapKeyRef", CONFIG_MAPS))
 _ENVIRONMENTS = (("secretRef", SECRETS), ("configMapRef", CONFIG_MAPS))
 _PROJECTED = (("secret", SECRETS), ("configMap", CONFIG_MAPS))
@@ -24,13 +35,19 @@ _PROJECTED = (("secret", SECRETS), ("configMap", CONFIG_MAPS))
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An object that must exist in the attempt's namespace."""
+    """An object that must exist in the attempt's namespace, or cluster."""
 
     kind: GVR
     name: str
 
     def __str__(self) -> str:
         return f"{self.kind.kind} {self.name}"
+
+
+def listed(copies: Iterable[tuple[str, str]]) -> tuple[Reference, ...]:
+    """Kinds and names as references; kinds that are not copied are left out."""
+    kinds = {kind.kind: kind for kind in COPIED}
+    return tuple(Reference(kinds[kind], name) for kind, name in copies if kind in kinds)
 
 
 def references(objects: Iterable[Mapping[str, Any]]) -> tuple[Reference, ...]:
@@ -51,8 +68,9 @@ def _pod_specs(thing: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _named_by(pod: Mapping[str, Any]) -> Iterator[Reference]:
-    if account := pod.get("serviceAccountName"):
-        yield Reference(SERVICE_ACCOUNTS, account)
+    for field, kind in _NAMED:
+        if name := pod.get(field):
+            yield Reference(kind, name)
     for entry in pod.get("imagePullSecrets") or ():
         yield from _each({"secret": entry}, _PROJECTED)
     for container in (*(pod.get("initContainers") or ()), *pod["containers"]):

@@ -50,6 +50,8 @@ POD_TEMPLATE: Shape = {
         ],
         "imagePullSecrets": [_NAMED],
         "serviceAccountName": str,
+        "priorityClassName": str,
+        "runtimeClassName": str,
         "restartPolicy": str,
         "terminationGracePeriodSeconds": int,
         "securityContext": {},

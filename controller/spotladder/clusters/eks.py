@@ -1,0 +1,131 @@
+"""EKS clusters by name and region, with the identity that boto3 finds: Pod Identity, a service account's role, …
+
+The token is that of `aws eks get-token`: a presigned URL of STS GetCallerIdentity that carries the cluster's name. It
+is made without asking anybody, and the cluster takes it for 15 minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.session import get_session
+from botocore.signers import RequestSigner
+
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.connection import Connection, trusting
+from spotladder.core.model import Seconds
+from spotladder.errors import EnvironmentFailure
+
+LASTS: Seconds = 14 * 60.0
+"""A token is taken for 15 minutes; a minute is for clocks that differ."""
+
+EARLY: Seconds = 120.0
+"""A token is renewed so long before it expires."""
+
+PRESIGNED: Seconds = 60.0
+"""What `aws eks get-token` asks for; the cluster accepts the token for longer."""
+
+PREFIX = "k8s-aws-v1."
+HEADER = "x-k8s-aws-id"
+
+_CALLS = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 2})
+
+
+class Eks:
+    """Implements `clusters.registry.Source`. `role` is taken on first; "": none."""
+
+    def __init__(self, name: str, region: str, *, role: str = "", clock: Clock) -> None:
+        self._name = name
+        self._region = region
+        self._clock = clock
+        self._session = _session(region, role)
+        self._described: tuple[str, str] = ("", "")
+        self._connection: Connection | None = None
+
+    async def connection(self, *, fresh: bool = False) -> Connection:
+        if self._connection is None or fresh:
+            found = await asyncio.to_thread(self._describe)
+            if self._connection is None or found != self._described:
+                self._connection, self._described = self._connected(*found), found
+        return self._connection
+
+    def _connected(self, server: str, authority: str) -> Connection:
+        credentials = EksToken(self._name, self._sign, clock=self._clock)
+        return Connection(server, credentials, tls=trusting(authority), context=f"eks:{self._region}/{self._name}")
+
+    def _describe(self) -> tuple[str, str]:
+        where = f"EKS cluster {self._name} in {self._region}"
+        try:
+            answer = self._session.client("eks", config=_CALLS).describe_cluster(name=self._name)
+        except (BotoCoreError, ClientError) as error:
+            raise EnvironmentFailure(f"{where}: {' '.join(str(error).split())}") from None
+        cluster: dict[str, Any] = answer["cluster"]
+        authority = (cluster.get("certificateAuthority") or {}).get("data")
+        if not cluster.get("endpoint") or not authority:
+            raise EnvironmentFailure(f"{where} has no endpoint yet: its status is {cluster.get('status')}")
+        return cluster["endpoint"], authority
+
+    def _sign(self) -> str:
+        """The presigned URL. Credentials that are about to expire are renewed by boto3 on the way."""
+        try:
+            sts = self._session.client("sts", config=_CALLS)
+            signer = RequestSigner(
+                sts.meta.service_model.service_id, self._region, "sts", "v4",
+                self._session.get_credentials(), self._session.events,
+            )  # fmt: skip
+            request = {
+                "method": "GET",
+                "url": f"{sts.meta.endpoint_url}/?Action=GetCallerIdentity&Version=2011-06-15",
+                "body": {},
+                "headers": {HEADER: self._name},
+                "context": {},
+            }
+            url: str = signer.generate_presigned_url(
+                request, region_name=self._region, expires_in=int(PRESIGNED), operation_name=""
+            )
+        except (BotoCoreError, ClientError) as error:
+            message = f"no token for EKS cluster {self._name}: {' '.join(str(error).split())}"
+            raise EnvironmentFailure(message) from None
+        return url
+
+
+class EksToken:
+    """Implements `Credentials`. `sign` gives a presigned URL; it may ask the network for credentials."""
+
+    def __init__(self, cluster: str, sign: Callable[[], str], *, clock: Clock) -> None:
+        self._cluster = cluster
+        self._sign = sign
+        self._clock = clock
+        self._made_at = float("-inf")
+        self._headers: dict[str, str] = {}
+        self._lock = asyncio.Lock()
+
+    async def headers(self, *, fresh: bool = False) -> dict[str, str]:
+        async with self._lock:
+            if fresh or self._clock.ticks() > self._made_at + LASTS - EARLY:
+                began = self._clock.ticks()
+                url = await asyncio.to_thread(self._sign)
+                token = base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+                self._headers = {"Authorization": f"Bearer {PREFIX}{token}"}
+                self._made_at = began
+        return self._headers
+
+
+def _session(region: str, role: str) -> Any:
+    """The session whose identity asks: the process's own, or one that takes on the role whenever that is due."""
+    if not role:
+        return boto3.session.Session(region_name=region)
+    own, taken = get_session(), get_session()
+    own.set_config_variable("region", region)
+    if (source := own.get_credentials()) is None:
+        raise EnvironmentFailure(f"no AWS credentials to take on the role {role} with: give the controller an identity")
+    fetcher = AssumeRoleCredentialFetcher(own.create_client, source, role, extra_args={"RoleSessionName": "spotladder"})
+    taken._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")  # noqa: SLF001
+    return boto3.session.Session(botocore_session=taken, region_name=region)

@@ -1,0 +1,121 @@
+"""GKE clusters by project, location and name, with the identity that google-auth finds: Workload Identity, …
+
+A cluster whose DNS endpoint may be used from outside is reached by that one: it needs no certificate of its own and no
+path into the cluster's network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import google.auth
+from google.api_core.exceptions import GoogleAPIError, RetryError
+from google.auth.exceptions import GoogleAuthError
+from google.auth.transport.requests import Request
+from google.cloud.container_v1 import ClusterManagerClient
+
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.connection import Connection, trusting
+from spotladder.core.model import Seconds
+from spotladder.errors import EnvironmentFailure
+
+EARLY: Seconds = 300.0
+"""A token is renewed so long before it expires; they last an hour."""
+
+ANSWER: Seconds = 15.0
+"""How long Google's APIs may take."""
+
+_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
+
+
+class Identity(Protocol):
+    """google-auth's credentials, as much of them as is used."""
+
+    token: str | None
+    expiry: datetime | None
+
+    def refresh(self, request: Any) -> None: ...
+
+
+class Gke:
+    """Implements `clusters.registry.Source`. `identity` and `manager` are made when they are needed first."""
+
+    def __init__(
+        self,
+        project: str,
+        location: str,
+        name: str,
+        *,
+        clock: Clock,
+        identity: Callable[[], Identity] | None = None,
+        manager: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self._path = f"projects/{project}/locations/{location}/clusters/{name}"
+        self._short = f"gke:{project}/{location}/{name}"
+        self._clock = clock
+        self._identity = identity or _found_identity
+        self._manager = manager or (lambda credentials: ClusterManagerClient(credentials=credentials))
+        self._credentials: Identity | None = None
+        self._described: tuple[str, str] = ("", "")
+        self._connection: Connection | None = None
+
+    async def connection(self, *, fresh: bool = False) -> Connection:
+        if self._connection is None or fresh:
+            found = await asyncio.to_thread(self._describe)
+            if self._connection is None or found != self._described:
+                self._connection, self._described = self._connected(*found), found
+        return self._connection
+
+    def _connected(self, server: str, authority: str) -> Connection:
+        assert self._credentials is not None  # noqa: S101 – describing the cluster needed them
+        token = GkeToken(self._path, self._credentials, clock=self._clock)
+        return Connection(server, token, tls=trusting(authority), context=self._short)
+
+    def _describe(self) -> tuple[str, str]:
+        """The server's address, and its certificate authority in base64; "" for a public one."""
+        where = f"GKE cluster {self._path}"
+        try:
+            if self._credentials is None:
+                self._credentials = self._identity()
+            cluster = self._manager(self._credentials).get_cluster(name=self._path, timeout=ANSWER)
+        except (GoogleAPIError, GoogleAuthError, RetryError) as error:
+            raise EnvironmentFailure(f"{where}: {' '.join(str(error).split())}") from None
+        public = cluster.control_plane_endpoints_config.dns_endpoint_config
+        if public.endpoint and public.allow_external_traffic:
+            return f"https://{public.endpoint}", ""
+        if not cluster.endpoint or not cluster.master_auth.cluster_ca_certificate:
+            raise EnvironmentFailure(f"{where} has no endpoint that can be used: its status is {cluster.status.name}")
+        return f"https://{cluster.endpoint}", cluster.master_auth.cluster_ca_certificate
+
+
+class GkeToken:
+    """Implements `Credentials`: an OAuth token of the identity, renewed before it expires."""
+
+    def __init__(self, cluster: str, identity: Identity, *, clock: Clock) -> None:
+        self._cluster = cluster
+        self._identity = identity
+        self._clock = clock
+        self._lock = asyncio.Lock()
+
+    async def headers(self, *, fresh: bool = False) -> dict[str, str]:
+        async with self._lock:
+            if fresh or not self._identity.token or self._is_old():
+                try:
+                    async with asyncio.timeout(ANSWER):
+                        await asyncio.to_thread(self._identity.refresh, Request())
+                except (GoogleAuthError, TimeoutError) as error:
+                    why = " ".join(str(error).split()) or f"no answer in {ANSWER:g} s"
+                    raise EnvironmentFailure(f"no token for GKE cluster {self._cluster}: {why}") from None
+        return {"Authorization": f"Bearer {self._identity.token}"}
+
+    def _is_old(self) -> bool:
+        expiry = self._identity.expiry  # google-auth writes UTC without saying so
+        return expiry is not None and self._clock.now() > expiry.replace(tzinfo=UTC).timestamp() - EARLY
+
+
+def _found_identity() -> Identity:
+    found: Identity = google.auth.default(scopes=_SCOPES)[0]
+    return found

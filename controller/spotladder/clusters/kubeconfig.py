@@ -1,0 +1,115 @@
+"""Clusters by a kubeconfig, in a Secret of the home cluster or in a file; read again now and then.
+
+A kubeconfig from a Secret must hold everything itself: who may write the Secret is not thereby to run programs in the
+controller's pod, or to have its files sent somewhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.connection import Connection, connect, from_kubeconfig, parse
+from spotladder.clusters.errors import Forbidden, NotFound
+from spotladder.core.model import Seconds
+from spotladder.errors import EnvironmentFailure
+from spotladder.workloads.references import SECRETS
+
+REREAD: Seconds = 30.0
+"""A rotated Secret is noticed after so long, or at once when the connection does not work any more."""
+
+_OUTSIDE = {
+    "cluster": ("certificate-authority",),
+    "user": ("exec", "tokenFile", "client-certificate", "client-key", "auth-provider"),
+}
+
+
+class KubeconfigFile:
+    """Implements `Source`."""
+
+    def __init__(self, file: Path, context: str | None = None) -> None:
+        self._file = file
+        self._context = context
+        self._text = ""
+        self._connection: Connection | None = None
+
+    async def connection(self, *, fresh: bool = False) -> Connection:  # noqa: ARG002 – it is always read
+        try:
+            text = self._file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise EnvironmentFailure(f"{self._file}: {error.strerror}: it should be a kubeconfig") from None
+        if self._connection is None or text != self._text:
+            self._connection, self._text = connect(str(self._file), self._context), text
+        return self._connection
+
+
+class KubeconfigSecret:
+    """Implements `Source`."""
+
+    def __init__(self, home: Client, namespace: str, name: str, *, key: str, context: str | None, clock: Clock) -> None:
+        self._home = home
+        self._namespace = namespace
+        self._name = name
+        self._key = key
+        self._context = context
+        self._clock = clock
+        self._read_at = float("-inf")
+        self._text = ""
+        self._connection: Connection | None = None
+
+    @property
+    def _where(self) -> str:
+        return f"Secret {self._namespace}/{self._name}"
+
+    async def connection(self, *, fresh: bool = False) -> Connection:
+        now = self._clock.ticks()
+        if self._connection is not None and not fresh and now - self._read_at < REREAD:
+            return self._connection
+        text = await self._read()
+        if self._connection is None or text != self._text:
+            self._connection, self._text = _understood(text, self._context, f"{self._where}, key {self._key}"), text
+        self._read_at = now
+        return self._connection
+
+    async def _read(self) -> str:
+        try:
+            secret = await self._home.get(SECRETS, self._name, self._namespace)
+        except NotFound:
+            raise EnvironmentFailure(f"{self._where} does not exist: create it with the cluster's kubeconfig") from None
+        except Forbidden:
+            message = f"{self._where} may not be read: list the cluster in the chart's values, which give the right"
+            raise EnvironmentFailure(message) from None
+        data = secret.get("data") or {}
+        if self._key not in data:
+            keys = ", ".join(sorted(data)) or "none"
+            raise EnvironmentFailure(f"{self._where} has no key {self._key}; it has: {keys}")
+        try:
+            return base64.b64decode(data[self._key]).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            raise EnvironmentFailure(f"{self._where}, key {self._key}: is no text; it should be a kubeconfig") from None
+
+
+def _understood(text: str, context: str | None, where: str) -> Connection:
+    config = parse(text, where)
+    try:
+        _check(config, where)
+        return from_kubeconfig(config, context, where=where)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise EnvironmentFailure(f"{where}: is not of a kubeconfig's shape") from None
+
+
+def _check(config: Mapping[str, Any], where: str) -> None:
+    for kind, fields in _OUTSIDE.items():
+        for entry in config.get(f"{kind}s") or ():
+            settings = entry.get(kind) if isinstance(entry, Mapping) else None
+            for field in fields:
+                if isinstance(settings, Mapping) and settings.get(field):
+                    raise EnvironmentFailure(
+                        f"{where}: {kind} {entry.get('name')} has {field}, which is not in the controller's pod: "
+                        "put a token or certificate data into the kubeconfig itself"
+                    )

@@ -1,0 +1,157 @@
+"""Whether what an attempt's pods name exists where they are to run. A pod that misses something waits for ever, and
+looks like one that waits for a node.
+
+1. Right before an attempt is made, in the cluster of its tier: what is missing holds the attempt back, and spends no
+   tier.
+2. Long before, for all tiers at once and beside the job's passes: the condition `Preflight` says what the job would
+   miss if it came to a tier, while somebody is awake to see to it.
+
+Only metadata are asked for: what a Secret holds is not sent. What may not be read counts as there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from spotladder.api.tieredjob import TieredJob
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.errors import Forbidden, NotFound
+from spotladder.clusters.registry import HOME
+from spotladder.core.model import Seconds
+from spotladder.errors import InvalidSpec, SpotladderError
+from spotladder.operator.clusters import Cluster, Clusters
+from spotladder.operator.inventory import JobKey
+from spotladder.workloads import names
+from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.references import Reference, references
+from spotladder.workloads.tiers import ResolvedTier
+
+FRESH: Seconds = 60.0
+"""For so long what was there is taken to be there still."""
+
+AGAIN: Seconds = 30.0
+"""What was missing for a later tier is looked for again after this long; after `LATER` when nothing was."""
+
+LATER: Seconds = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What pods in one cluster need."""
+
+    cluster: str
+    references: tuple[Reference, ...]
+
+
+@dataclass(slots=True)
+class _Look:
+    """The last look at what a job needs. `missing` is None before it is done."""
+
+    version: object
+    wanted: tuple[Wanted, ...]
+    at: Seconds
+    missing: str | None = None
+    task: asyncio.Task[None] | None = None
+
+
+class Preflight:
+    """Use as `async with`: it ends what looks in the background. `changed` is told which job's answer is new."""
+
+    def __init__(self, clusters: Clusters, *, clock: Clock, changed: Callable[[JobKey], None]) -> None:
+        self._clusters = clusters
+        self._clock = clock
+        self._changed = changed
+        self._found: dict[tuple[str, str, Reference], Seconds] = {}
+        self._looks: dict[JobKey, _Look] = {}
+
+    async def __aenter__(self) -> Preflight:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        tasks = [look.task for look in self._looks.values() if look.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def missing(self, cluster: Cluster, namespace: str, references: Iterable[Reference]) -> tuple[Reference, ...]:
+        """Those that do not exist in that cluster and namespace. Raises ClusterUnreachable, Throttled."""
+        now = self._clock.ticks()
+        self._found = {key: at for key, at in self._found.items() if now - at < FRESH}
+        wanted = [entry for entry in references if (cluster.name, namespace, entry) not in self._found]
+        there = await asyncio.gather(*(_exists(cluster, namespace, entry) for entry in wanted))
+        for entry, exists in zip(wanted, there, strict=True):
+            if exists:
+                self._found[cluster.name, namespace, entry] = now
+        return tuple(entry for entry, exists in zip(wanted, there, strict=True) if not exists)
+
+    def look(self, job: JobKey, version: object, wanted: Callable[[], tuple[Wanted, ...]]) -> str | None:
+        """What the job would miss on its tiers, "" when nothing; None while that is being found out.
+
+        `wanted` is asked once for each version of the job and its tiers.
+        """
+        known, now = self._looks.get(job), self._clock.ticks()
+        if known is None or known.version != version:
+            self.forget(job)
+            known = self._looks[job] = _Look(version, wanted(), now)
+        elif known.missing is None or now - known.at < (AGAIN if known.missing else LATER):
+            return known.missing
+        if known.task is None or known.task.done():
+            known.at = now
+            known.task = asyncio.create_task(self._find(job, known))
+        return known.missing
+
+    def forget(self, job: JobKey) -> None:
+        """The job is gone or over."""
+        known = self._looks.pop(job, None)
+        if known is not None and known.task is not None:
+            known.task.cancel()
+
+    async def _find(self, job: JobKey, look: _Look) -> None:
+        parts = []
+        for wanted in look.wanted:
+            cluster = self._clusters.of(wanted.cluster)
+            if cluster is None or cluster.problem:
+                continue  # that it cannot be reached is told elsewhere
+            try:
+                missing = await self.missing(cluster, job[0], wanted.references)
+            except SpotladderError:
+                continue
+            if missing:
+                parts.append(lacking(cluster, job[0], missing))
+        before, look.missing = look.missing, "; ".join(parts)
+        if before != look.missing:
+            self._changed(job)
+
+
+def lacking(cluster: Cluster, namespace: str, missing: Iterable[Reference]) -> str:
+    """How that reads: what is missing, where, and what to do."""
+    where = f"cluster {cluster.name}, namespace {namespace}" if cluster.link else f"namespace {namespace}"
+    return f"{where} lacks {', '.join(map(str, missing))}: create it there"
+
+
+def needs(job: TieredJob, tiers: Iterable[ResolvedTier], copies: Iterable[Reference]) -> tuple[Wanted, ...]:
+    """What the job's pods name in the cluster of each tier. What is copied there must exist at home."""
+    copied = tuple(copies)
+    found: dict[str, dict[Reference, None]] = {}
+    for tier in tiers:
+        try:
+            named = references(workload_of(job).render(job, names.Origin(""), tier, 1, {}))
+        except InvalidSpec:
+            continue  # that is told elsewhere
+        if tier.cluster != HOME:
+            found.setdefault(HOME, {}).update(dict.fromkeys(copied))
+            named = tuple(entry for entry in named if entry not in copied)
+        found.setdefault(tier.cluster, {}).update(dict.fromkeys(named))
+    return tuple(Wanted(cluster, tuple(entries)) for cluster, entries in sorted(found.items()))
+
+
+async def _exists(cluster: Cluster, namespace: str, reference: Reference) -> bool:
+    try:
+        await cluster.client.metadata(reference.kind, reference.name, namespace if reference.kind.namespaced else "")
+    except NotFound:
+        return False
+    except Forbidden:
+        return True
+    return True

@@ -1,0 +1,345 @@
+"""Two clusters: a job goes from one to the other, whatever happens to the one that it left."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from spotladder.clusters.address import Address, KubeconfigAddress
+from spotladder.clusters.errors import NotFound
+from spotladder.clusters.registry import sources
+from spotladder.operator.records import FORCE_DELETE, TIEREDJOBS
+from spotladder.operator.session import Session
+from spotladder.workloads import names
+from spotladder.workloads.records import DISRUPTION_BUDGETS, RAYJOBS
+from spotladder.workloads.references import SECRETS
+from tests.kube.apiserver import TOKEN, ApiServer
+from tests.kube.world import Elsewhere, World, elsewhere, eventually, world
+
+LIMITS = {"maxFailures": 1, "provisionTimeout": "10m"}
+
+
+@asynccontextmanager
+async def two_clusters(
+    api_server: ApiServer, second_server: ApiServer, *, namespace: bool = True
+) -> AsyncIterator[tuple[World, Elsewhere]]:
+    """Home, and `east` with a tier of its own: `spot-east`."""
+    async with world(api_server) as here, elsewhere(second_server, here, namespace=namespace) as east:
+        await here.capacity("spot-east", cluster="east")
+        yield here, east
+
+
+def tiers(here: World, *order: str) -> list[dict[str, Any]]:
+    return [{"name": name, "capacityTier": f"{here.namespace}-{name}", **LIMITS} for name in order]
+
+
+async def submit(here: World, name: str = "digits", **spec: Any) -> None:
+    await here.submit(name, tiers=tiers(here, "spot-east", "on-demand"), **spec)
+
+
+async def running_in_east(here: World, east: Elsewhere, name: str = "digits", **spec: Any) -> None:
+    await submit(here, name, **spec)
+    await east.run(1, name)
+    await eventually(lambda: here.has_phase("Running", name))
+
+
+async def up(session: Session, name: str = "east") -> None:
+    async def is_up() -> bool:
+        return not session.clusters.problem(name)
+
+    await eventually(is_up)
+
+
+async def down(here: World, session: Session, name: str = "east") -> None:
+    async def is_down() -> bool:
+        return bool(session.clusters.problem(name))
+
+    await eventually(is_down)
+
+
+async def none_left(there: World) -> bool:
+    budgets = [found async for page in there.client.pages(DISRUPTION_BUDGETS, there.namespace) for found in page.items]
+    return await there.rayjobs() == [] and not budgets
+
+
+async def gone(here: World, name: str = "digits") -> bool:
+    try:
+        await here.job(name)
+    except NotFound:
+        return True
+    return False
+
+
+async def test_a_job_goes_from_one_cluster_to_the_other(api_server: ApiServer, second_server: ApiServer) -> None:
+    async with two_clusters(api_server, second_server) as (here, east), here.operator(sources={"east": east.source}):
+        await running_in_east(here, east)
+        made = (await east.rayjob(1))["metadata"]
+        assert "ownerReferences" not in made
+        assert made["labels"][names.JOB_UID] == (await here.job())["metadata"]["uid"]
+        assert made["labels"][names.HOME]
+        assert await here.rayjobs() == []
+        here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
+        await east.kill_worker(1)
+        await east.kill_worker(1)
+        await eventually(lambda: none_left(east))
+        await east.collect(1)
+        await here.run(2)
+        await eventually(lambda: here.has_phase("Running"))
+        status = await here.status()
+        assert (status["tier"], status["failures"]) == ("on-demand", 2)
+        assert status["attempts"][0]["cluster"] == "east"
+        assert names.HOME not in (await here.rayjob(2))["metadata"]["labels"]
+        await here.report(2, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: here.has_phase("Succeeded"))
+
+
+async def test_a_cluster_that_is_lost_is_left_behind_and_swept_when_it_is_back(
+    api_server: ApiServer, second_server: ApiServer
+) -> None:
+    async with (
+        two_clusters(api_server, second_server) as (here, east),
+        here.operator(sources={"east": east.source}) as session,
+    ):
+        await running_in_east(here, east)
+        await east.proxy.cut()
+        await down(here, session)
+        await eventually(lambda: degraded(here, "ClusterUnreachable"))
+        assert "east" in (await here.condition("Degraded"))["message"]
+        assert await here.is_on("spot-east", 1)  # provisionTimeout decides
+        await here.pass_time(601)
+        await eventually(lambda: here.rayjob(2))
+        assert await here.is_on("on-demand", 2)
+        await here.run(2)
+        await eventually(lambda: here.has_phase("Running"))
+        assert await east.rayjobs() == ["digits-a001"]
+        east.proxy.mend()
+        await eventually(lambda: none_left(east))
+        await east.collect(1)
+        await eventually(lambda: degraded(here, "AsExpected"))
+        assert await here.rayjobs() == ["digits-a002"]
+        assert (await here.status())["failures"] == 0
+
+
+async def degraded(here: World, reason: str, name: str = "digits") -> bool:
+    return (await here.condition("Degraded", name)).get("reason") == reason
+
+
+async def test_a_short_outage_costs_nothing(api_server: ApiServer, second_server: ApiServer) -> None:
+    async with (
+        two_clusters(api_server, second_server) as (here, east),
+        here.operator(sources={"east": east.source}) as session,
+    ):
+        await running_in_east(here, east)
+        await east.proxy.cut()
+        await down(here, session)
+        await east.kill_worker(1)  # nobody sees it
+        await east.pod(1, "worker", 7)
+        east.proxy.mend()
+        await up(session)
+
+        async def counted() -> bool:
+            status = await here.status()
+            return (status["attempt"], status["failures"]) == (1, 1)
+
+        await eventually(counted)
+        await eventually(lambda: provisioned(here))
+        assert await east.rayjobs() == ["digits-a001"]
+
+
+async def provisioned(here: World) -> bool:
+    return (await here.condition("Provisioned")).get("status") == "True"
+
+
+async def test_a_controller_that_starts_during_an_outage_takes_nothing_for_lost(
+    api_server: ApiServer, second_server: ApiServer
+) -> None:
+    async with two_clusters(api_server, second_server) as (here, east):
+        async with here.operator(sources={"east": east.source}):
+            await running_in_east(here, east)
+        await east.proxy.cut()
+        async with here.operator(sources={"east": east.source}) as session:
+            await down(here, session)
+            await eventually(lambda: degraded(here, "ClusterUnreachable"))
+            status = await here.status()
+            assert (status["attempt"], status["failures"]) == (1, 0)
+            assert await here.rayjobs() == []
+            east.proxy.mend()
+            await up(session)
+            await eventually(lambda: provisioned(here))
+        assert await east.rayjobs() == ["digits-a001"]
+
+
+async def test_jobs_of_other_clusters_do_not_wait_for_one_that_hangs(
+    api_server: ApiServer, second_server: ApiServer
+) -> None:
+    async with (
+        two_clusters(api_server, second_server) as (here, east),
+        here.operator(sources={"east": east.source}, workers=4) as session,
+    ):
+        await up(session)
+        east.proxy.delay = 60.0
+        for index in range(8):
+            await submit(here, f"hanging-{index}")
+        await here.submit("at-home")
+        await eventually(lambda: here.rayjob(1, "at-home"), limit=5.0)
+
+
+async def test_what_a_deleted_job_left_is_swept_and_nobody_elses(
+    api_server: ApiServer, second_server: ApiServer
+) -> None:
+    async with (
+        two_clusters(api_server, second_server) as (here, east),
+        here.operator(sources={"east": east.source}) as session,
+    ):
+        await running_in_east(here, east)
+        made = await east.rayjob(1)
+        await foreign(east, made, "of-another-home", {names.HOME: "another-home"})
+        await foreign(east, made, "of-nobody", {names.HOME: None, names.MANAGED_BY: None})
+        await east.proxy.cut()
+        await down(here, session)
+        await here.delete()
+        for _ in range(12):
+            await here.pass_time(20)
+        assert not await gone(here)
+        assert "1 (east)" in (await here.condition("Degraded"))["message"]
+        body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
+        await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
+        await eventually(lambda: gone(here))
+        east.proxy.mend()
+        await here.pass_time(45)  # the pause between two looks is longer by now
+
+        async def swept() -> bool:
+            return await east.rayjobs() == ["of-another-home", "of-nobody"]
+
+        await eventually(swept)
+
+
+async def foreign(east: Elsewhere, like: dict[str, Any], name: str, labels: dict[str, str | None]) -> None:
+    """A RayJob that looks like ours."""
+    found = {key: value for key, value in {**like["metadata"]["labels"], **labels}.items() if value is not None}
+    metadata = {"name": name, "namespace": east.namespace, "labels": found}
+    body = {"apiVersion": RAYJOBS.api_version, "kind": "RayJob", "metadata": metadata, "spec": like["spec"]}
+    await east.client.create(RAYJOBS, body)
+
+
+async def test_a_job_made_again_does_not_take_over_what_the_first_left_elsewhere(
+    api_server: ApiServer, second_server: ApiServer
+) -> None:
+    async with (
+        two_clusters(api_server, second_server) as (here, east),
+        here.operator(sources={"east": east.source}) as session,
+    ):
+        await running_in_east(here, east)
+        first = (await east.rayjob(1))["metadata"]["uid"]
+        await east.proxy.cut()
+        await down(here, session)
+        await here.delete()
+        body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
+        await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
+        await eventually(lambda: gone(here))
+        await here.submit(tiers=tiers(here, "spot-east"))
+        east.proxy.mend()
+
+        async def another() -> bool:
+            return (await east.rayjob(1))["metadata"]["uid"] != first
+
+        await east.collect(1)
+        await here.clock.advance(30)
+        await eventually(another)
+        assert (await here.job())["metadata"]["uid"] == (await east.rayjob(1))["metadata"]["labels"][names.JOB_UID]
+
+
+async def test_the_end_of_a_job_removes_what_is_elsewhere(api_server: ApiServer, second_server: ApiServer) -> None:
+    async with two_clusters(api_server, second_server) as (here, east), here.operator(sources={"east": east.source}):
+        await running_in_east(here, east)
+        await here.delete()
+        await here.pass_time(91)
+        await eventually(lambda: none_left(east))
+        await east.collect(1)
+        await eventually(lambda: gone(here))
+
+
+async def test_a_namespace_that_is_missing_there_is_named(api_server: ApiServer, second_server: ApiServer) -> None:
+    async with (
+        two_clusters(api_server, second_server, namespace=False) as (here, east),
+        here.operator(sources={"east": east.source}),
+    ):
+        await submit(here)
+        await eventually(lambda: degraded(here, "NamespaceMissing"))
+        assert (
+            f"namespace {here.namespace} does not exist in cluster east"
+            in (await here.condition("Degraded"))["message"]
+        )
+        await here.pass_time(3600)
+        assert await here.is_on("spot-east", 1)  # no tier is spent for it
+        await east.make_namespace()
+        await here.pass_time(11)
+        await eventually(lambda: east.rayjob(1))
+
+
+@pytest.mark.parametrize("storm", [[429, 500, 429, 503, 500], [500] * 8])
+async def test_storms_of_one_cluster(api_server: ApiServer, second_server: ApiServer, storm: list[int]) -> None:
+    async with (
+        two_clusters(api_server, second_server) as (here, east),
+        here.operator(sources={"east": east.source}) as session,
+    ):
+        await up(session)
+        east.proxy.storm = list(storm)
+        await running_in_east(here, east)
+        assert await east.rayjobs() == ["digits-a001"]
+        assert (await here.status())["failures"] == 0
+
+
+async def test_a_slow_way_to_a_cluster(api_server: ApiServer, second_server: ApiServer) -> None:
+    async with two_clusters(api_server, second_server) as (here, east), here.operator(sources={"east": east.source}):
+        east.proxy.delay = 0.2
+        await running_in_east(here, east)
+        await east.kill_worker(1)
+        await east.kill_worker(1)
+        await eventually(lambda: none_left(east))
+        await east.collect(1)
+        await eventually(lambda: here.rayjob(2))
+        assert (await here.status())["failures"] == 2
+
+
+async def test_a_kubeconfig_secret_is_followed_while_everything_goes_on(
+    api_server: ApiServer, second_server: ApiServer
+) -> None:
+    async with two_clusters(api_server, second_server) as (here, east):
+        address = Address(kubeconfig=KubeconfigAddress(secret_name="cluster-east"))  # noqa: S106
+        by_secret = sources({"east": address}, home=here.client, namespace=here.namespace, clock=here.clock)
+        async with here.operator(sources=by_secret) as session:
+            await here.submit("at-home")
+            await here.submit(tiers=tiers(here, "spot-east"))
+            await eventually(lambda: degraded(here, "ClusterUnreachable"))
+            assert "cluster-east does not exist" in (await here.condition("Degraded"))["message"]
+            await eventually(lambda: here.rayjob(1, "at-home"))
+            await put_kubeconfig(here, east, token="revoked")  # noqa: S106
+            await here.pass_time(45)
+
+            async def refused() -> bool:
+                return "401" in session.clusters.problem("east")
+
+            await eventually(refused)
+            await put_kubeconfig(here, east, token=TOKEN)
+            await here.pass_time(45)
+            await east.run(1)
+            await eventually(lambda: here.has_phase("Running"))
+            await put_kubeconfig(here, east, token="")
+            await here.pass_time(45)
+            await eventually(lambda: degraded(here, "ClusterMisconfigured"))
+            assert "is not YAML" in (await here.condition("Degraded"))["message"]
+            await east.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+            await eventually(lambda: here.has_phase("Succeeded"))  # by the connection that worked
+
+
+async def put_kubeconfig(here: World, east: Elsewhere, *, token: str) -> None:
+    """Write the Secret with the kubeconfig of east; without a token it is no kubeconfig."""
+    text = east.server.kubeconfig_of("any", token).read_text().replace(east.server.url, east.proxy.url)
+    data = {"kubeconfig": base64.b64encode((text if token else "a: [").encode()).decode()}
+    metadata = {"name": "cluster-east", "namespace": here.namespace}
+    await here.client.apply(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
