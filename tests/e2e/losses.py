@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from tests.e2e.world import World
 
 SPOT = "spot"
+ALONE = 180.0
+"""Seconds that are waited for KubeRay alone; without an end it may take for ever."""
 
 
 @dataclass(frozen=True)
@@ -77,3 +79,22 @@ def lose(here: World, loss: Loss, name: str = "job", limit: float = 240.0) -> Se
     first = next(step for step in here.done(name) if step.process != newest.process and step.step > old)
     again = sum(step.at > began and step.process != newest.process and step.step <= old for step in here.done(name))
     return Seen(loss.name, at["counted"], at.get("next"), first.at - began, again)
+
+
+def lose_alone(here: World, loss: Loss, name: str = "job", limit: float = ALONE) -> float | None:
+    """The same to a RayJob that nobody but KubeRay looks after; None when it makes no new step in time."""
+    here.until("it works", lambda: here.done(name), 180)
+    newest = here.done(name)[-1]
+    here.until("it is in the middle of its work", lambda: here.done(name)[-1].step > newest.step + 2, 60)
+    role = "head" if loss.head else "worker"
+    pods = here.kube.list("pods", f"ray.io/node-type={role}")
+    began = time.time()
+    loss.act(here, str(pods[0]["spec"]["nodeName"]))
+    while time.time() < began + limit:
+        time.sleep(0.5)
+        done = here.done(name)
+        old = max(step.step for step in done if step.process == newest.process)
+        for step in done:
+            if step.process != newest.process and step.step > old:
+                return step.at - began
+    return None

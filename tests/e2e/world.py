@@ -122,6 +122,30 @@ class World:
             },
         })  # fmt: skip
 
+    def submit_alone(self, pool: str, name: str = "job", program: str = "chain.py") -> None:
+        """The RayJob that a user without spotladder would submit, with the program and the library as they are."""
+        environment = {
+            "SPOTLADDER_JOB": name,
+            "SPOTLADDER_NAMESPACE": self.namespace,
+            "SPOTLADDER_ATTEMPT": "1",
+            "SPOTLADDER_TIER": pool,
+            "SPOTLADDER_URI": self.checkpoints["uri"],
+            "SPOTLADDER_INTERVAL": self.checkpoints["interval"],
+        }
+        spec = self.ray(program, submissionMode="HTTPMode")
+        cluster = spec["rayClusterSpec"]
+        for group, place in ((cluster["headGroupSpec"], HEADS), (cluster["workerGroupSpecs"][0], pool)):
+            pod = group["template"]["spec"]
+            pod["nodeSelector"] = {"pool": f"{self.namespace}-{place}"}
+            pod["containers"][0]["env"] += [{"name": key, "value": value} for key, value in environment.items()]
+            pod["containers"][0]["envFrom"] = [{"secretRef": {"name": SECRET}}]
+        self.kube.apply({
+            "apiVersion": "ray.io/v1",
+            "kind": "RayJob",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": spec,
+        })  # fmt: skip
+
     def tier(self, tier: str | Object) -> Object:
         """A tier that is named like its pool."""
         given = {"name": tier} if isinstance(tier, str) else tier
