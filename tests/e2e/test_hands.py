@@ -29,7 +29,9 @@ def test_things_are_deleted_by_hand_and_the_spec_is_changed(here: World) -> None
     worker = here.pods("worker")[0]["metadata"]["name"]
     here.kube.delete("pod", worker, "--wait=false")
     here.runs("on-demand", past=here.steps())
-    assert here.path() == [("spot", "Vanished"), ("spot", "MaxFailuresExceeded")]
+    first, second = here.path()
+    assert first in (("spot", "Vanished"), ("spot", "HeadLost"))  # its pods go before it, or after
+    assert second == ("spot", "MaxFailuresExceeded")
     here.suspend()
     here.is_the_uninterrupted_result(steps=here.steps())
     here.kube.delete("tieredjob", "job")

@@ -243,13 +243,13 @@ class World:
         raise AssertionError(f"{what}: not in {limit:g} s\n{self.picture()}")
 
     def runs(self, tier: str, name: str = "job", *, past: int = 0, limit: float = 180.0) -> None:
-        """The job runs on this tier and has committed a step beyond `past`."""
+        """The job runs on this tier, and its present attempt has committed a step beyond `past`."""
 
         def met() -> bool:
             status = self.status(name)
             assert status.get("phase") != "Failed", self.picture()
             here = (status.get("phase"), status.get("tier")) == ("Running", tier)
-            return here and self.steps(name) > past
+            return here and any(c.step > past and c.attempt == status["attempt"] for c in self.commits(name))
 
         self.until(f"{name} runs on {tier} past step {past}", met, limit)
 
