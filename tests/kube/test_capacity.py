@@ -200,7 +200,11 @@ async def test_a_tier_gives_no_more_nodes_than_its_limit(api_server: ApiServer) 
         await eventually(lambda: here.has_phase("Running", "first"))
         await here.submit("second", tiers=tiers(here))
         await eventually(lambda: here.is_on("on-demand", 1, "second"))  # passed over, not spent
-        assert "LimitReached" in await here.events("second")
+
+        async def told() -> bool:
+            return "LimitReached" in await here.events("second")
+
+        await eventually(told)
         await here.submit("third", tiers=tiers(here)[:1])
         await eventually(lambda: here.is_on("spot-a", 1, "third"))
         await here.pass_time(30)

@@ -32,9 +32,10 @@ from spotladder.workloads.references import (
 )
 from tests.charts.helm import objects, rendered
 from tests.kube.apiserver import TOKEN, ApiServer
+from tests.kube.elsewhere import Elsewhere, elsewhere
 from tests.kube.test_clusters import tiers
 from tests.kube.test_preflight import encoded, make, needing
-from tests.kube.world import Elsewhere, World, elsewhere, eventually, world
+from tests.kube.world import World, eventually, world
 
 Right = tuple[str, str, str]
 """API group, resource (with subresource), verb."""

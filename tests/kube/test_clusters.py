@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,8 @@ from spotladder.workloads import names
 from spotladder.workloads.records import DISRUPTION_BUDGETS, RAYJOBS
 from spotladder.workloads.references import SECRETS
 from tests.kube.apiserver import TOKEN, ApiServer
-from tests.kube.world import Elsewhere, World, elsewhere, eventually, world
+from tests.kube.elsewhere import Elsewhere, Fixed, elsewhere
+from tests.kube.world import World, eventually, world
 
 LIMITS = {"maxFailures": 1, "provisionTimeout": "10m"}
 
@@ -117,6 +119,7 @@ async def test_a_cluster_that_is_lost_is_left_behind_and_swept_when_it_is_back(
         await eventually(lambda: here.has_phase("Running"))
         assert await east.rayjobs() == ["digits-a001"]
         east.proxy.mend()
+        await here.pass_time(45)  # the pause between two looks is longer by now
         await eventually(lambda: none_left(east))
         await east.collect(1)
         await eventually(lambda: degraded(here, "AsExpected"))
@@ -343,3 +346,36 @@ async def put_kubeconfig(here: World, east: Elsewhere, *, token: str) -> None:
     data = {"kubeconfig": base64.b64encode((text if token else "a: [").encode()).decode()}
     metadata = {"name": "cluster-east", "namespace": here.namespace}
     await here.client.apply(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+
+
+class Expiring:
+    """Credentials whose token is taken away; a fresh one is to be had for the asking."""
+
+    def __init__(self) -> None:
+        self.token = TOKEN
+        self.renewed = 0
+
+    async def headers(self, *, fresh: bool = False) -> dict[str, str]:
+        if fresh:
+            self.token, self.renewed = TOKEN, self.renewed + 1
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+async def test_a_token_that_expires_is_renewed_and_nobody_notices(
+    api_server: ApiServer, second_server: ApiServer
+) -> None:
+    async with two_clusters(api_server, second_server) as (here, east):
+        credentials = Expiring()
+        source = Fixed(replace(east.proxy.of(east.client.connection), credentials=credentials))
+        async with here.operator(sources={"east": source}) as session:
+            await running_in_east(here, east)
+            credentials.token = "expired"
+            await here.patch(suspend=True)
+
+            async def told() -> bool:
+                return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await east.pods(1))
+
+            await eventually(told)
+            assert credentials.renewed
+            assert session.clusters.problem("east") == ""
+            assert (await here.status())["failures"] == 0

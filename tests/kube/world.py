@@ -19,9 +19,8 @@ from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.progress import Follower
 from spotladder.clusters.client import Client, Object
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.connection import Connection, connect
+from spotladder.clusters.connection import connect
 from spotladder.clusters.errors import Conflict, NotFound
-from spotladder.clusters.registry import Source
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
 from spotladder.operator.logs import LogAddress
@@ -30,9 +29,8 @@ from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
 from spotladder.operator.session import Session
 from spotladder.operator.settings import Settings
 from spotladder.workloads import names
-from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, NODES, PODS, RAYCLUSTERS, RAYJOBS
+from spotladder.workloads.records import GVR, NODES, PODS, RAYJOBS
 from tests.kube.apiserver import ROOT, ApiServer, tools
-from tests.kube.proxy import Proxy
 
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 NAMESPACES = GVR("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -380,65 +378,17 @@ class World:
         async for page in self.client.pages(TIEREDJOBS, self.namespace):
             for job in page.items:
                 body = {"metadata": {"finalizers": []}}
-                await _quietly(self.client.merge(TIEREDJOBS, job["metadata"]["name"], self.namespace, body=body))
-                await _quietly(self.client.delete(TIEREDJOBS, job["metadata"]["name"], self.namespace))
+                await quietly(self.client.merge(TIEREDJOBS, job["metadata"]["name"], self.namespace, body=body))
+                await quietly(self.client.delete(TIEREDJOBS, job["metadata"]["name"], self.namespace))
         for kind in (RAYJOBS, PODS):
-            await _quietly(self.client.delete_all(kind, self.namespace, labels=""))
+            await quietly(self.client.delete_all(kind, self.namespace, labels=""))
         for node in self._nodes:
-            await _quietly(self.client.delete(NODES, node))
+            await quietly(self.client.delete(NODES, node))
         for tier in self._tiers:
-            await _quietly(self.client.delete(CAPACITYTIERS, tier))
+            await quietly(self.client.delete(CAPACITYTIERS, tier))
 
 
-class Elsewhere(World):
-    """The same namespace in another cluster, as KubeRay, kubelets and its administrator see it. `proxy` is the way that
-    the operator takes to it."""
-
-    def __init__(self, client: Client, server: ApiServer, namespace: str, proxy: Proxy) -> None:
-        super().__init__(client, server, namespace)
-        self.proxy = proxy
-
-    @property
-    def source(self) -> Source:
-        return Fixed(self.proxy.of(self.client.connection))
-
-    async def clean(self) -> None:
-        for kind in (RAYJOBS, RAYCLUSTERS, PODS, DISRUPTION_BUDGETS):
-            await _quietly(self.client.delete_all(kind, self.namespace, labels=""))
-        for node in self._nodes:
-            await _quietly(self.client.delete(NODES, node))
-
-
-class Fixed:
-    """A `Source` that a test sets. `broken` is what it raises."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.now = connection
-        self.broken: SpotladderError | None = None
-
-    async def connection(self, *, fresh: bool = False) -> Connection:
-        if self.broken:
-            raise self.broken
-        return self.now
-
-
-@asynccontextmanager
-async def elsewhere(server: ApiServer, here: World, *, namespace: bool = True) -> AsyncIterator[Elsewhere]:
-    """A second cluster for the test's jobs; cleaned up afterwards."""
-    proxy = Proxy(server.url)
-    await proxy.start()
-    async with Client(connect(str(server.kubeconfig))) as client:
-        made = Elsewhere(client, server, here.namespace, proxy)
-        if namespace:
-            await made.make_namespace()
-        try:
-            yield made
-        finally:
-            await made.clean()
-            await proxy.stop()
-
-
-async def _quietly(work: Awaitable[Any]) -> None:
+async def quietly(work: Awaitable[Any]) -> None:
     try:
         await work
     except (NotFound, Conflict):

@@ -34,3 +34,20 @@ def test_after_its_term_a_controller_speaks_of_no_job() -> None:
     assert not [line for line in lines if 'job="a"' in line or 'tier="spot"' in line]
     assert "spotladder_leading 0.0" in lines
     assert "spotladder_queue_depth 0.0" in lines
+
+
+def test_clusters_are_told_apart_and_an_outage_counts_once() -> None:
+    metrics = Metrics(SteppedClock())
+    heard: list[int] = []
+    metrics.watcher("home")("get", "pods", 200, 0.1)
+    metrics.watcher("east", lambda _verb, _resource, status, _took: heard.append(status))("get", "pods", 0, 5.0)
+    for up in (True, False, False, True):
+        metrics.linked("east", up=up)
+    lines = shown(metrics)
+    assert heard == [0]
+    assert 'spotladder_api_requests_total{cluster="home",code="200",resource="pods",verb="get"} 1.0' in lines
+    assert 'spotladder_api_requests_total{cluster="east",code="0",resource="pods",verb="get"} 1.0' in lines
+    assert 'spotladder_cluster_up{cluster="east"} 1.0' in lines
+    assert 'spotladder_cluster_outages_total{cluster="east"} 1.0' in lines
+    metrics.term_over()
+    assert not [line for line in shown(metrics) if line.startswith("spotladder_cluster_up{")]

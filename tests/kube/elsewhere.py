@@ -1,0 +1,63 @@
+"""A second cluster beside the test's world, and the way to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from spotladder.clusters.client import Client
+from spotladder.clusters.connection import Connection, connect
+from spotladder.clusters.registry import Source
+from spotladder.errors import SpotladderError
+from spotladder.workloads.records import DISRUPTION_BUDGETS, NODES, PODS, RAYCLUSTERS, RAYJOBS
+from tests.kube.apiserver import ApiServer
+from tests.kube.proxy import Proxy
+from tests.kube.world import World, quietly
+
+
+class Elsewhere(World):
+    """The same namespace in another cluster, as KubeRay, kubelets and its administrator see it. `proxy` is the way that
+    the operator takes to it."""
+
+    def __init__(self, client: Client, server: ApiServer, namespace: str, proxy: Proxy) -> None:
+        super().__init__(client, server, namespace)
+        self.proxy = proxy
+
+    @property
+    def source(self) -> Source:
+        return Fixed(self.proxy.of(self.client.connection))
+
+    async def clean(self) -> None:
+        for kind in (RAYJOBS, RAYCLUSTERS, PODS, DISRUPTION_BUDGETS):
+            await quietly(self.client.delete_all(kind, self.namespace, labels=""))
+        for node in self._nodes:
+            await quietly(self.client.delete(NODES, node))
+
+
+class Fixed:
+    """A `Source` that a test sets. `broken` is what it raises."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.now = connection
+        self.broken: SpotladderError | None = None
+
+    async def connection(self, *, fresh: bool = False) -> Connection:
+        if self.broken:
+            raise self.broken
+        return self.now
+
+
+@asynccontextmanager
+async def elsewhere(server: ApiServer, here: World, *, namespace: bool = True) -> AsyncIterator[Elsewhere]:
+    """A second cluster for the test's jobs; cleaned up afterwards."""
+    proxy = Proxy(server.url)
+    await proxy.start()
+    async with Client(connect(str(server.kubeconfig))) as client:
+        made = Elsewhere(client, server, here.namespace, proxy)
+        if namespace:
+            await made.make_namespace()
+        try:
+            yield made
+        finally:
+            await made.clean()
+            await proxy.stop()
