@@ -52,7 +52,7 @@ class Bucket:
 @contextmanager
 def bucket(address: str) -> Iterator[Bucket]:
     """A bucket at this address of this machine, while it lasts."""
-    import boto3  # type: ignore[import-untyped]
+    import boto3
 
     process = subprocess.Popen(
         [sys.executable, "-c", _SERVER, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
