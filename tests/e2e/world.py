@@ -305,17 +305,18 @@ class World:
         for process in self.processes:
             process.kill()
             process.wait()
+        installed = "tieredjobs" in self.kube.run("api-resources", "--api-group=spotladder.io")
         try:
-            for job in self.kube.list("tieredjobs"):
+            for job in self.kube.list("tieredjobs") if installed else ():
                 self.kube.run("annotate", "tieredjob", job["metadata"]["name"], "spotladder.io/force-delete=true")
-            self.kube.run("delete", "tieredjobs", "--all", "--wait=false")
+                self.kube.delete("tieredjob", job["metadata"]["name"], "--wait=false")
             for kind in ("rayjobs", "pods"):
                 self.kube.run("delete", kind, "--all", "--wait=false", "--grace-period=0", "--force")
         finally:
             names = {node["metadata"]["name"] for node in self.kube.list("nodes")}
             mine = [name for names in self.nodes.values() for name in names]
             self.cluster.remove_quietly([name for name in mine if name in names])
-            for pool in self.nodes:
+            for pool in self.nodes if installed else ():
                 self.kube.delete("capacitytier", f"{self.namespace}-{pool}", "--wait=false")
             self.kube.delete("namespace", self.namespace, "--wait=false")
 
