@@ -16,6 +16,7 @@ import aiohttp
 
 from spotladder.operator.election import LEASES
 from tests.kube.apiserver import ApiServer
+from tests.kube.elsewhere import elsewhere
 from tests.kube.world import World, eventually, world
 
 
@@ -64,7 +65,7 @@ class Process:
 
 
 @asynccontextmanager
-async def controllers(here: World, number: int, folder: Path) -> AsyncIterator[list[Process]]:
+async def controllers(here: World, number: int, folder: Path, *flags: str) -> AsyncIterator[list[Process]]:
     settings = {"settle": 0, "leaseNamespace": here.namespace, "namespaces": [here.namespace]}
     config = folder / "controller.yaml"
     config.write_text(json.dumps({**settings, "listen": "127.0.0.1:0"}), encoding="utf-8")
@@ -73,7 +74,8 @@ async def controllers(here: World, number: int, folder: Path) -> AsyncIterator[l
         for _ in range(number):
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config),
-                "--kubeconfig", str(here.server.kubeconfig), "--log-format", "json", stderr=asyncio.subprocess.PIPE,
+                "--kubeconfig", str(here.server.kubeconfig), "--log-format", "json", *flags,
+                stderr=asyncio.subprocess.PIPE,
             )  # fmt: skip
             started.append(Process(process))
         yield started
@@ -106,6 +108,32 @@ async def test_it_is_ready_tells_its_metrics_and_stops_in_time(api_server: ApiSe
         assert lease["spec"]["holderIdentity"] == ""  # the next one need not wait
         moved = process.logged("moved")
         assert {"job", "attempt", "tier", "reason", "namespace"} <= moved[0].keys()
+
+
+async def test_the_leader_dies_while_a_job_is_in_another_cluster(
+    api_server: ApiServer, second_server: ApiServer, tmp_path: Path
+) -> None:
+    """Two real processes that know a second cluster by a flag; the one that takes over finds the attempt there."""
+    flag = f"--cluster=east=kubeconfig:{second_server.kubeconfig}#tests"
+    async with (
+        world(api_server) as here,
+        elsewhere(second_server, here) as east,
+        controllers(here, 2, tmp_path, flag) as both,
+    ):
+        leader, follower = await _roles(both)
+        await leader.says("cluster is up")
+        capacity = await here.capacity("spot-east", cluster="east")
+        tiers = [{"name": "spot-east", "capacityTier": capacity, "maxFailures": 1}]
+        await here.submit(checkpoints=where(tmp_path), tiers=tiers)
+        await east.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        assert 'spotladder_cluster_up{cluster="east"} 1.0' in (await leader.get("/metrics"))[1]
+        leader.send(signal.SIGKILL)
+        await follower.says("cluster is up")
+        await east.kill_worker(1)
+        await eventually(lambda: _failures(here, 1))
+        assert await east.rayjobs() == ["digits-a001"]
+        assert await here.rayjobs() == []
 
 
 async def test_the_leader_is_killed_and_the_other_takes_over(api_server: ApiServer, tmp_path: Path) -> None:
