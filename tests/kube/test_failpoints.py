@@ -13,6 +13,7 @@ from spotladder.operator import failpoints
 from spotladder.operator.failpoints import Point
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
+from tests.kube.elsewhere import elsewhere
 from tests.kube.world import World, eventually, world
 
 
@@ -114,3 +115,51 @@ async def _gone(here: World) -> bool:
     except NotFound:
         return True
     return False
+
+
+async def play_in_two_clusters(here: World, east: World) -> None:
+    """The first tier is in another cluster, loses two workers there, and the job goes on at home."""
+    await east.run(1)
+    await eventually(lambda: here.has_phase("Running"), limit=60)
+    await east.kill_worker(1)
+    await east.kill_worker(1)
+    await eventually(lambda: _removed(east, "digits-a001"), limit=60)
+    await east.collect(1)
+    await here.run(2)
+    await eventually(lambda: here.is_on("on-demand", 2), limit=60)
+    await eventually(lambda: here.has_phase("Running"), limit=60)
+    assert await east.rayjobs() == []
+    assert await here.rayjobs() == ["digits-a002"]
+    assert (await here.status())["failures"] == 2
+
+
+@pytest.mark.parametrize("point", [Point.BETWEEN_OBJECTS, Point.AFTER_LAUNCH, Point.AFTER_DELETE])
+async def test_a_controller_that_dies_between_two_clusters(
+    api_server: ApiServer,
+    second_server: ApiServer,
+    point: Point,
+    dying: asyncio.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    armed = failpoints._armed(f"{point}:crash@1")
+    monkeypatch.setattr(failpoints, "_points", armed)
+    async with world(api_server) as here, elsewhere(second_server, here) as east:
+        capacity = await here.capacity("spot-east", cluster="east")
+        names_ = {"spot-east": capacity, "on-demand": f"{here.namespace}-on-demand"}
+        await here.submit(tiers=[{"name": name, "capacityTier": of, "maxFailures": 1} for name, of in names_.items()])
+        playing = asyncio.create_task(play_in_two_clusters(here, east))
+        try:
+            died_first = asyncio.create_task(dying.wait())
+            try:
+                async with here.operator(sources={"east": east.source}):
+                    await asyncio.wait({playing, died_first}, return_when=asyncio.FIRST_COMPLETED)
+            except BaseExceptionGroup as group:
+                if not group.subgroup(_Died):
+                    raise
+            died_first.cancel()
+            assert armed[point].hits == 1
+            async with here.operator(sources={"east": east.source}):
+                await playing
+        finally:
+            playing.cancel()
+            await asyncio.gather(playing, return_exceptions=True)
