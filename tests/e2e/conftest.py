@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,6 +84,40 @@ def here(site: Site) -> Iterator[World]:
     """A namespace in the shared cluster."""
     with world(site.cluster, site.bucket, site.told, site.image) as made:
         yield made
+
+
+@pytest.fixture
+def alone(here: World) -> Iterator[World]:
+    """The installed controller is at rest meanwhile."""
+    system = Kube(here.cluster.kubeconfig, SYSTEM)
+    system.run("scale", "deployment/spotladder", "--replicas=0")
+    system.run("wait", "--for=delete", "pod", "-l", "app.kubernetes.io/name=spotladder", "--timeout=60s")
+    try:
+        yield here
+    finally:
+        system.run("scale", "deployment/spotladder", "--replicas=2")
+        system.run("rollout", "status", "deployment/spotladder", "--timeout=120s")
+
+
+@contextmanager
+def controller(here: World, folder: Path, *, fail: str = "", **more: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A controller of this machine, with more settings, or one that dies at a fail point."""
+    config = folder / "controller.yaml"
+    settings = {"namespaces": [here.namespace], "leaseNamespace": here.namespace, "listen": "127.0.0.1:0"}
+    config.write_text(json.dumps({**settings, **more}))
+    command = [sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config)]
+    with (folder / "controller.log").open("ab") as log:
+        process = subprocess.Popen(
+            [*command, "--kubeconfig", str(here.cluster.kubeconfig)],
+            env={**os.environ, "SPOTLADDER_FAILPOINTS": fail},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def install(kube: Kube, tag: str, *values: str) -> None:

@@ -7,10 +7,11 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import SYSTEM, Site, install
+from tests.e2e.conftest import Site, controller
 from tests.e2e.kube import Kube
 from tests.e2e.provider import Cluster, call, tool
 from tests.e2e.world import HEADS, World
@@ -20,22 +21,19 @@ SECRET = "cluster-west"
 
 @pytest.fixture
 def west(site: Site) -> Iterator[Cluster]:
-    """A second cluster, known to the controller of the first by a kubeconfig in a Secret."""
+    """A second cluster."""
     cluster = Cluster(f"e2ew{os.getpid()}")
-    home = Kube(site.cluster.kubeconfig, SYSTEM)
     try:
         cluster.up(site.tag, {"heads": f"pool={HEADS}"})
         cluster.addons("kuberay")
-        home.run("create", "secret", "generic", SECRET, f"--from-file=kubeconfig={cluster.kubeconfig}")
-        install(home, site.tag, f"clusters.west.kubeconfig.secretName={SECRET}")
         yield cluster
     finally:
         cluster.down()
-        install(home, site.tag)
-        home.delete("secret", SECRET)
 
 
-def test_a_cluster_is_cut_off_and_swept_when_it_is_back(here: World, west: Cluster) -> None:
+def test_a_cluster_is_cut_off_and_swept_when_it_is_back(alone: World, west: Cluster, tmp_path: Path) -> None:
+    """The controller is on this machine, which reaches both clusters; pods of one do not reach the other."""
+    here = alone
     there = World(west, Kube(west.kubeconfig, here.namespace), here.bucket, here.told, here.image)
     there.prepare()
     here.pool("west", 0, cluster="west")
@@ -43,16 +41,17 @@ def test_a_cluster_is_cut_off_and_swept_when_it_is_back(here: World, west: Clust
     there.give("west", 2)
     here.pool("on-demand", 2)
     here.submit({"name": "west", "provisionTimeout": "30s"}, "on-demand", program="chain.py --steps 100000")
-    here.runs("west")
-    with hung(west):
-        cut_off = time.time()
-        here.runs("on-demand", past=here.steps(), limit=300)
-        assert [step for step in here.done() if step.attempt == 1 and step.at > cut_off + 5], "the first is no zombie"
-        taken_over = min(step.at for step in here.done() if step.attempt == 2)
-        assert not [commit for commit in here.commits() if commit.attempt == 1 and commit.at > taken_over]
-    here.until("what is left there is swept", lambda: not there.kube.list("rayjobs,rayclusters,pods"), 180)
-    here.suspend()
-    here.is_the_uninterrupted_result(steps=here.steps())
+    with controller(here, tmp_path, clusters={"west": {"kubeconfig": {"file": str(west.kubeconfig)}}}):
+        here.runs("west")
+        with hung(west):
+            cut_off = time.time()
+            here.runs("on-demand", past=here.steps(), limit=300)
+            assert [step for step in here.done() if step.attempt == 1 and step.at > cut_off + 5], "it is no zombie"
+            taken_over = min(step.at for step in here.done() if step.attempt == 2)
+            assert not [commit for commit in here.commits() if commit.attempt == 1 and commit.at > taken_over]
+        here.until("what is left there is swept", lambda: not there.kube.list("rayjobs,rayclusters,pods"), 180)
+        here.suspend()
+        here.is_the_uninterrupted_result(steps=here.steps())
 
 
 @contextmanager

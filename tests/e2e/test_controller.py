@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from spotladder.operator.failpoints import CRASHED, Point
-from tests.e2e.conftest import SYSTEM
-from tests.e2e.kube import Kube
+from tests.e2e.conftest import controller
 from tests.e2e.world import World
 
 POINTS = [
@@ -29,40 +20,6 @@ POINTS = [
     Point.AFTER_STATUS,
     Point.AFTER_EVENTS,
 ]
-
-
-@pytest.fixture
-def alone(here: World) -> Iterator[World]:
-    """The installed controller is at rest meanwhile."""
-    system = Kube(here.cluster.kubeconfig, SYSTEM)
-    system.run("scale", "deployment/spotladder", "--replicas=0")
-    system.run("wait", "--for=delete", "pod", "-l", "app.kubernetes.io/name=spotladder", "--timeout=60s")
-    try:
-        yield here
-    finally:
-        system.run("scale", "deployment/spotladder", "--replicas=2")
-        system.run("rollout", "status", "deployment/spotladder", "--timeout=120s")
-
-
-@contextmanager
-def controller(here: World, folder: Path, fail: str = "") -> Iterator[subprocess.Popen[bytes]]:
-    """A controller of this machine, which dies at a fail point."""
-    config = folder / "controller.yaml"
-    settings = {"namespaces": [here.namespace], "leaseNamespace": here.namespace, "listen": "127.0.0.1:0"}
-    config.write_text(json.dumps(settings))
-    command = [sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config)]
-    with (folder / "controller.log").open("ab") as log:
-        process = subprocess.Popen(
-            [*command, "--kubeconfig", str(here.cluster.kubeconfig)],
-            env={**os.environ, "SPOTLADDER_FAILPOINTS": fail},
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_it_is_killed_at_every_step_of_a_fallback(alone: World, tmp_path: Path) -> None:
@@ -80,7 +37,7 @@ def test_it_is_killed_at_every_step_of_a_fallback(alone: World, tmp_path: Path) 
             here.until(f"attempt {index + 1}", lambda n=index + 1: here.status().get("attempt", 0) >= n)  # type: ignore[misc]
             process.kill()
             process.wait()
-        with controller(here, tmp_path, f"{point}:crash") as process:
+        with controller(here, tmp_path, fail=f"{point}:crash") as process:
             here.until(f"it dies at {point}", lambda: process.poll() is not None)
             assert process.returncode == CRASHED, (tmp_path / "controller.log").read_text()[-3000:]
     with controller(here, tmp_path):
