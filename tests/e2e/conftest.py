@@ -40,7 +40,7 @@ def pytest_sessionstart() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(images.ROOT / "tests" / "e2e"):
-            item.add_marker(pytest.mark.timeout(900))
+            item.add_marker(pytest.mark.timeout(1800))
 
 
 @dataclass(frozen=True)
@@ -134,5 +134,5 @@ def install(kube: Kube, tag: str, *values: str) -> None:
     settings = [f"--set={name}={value}" for name, value in own.items()]
     kube.helm(
         "upgrade", "--install", "spotladder", str(CHARTS / "spotladder"),
-        *settings, *(f"--set={value}" for value in values), "--wait", "--timeout=2m",
+        *settings, *(f"--set={value}" for value in values), "--wait", "--timeout=5m",
     )  # fmt: skip

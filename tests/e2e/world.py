@@ -231,7 +231,7 @@ class World:
 
     # --- waiting ----------------------------------------------------------------------------------------------------
 
-    def until(self, what: str, met: Callable[[], T], limit: float = 120.0) -> T:
+    def until(self, what: str, met: Callable[[], T], limit: float = 180.0) -> T:
         """Wait for a condition. When it does not come about: what is there instead."""
         end = time.monotonic() + limit
         last: object = None
@@ -242,7 +242,7 @@ class World:
             time.sleep(0.5)
         raise AssertionError(f"{what}: not in {limit:g} s\n{self.picture()}")
 
-    def runs(self, tier: str, name: str = "job", *, past: int = 0, limit: float = 180.0) -> None:
+    def runs(self, tier: str, name: str = "job", *, past: int = 0, limit: float = 300.0) -> None:
         """The job runs on this tier, and its present attempt has committed a step beyond `past`."""
 
         def met() -> bool:
@@ -253,7 +253,7 @@ class World:
 
         self.until(f"{name} runs on {tier} past step {past}", met, limit)
 
-    def succeeds(self, name: str = "job", *, limit: float = 240.0) -> Object:
+    def succeeds(self, name: str = "job", *, limit: float = 400.0) -> Object:
         """Its status once it has succeeded."""
 
         def met() -> bool:
