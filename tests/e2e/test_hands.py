@@ -41,11 +41,11 @@ def test_things_are_deleted_by_hand_and_the_spec_is_changed(here: World) -> None
 def test_two_jobs_contend_for_one_pool(here: World) -> None:
     here.pool("spot", 2)
     here.pool("on-demand", 2)
-    wants = {"limits": {"cpu": "2"}, "requests": {"cpu": "2"}}
+    wants = {"requests": {"cpu": "1200m"}}
     for name in ("first", "second"):
         spec = here.ray("chain.py --steps 60")
         for group in spec["rayClusterSpec"]["workerGroupSpecs"]:
-            group["template"]["spec"]["containers"][0]["resources"] = wants  # a machine to itself
+            group["template"]["spec"]["containers"][0]["resources"] = wants  # of two CPUs: a machine to itself
         here.submit(
             {"name": "spot", "provisionTimeout": "20s"},
             "on-demand",

@@ -73,7 +73,9 @@ def test_spot_nodes_go_spot_is_dry_on_demand_is_bought(bought: World) -> None:
     here.cluster.remove(here.worker_node())
     here.runs("on-demand", past=here.steps(), limit=240)
     assert stands_on(here) == {"on-demand"}
-    assert here.path() == [("spot", "InsufficientCapacity")]
+    *noticed, last = here.path()  # Karpenter drains what it takes back: that is a notice
+    assert {tier for tier, _ in noticed} <= {"spot"}
+    assert last == ("spot", "InsufficientCapacity")
     here.suspend()
     here.is_the_uninterrupted_result(steps=here.steps())
 

@@ -285,8 +285,6 @@ async def test_pods_of_an_attempt_that_is_removed_get_seconds_to_end(api_server:
         await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                           message="Job entrypoint command failed with exit code 75")  # fmt: skip
         await eventually(lambda: _no_rayjobs(here))
-        for pod in await here.pods(1):  # the garbage collector, with the grace of the template
-            await here.client.delete(PODS, pod["metadata"]["name"], here.namespace, grace=115)
 
         async def hastened() -> bool:
             return {pod["metadata"].get("deletionGracePeriodSeconds") for pod in await here.pods(1)} == {SHORT_GRACE}

@@ -225,8 +225,8 @@ class Applier:
                 await self._remove_labelled(found.cluster, made, namespace, which)
             elif not tops:
                 await self._remove_orphans(found)
-            for pod in objects.pods:
-                if pod.deleting and pod.grace > SHORT_GRACE:
+            for pod in objects.pods:  # before their owner's end does: a kubelet that has begun hurries no more
+                if not pod.deleting or pod.grace > SHORT_GRACE:
                     await self._remove(found.cluster, PODS, pod, grace=SHORT_GRACE)
 
     async def _remove_labelled(self, cluster: Cluster, made: Sequence[GVR], namespace: str, which: str) -> None:
