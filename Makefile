@@ -47,10 +47,10 @@ test-stores: setup ## The commit log on the stores of several vendors (needs npm
 	$(BIN)/python -m pytest tests/stores
 
 test-kube: setup ## The controller on a bare API server (needs etcd and kube-apiserver: KUBEBUILDER_ASSETS or SPOTLADDER_TOOLS)
-	$(BIN)/python -m pytest tests/kube
+	$(BIN)/python -m pytest tests/kube $(PYTEST)
 
 test-e2e: setup ## Everything on real nodes that are killed (needs root and a provider of clusters: SPOTLADDER_CLUSTER_TOOL)
-	$(BIN)/python -m pytest tests/e2e $(if $(ONLY),-k $(ONLY))
+	$(BIN)/python -m pytest tests/e2e $(if $(ONLY),-k $(ONLY)) $(PYTEST)
 
 kind-up: ## A kind cluster with KubeRay and the controller (needs docker, kind, kubectl, helm)
 	@infra/kind/up
