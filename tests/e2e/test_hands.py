@@ -1,4 +1,4 @@
-"""What users do while a job runs: they delete things, change their mind, and ask for the same machines."""
+"""What users do while a job runs: they delete things and change their mind."""
 
 from __future__ import annotations
 
@@ -36,28 +36,3 @@ def test_things_are_deleted_by_hand_and_the_spec_is_changed(here: World) -> None
     here.is_the_uninterrupted_result(steps=here.steps())
     here.kube.delete("tieredjob", "job")
     assert here.kube.list("rayjobs,rayclusters,poddisruptionbudgets") == []
-
-
-def test_two_jobs_contend_for_one_pool(here: World) -> None:
-    here.pool("spot", 2)
-    here.pool("on-demand", 2)
-    wants = {"requests": {"cpu": "1200m"}}
-    for name in ("first", "second"):
-        spec = here.ray("chain.py --steps 60")
-        for group in spec["rayClusterSpec"]["workerGroupSpecs"]:
-            group["template"]["spec"]["containers"][0]["resources"] = wants  # of two CPUs: a machine to itself
-        here.submit(
-            {"name": "spot", "provisionTimeout": "20s"},
-            "on-demand",
-            name=name,
-            workload={"ray": {"template": {"spec": spec}}},
-        )
-        if name == "first":
-            here.until("the first has the pool", lambda: len(here.pods("worker", "first")) == 2)
-    for name, path in (
-        ("first", [("spot", "Completed")]),
-        ("second", [("spot", "InsufficientCapacity"), ("on-demand", "Completed")]),
-    ):
-        here.succeeds(name)
-        assert here.path(name) == path
-        here.is_the_uninterrupted_result(name, steps=60)
