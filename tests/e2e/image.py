@@ -8,7 +8,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tests.e2e.provider import call, tool, tools
+from tests.e2e.provider import call, tool
+from tests.kube.apiserver import tools
 
 ROOT = Path(__file__).parents[2]
 

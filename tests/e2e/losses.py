@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.e2e.steps import Step
 from tests.e2e.world import World
 
 SPOT = "spot"
@@ -52,13 +53,19 @@ class Seen:
     again: int
 
 
+def _in_its_work(here: World, name: str) -> Step:
+    """A step of the process that is at work now, and goes on."""
+    newest = here.done(name)[-1]
+    here.until("it is in the middle of its work", lambda: here.done(name)[-1].step > newest.step + 2, 60)
+    return newest
+
+
 def lose(here: World, loss: Loss, name: str = "job", limit: float = 240.0) -> Seen:
     """Do it; returns when the job has made a step that it never made before."""
     status = here.status(name)
     failures, attempt = status["failures"], status["attempt"]
     node = str(here.pods("head" if loss.head else "worker", name)[0]["spec"]["nodeName"])
-    newest = here.done(name)[-1]
-    here.until("it is in the middle of its work", lambda: here.done(name)[-1].step > newest.step + 2, 60)
+    newest = _in_its_work(here, name)
     began = time.time()
     loss.act(here, node)
     at: dict[str, float] = {}
@@ -84,8 +91,7 @@ def lose(here: World, loss: Loss, name: str = "job", limit: float = 240.0) -> Se
 def lose_alone(here: World, loss: Loss, name: str = "job", limit: float = ALONE) -> float | None:
     """The same to a RayJob that nobody but KubeRay looks after; None when it makes no new step in time."""
     here.until("it works", lambda: here.done(name), 180)
-    newest = here.done(name)[-1]
-    here.until("it is in the middle of its work", lambda: here.done(name)[-1].step > newest.step + 2, 60)
+    newest = _in_its_work(here, name)
     role = "head" if loss.head else "worker"
     pods = here.kube.list("pods", f"ray.io/node-type={role}")
     began = time.time()

@@ -12,6 +12,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.kube.apiserver import tools
+
 VARIABLE = "SPOTLADDER_CLUSTER_TOOL"
 _DEFAULT = Path(__file__).parents[3] / "shared" / "cluster" / "cluster"
 
@@ -31,11 +33,6 @@ def missing() -> str:
         name for name in ("kube-apiserver", "kubelet", "kubectl", "helm", "kuberay") if not program(name).exists()
     ]
     return f"not installed: {', '.join(absent)} (`cluster install`)" if absent else ""
-
-
-def tools() -> Path:
-    """Where the provider keeps its programs and images."""
-    return Path(os.environ.get("SPOTLADDER_TOOLS", "~/.cache/spotladder-tools")).expanduser()
 
 
 def program(name: str) -> Path:

@@ -20,6 +20,7 @@ from botocore.signers import RequestSigner
 
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.connection import Connection, trusting
+from spotladder.clusters.described import Described
 from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure
 
@@ -38,23 +39,15 @@ HEADER = "x-k8s-aws-id"
 _CALLS = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 2})
 
 
-class Eks:
+class Eks(Described):
     """Implements `clusters.registry.Source`. `role` is taken on first; "": none."""
 
     def __init__(self, name: str, region: str, *, role: str = "", clock: Clock) -> None:
+        super().__init__()
         self._name = name
         self._region = region
         self._clock = clock
         self._session = _session(region, role)
-        self._described: tuple[str, str] = ("", "")
-        self._connection: Connection | None = None
-
-    async def connection(self, *, fresh: bool = False) -> Connection:
-        if self._connection is None or fresh:
-            found = await asyncio.to_thread(self._describe)
-            if self._connection is None or found != self._described:
-                self._connection, self._described = self._connected(*found), found
-        return self._connection
 
     def _connected(self, server: str, authority: str) -> Connection:
         credentials = EksToken(self._name, self._sign, clock=self._clock)

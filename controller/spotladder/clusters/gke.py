@@ -19,6 +19,7 @@ from google.cloud.container_v1 import ClusterManagerClient
 
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.connection import Connection, trusting
+from spotladder.clusters.described import Described
 from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure
 
@@ -40,7 +41,7 @@ class Identity(Protocol):
     def refresh(self, request: Any) -> None: ...
 
 
-class Gke:
+class Gke(Described):
     """Implements `clusters.registry.Source`. `identity` and `manager` are made when they are needed first."""
 
     def __init__(
@@ -53,21 +54,13 @@ class Gke:
         identity: Callable[[], Identity] | None = None,
         manager: Callable[[Any], Any] | None = None,
     ) -> None:
+        super().__init__()
         self._path = f"projects/{project}/locations/{location}/clusters/{name}"
         self._short = f"gke:{project}/{location}/{name}"
         self._clock = clock
         self._identity = identity or _found_identity
         self._manager = manager or (lambda credentials: ClusterManagerClient(credentials=credentials))
         self._credentials: Identity | None = None
-        self._described: tuple[str, str] = ("", "")
-        self._connection: Connection | None = None
-
-    async def connection(self, *, fresh: bool = False) -> Connection:
-        if self._connection is None or fresh:
-            found = await asyncio.to_thread(self._describe)
-            if self._connection is None or found != self._described:
-                self._connection, self._described = self._connected(*found), found
-        return self._connection
 
     def _connected(self, server: str, authority: str) -> Connection:
         assert self._credentials is not None  # noqa: S101 – describing the cluster needed them
