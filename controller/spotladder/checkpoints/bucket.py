@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +15,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from zlib_ng.zlib_ng import crc32
+
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, StoreRefused
 from spotladder.errors import SpotladderError, StoreUnavailable
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, S3Store
 
 PART = 8 << 20
-"""Bytes of one part of an upload and of one range of a download."""
+"""Bytes of one part of an upload; S3 takes none below 5 MiB but the last."""
+
+RANGE = 4 << 20
+"""Bytes of one range of a download: larger buffers are touched when they have left the processor's cache."""
 
 AT_ONCE = 8
 """Parts or ranges of one file in flight: what the transfer of a file may hold in memory is PART × AT_ONCE."""
@@ -128,8 +132,8 @@ class BucketStore:
             first = self._beginning(key)
             size = first.meta["size"]
             crc = 0
-            for part in chain([first.bytes()], self._ranges(key, PART, size)):
-                crc = zlib.crc32(part, crc)
+            for part in chain([first.bytes()], self._ranges(key, RANGE, size)):
+                crc = crc32(part, crc)
                 left = memoryview(part)
                 while left:
                     left = left[file.write(left) :]
@@ -140,7 +144,7 @@ class BucketStore:
         from obstore.exceptions import BaseError
 
         try:
-            return self._store.get(key, options={"range": (0, PART)})
+            return self._store.get(key, options={"range": (0, RANGE)})
         except BaseError as error:
             if not _NO_RANGE.search(str(error)):
                 raise
@@ -150,8 +154,8 @@ class BucketStore:
         """The object's bytes from `begin` on in order, fetched ahead in parallel."""
         flying: deque[Future[Any]] = deque()
         try:
-            for start in range(begin, size, PART):
-                flying.append(self._pool.submit(self._store.get_range, key, start=start, end=min(start + PART, size)))
+            for start in range(begin, size, RANGE):
+                flying.append(self._pool.submit(self._store.get_range, key, start=start, end=min(start + RANGE, size)))
                 if len(flying) == AT_ONCE:
                     yield flying.popleft().result()
             while flying:
@@ -260,7 +264,7 @@ class _Parts:
 
     def __iter__(self) -> Iterator[bytes]:
         while part := self._file.read(self.each):
-            self.crc = zlib.crc32(part, self.crc)
+            self.crc = crc32(part, self.crc)
             self.size += len(part)
             yield part
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from zlib_ng.zlib_ng import crc32
 
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, StoreRefused
@@ -207,7 +208,7 @@ def _read(reader: FileIO, writer: FileIO | None) -> tuple[int, str]:
     buffer = memoryview(bytearray(CHUNK))
     while count := reader.readinto(buffer):
         part = buffer[:count]
-        crc = zlib.crc32(part, crc)
+        crc = crc32(part, crc)
         size += count
         while writer and part:
             part = part[writer.write(part) :]
