@@ -12,7 +12,6 @@ import shutil
 import statistics
 import tempfile
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -26,7 +25,7 @@ from spotladder.checkpoints.bucket import AT_ONCE, PART
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.resume import FILES_AT_ONCE
 from spotladder.checkpoints.store import open_store
-from spotladder.checkpoints.upload import Uploader, commit_folder
+from spotladder.checkpoints.upload import commit_folder
 from tests.bench import rows
 from tests.bench.rows import Row
 from tests.checkpoints.gcs import BUCKET, google
@@ -37,8 +36,6 @@ RESUME_FILES = (128 * MIB,) * 8
 ROUNDS = 9
 RESUME_ROUNDS = 5
 APPENDS = 100
-STEPS = 100
-BATCH = 100 * MIB
 
 
 def measure() -> list[Row]:
@@ -52,7 +49,6 @@ def measure() -> list[Row]:
             *append_rows("disk", str(folder / "store")),
             *resume_rows("bucket", bucket, folder, bare_download),
             *resume_rows("disk", str(folder / "store"), folder, bare_copy_back),
-            *step_rows("bucket", bucket, folder),
         ]
 
 
@@ -104,34 +100,6 @@ def resume_rows(where: str, address: str, folder: Path, bare: Callable[[CommitLo
 
     mine, others = in_turn(resume, plain, RESUME_ROUNDS)
     return [compared(f"resume of 1 GiB, {where}", mine, others, "plain parallel download", 1.1)]
-
-
-def step_rows(where: str, address: str, folder: Path) -> list[Row]:
-    """Steps of some milliseconds while 64 MiB go to the store in the background, once in a hundred steps."""
-    source = files(folder / f"steps-{where}", (32 * MIB,) * 2)
-    writer = CommitLog(open_store(address), f"steps-{where}").start(1)
-    uploader = Uploader()
-    batch = os.urandom(BATCH)
-
-    def steps(commit: int) -> None:
-        if commit:
-            uploader.submit(lambda: commit_folder(writer, commit, source))
-        for _ in range(STEPS):
-            zlib.crc32(batch)  # as in a framework, the work is done outside of the interpreter
-
-    def with_commit(round_: int) -> None:
-        steps(round_ + 1)
-
-    def without(_: int) -> None:
-        uploader.wait()
-        steps(0)
-
-    mine, plain = in_turn(with_commit, without, ROUNDS)
-    uploader.wait()
-    mine, plain = [1000 * value / STEPS for value in mine], [1000 * value / STEPS for value in plain]
-    measured, peer = min(mine), min(plain)
-    beside = "the same steps without commits"
-    return [Row("step time, asynchronous commits", measured, "ms", beside, peer, "≤ 1.01×", measured / peer <= 1.01)]
 
 
 def in_turn(

@@ -28,7 +28,7 @@ from tests.bench.rows import Row
 
 STEP = 0.02
 STEPS = 300
-PAIRS = 5
+PAIRS = 9
 SIZE = 20 << 20
 """Bytes of a checkpoint: with 6 s of steps the same rate as 1 GiB in the default interval of 5 minutes."""
 
@@ -116,7 +116,6 @@ def committing(folder: Path) -> list[Row]:
         (folder / f"plain-{number}").unlink()
         ratios.append(commit_times[-1] / plain_times[-1])
     job.close()
-    best = min(commit_times) / min(plain_times)
     return [
         Row(
             f"held up by a commit of {SIZE >> 20} MiB, the program's own writing aside",
@@ -133,8 +132,6 @@ def committing(folder: Path) -> list[Row]:
             "ms",
             "the same steps that only write the file",
             min(plain_times) * 1e3,
-            f"≤ {GOAL}",
-            best <= GOAL,
         ),
         Row(
             "the same, median of the pairs",
