@@ -35,10 +35,10 @@ from spotladder.core.model import (
     TierRecord,
 )
 from spotladder.core.reasons import Reason
-from spotladder.local.picture import draw
-from spotladder.local.report import gather
-from spotladder.local.report.page import page
-from spotladder.local.timeline import (
+from spotladder.story.picture import draw
+from spotladder.story.report import gather
+from spotladder.story.report.page import page
+from spotladder.story.timeline import (
     Began,
     Billed,
     Committed,
@@ -49,7 +49,7 @@ from spotladder.local.timeline import (
     Record,
     read,
 )
-from spotladder.local.view import Heard, ViewSnapshot
+from spotladder.story.view import Heard, ViewSnapshot
 
 HERE = Path(__file__).parent
 LEFT_FOR_GOOD = (Reason.MAX_FAILURES_EXCEEDED, Reason.INSUFFICIENT_CAPACITY)

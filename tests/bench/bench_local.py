@@ -19,7 +19,7 @@ from spotladder.core.reasons import Cause
 from spotladder.local.nodes import Head, Machine, Node, Worker
 from spotladder.local.reaper import Reaper
 from spotladder.local.scratch import new_scratch
-from spotladder.local.timeline import Beat, DriverExited, DriverStarted, Launched, NodeChange, NodeChanged, Record, read
+from spotladder.story.timeline import Beat, DriverExited, DriverStarted, Launched, NodeChange, NodeChanged, Record, read
 from tests.bench import rows
 
 JOB = """\

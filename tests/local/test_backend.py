@@ -29,7 +29,7 @@ from spotladder.local import driver
 from spotladder.local.backend import LOG_LIMIT, SPARE_AFTER, LocalBackend, LocalJob, LocalTier
 from spotladder.local.pools import PoolClock, PoolPlan
 from spotladder.local.program import Program
-from spotladder.local.timeline import DriverExited, DriverStarted, Launched, PoolChanged, Record
+from spotladder.story.timeline import DriverExited, DriverStarted, Launched, PoolChanged, Record
 
 BEGAN = 1_000_000.0
 

@@ -16,7 +16,7 @@ from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
 from spotladder.local.earlier import Begin, TakenUp, settled, take_up, untold
 from spotladder.local.state import JobFolder, Run
-from spotladder.local.timeline import Committed, Noted
+from spotladder.story.timeline import Committed, Noted
 
 NOW = Run(began=50.0, python="3.11", ray="2.58.1", uri="file:///x", mark="new")
 THEN = Run(began=10.0, python="3.11", ray="2.58.1", uri="file:///x", mark="old")

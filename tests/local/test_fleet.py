@@ -11,7 +11,7 @@ from spotladder.core.reasons import Cause
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.fleet import Fleet
 from spotladder.local.pools import PoolClock, PoolPlan, Window
-from spotladder.local.timeline import NodeChange, NodeChanged, Record
+from spotladder.story.timeline import NodeChange, NodeChanged, Record
 
 BEGAN = 1_000_000.0
 

@@ -20,7 +20,7 @@ from spotladder.core.codec import load_state
 from spotladder.core.model import JobState, Stage
 from spotladder.core.reasons import Reason
 from spotladder.local.reaper import members
-from spotladder.local.timeline import Began, Committed, DriverStarted, Ended, Moved, Record, read
+from spotladder.story.timeline import Began, Committed, DriverStarted, Ended, Moved, Record, read
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
 

@@ -27,8 +27,8 @@ from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import EnvironmentFailure, StoreUnavailable
 from spotladder.local.runner import TICK, Killed, Runner, laid_down
-from spotladder.local.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
-from spotladder.local.view import ViewSnapshot
+from spotladder.story.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
+from spotladder.story.view import ViewSnapshot
 
 BEGAN = 1_000_000.0
 PRICE = Price(3600.0, 7200.0)  # a dollar a second and node

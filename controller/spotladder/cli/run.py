@@ -61,7 +61,7 @@ def run(
     from spotladder.local.earlier import Begin
     from spotladder.local.run import Request, run_locally
     from spotladder.local.state import state_root
-    from spotladder.local.view import view_on
+    from spotladder.story.view import view_on
 
     console = Console()
     try:
@@ -101,9 +101,9 @@ def _plenty(job: TieredJob) -> World:
 def _report(outcome: Outcome, folder: Path | None, console: object) -> None:
     from rich.console import Console
 
-    from spotladder.local.report import write_report
-    from spotladder.local.report.table import print_report
-    from spotladder.local.timeline import read
+    from spotladder.story.report import write_report
+    from spotladder.story.report.table import print_report
+    from spotladder.story.timeline import read
 
     place = folder or outcome.folder / "report"
     facts = write_report(place, read(outcome.folder / "timeline.jsonl"), outcome.state)

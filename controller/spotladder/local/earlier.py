@@ -13,7 +13,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.local import preflight
 from spotladder.local.runner import laid_down
 from spotladder.local.state import JobFolder, Run
-from spotladder.local.timeline import Committed, Record
+from spotladder.story.timeline import Committed, Record
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog

@@ -21,7 +21,7 @@ from spotladder.core.model import Instant, Launch, PodPhase, PodSeen, Seconds
 from spotladder.core.reasons import Cause
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.pools import Held, PoolClock
-from spotladder.local.timeline import NodeChange, NodeChanged, Record
+from spotladder.story.timeline import NodeChange, NodeChanged, Record
 
 STARTS = 3
 """So often `ray start` is tried for one pod: on a starved machine one may time out."""

@@ -16,7 +16,7 @@ from spotladder.checkpoints.store import check_store, open_store
 from spotladder.core.model import JobSpec, JobState, Stage
 from spotladder.core.policies import Policy
 from spotladder.core.policies.registry import by_name
-from spotladder.local import preflight, timeline
+from spotladder.local import preflight
 from spotladder.local.backend import LocalBackend, LocalJob, LocalTier
 from spotladder.local.earlier import Begin, TakenUp, settled, take_up, untold
 from spotladder.local.logwatch import LogWatch
@@ -26,12 +26,13 @@ from spotladder.local.reaper import Reaper, end_run
 from spotladder.local.runner import Killed, Runner
 from spotladder.local.scratch import new_scratch, sweep
 from spotladder.local.state import JobFolder, Run
+from spotladder.story import timeline
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
     from spotladder.api.world import World
     from spotladder.checkpoints.log import CommitLog
-    from spotladder.local.view import View
+    from spotladder.story.view import View
 
 HEADS = 2
 """The attempt's head, and the next one's."""

@@ -37,8 +37,8 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.errors import EnvironmentFailure, SpotladderError
-from spotladder.local.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
-from spotladder.local.view import View, ViewSnapshot
+from spotladder.story.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
+from spotladder.story.view import View, ViewSnapshot
 
 TICK: Seconds = 0.05
 """Between two looks: what bounds the reaction to the end of a process."""

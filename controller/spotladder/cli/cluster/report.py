@@ -48,7 +48,7 @@ def report(
 
 
 def _attempt(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    from spotladder.local.figures import NONE, span
+    from spotladder.story.figures import NONE, span
 
     started, running, ended = (_instant(entry.get(key)) for key in ("startedAt", "runningAt", "endedAt"))
     waited = span((running or ended or 0.0) - started) if started and (running or ended) else NONE

@@ -47,7 +47,7 @@ def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[
 
 def age(written: str | None, now: float) -> str:
     """How long ago that was."""
-    from spotladder.local.figures import span
+    from spotladder.story.figures import span
 
     return span(now - datetime.fromisoformat(written).timestamp()) if written else ""
 

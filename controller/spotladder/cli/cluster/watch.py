@@ -13,9 +13,9 @@ from spotladder.cli.cluster.options import ContextOption, JobArgument, Kubeconfi
 
 if TYPE_CHECKING:
     from spotladder.core.model import JobSpec, JobState
-    from spotladder.local.view import View
     from spotladder.operator.cache import Cache
     from spotladder.operator.records import CapacityRecord, JobRecord
+    from spotladder.story.view import View
     from spotladder.workloads.records import EventRecord
 
 TICK = 1.0
@@ -50,7 +50,7 @@ def follow_to_the_end(target: Target, name: str) -> int:
     from rich.console import Console
 
     from spotladder.cli.cluster import shown
-    from spotladder.local.view import view_on
+    from spotladder.story.view import view_on
 
     async def follow(cluster: Cluster) -> Mapping[str, Any]:
         await cluster.job(name)  # says at once what is wrong
@@ -119,8 +119,8 @@ class _Watching:
 
     def _tell(self, job: JobRecord, state: JobState, message: str) -> None:
         from spotladder.core.model import Observation
-        from spotladder.local.timeline import Began, Committed, Noted
-        from spotladder.local.view import ViewSnapshot
+        from spotladder.story.timeline import Began, Committed, Noted
+        from spotladder.story.view import ViewSnapshot
 
         now = self._clock.now()
         if self._generation != job.generation:

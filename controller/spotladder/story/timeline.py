@@ -22,7 +22,7 @@ from typing import Self, get_args
 from spotladder.core.model import Instant, JobSpec, Loss, Move
 from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.plain import from_plain, to_plain
+from spotladder.story.plain import from_plain, to_plain
 
 SAMPLES = 1000
 """A sample is written only when a `1/SAMPLES`th of the run so far has passed since the last one of its kind,"""

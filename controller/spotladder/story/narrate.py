@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from spotladder.core.model import FOR_EVER, Instant, JobSpec, Move, Stage
 from spotladder.core.reasons import Reason
-from spotladder.local.figures import count, measure, span
-from spotladder.local.timeline import (
+from spotladder.story.figures import count, measure, span
+from spotladder.story.timeline import (
     Began,
     Committed,
     DriverExited,

@@ -15,8 +15,8 @@ from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, Scenario, estimate
 from spotladder.core.model import CapacityType, Seconds
 from spotladder.errors import InvalidSpec
-from spotladder.local.figures import percent, span
-from spotladder.local.report.facts import Facts
+from spotladder.story.figures import percent, span
+from spotladder.story.report.facts import Facts
 
 ON_DEMAND = "on-demand-uninterrupted"
 

@@ -19,18 +19,18 @@ from spotladder.core.cost import estimate
 from spotladder.core.model import CapacityType, JobSpec, JobState, Loss, Move, Price, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import EnvironmentFailure
-from spotladder.local import report
-from spotladder.local.report import gather, write_report
-from spotladder.local.report.data import as_data, as_json
-from spotladder.local.report.facts import Facts
-from spotladder.local.report.markup import Markup, element, join
-from spotladder.local.report.page import page
-from spotladder.local.report.prediction import measured, yardsticks
-from spotladder.local.report.table import print_report
-from spotladder.local.timeline import Beat, Began, Committed, Ended, Lost, Moved, Noted, Recorded
+from spotladder.story import report
+from spotladder.story.report import gather, write_report
+from spotladder.story.report.data import as_data, as_json
+from spotladder.story.report.facts import Facts
+from spotladder.story.report.markup import Markup, element, join
+from spotladder.story.report.page import page
+from spotladder.story.report.prediction import measured, yardsticks
+from spotladder.story.report.table import print_report
+from spotladder.story.timeline import Beat, Began, Committed, Ended, Lost, Moved, Noted, Recorded
 from tests.core.builders import START
-from tests.local import golden
-from tests.local.builders import PACE, SPEC, TOTAL, Run, World
+from tests.story import golden
+from tests.story.builders import PACE, SPEC, TOTAL, Run, World
 
 SCHEMA = json.loads((Path(report.__file__).parent / "schema.json").read_text(encoding="utf-8"))
 

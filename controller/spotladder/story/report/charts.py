@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from spotladder.local.figures import clock, count, measure, money, span
-from spotladder.local.report.attempts import AttemptFacts, Span
-from spotladder.local.report.axes import Scale, decades, ticks, time_ticks
-from spotladder.local.report.facts import Facts
-from spotladder.local.report.markup import Markup, element, join
+from spotladder.story.figures import clock, count, measure, money, span
+from spotladder.story.report.attempts import AttemptFacts, Span
+from spotladder.story.report.axes import Scale, decades, ticks, time_ticks
+from spotladder.story.report.facts import Facts
+from spotladder.story.report.markup import Markup, element, join
 
 T = TypeVar("T")
 

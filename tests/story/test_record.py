@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from tests.core.builders import START
-from tests.local.builders import Run
+from tests.story.builders import Run
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "images" / "record.py"
 

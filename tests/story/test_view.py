@@ -28,10 +28,10 @@ from spotladder.core.model import (
     TierRecord,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.local.figures import clock, count, measure, money, percent, rate, saved, span
-from spotladder.local.narrate import Tone, tell
-from spotladder.local.picture import draw, tier_state
-from spotladder.local.timeline import (
+from spotladder.story.figures import clock, count, measure, money, percent, rate, saved, span
+from spotladder.story.narrate import Tone, tell
+from spotladder.story.picture import draw, tier_state
+from spotladder.story.timeline import (
     Beat,
     Began,
     Billed,
@@ -47,10 +47,10 @@ from spotladder.local.timeline import (
     PoolChanged,
     Record,
 )
-from spotladder.local.view import Heard, LiveView, PlainView, ViewSnapshot, view_on
+from spotladder.story.view import Heard, LiveView, PlainView, ViewSnapshot, view_on
 from tests.core.builders import START
-from tests.local import golden
-from tests.local.builders import SPEC, Run
+from tests.story import golden
+from tests.story.builders import SPEC, Run
 
 
 @pytest.fixture(scope="module")
@@ -354,8 +354,8 @@ def test_a_run_outlives_its_terminal(run: Run, writes: int, terminal: bool) -> N
 PIPED = """
 import sys
 from rich.console import Console
-from spotladder.local.timeline import Noted
-from spotladder.local.view import view_on
+from spotladder.story.timeline import Noted
+from spotladder.story.view import view_on
 with view_on(Console()) as view:
     for number in range(100_000):
         view.tell(Noted(float(number), "x" * 50))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from spotladder.local.figures import saved
-from spotladder.local.report.attempts import AttemptFacts, Span
-from spotladder.local.report.facts import Facts, Mark
-from spotladder.local.report.prediction import ON_DEMAND, measured, yardsticks
+from spotladder.story.figures import saved
+from spotladder.story.report.attempts import AttemptFacts, Span
+from spotladder.story.report.facts import Facts, Mark
+from spotladder.story.report.prediction import ON_DEMAND, measured, yardsticks
 
 FORMAT = "spotladder.report/v1"
 """Fields are only ever added under one number."""

@@ -15,10 +15,10 @@ from itertools import pairwise
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage, Tier, TierRecord
 from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.narrate import Told, tell
-from spotladder.local.report.attempts import AttemptFacts, Span, attempts_of
-from spotladder.local.report.work import Stretch, stretches
-from spotladder.local.timeline import (
+from spotladder.story.narrate import Told, tell
+from spotladder.story.report.attempts import AttemptFacts, Span, attempts_of
+from spotladder.story.report.work import Stretch, stretches
+from spotladder.story.timeline import (
     Beat,
     Began,
     Billed,

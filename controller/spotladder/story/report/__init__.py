@@ -6,8 +6,8 @@ from pathlib import Path
 
 from spotladder.core.model import JobState
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.report.facts import Facts, gather
-from spotladder.local.timeline import Recorded
+from spotladder.story.report.facts import Facts, gather
+from spotladder.story.timeline import Recorded
 
 
 def write_report(folder: Path, recorded: Recorded, state: JobState) -> Facts:
@@ -15,9 +15,9 @@ def write_report(folder: Path, recorded: Recorded, state: JobState) -> Facts:
 
     Raises `EnvironmentFailure` when the timeline has no beginning or the folder cannot be written.
     """
-    from spotladder.local.report.data import as_json
-    from spotladder.local.report.page import page
-    from spotladder.local.report.png import draw_png
+    from spotladder.story.report.data import as_json
+    from spotladder.story.report.page import page
+    from spotladder.story.report.png import draw_png
 
     facts = gather(recorded, state)
     try:

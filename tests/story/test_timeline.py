@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from spotladder.core.model import CapacityType, JobSpec, Loss, Move, Price, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import EnvironmentFailure
-from spotladder.local import timeline
-from spotladder.local.timeline import (
+from spotladder.story import timeline
+from spotladder.story.timeline import (
     SAMPLES,
     Beat,
     Began,
@@ -294,7 +294,7 @@ def test_closing_twice_is_no_error(tmp_path: Path) -> None:
 ENDLESS = """
 import sys
 from pathlib import Path
-from spotladder.local.timeline import Committed, Timeline
+from spotladder.story.timeline import Committed, Timeline
 timeline = Timeline(Path(sys.argv[1]))
 step = 0
 while True:

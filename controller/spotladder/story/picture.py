@@ -24,11 +24,11 @@ from spotladder.core.model import (
     Stage,
     Tier,
 )
-from spotladder.local.figures import NONE, clock, count, measure, money, percent, rate, saved, span
-from spotladder.local.narrate import Tone, tolerated
+from spotladder.story.figures import NONE, clock, count, measure, money, percent, rate, saved, span
+from spotladder.story.narrate import Tone, tolerated
 
 if TYPE_CHECKING:
-    from spotladder.local.view import Heard, ViewSnapshot
+    from spotladder.story.view import Heard, ViewSnapshot
 
 WIDEST = 100
 """Columns used at most: a wider picture is harder to read, not easier."""
