@@ -44,12 +44,15 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines + ["| " + " | ".join(cells(row)) + " |" for row in rows]) + "\n"
 
 
-def main(measure: Callable[[], Sequence[Row]], title: str) -> None:
-    """The command line of every `bench_*.py`: prints the table, and writes it as JSON with `--json OUT`."""
+def main(measure: Callable[..., Sequence[Row]], title: str, **numbers: int) -> None:
+    """The command line of every `bench_*.py`: prints the table, and writes it as JSON with `--json OUT`. `numbers` are
+    arguments of `measure` that may be given as flags, with what they are otherwise."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--json", type=Path, help="write the rows to this file")
+    for name, usual in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=usual)
     arguments = parser.parse_args()
-    rows = measure()
+    rows = measure(**{name: getattr(arguments, name) for name in numbers})
     print(f"## {title}\n\n{table(rows)}")
     if arguments.json:
         arguments.json.write_text(json.dumps({"title": title, "rows": [asdict(row) for row in rows]}, indent=1))

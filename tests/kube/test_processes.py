@@ -12,56 +12,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
 from spotladder.operator.election import LEASES
 from tests.kube.apiserver import ApiServer
 from tests.kube.elsewhere import elsewhere
+from tests.kube.process import Process
 from tests.kube.world import World, eventually, world
-
-
-class Process:
-    """One controller. `lines` is what it logged so far."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self.lines: list[dict[str, Any]] = []
-        self._reading = asyncio.create_task(self._read())
-
-    async def _read(self) -> None:
-        assert self._process.stderr
-        async for line in self._process.stderr:
-            try:
-                self.lines.append(json.loads(line))
-            except ValueError:
-                self.lines.append({"event": line.decode(errors="replace")})
-
-    def logged(self, event: str) -> list[dict[str, Any]]:
-        return [line for line in self.lines if line["event"] == event]
-
-    async def says(self, event: str, limit: float = 60.0, times: int = 1) -> dict[str, Any]:
-        async def said() -> Any:
-            assert self._process.returncode is None or self.logged(event), self.lines
-            return len(self.logged(event)) >= times and self.logged(event)[times - 1]
-
-        return dict(await eventually(said, limit=limit))
-
-    async def get(self, path: str) -> tuple[int, str]:
-        port = (await self.says("started"))["port"]
-        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
-            return answer.status, await answer.text()
-
-    def send(self, number: int) -> None:
-        self._process.send_signal(number)
-
-    async def ended(self) -> int:
-        return await self._process.wait()
-
-    async def close(self) -> None:
-        if self._process.returncode is None:
-            self._process.kill()
-        await self._process.wait()
-        await self._reading
 
 
 @asynccontextmanager
@@ -69,15 +24,11 @@ async def controllers(here: World, number: int, folder: Path, *flags: str) -> As
     settings = {"settle": 0, "leaseNamespace": here.namespace, "namespaces": [here.namespace]}
     config = folder / "controller.yaml"
     config.write_text(json.dumps({**settings, "listen": "127.0.0.1:0"}), encoding="utf-8")
-    started = []
+    started: list[Process] = []
     try:
         for _ in range(number):
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config),
-                "--kubeconfig", str(here.server.kubeconfig), "--log-format", "json", *flags,
-                stderr=asyncio.subprocess.PIPE,
-            )  # fmt: skip
-            started.append(Process(process))
+            process = await Process.start(here.server, config, *flags)
+            started.append(process)
         yield started
     finally:
         for process in started:

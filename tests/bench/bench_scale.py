@@ -1,0 +1,355 @@
+"""Many jobs: the controller as a process, with its default settings, on a real API server that has no nodes.
+
+KubeRay and kubelets are played (tests/kube/kuberay.py): each job has a head and four workers, every pod is on a Node
+object, which has five, and runs as soon as it is made. What is deleted is gone at once; so the old attempt is never
+waited for, and all that is measured is the controller and the API server, which share this machine's cores with the
+player. The commit logs are files on its disk. A pod is lost when the write that says so is sent.
+
+Needs what `make test-kube` needs; without it, the page keeps its figures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from spotladder.clusters.client import Client, Object
+from spotladder.clusters.clock import SystemClock
+from spotladder.clusters.connection import connect
+from spotladder.operator.cache import Cache
+from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, JobRecord
+from spotladder.workloads.records import NODES
+from tests.bench import rows
+from tests.bench.rows import Row
+from tests.kube.apiserver import ApiServer, missing
+from tests.kube.kuberay import AT_ONCE, KubeRay
+from tests.kube.process import Process
+from tests.kube.world import NAMESPACES, eventually, install_kinds, ray_spec
+
+JOBS = 2000
+WORKERS = 4
+STORM = 20
+"""Seconds that evictions last, one for each running job but for the last few."""
+
+SOLO = 20
+"""So many jobs one after the other give the figures of one running job."""
+
+TIERS = ("spot-a", "spot-b", "on-demand")
+LIMIT = 300.0
+POLLING, MEMORY = 15.0, 400 / 200
+"""What SkyPilot publishes: it looks every 15 to 45 s, and takes 400 MB for 200 jobs."""
+
+
+class Crowd:
+    """A namespace with many jobs, the player, and one controller at a time."""
+
+    def __init__(self, client: Client, server: ApiServer, namespace: str, folder: Path) -> None:
+        self.client, self.server, self.namespace, self.folder = client, server, namespace, folder
+        self.checkpoints = folder / "checkpoints"
+        self.nodes: list[str] = []
+        self.jobs = Cache(client, TIEREDJOBS, JobRecord.of, clock=SystemClock(), namespace=namespace)
+        self.kuberay: KubeRay
+        self.process: Process | None = None
+
+    async def submit(self, names: Iterable[str]) -> None:
+        """Create the jobs, and wait until they run."""
+        names = list(names)
+        began, turn = time.monotonic(), asyncio.Semaphore(AT_ONCE)
+
+        async def one(name: str) -> None:
+            async with turn:
+                await self.client.create(TIEREDJOBS, self._job(name))
+
+        await asyncio.gather(*map(one, names))
+        await self.run(names)
+        if len(names) > 1:
+            say(f"{len(names)} more jobs run after {time.monotonic() - began:.0f} s")
+
+    async def run(self, names: Iterable[str]) -> None:
+        """Wait until these jobs run."""
+        await self._have(names, "Running")
+
+    async def finish(self, name: str) -> None:
+        await self.kuberay.finish(name)
+        await self._have([name], "Succeeded")
+
+    async def _have(self, names: Iterable[str], phase: str) -> None:
+        left = set(names)
+
+        async def all_have() -> bool:
+            for name in list(left):
+                job = self.jobs.get(name, self.namespace)
+                if job is not None and job.phase == phase:
+                    left.discard(name)
+            return not left
+
+        await eventually(all_have, limit=LIMIT)
+
+    async def evict(self, names: Sequence[str], *, every: float = 0.0) -> list[tuple[float, float]]:
+        """A worker of each is lost: seconds until the old attempt is asked to go, and until the next one exists."""
+        lost: dict[str, float] = {}
+        old = {name: self.kuberay.attempt[name] for name in names}
+        self.kuberay.capacity.clear()
+
+        async def one(name: str) -> None:
+            lost[name] = await self.kuberay.evict(name)
+
+        async with asyncio.TaskGroup() as tasks:
+            began = time.monotonic()
+            for number, name in enumerate(names):
+                await asyncio.sleep(began + number * every - time.monotonic())
+                tasks.create_task(one(name))
+
+        async def all_moved() -> bool:
+            return all(self.kuberay.attempt[name] != old[name] for name in names)
+
+        await eventually(all_moved, limit=LIMIT)
+        self.kuberay.capacity.set()
+        made, gone = self.kuberay.made, self.kuberay.gone
+        return [(gone[old[name]] - at, made[self.kuberay.attempt[name]] - at) for name, at in lost.items()]
+
+    def _job(self, name: str) -> Object:
+        spec = ray_spec()
+        spec["rayClusterSpec"]["workerGroupSpecs"][0]["replicas"] = WORKERS
+        tiers = [
+            {"name": tier, "capacityTier": f"{self.namespace}-{tier}", "maxFailures": 0, "provisionTimeout": "10m"}
+            for tier in TIERS
+        ]
+        return {
+            "apiVersion": TIEREDJOBS.api_version,
+            "kind": TIEREDJOBS.kind,
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "tiers": tiers,
+                "checkpoints": {"uri": f"file://{self.checkpoints}"},
+                "workload": {"ray": {"template": {"spec": spec}}},
+            },
+        }
+
+    # --- the controller ---------------------------------------------------------------------------------------------
+
+    async def start(self) -> float:
+        """Start a controller; seconds until it says that it is ready, and leads."""
+        config = self.folder / "controller.yaml"
+        config.write_text(json.dumps({"leaseNamespace": self.namespace, "listen": "127.0.0.1:0"}), encoding="utf-8")
+        began = time.monotonic()
+        self.process = await Process.start(self.server, config)
+
+        async def leads() -> bool:
+            return await self.process.get("/readyz") == (200, "leading\n")
+
+        await eventually(leads, limit=LIMIT)
+        return time.monotonic() - began
+
+    async def restart(self, jobs: int) -> tuple[float, float]:
+        """Another controller takes over: seconds until it is ready, and until it has looked at every job."""
+        self.process.send(signal.SIGTERM)
+        await self.process.ended()
+        await self.process.close()
+        began = time.monotonic()
+        ready = await self.start()
+
+        async def looked() -> bool:
+            await asyncio.sleep(0.3)
+            return await self.count("spotladder_reconcile_seconds_count") >= jobs
+
+        await eventually(looked, limit=LIMIT)
+        return ready, time.monotonic() - began
+
+    async def count(self, name: str, wanted: Callable[[dict[str, str]], bool] = lambda _labels: True) -> float:
+        """The sum of one of the controller's metrics."""
+        families = text_string_to_metric_families((await self.process.get("/metrics"))[1])
+        samples = (sample for family in families for sample in family.samples)
+        return sum(sample.value for sample in samples if sample.name == name and wanted(sample.labels))
+
+    async def calls(self) -> float:
+        """Calls of the API server so far, but for those that keep the lease."""
+        return await self.count("spotladder_api_requests_total", lambda labels: labels["resource"] != "leases")
+
+    async def passes(self) -> float:
+        return await self.count("spotladder_reconcile_seconds_count")
+
+    def memory(self) -> float:
+        """Resident memory of the controller in MB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) * 1024 / 1e6
+
+    def processor_time(self) -> float:
+        """Seconds of a core that the controller has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / 100
+
+
+@asynccontextmanager
+async def crowd(server: ApiServer, folder: Path, nodes: int) -> AsyncIterator[Crowd]:
+    """Everything around the jobs. It is left behind: the server ends with the bench."""
+    async with Client(connect(str(server.kubeconfig))) as client:
+        here = Crowd(client, server, "crowd", folder)
+        await client.create(NAMESPACES, _named("v1", "Namespace", here.namespace))
+        for tier in TIERS:
+            capacity = _named(CAPACITYTIERS.api_version, CAPACITYTIERS.kind, f"{here.namespace}-{tier}")
+            kind = "on-demand" if tier == "on-demand" else "spot"
+            price = {"perNodeHour": "1", "onDemandPerNodeHour": "4"}
+            await client.create(CAPACITYTIERS, {**capacity, "spec": {"capacityType": kind, "price": price}})
+        await _make_nodes(here, nodes)
+        here.kuberay = KubeRay(client, here.namespace, here.nodes, here.checkpoints)
+        playing = [asyncio.create_task(here.kuberay.run()), asyncio.create_task(here.jobs.run())]
+        try:
+            yield here
+            for task in playing:
+                if task.done():
+                    task.result()
+        finally:
+            for task in playing:
+                task.cancel()
+            await asyncio.gather(*playing, return_exceptions=True)
+            if here.process:
+                await here.process.close()
+
+
+async def _make_nodes(here: Crowd, number: int) -> None:
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def one(name: str) -> None:
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+        async with turn:
+            await here.client.create(NODES, {**_named("v1", "Node", name), "status": {"conditions": [ready]}})
+
+    here.nodes = [f"{here.namespace}-{index}" for index in range(number)]
+    await asyncio.gather(*map(one, here.nodes))
+
+
+def _named(version: str, kind: str, name: str) -> Object:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}}
+
+
+# --- the figures ------------------------------------------------------------------------------------------------------
+
+
+async def measured(server: ApiServer, folder: Path, *, jobs: int, storm: float, solo: int) -> list[Row]:
+    """All rows, with so many jobs at the end. A storm of evictions lasts so many seconds."""
+    found: list[Row] = []
+    some, many = max(2, jobs // 20), max(4, jobs // 2)
+    async with crowd(server, folder, nodes=jobs) as here:
+        await here.start()
+        empty = here.memory()
+        found += await _solo(here, solo)
+        for level, known in ((some, 0), (many, some)):
+            await here.submit(map(_job_name, range(known, level)))
+            found += await _storm(here, level, storm)
+        await here.submit(map(_job_name, range(many, jobs)))
+        found += await _rest(here, jobs, storm)
+        found += _weight(here, jobs, empty, "after all that")
+        ready, looked = await here.restart(jobs)
+        what = f"start with {jobs:,} jobs and {jobs * (WORKERS + 1):,} pods →"
+        found.append(Row(f"{what} ready", ready, "s", "limit", 10.0, "< 10 s", ready < 10))
+        found.append(Row(f"{what} every job looked at", looked, "s", "-"))
+        found += _weight(here, jobs, empty, "after a restart")
+    return found
+
+
+async def _solo(here: Crowd, rounds: int) -> list[Row]:
+    reactions, calls, passes = [], 0.0, 0.0
+    for name in (f"solo-{number}" for number in range(rounds)):
+        await here.submit([name])
+        before = await here.calls(), await here.passes()
+        reactions += await here.evict([name])
+        await here.run([name])
+        calls, passes = calls + await here.calls() - before[0], passes + await here.passes() - before[1]
+        await here.finish(name)
+    found = _reactions(reactions, "1 job")
+    found.append(Row("API calls for a fallback, Events included", calls / rounds, "", "-"))
+    return [*found, Row("passes for a fallback, its pods' start included", passes / rounds, "", "-")]
+
+
+async def _storm(here: Crowd, level: int, seconds: float) -> list[Row]:
+    """As many evictions as jobs, evenly over the time."""
+    names = [_job_name(number) for number in range(level)]
+    before = here.processor_time(), await here.calls(), await here.passes()
+    began = time.monotonic()
+    reactions = await here.evict(names, every=seconds / level)
+    lasted = time.monotonic() - began
+    busy = 100 * (here.processor_time() - before[0]) / lasted
+    calls, passes = (await here.calls()) - before[1], (await here.passes()) - before[2]
+    rate = f"{level / seconds:.0f} evictions/s"
+    found = _reactions(reactions, f"{level:,} jobs, {rate}", goal=level >= 1000)
+    found.append(Row(f"API calls per pass, {rate}", calls / passes, "", "-"))
+    found.append(Row(f"a core's time, {rate}", busy, "%", "-"))
+    say(f"{level} evictions: {calls / level:.1f} calls and {passes / level:.1f} passes each, {busy:.0f} % of a core")
+    await here.run(names)
+    return found
+
+
+async def _rest(here: Crowd, jobs: int, seconds: float) -> list[Row]:
+    """What jobs cost to which nothing happens."""
+    await asyncio.sleep(seconds / 4)
+    before, began = (here.processor_time(), await here.calls()), time.monotonic()
+    await asyncio.sleep(seconds)
+    lasted = time.monotonic() - began
+    busy, calls = 100 * (here.processor_time() - before[0]) / lasted, (await here.calls()) - before[1]
+    say(f"at rest: {calls / lasted:.1f} calls/s, {busy:.0f} % of a core")
+    found = [Row(f"API calls, {jobs:,} jobs at rest", calls / lasted, "/s", "-")]
+    return [*found, Row(f"a core's time, {jobs:,} jobs at rest", busy, "%", "-")]
+
+
+def _weight(here: Crowd, jobs: int, empty: float, when: str) -> list[Row]:
+    memory = here.memory()
+    say(f"{memory:.0f} MB with {jobs} jobs {when}, {empty:.0f} MB with none")
+    beside = "SkyPilot's published 400 MB for 200 jobs"
+    what = f"memory, {jobs:,} jobs with {jobs * (WORKERS + 1):,} pods, {when}"
+    return [Row(what, memory, "MB", beside, MEMORY * jobs, "< 200 MB", memory < 200)]
+
+
+def _reactions(seconds: list[tuple[float, float]], where: str, *, goal: bool = False) -> list[Row]:
+    found = []
+    for what, values in (
+        ("old attempt asked to go", [stopped for stopped, _made in seconds]),
+        ("next RayJob", [made for _stopped, made in seconds]),
+    ):
+        cuts = statistics.quantiles(values, n=100, method="inclusive")
+        judged = what == "next RayJob"
+        for percent in (50, 99):
+            value = cuts[percent - 1]
+            say(f"{where}: pod lost → {what}, p{percent}: {1000 * value:.0f} ms")
+            row = f"pod lost → {what}, {where}, p{percent}"
+            if judged and percent == 99:
+                met = value < 1.0 if goal else None
+                found.append(Row(row, value, "s", "SkyPilot's published polling, at best", POLLING, "< 1 s", met))
+            else:
+                found.append(Row(row, value, "s", "-"))
+    return found
+
+
+def _job_name(number: int) -> str:
+    return f"job-{number:04d}"
+
+
+def say(text: str) -> None:
+    print(f"[{time.monotonic() - _BEGAN:4.0f} s] {text}", flush=True)
+
+
+_BEGAN = time.monotonic()
+
+
+def measure(*, jobs: int = JOBS, storm: float = STORM, solo: int = SOLO) -> Sequence[Row]:
+    with tempfile.TemporaryDirectory(prefix="spotladder-bench-") as folder, ApiServer() as server:
+        asyncio.run(install_kinds(server))
+        say("the API server is there")
+        return asyncio.run(measured(server, Path(folder), jobs=jobs, storm=storm, solo=solo))
+
+
+if __name__ == "__main__":
+    if why := missing():
+        print(f"left out, there is no API server: {why}")
+        sys.exit(0)
+    rows.main(measure, "Many jobs", jobs=JOBS)

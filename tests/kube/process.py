@@ -1,0 +1,73 @@
+"""A controller as a process of its own, with what it logs and what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from tests.kube.apiserver import ApiServer
+from tests.kube.world import eventually
+
+
+class Process:
+    """One controller. `lines` is what it logged so far."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.lines: list[dict[str, Any]] = []
+        self._reading = asyncio.create_task(self._read())
+
+    @classmethod
+    async def start(cls, server: ApiServer, config: Path, *flags: str) -> Process:
+        """A controller of this API server with these settings."""
+        return cls(
+            await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config),
+                "--kubeconfig", str(server.kubeconfig), "--log-format", "json", *flags,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        )  # fmt: skip
+
+    async def _read(self) -> None:
+        assert self._process.stderr
+        async for line in self._process.stderr:
+            try:
+                self.lines.append(json.loads(line))
+            except ValueError:
+                self.lines.append({"event": line.decode(errors="replace")})
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines if line["event"] == event]
+
+    async def says(self, event: str, limit: float = 60.0, times: int = 1) -> dict[str, Any]:
+        async def said() -> Any:
+            assert self._process.returncode is None or self.logged(event), self.lines
+            return len(self.logged(event)) >= times and self.logged(event)[times - 1]
+
+        return dict(await eventually(said, limit=limit))
+
+    async def get(self, path: str) -> tuple[int, str]:
+        port = (await self.says("started"))["port"]
+        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
+            return answer.status, await answer.text()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    async def ended(self) -> int:
+        return await self._process.wait()
+
+    async def close(self) -> None:
+        if self._process.returncode is None:
+            self._process.kill()
+        await self._process.wait()
+        await self._reading

@@ -1,0 +1,22 @@
+"""`make bench` measures many jobs; here a few, so that what it is measured with works whenever it is asked for."""
+
+from __future__ import annotations
+
+from tests.bench.bench_scale import measure
+from tests.bench.rows import Row
+from tests.kube.apiserver import ApiServer
+
+
+def test_the_figures_of_many_jobs_can_be_had(api_server: ApiServer) -> None:
+    assert api_server.url  # where there can be none, this is left out; the bench has one of its own
+    found = {row.what: row for row in measure(jobs=8, storm=1, solo=2)}
+    assert all(row.measured >= 0 for row in found.values())
+    for where in ("1 job", "2 jobs, 2 evictions/s", "4 jobs, 4 evictions/s"):
+        asked, made = (_median(found, what, where) for what in ("old attempt asked to go", "next RayJob"))
+        assert 0 < asked < made < 10
+    assert found["start with 8 jobs and 40 pods → ready"].met
+    assert found["memory, 8 jobs with 40 pods, after a restart"].met
+
+
+def _median(found: dict[str, Row], what: str, where: str) -> float:
+    return found[f"pod lost → {what}, {where}, p50"].measured
