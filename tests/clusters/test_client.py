@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -129,6 +131,15 @@ async def test_429_for_ever_and_429_for_long_are_the_callers_business() -> None:
     async with api(lambda _: refused(429, **{"Retry-After": "600"}), clock=SteppedClock()) as client:
         with pytest.raises(Throttled):
             await client.get(PODS, "a", "ns")
+
+
+async def test_the_clusters_clock_is_known_from_its_answers() -> None:
+    def answer(_: web.Request) -> web.Response:
+        return web.json_response({}, headers={"Date": format_datetime(datetime.now(UTC) - timedelta(hours=1))})
+
+    async with api(answer) as client:
+        await client.get(PODS, "a", "b")
+        assert client.ahead == pytest.approx(-3600, abs=3)
 
 
 async def test_401_renews_the_credentials_once() -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.kube.apiserver import tools
@@ -99,6 +100,23 @@ class Cluster:
     def heal(self, *names: str) -> None:
         """Undo a partition."""
         self._call("node", "heal", self.name, *names)
+
+    @contextmanager
+    def losing_packets(self, *names: str, share: float) -> Iterator[None]:
+        """Of what reaches these machines or their pods, this share is lost. The machines may be gone afterwards."""
+        rules = [(chain, "-m", "statistic", "--mode", "random", "--probability", f"{share:g}", "-j", "DROP")
+                 for chain in ("INPUT", "FORWARD")]  # fmt: skip
+        done: list[tuple[str, tuple[str, ...]]] = []
+        try:
+            for name in names:
+                for rule in rules:
+                    self._call("exec", self.name, name, "iptables", "--insert", *rule)
+                    done.append((name, rule))
+            yield
+        finally:
+            for name, rule in done:
+                command = [str(tool()), "exec", self.name, name, "iptables", "--delete", *rule]
+                subprocess.run(command, capture_output=True, check=False)
 
     def capacity(self, kind: str, *options: str) -> None:
         """How much of `spot` or `on-demand` Karpenter can buy."""

@@ -36,3 +36,29 @@ def test_things_are_deleted_by_hand_and_the_spec_is_changed(here: World) -> None
     here.is_the_uninterrupted_result(steps=here.steps())
     here.kube.delete("tieredjob", "job")
     assert here.kube.list("rayjobs,rayclusters,poddisruptionbudgets") == []
+
+
+def test_two_jobs_want_one_pool(here: World) -> None:
+    """Who came first keeps it; the other goes on to the next tier when its own provisionTimeout is over."""
+    here.pool("spot", 2)
+    here.pool("on-demand", 2)
+    wants = {"requests": {"cpu": "1200m"}}  # of two CPUs: a machine to itself
+    for name, patience in (("first", "3m"), ("second", "20s")):
+        spec = here.ray("chain.py --steps 60")
+        for group in spec["rayClusterSpec"]["workerGroupSpecs"]:
+            group["template"]["spec"]["containers"][0]["resources"] = wants
+        here.submit(
+            {"name": "spot", "provisionTimeout": patience},
+            "on-demand",
+            name=name,
+            workload={"ray": {"template": {"spec": spec}}},
+        )
+        if name == "first":
+            here.until("the first has the pool", lambda: len(here.pods("worker", "first")) == 2)
+    for name, path in (
+        ("first", [("spot", "Completed")]),
+        ("second", [("spot", "InsufficientCapacity"), ("on-demand", "Completed")]),
+    ):
+        here.succeeds(name)
+        assert here.path(name) == path
+        here.is_the_uninterrupted_result(name, steps=60)

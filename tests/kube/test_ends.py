@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from spotladder.checkpoints.log import CommitLog
+from spotladder.clusters import client
 from spotladder.clusters.errors import NotFound
 from spotladder.errors import StoreUnavailable
 from spotladder.operator.apply import SHORT_GRACE
@@ -94,21 +97,41 @@ async def test_a_program_is_told_how_long_its_node_will_last(api_server: ApiServ
         worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
         node, began = worker["spec"]["nodeName"], here.clock.now()
         if says_when:
-            at = datetime.fromtimestamp(int(began) + 13, UTC)
-            ready = {"type": "Ready", "status": "True"}
-            message = f"Preempt Scheduled: {at:%a, %d %b %Y %H:%M:%S} GMT. EventId: 2B1A"
-            gone = {
-                "type": "PreemptionScheduled",
-                "status": "True",
-                "reason": "SpotEvictionIncoming",
-                "message": message,
-            }
-            await here.client.merge(NODES, node, body={"status": {"conditions": [ready, gone]}}, subresource="status")
+            await here.client.merge(NODES, node, body=preempted_at(began + 13), subresource="status")
         else:
             taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
             await here.set_node(node, ready="True", taints=[taint])
         (told, *_) = await all_told(here, 1)
         assert told["deadline"] - began == pytest.approx(12.5 if says_when else 31.0, abs=1.5)
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 3600.0])
+async def test_a_notice_is_dated_by_the_clusters_clock(
+    api_server: ApiServer, monkeypatch: pytest.MonkeyPatch, ahead: float
+) -> None:
+    """The cluster's clock is an hour off this machine's: the time left to commit is the same, and it is told."""
+    monkeypatch.setattr(client, "time", SimpleNamespace(time=lambda: time.time() - ahead))
+    async with world(api_server, tiers=()) as here, here.operator():
+        await here.capacity("spot")
+        await here.submit(tiers=[{"name": "spot", "capacityTier": f"{here.namespace}-spot", "maxFailures": 3}])
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        began = here.clock.now()
+        gone = preempted_at(began + 13 + ahead)
+        await here.client.merge(NODES, worker["spec"]["nodeName"], body=gone, subresource="status")
+        (told, *_) = await all_told(here, 1)
+        assert told["deadline"] - began == pytest.approx(12.5, abs=2.5)
+        skewed = await here.condition("Degraded")
+        assert skewed["reason"] == "ClockSkewed"
+        assert f"60 minutes {'ahead of' if ahead > 0 else 'behind'} the controller's" in skewed["message"]
+
+
+def preempted_at(at: float) -> dict[str, Any]:
+    """A Node's status, as AKS announces that it takes the machine."""
+    message = f"Preempt Scheduled: {datetime.fromtimestamp(int(at), UTC):%a, %d %b %Y %H:%M:%S} GMT. EventId: 2B1A"
+    gone = {"type": "PreemptionScheduled", "status": "True", "reason": "SpotEvictionIncoming", "message": message}
+    return {"status": {"conditions": [{"type": "Ready", "status": "True"}, gone]}}
 
 
 async def test_the_outcome_is_noted_in_the_log_once(api_server: ApiServer) -> None:

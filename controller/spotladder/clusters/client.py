@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from pydantic_core import from_json, to_json
 from spotladder.clusters.clock import Clock, SystemClock
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.errors import ClusterUnreachable, Throttled, api_error
+from spotladder.clusters.skew import ahead
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
@@ -90,6 +92,8 @@ class Client:
         self._timeout = timeout
         self._connection = connection
         self._session: aiohttp.ClientSession | None = None
+        self.ahead: Seconds = 0.0
+        """By how much the cluster's clock is ahead of this machine's, as of its last answer."""
 
     @property
     def connection(self) -> Connection:
@@ -326,6 +330,9 @@ class Client:
             connection = self.connection
             ours = await connection.credentials.headers(fresh=fresh)
             assert self._session, "use the client in `async with`"  # noqa: S101 – our own defect, not the cluster's
+            asked = (
+                time.time()
+            )  # not the injected clock: a test steps how time passes, not what the machine's clock says
             answer = await self._session.request(
                 method,
                 connection.server + path,
@@ -337,6 +344,7 @@ class Client:
                 proxy=connection.proxy,
                 allow_redirects=False,
             )
+            self.ahead = ahead(answer.headers.get("Date"), asked, time.time())
             if answer.status != 401 or fresh:
                 return answer
             answer.release()

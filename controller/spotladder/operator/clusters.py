@@ -63,6 +63,13 @@ class Cluster:
         """The labels of what is ours in it."""
         return selector(self.home)
 
+    @property
+    def skew(self) -> str:
+        """How much its clock and ours differ, where that is worth a word; coarse, since it is written down."""
+        minutes = round(self.client.ahead / 60)
+        way = "ahead of" if minutes > 0 else "behind"
+        return f"{abs(minutes)} minutes {way} the controller's" if minutes else ""
+
     @contextmanager
     def turn(self) -> Iterator[None]:
         """While calling it. Raises Busy."""

@@ -35,6 +35,7 @@ class Trouble(StrEnum):
     UNKNOWN_CLUSTER = "UnknownCluster"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     CLUSTER_MISCONFIGURED = "ClusterMisconfigured"
+    CLOCK_SKEWED = "ClockSkewed"
     NAMESPACE_MISSING = "NamespaceMissing"
     REFERENCES_MISSING = "ReferencesMissing"
     COPY_REFUSED = "CopyRefused"

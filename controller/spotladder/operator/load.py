@@ -19,6 +19,7 @@ from spotladder.core.model import (
     TERMINAL,
     AttemptSeen,
     CapacityType,
+    Instant,
     JobSpec,
     JobState,
     Observation,
@@ -186,6 +187,7 @@ def observe(
             continue  # its pods are seen before itself: it is not gone, it is not known yet
         if number > 0 and not (planned and live and number == live.number and not begun(objects)):
             seen = workload.read(number, objects, cluster.inventory.nodes_of(objects), cluster.inventory.events)
+            seen = _by_our_clock(seen, cluster.client.ahead)
             hidden = clusters.problem(cluster.name, workload.watched, record.namespace)
             attempts.append(_remembered(seen) if hidden else seen)
     unavailable = {
@@ -213,6 +215,21 @@ def _remembered(seen: AttemptSeen) -> AttemptSeen:
     its cluster is listed anew some of it is new and some is old."""
     pods = tuple(pod for pod in seen.pods if pod.phase is not PodPhase.LOST)
     return AttemptSeen(seen.number, pods, reachable=False)
+
+
+def _by_our_clock(seen: AttemptSeen, ahead: Seconds) -> AttemptSeen:
+    """A notice is dated by the clock of its cluster: one that is behind would end it before it began, and leave the
+    attempt no time to commit."""
+    if not ahead:
+        return seen
+
+    def ours(there: Instant | None) -> Instant | None:
+        return None if there is None else there - ahead
+
+    pods = tuple(
+        replace(pod, noticed_at=ours(pod.noticed_at), notice_ends_at=ours(pod.notice_ends_at)) for pod in seen.pods
+    )
+    return replace(seen, pods=pods)
 
 
 def _tier_of(objects: AttemptObjects) -> str:
@@ -261,6 +278,11 @@ def problems_of(
     problems += [
         Problem(Trouble.CLUSTER_MISCONFIGURED, f"cluster {name} is used as it was before: {doubt}")
         for name, doubt in sorted(doubts.items())
+    ]
+    problems += [
+        Problem(Trouble.CLOCK_SKEWED, f"the clock of cluster {name} is {cluster.skew}; notices are converted: set it")
+        for name in sorted(set(away.values()))
+        if (cluster := clusters.of(name)) and cluster.skew
     ]
     return problems
 
