@@ -222,3 +222,16 @@ def test_a_snapshot_keeps_how_the_job_ended(log: CommitLog, monkeypatch: pytest.
     assert log.collect(1).entries
     assert [entry.kind for entry in log.tail()] == ["snapshot"]
     assert log.read().end == end
+
+
+def test_what_was_dropped_is_told_until_it_is_compacted(log: CommitLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = log.start(1)
+    committed(writer, 1, 2, 3)
+    writer.collect(1)
+    assert steps(log) == [3]
+    assert [commit.step for commit in log.told()] == [1, 2, 3]
+    monkeypatch.setattr(garbage, "COMPACT_AFTER", 2)
+    committed(writer, 4)
+    writer.collect(1)
+    committed(writer, 5)
+    assert [commit.step for commit in log.told()] == [4, 5]

@@ -11,6 +11,7 @@ import pytest
 
 from spotladder.operator.logging import set_up
 from tests.kube.apiserver import ApiServer, missing, required
+from tests.kube.commands import Cli, commands
 from tests.kube.world import crd_files, install_kinds
 
 set_up("text")
@@ -31,6 +32,13 @@ def second_server(api_server: ApiServer) -> Iterator[ApiServer]:
     with ApiServer() as server:
         asyncio.run(install_kinds(server, crd_files(ours=False)))
         yield server
+
+
+@pytest.fixture
+def cli(api_server: ApiServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Runs commands with the administrator's kubeconfig."""
+    monkeypatch.setenv("KUBECONFIG", str(api_server.kubeconfig))
+    return commands(capsys)
 
 
 @pytest.hookimpl(tryfirst=True)

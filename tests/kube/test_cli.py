@@ -4,38 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
-from spotladder.cli.main import main
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
 from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, PODS
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
+from tests.kube.commands import Cli
 from tests.kube.kubelet import dashboard, kubelet
 from tests.kube.world import World, eventually, ray_spec, world
-
-Capture = pytest.CaptureFixture[str]
-Cli = Callable[..., Awaitable[Answer]]
-
-
-@pytest.fixture
-def cli(api_server: ApiServer, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Runs a command beside the test's own event loop, with the administrator's kubeconfig."""
-    monkeypatch.setenv("KUBECONFIG", str(api_server.kubeconfig))
-
-    async def run(*arguments: object) -> Answer:
-        code = await asyncio.to_thread(main, [str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Answer(code, captured.out, captured.err)
-
-    return run
 
 
 def job_file(folder: Path, here: World, *, name: str = "digits", **metadata: str) -> Path:

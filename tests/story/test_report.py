@@ -289,7 +289,7 @@ def test_the_picture_is_drawn_for_names_that_matplotlib_would_read_as_formulas(t
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(EnvironmentFailure, match=r"cannot write the report: .*; name another folder with --report"):
+    with pytest.raises(EnvironmentFailure, match=r"cannot write the report: .*; name another folder"):
         write_report(tmp_path / "file" / "report", *golden.recorded_run())
 
 

@@ -26,6 +26,7 @@ from spotladder.story.timeline import (
     Committed,
     DriverExited,
     Ended,
+    Looked,
     Lost,
     Moved,
     NodeChange,
@@ -77,6 +78,7 @@ records = st.one_of(
     st.builds(Beat, instants, st.integers(0), st.integers(0), st.integers(0), metrics),
     st.builds(Billed, instants, st.floats(0, 1e9), st.floats(0, 1e9), st.integers(0)),
     st.builds(Noted, instants, st.text(), st.integers(0)),
+    st.builds(Looked, instants),
     st.builds(Ended, instants, st.integers(0, 255), st.sampled_from(Reason), st.text()),
 )
 
@@ -92,7 +94,7 @@ def test_every_record_is_read_back_as_it_was_written(record: Record) -> None:
 def test_every_kind_of_record_has_a_strategy_or_a_test_here() -> None:
     assert set(timeline.KINDS) == {
         *("Began", "Moved", "Lost", "Launched", "DriverStarted", "DriverExited", "NodeChanged", "PoolChanged"),
-        *("Committed", "Beat", "Billed", "Noted", "Ended"),
+        *("Committed", "Beat", "Billed", "Noted", "Looked", "Ended"),
     }
     for kind in (timeline.Launched(1.0, 2, "a"), timeline.DriverStarted(1.0, 2), timeline.PoolChanged(1.0, "a", True)):
         assert decode(encode(kind)) == kind

@@ -82,5 +82,15 @@ class History:
         return tuple(commit for commit in whole if commit.seq not in kept)
 
 
+def told(entries: Iterable[Entry]) -> tuple[Commit, ...]:
+    """Every commit that these entries, the whole tail of a log, still tell of, oldest first: also those that were
+    dropped since. What was before the last compaction and not kept by it is gone."""
+    history, found = History(), dict[int, Commit]()
+    for entry in entries:
+        history = history.then((entry,))
+        found |= {commit.seq: commit for commit in history.commits}
+    return tuple(found[seq] for seq in sorted(found))
+
+
 def _joined(known: Owner, more: Owner) -> Owner:
     return Owner(known.job or more.job, known.namespace or more.namespace, known.uid or more.uid)

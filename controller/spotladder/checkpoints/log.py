@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.entries import Commit, End, Entry, Owner, Snapshot, Start, decode, encode
-from spotladder.checkpoints.history import History
+from spotladder.checkpoints.history import History, told
 from spotladder.checkpoints.store import Store, StoreRefused, folder_of
 from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
 
@@ -117,6 +117,12 @@ class CommitLog:
     def commits(self) -> tuple[Commit, ...]:
         """The commits that count, oldest first."""
         return self.read().commits
+
+    def told(self) -> tuple[Commit, ...]:
+        """All commits that the log still tells of, oldest first: for people, not for resuming."""
+        entries = self.tail()
+        self.checked(History().then(entries))
+        return told(entries)
 
     def newest(self) -> Commit | None:
         """The commit to resume from, unverified; None before the first."""

@@ -112,12 +112,12 @@ def _of_world(job: TieredJob, file: Path) -> tuple[tuple[TierFacts, ...], Any]:
 
 async def _of_cluster(cluster: Cluster, job: TieredJob) -> tuple[tuple[TierFacts, ...], Any]:
     from spotladder.api.resolve import Capacity, job_spec
-    from spotladder.core.model import Price
+    from spotladder.cli.cluster.capacity import price_in
     from spotladder.operator.records import CAPACITYTIERS, CapacityRecord
     from spotladder.planner.plan import TierFacts
     from spotladder.workloads import review
     from spotladder.workloads.kinds import workload_of
-    from spotladder.workloads.tiers import price_of, resolve_tiers
+    from spotladder.workloads.tiers import resolve_tiers
 
     pages = cluster.client.pages(CAPACITYTIERS, "")
     listed = [thing async for page in pages for thing in page.items]
@@ -132,9 +132,7 @@ async def _of_cluster(cluster: Cluster, job: TieredJob) -> tuple[tuple[TierFacts
     statuses = {thing["metadata"]["name"]: thing.get("status") or {} for thing in listed}
     capacity = {}
     for found in resolved:
-        price, status = price_of(known[found.capacity_tier]), statuses[found.capacity_tier]
-        if not price.known and status.get("price"):  # the controller has looked it up
-            price = Price(float(status["price"]), float(status.get("onDemandPrice") or status["price"]))
+        price = price_in(records[found.capacity_tier])
         capacity[found.capacity_tier] = Capacity(found.capacity_type, price, found.notice)
     spec = job_spec(job, capacity, submitted_at=time.time(), workers=workload_of(job).workers(job))
     facts = []

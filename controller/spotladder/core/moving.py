@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spotladder.core.losses import with_record
-from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobState, Move, PodSeen, Stage
+from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobSpec, JobState, Move, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import LIVE, Situation
 from spotladder.core.transitions import target
@@ -45,12 +45,10 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
     """The state with a new attempt on this tier written down, and why and how that reads."""
     state, now = here.state, here.now
     number = 1 + max(state.last_number, here.seen.progress.attempt, *(seen.number for seen in here.seen.attempts), 0)
-    reason, message = Reason.STARTED, f"attempt {number} on {tier}"
+    reason = way(here.spec, state.tier, tier)
+    message = f"attempt {number} on {tier}"
     changed = state.tier != tier
     if state.tier and changed:
-        names = [entry.name for entry in here.spec.tiers]
-        back = state.tier in names and names.index(tier) < names.index(state.tier)
-        reason = Reason.MIGRATED_BACK if back else Reason.FELL_BACK
         spent = state.record(state.tier).spent
         message += f", from {state.tier}" + (f" ({spent})" if spent else "")
     record = state.record(tier)
@@ -65,6 +63,15 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
         loss_counted=False,
     )
     return state, reason, message
+
+
+def way(spec: JobSpec, before: str, tier: str) -> Reason:
+    """What an attempt on `tier` is called when the last one was on `before` ("": there was none)."""
+    if before in ("", tier):
+        return Reason.STARTED
+    names = [entry.name for entry in spec.tiers]
+    back = before in names and tier in names and names.index(tier) < names.index(before)
+    return Reason.MIGRATED_BACK if back else Reason.FELL_BACK
 
 
 def _closed(state: JobState, attempt: Attempt, here: Situation) -> JobState:

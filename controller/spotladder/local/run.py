@@ -229,17 +229,7 @@ class _Commits:
 
     def take_new(self) -> list[timeline.Committed]:
         """Those since the last call."""
-        return [
-            timeline.Committed(
-                commit.at,
-                commit.attempt,
-                commit.tier,
-                commit.step,
-                commit.total,
-                {key: float(value) for key, value in commit.metrics.items() if isinstance(value, (int, float))},
-            )
-            for commit in self._watch.take_new()
-        ]
+        return [timeline.Committed.of(commit) for commit in self._watch.take_new()]
 
     def take_trouble(self) -> str | None:
         """What keeps the log from being read."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ from spotladder.api.record import API_VERSION
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.throttle import Throttle
-from spotladder.core.model import Decision, Move, Stage
-from spotladder.core.reasons import Reason
+from spotladder.core.model import Decision, Loss, Move, Stage
+from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import SpotladderError
 from spotladder.operator.conditions import Problem
 from spotladder.operator.records import TIEREDJOBS, JobRecord
@@ -32,6 +33,10 @@ _NORMAL = frozenset(
         Reason.RESUME_REQUESTED, Reason.COMPLETED, Reason.BEGIN_AGAIN, Reason.POLICY,
     }
 )  # fmt: skip
+COUNT = "Count"
+"""The action of Events about failures."""
+
+_LOST = re.compile(r"attempt (?P<attempt>\d+) on (?P<tier>\S+) lost (?P<pod>.+)")
 _LONGEST = 1024
 MOST_PENDING = 2000
 
@@ -49,9 +54,15 @@ class Note:
 def notes_of(decision: Decision) -> Iterator[Note]:
     """What a decision says to people."""
     for loss in decision.losses:
-        yield Note(loss.cause, "Count", f"attempt {loss.attempt} on {loss.tier} lost {loss.pod}")
+        yield Note(loss.cause, COUNT, f"attempt {loss.attempt} on {loss.tier} lost {loss.pod}")
     for move in decision.moves:
         yield Note(move.reason, str(move.target), _told(move), "Normal" if move.reason in _NORMAL else "Warning")
+
+
+def loss_of(reason: str, action: str, message: str) -> Loss | None:
+    """The failure that an Event of ours tells of, read back; None for any other Event."""
+    found = _LOST.fullmatch(message) if action == COUNT and reason in set(Cause) else None
+    return found and Loss(found["pod"], Cause(reason), int(found["attempt"]), found["tier"])
 
 
 def note_of(problem: Problem) -> Note:

@@ -108,7 +108,8 @@ def _say_loss(record: Lost, spec: JobSpec | None) -> str:
     loss = record.loss
     tier = spec.tier(loss.tier) if spec else None
     limit = f" of {tolerated(tier.max_failures)} tolerated on {tier.name}" if tier else ""
-    return f"lost {loss.pod} ({loss.cause}), failure {record.failures}{limit}"
+    count = f", failure {record.failures}{limit}" if record.failures else f" on {loss.tier}"
+    return f"lost {loss.pod} ({loss.cause}){count}"
 
 
 def _say_node(record: NodeChanged) -> tuple[Tone, str] | None:

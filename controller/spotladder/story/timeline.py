@@ -17,12 +17,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Self, get_args
+from typing import TYPE_CHECKING, Self, get_args
 
 from spotladder.core.model import Instant, JobSpec, Loss, Move
 from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import EnvironmentFailure
 from spotladder.story.plain import from_plain, to_plain
+
+if TYPE_CHECKING:
+    from spotladder.checkpoints.entries import Commit
 
 SAMPLES = 1000
 """A sample is written only when a `1/SAMPLES`th of the run so far has passed since the last one of its kind,"""
@@ -61,7 +64,8 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A lost pod was counted. `failures` is the tier's count then: of several pods lost at once, with all of them."""
+    """A lost pod was counted. `failures` is the tier's count then: of several pods lost at once, with all of them; 0:
+    nobody knows."""
 
     at: Instant
     loss: Loss
@@ -127,6 +131,12 @@ class Committed:
     total: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, commit: "Commit") -> Self:
+        """The entry of the commit log as a record."""
+        numbers = {key: float(value) for key, value in commit.metrics.items() if isinstance(value, (int, float))}
+        return cls(commit.at, commit.attempt, commit.tier, commit.step, commit.total, numbers)
+
 
 @dataclass(frozen=True, slots=True)
 class Beat:
@@ -162,6 +172,13 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
+class Looked:
+    """Somebody looked at the job, and it went on."""
+
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The runner left the job: done (0), failed (1, 3, 4), or to be resumed (75)."""
 
@@ -184,6 +201,7 @@ Record = (
     | Beat
     | Billed
     | Noted
+    | Looked
     | Ended
 )
 
@@ -194,10 +212,12 @@ DAMAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A timeline as read back. `damaged` counts the complete lines that could not be understood."""
+    """A timeline as read back. `damaged` counts the complete lines that could not be understood; `gaps` say, in a
+    sentence each, what else is missing from it."""
 
     records: tuple[Record, ...] = ()
     damaged: int = 0
+    gaps: tuple[str, ...] = ()
 
 
 class Timeline:

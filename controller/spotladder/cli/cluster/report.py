@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from spotladder.cli.cluster import shown
-from spotladder.cli.cluster.cluster import Target, on_cluster
+from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
+from spotladder.cli.cluster.remembered import Remembered, remembered
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 ATTEMPTS = ("#", "Tier", "Cluster", "Waited", "Ran", "Steps", "Failures", "Ended by")
@@ -19,6 +22,10 @@ TIERS = ("Tier", "Attempts", "Failures", "Node hours", "Cost", "Left for")
 def report(
     name: JobArgument,
     *,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="DIR", help="Also write report.html, report.json and timeline.png there."),
+    ] = None,
     output: OutputOption = Format.TABLE,
     namespace: NamespaceOption = None,
     context: ContextOption = None,
@@ -26,15 +33,30 @@ def report(
 ) -> None:
     """Show what a job came to: attempts, tiers, steps, time and money. The newest 20 attempts are known.
 
+    --to writes the report that `spotladder run` writes, of a job that goes on, too. Commits and the loss are in it when
+    this machine may read the job's bucket (credentials as for `spotladder checkpoints`).
+
     \b
     Examples:
       spotladder report digits
+      spotladder report digits --to digits-report
       spotladder report digits --output json
     """
-    job = on_cluster(Target(namespace, context, kubeconfig), lambda cluster: cluster.job(name))
+
+    async def find(cluster: Cluster) -> tuple[Object, Remembered | None]:
+        job = await cluster.job(name)
+        return job, await remembered(cluster, job) if to else None
+
+    job, known = on_cluster(Target(namespace, context, kubeconfig), find)
     if output is not Format.TABLE:
         print_data(_plain(job), output)
-        return
+    else:
+        _print(job)
+    if to and known:
+        _write(known, to, err=output is not Format.TABLE)
+
+
+def _print(job: Mapping[str, Any]) -> None:
     status = job.get("status") or {}
     ended = [_attempt(entry) for entry in sorted(status.get("attempts") or [], key=lambda entry: entry["number"])]
     if ended:
@@ -45,6 +67,18 @@ def report(
         typer.echo()
     for label, text in _sentences(job):
         typer.echo(f"{label:<9}{text}")
+
+
+def _write(known: Remembered, folder: Path, *, err: bool) -> None:
+    from spotladder.story.report import PICTURE, can_draw, write_report
+
+    recorded, why = known.timeline(time.time())
+    if why:
+        typer.echo(f"warning: the report is without commits: {why}", err=True)
+    write_report(folder, recorded, known.state)
+    if not can_draw():
+        typer.echo(f"warning: the report is without {PICTURE}: pip install matplotlib", err=True)
+    typer.echo(f"report: {folder / 'report.html'}", err=err)
 
 
 def _attempt(entry: Mapping[str, Any]) -> tuple[str, ...]:

@@ -150,16 +150,11 @@ class _Watching:
             self._view.update(ViewSnapshot(now, self._spec, state, seen, hint))
 
     def _spec_of(self, job: JobRecord) -> JobSpec | None:
-        """The job as the core sees it; None while it is not valid. Capacity that may not be seen has no price here."""
+        """The job as the core sees it; None while it is not valid."""
+        from spotladder.cli.cluster.capacity import core_spec
         from spotladder.errors import InvalidSpec
-        from spotladder.operator.load import Specs, resolve, spec_of
-        from spotladder.operator.logs import Reading
-        from spotladder.workloads.kinds import workload_of
-        from spotladder.workloads.tiers import price_of
 
         try:
-            model = Specs().of(job)
-            tiers = resolve(model, self._capacity.get, lambda _name: None, frozenset(), price_of)
-            return spec_of(job, model, workload=workload_of(model), tiers=tiers, reading=Reading(), settle=0.0)
+            return core_spec(job, self._capacity.get)
         except InvalidSpec:
             return None

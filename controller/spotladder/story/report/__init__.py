@@ -1,7 +1,8 @@
-"""The report of a run: report.html, report.json and timeline.png from its timeline and its state, and nothing else."""
+"""The report of a job: report.html, report.json and timeline.png from its timeline and its state, and nothing else."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from spotladder.core.model import JobState
@@ -9,10 +10,18 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.story.report.facts import Facts, gather
 from spotladder.story.timeline import Recorded
 
+PICTURE = "timeline.png"
+
+
+def can_draw() -> bool:
+    """Whether this installation draws pictures."""
+    return find_spec("matplotlib") is not None
+
 
 def write_report(folder: Path, recorded: Recorded, state: JobState) -> Facts:
     """Write the three files into the folder, each complete or not at all, and return what they say.
 
+    Without matplotlib there is no picture, and none of an earlier report is left.
     Raises `EnvironmentFailure` when the timeline has no beginning or the folder cannot be written.
     """
     from spotladder.story.report.data import as_json
@@ -24,12 +33,16 @@ def write_report(folder: Path, recorded: Recorded, state: JobState) -> Facts:
         folder.mkdir(parents=True, exist_ok=True)
         _replace(folder / "report.html", page(facts))
         _replace(folder / "report.json", as_json(facts))
-        picture = folder / ".timeline.png"
-        draw_png(facts, picture)
-        picture.replace(folder / "timeline.png")
+        picture = folder / PICTURE
+        if can_draw():
+            draft = folder / f".{PICTURE}"
+            draw_png(facts, draft)
+            draft.replace(picture)
+        else:
+            picture.unlink(missing_ok=True)
     except OSError as error:
         raise EnvironmentFailure(
-            f"{folder}: cannot write the report: {error.strerror or error}; name another folder with --report"
+            f"{folder}: cannot write the report: {error.strerror or error}; name another folder"
         ) from error
     return facts
 
@@ -40,4 +53,4 @@ def _replace(path: Path, text: str) -> None:
     draft.replace(path)
 
 
-__all__ = ["Facts", "gather", "write_report"]
+__all__ = ["PICTURE", "Facts", "can_draw", "gather", "write_report"]

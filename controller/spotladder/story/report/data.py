@@ -28,6 +28,7 @@ def as_data(facts: Facts) -> dict[str, Any]:
         "format": FORMAT,
         "job": facts.job,
         "namespace": facts.namespace,
+        "phase": str(facts.state.phase),
         "outcome": {"exitCode": facts.exit_code, "reason": str(facts.reason), "message": facts.message},
         "beganAt": facts.began_at,
         "sessions": facts.sessions,
@@ -49,10 +50,11 @@ def as_data(facts: Facts) -> dict[str, Any]:
         },
         "cost": {
             "paid": facts.spent,
+            "unpricedTiers": list(facts.unpriced),
             "nodeHours": facts.node_hours,
             "onDemandSameNodes": facts.on_demand,
             "onDemandUninterrupted": uninterrupted,
-            "savedAgainstSameNodes": saved(facts.spent, facts.on_demand),
+            "savedAgainstSameNodes": facts.saved,
             "savedAgainstUninterrupted": None if uninterrupted is None else saved(facts.spent, uninterrupted),
             "predicted": None
             if run is None
@@ -102,6 +104,7 @@ def as_data(facts: Facts) -> dict[str, Any]:
         "bill": [{"at": at, "paid": paid, "onDemand": on_demand} for at, paid, on_demand in facts.bill],
         "events": [{"at": at, "tone": str(told.tone), "text": told.text} for at, told in facts.story],
         "damagedLines": facts.damaged,
+        "gaps": list(facts.gaps),
     }
 
 

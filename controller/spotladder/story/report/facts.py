@@ -1,5 +1,5 @@
-"""What a finished (or interrupted) run comes to. Every number of the report is worked out here, from two sources only:
-the timeline says when things happened, the job's state says how often and what they cost.
+"""What a job comes to, or has come to so far. Every number of the report is worked out here, from two sources only: the
+timeline says when things happened, the job's state says how often and what they cost.
 
 Times are in seconds of the run: those in which no runner was at work (between an interrupt and `--resume`) are cut out.
 """
@@ -15,6 +15,7 @@ from itertools import pairwise
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage, Tier, TierRecord
 from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import EnvironmentFailure
+from spotladder.story.figures import saved
 from spotladder.story.narrate import Told, tell
 from spotladder.story.report.attempts import AttemptFacts, Span, attempts_of
 from spotladder.story.report.work import Stretch, stretches
@@ -24,6 +25,7 @@ from spotladder.story.timeline import (
     Billed,
     Committed,
     Ended,
+    Looked,
     Lost,
     Moved,
     NodeChange,
@@ -68,7 +70,7 @@ class TimeUse:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The whole run."""
+    """The whole run. `going_on`: it had not ended when somebody looked. `gaps` say what is not known of it."""
 
     job: str
     namespace: str
@@ -95,7 +97,9 @@ class Facts:
     losses: Mapping[int, tuple[tuple[int, float], ...]]
     bill: tuple[tuple[Seconds, float, float], ...]  # at, spent, on demand
     story: tuple[tuple[Seconds, Told], ...]
+    going_on: bool = False
     damaged: int = 0
+    gaps: tuple[str, ...] = ()
     causes: Mapping[Cause, int] = field(default_factory=dict)
 
     @property
@@ -107,6 +111,16 @@ class Facts:
     def on_demand(self) -> float:
         """USD that the same node-seconds would have cost on demand."""
         return sum(tier.on_demand_cost for tier in self.state.tiers)
+
+    @property
+    def unpriced(self) -> tuple[str, ...]:
+        """Tiers that were used while nobody knew their price: what they cost is in no sum."""
+        return tuple(tier.name for tier in self.state.tiers if tier.unpriced)
+
+    @property
+    def saved(self) -> float | None:
+        """The share saved against the same nodes on demand; None when prices are not known."""
+        return None if self.unpriced else saved(self.spent, self.on_demand)
 
     @property
     def failures(self) -> int:
@@ -137,9 +151,9 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
         start_steps[state.attempt.number] = state.attempt.start_step
     work = stretches(records, start_steps)
     spec = began[-1].spec
-    last = next(record for record in reversed(records) if isinstance(record, Began | Ended))
+    last = next(record for record in reversed(records) if isinstance(record, Began | Ended | Looked))
     ended = last if isinstance(last, Ended) else None
-    attempts = attempts_of(records, clock.length, spec, start_steps, work)
+    attempts = _counted(attempts_of(records, clock.length, spec, start_steps, work), state)
     beats = [record for record in records if isinstance(record, Beat)]
     commits = [record for record in records if isinstance(record, Committed)]
     losses = [record for record in records if isinstance(record, Lost)]
@@ -177,9 +191,19 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
         losses=_loss_curves(beats, commits),
         bill=tuple((each.at, each.spent, each.on_demand) for each in records if isinstance(each, Billed)),
         story=story,
+        going_on=isinstance(last, Looked),
         damaged=recorded.damaged,
+        gaps=recorded.gaps,
         causes=Counter(each.loss.cause for each in losses),
     )
+
+
+def _counted(attempts: tuple[AttemptFacts, ...], state: JobState) -> tuple[AttemptFacts, ...]:
+    """With the failures that the state has counted, where it remembers the attempt: a timeline may have lost some."""
+    counts = {attempt.number: attempt.failures for attempt in state.history}
+    if state.attempt:
+        counts[state.attempt.number] = state.attempt.failures
+    return tuple(replace(each, failures=counts.get(each.number, each.failures)) for each in attempts)
 
 
 class _RunClock:

@@ -60,7 +60,7 @@ def _header(facts: Facts, title: str) -> Markup:
     counts = f"{_plural(len(facts.attempts), 'attempt')}, {_plural(facts.failures, 'failure')}"
     sentence = f" in {span(facts.time.total)}, {counts}"
     told = " – ".join(filter(None, (str(facts.reason), facts.message)))
-    detail = "" if facts.exit_code in (0, 75) else f": {told}"
+    detail = "" if facts.exit_code in (0, 75) or facts.going_on else f": {told}"
     return element(
         "header",
         element("h1", title),
@@ -74,13 +74,13 @@ def _figures(facts: Facts) -> list[tuple[Markup, Markup]]:
         return element("dt", name), element("dd", value, element("small", note))
 
     uninterrupted = yardsticks(facts).cost(ON_DEMAND)
-    share = saved(facts.spent, facts.on_demand if uninterrupted is None else uninterrupted)
+    share = facts.saved if uninterrupted is None else saved(facts.spent, uninterrupted)
     against = "the same nodes on demand" if uninterrupted is None else "on-demand, uninterrupted"
     done = f"of {count(facts.total)}, " if facts.total else ""
     return [
         figure("steps", count(facts.steps), f"{done}{count(facts.recomputed)} recomputed"),
         figure("goodput", percent(facts.time.goodput), "of the time went into new steps"),
-        figure("paid", money(facts.spent), f"{facts.node_hours:.3g} node-hours"),
+        figure("paid", *_paid(facts)),
         figure(
             "extra cost" if share is not None and share < 0 else "saved",
             percent(None if share is None else abs(share)),
@@ -89,7 +89,19 @@ def _figures(facts: Facts) -> list[tuple[Markup, Markup]]:
     ]
 
 
+def _paid(facts: Facts) -> tuple[str, str]:
+    hours = f"{facts.node_hours:.3g} node-hours"
+    if not facts.unpriced:
+        return money(facts.spent), hours
+    return (
+        f">{money(facts.spent)}" if facts.spent else NONE,
+        f"{hours}; no price is known of {', '.join(facts.unpriced)}",
+    )
+
+
 def _verdict(facts: Facts) -> tuple[str, str]:
+    if facts.going_on:
+        return "caution", str(facts.state.phase)
     if facts.exit_code is None:
         return "caution", "Broken off"
     return {0: ("good", "Succeeded"), 75: ("caution", "Interrupted")}.get(facts.exit_code, ("bad", "Failed"))
@@ -270,6 +282,7 @@ def _footer(facts: Facts) -> Markup:
         parts.append(f"It was interrupted and resumed {facts.sessions - 1}×; the {span(away)} in between are left out.")
     if facts.damaged:
         parts.append(f"{_plural(facts.damaged, 'line')} of the timeline could not be read.")
+    parts += facts.gaps
     parts.append("The same numbers are in report.json.")
     return element("footer", element("p", " ".join(parts)))
 

@@ -65,7 +65,7 @@ class Yardsticks:
 def measured(facts: Facts) -> Measured | None:
     """The arguments of this run; None without prices or steps, or when they are out of what the formulas are for."""
     new = sum(each.new for each in facts.attempts)
-    if new <= 0 or facts.node_hours <= 0 or facts.on_demand <= 0:
+    if new <= 0 or facts.node_hours <= 0 or facts.on_demand <= 0 or facts.unpriced:
         return None
     hours = (_startup(facts) + facts.time.new + _ending(facts)) / HOUR
     overhead = max(0.0, (facts.time.total - _first_wait(facts)) / HOUR - hours)
@@ -107,7 +107,7 @@ def _first_wait(facts: Facts) -> Seconds:
 
 def yardsticks(facts: Facts) -> Yardsticks:
     """All amounts; none without prices."""
-    if facts.on_demand <= 0:
+    if facts.on_demand <= 0 or facts.unpriced:
         return Yardsticks()
     paid = Yardstick("paid", "paid", facts.spent)
     same_nodes = Yardstick("on-demand-same-nodes", "the same nodes on demand", facts.on_demand)

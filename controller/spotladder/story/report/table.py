@@ -51,7 +51,7 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
         if uninterrupted is not None:
             share = percent(saved(facts.spent, uninterrupted))
             said.append(("saved", f"{share} against {money(uninterrupted)} on-demand, uninterrupted"))
-        share = percent(saved(facts.spent, facts.on_demand))
+        share = percent(facts.saved)
         said.append(("", f"{share} against {money(facts.on_demand)} for the same nodes on demand"))
     return said
 

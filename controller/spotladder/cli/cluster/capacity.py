@@ -1,0 +1,56 @@
+"""A job's capacity as far as its user may see it, and the job as the core sees it with that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from spotladder.cli.cluster.cluster import Cluster
+
+if TYPE_CHECKING:
+    from spotladder.core.model import JobSpec, Price
+    from spotladder.operator.records import CapacityRecord, JobRecord
+
+
+async def capacity_in(cluster: Cluster) -> Mapping[str, CapacityRecord]:
+    """The CapacityTiers by name; none when they may not be seen."""
+    from spotladder.clusters.errors import Forbidden
+    from spotladder.operator.records import CAPACITYTIERS, CapacityRecord
+
+    try:
+        found = [CapacityRecord.of(tier) async for page in cluster.client.pages(CAPACITYTIERS) for tier in page.items]
+    except Forbidden:
+        return {}
+    return {record.name: record for record in found}
+
+
+def price_in(record: CapacityRecord) -> Price:
+    """The price that is given, or that the controller has looked up."""
+    from pydantic_core import from_json
+
+    from spotladder.core.model import Price
+    from spotladder.workloads.tiers import price_of
+
+    price = price_of(record.model) if record.model else Price(known=False)
+    if price.known:
+        return price
+    status = from_json(record.status)
+    known = status.get("price")
+    return Price(float(known), float(status.get("onDemandPrice") or known)) if known else price
+
+
+def core_spec(job: JobRecord, capacity: Callable[[str], CapacityRecord | None]) -> JobSpec:
+    """The job as the core sees it; capacity that may not be seen has no price. Raises InvalidSpec."""
+    from spotladder.api.capacitytier import CapacityTier
+    from spotladder.core.model import Price
+    from spotladder.operator.load import Specs, resolve, spec_of
+    from spotladder.operator.logs import Reading
+    from spotladder.workloads.kinds import workload_of
+
+    def price(tier: CapacityTier) -> Price:
+        record = capacity(tier.metadata.name)
+        return price_in(record) if record else Price(known=False)
+
+    model = Specs().of(job)
+    tiers = resolve(model, capacity, lambda _name: None, frozenset(), price)
+    return spec_of(job, model, workload=workload_of(model), tiers=tiers, reading=Reading(), settle=0.0)

@@ -1,0 +1,90 @@
+"""What is known of a job of a cluster: its state, its Events, and its commit log when that can be read from here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spotladder.cli.cluster.cluster import Cluster, Object, Refused
+
+if TYPE_CHECKING:
+    from spotladder.core.model import Instant, JobSpec, JobState
+    from spotladder.operator.records import JobRecord
+    from spotladder.story.timeline import Committed, Lost, Noted, Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What the cluster knows. `uri` is where the commit log lies."""
+
+    job: JobRecord
+    spec: JobSpec
+    state: JobState
+    uri: str
+    noted: tuple[Lost | Noted, ...]
+
+    def timeline(self, now: Instant) -> tuple[Recorded, str]:
+        """Its timeline, and why the commit log is missing from it. Reads the log: not for the cluster's event loop."""
+        from spotladder.story.retrace import retraced
+
+        commits, why = self._commits()
+        job = self.job
+        return (
+            retraced(job.name, job.namespace, self.spec, self.state, commits=commits, noted=self.noted, now=now),
+            why,
+        )
+
+    def _commits(self) -> tuple[list[Committed] | None, str]:
+        from spotladder.checkpoints.log import CommitLog
+        from spotladder.checkpoints.store import open_store
+        from spotladder.errors import SpotladderError
+        from spotladder.story.timeline import Committed
+
+        if self.state.progress.committed_at is None:
+            return [], ""  # there is nothing to read
+        job = self.job
+        try:
+            found = CommitLog(open_store(self.uri), job.name, namespace=job.namespace, uid=job.uid).told()
+        except SpotladderError as error:
+            return None, str(error)
+        if not found:
+            return None, f"{self.uri}: nothing of it is seen from this machine"
+        return [Committed.of(commit) for commit in found], ""
+
+
+async def remembered(cluster: Cluster, job: Object) -> Remembered:
+    """Ask the cluster. Raises Refused when no controller has looked at the job, or it is not valid."""
+    from spotladder.cli.cluster import events
+    from spotladder.cli.cluster.capacity import capacity_in, core_spec
+    from spotladder.errors import InvalidSpec
+    from spotladder.operator import status
+    from spotladder.operator.records import JobRecord
+
+    record = JobRecord.of(job)
+    capacity = await capacity_in(cluster)
+    try:
+        spec = core_spec(record, capacity.get)
+    except InvalidSpec as error:
+        why = "; ".join(str(error).splitlines())
+        raise Refused(f"tieredjob {record.name} is not valid, so there is nothing to draw: {why}") from None
+    state = status.state_of(status.held(record))
+    uri = job["spec"]["checkpoints"]["uri"]
+    return Remembered(record, spec, state, uri, tuple(_noted(await events.of_job(cluster, job))))
+
+
+def _noted(found: Iterable[Object]) -> Iterator[Lost | Noted]:
+    """The Events that say more than the state does: failures, recoveries, troubles."""
+    from spotladder.cli.cluster.events import when
+    from spotladder.core.model import Stage
+    from spotladder.core.reasons import Reason
+    from spotladder.operator.events import loss_of
+    from spotladder.story.timeline import Lost, Noted
+
+    more = (Stage.RECOVERING, Stage.DRAINING)
+    for event in found:
+        reason, action, message = event.get("reason", ""), event.get("action", ""), event.get("message", "")
+        if loss := loss_of(reason, action, message):
+            yield Lost(when(event), loss, 0)
+        elif reason not in set(Reason) or action in more:
+            yield Noted(when(event), f"{reason}: {message}")

@@ -1,0 +1,169 @@
+"""The timeline of a job that nobody wrote one for, out of what is remembered of it.
+
+A controller keeps a job's state, the commit log its commits, and neither how far the program was in between. So:
+
+1. Attempts, their times, failures and ends are those of the state's history, which is of the newest attempts.
+2. Work is judged by commits. Without the log it is judged by where the attempts began and ended.
+3. A tier's cost is known and an attempt's is not: it is divided by the time that the attempts ran.
+4. What else was noted (Events, which are kept for an hour or so) is told, and nothing depends on it.
+
+What is missing from the report for these reasons is said in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from spotladder.core.model import TERMINAL, AttemptRecord, Instant, JobSpec, JobState, Move, Seconds, Stage
+from spotladder.core.moving import way
+from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
+from spotladder.story.timeline import (
+    Beat,
+    Began,
+    Billed,
+    Committed,
+    Ended,
+    Looked,
+    Lost,
+    Moved,
+    Noted,
+    Record,
+    Recorded,
+)
+
+
+def retraced(
+    job: str,
+    namespace: str,
+    spec: JobSpec,
+    state: JobState,
+    *,
+    commits: Sequence[Committed] | None,
+    noted: Iterable[Lost | Noted] = (),
+    now: Instant,
+) -> Recorded:
+    """The timeline until `now`, or until the job ended. `commits` None: the log could not be read."""
+    attempts = _attempts(state, now)
+    missing = sum(tier.attempts for tier in state.tiers) - len(attempts)
+    began = attempts[0].started_at if missing > 0 and attempts else spec.submitted_at
+    records: list[Record] = []
+    before = ""
+    for attempt in attempts:
+        records += _moves(attempt, before, spec, state)
+        before = attempt.tier
+    records += _bills(attempts, state, spec.workers)
+    records += _work(attempts, commits, state)
+    records += [record for record in noted if record.at >= began]
+    if state.stage in TERMINAL:
+        records += _end(state, attempts)
+    records.sort(key=lambda record: record.at)  # stable: what happened at one moment stays in its order
+    last = max([began, *(record.at for record in records)])
+    if state.stage not in TERMINAL:
+        records.append(Looked(max(last, now)))
+    opening = Began(min([began, *(record.at for record in records)]), job, namespace, spec)
+    return Recorded((opening, *records), gaps=tuple(_gaps(attempts, missing, known=commits is not None)))
+
+
+def _attempts(state: JobState, now: Instant) -> list[AttemptRecord]:
+    """Those that are remembered; the live one as if it ended now."""
+    live = state.attempt
+    if live is None:
+        return list(state.history)
+    ends = max(now, live.created_at, live.running_at or 0.0)
+    reason, step = live.end_reason or state.reason, max(live.start_step, state.progress.step)
+    running = AttemptRecord(
+        live.number, live.tier, live.created_at, live.running_at, ends, reason, live.failures, live.start_step, step
+    )
+    return [*state.history, running]
+
+
+def _moves(attempt: AttemptRecord, before: str, spec: JobSpec, state: JobState) -> Iterator[Moved]:
+    number, tier = attempt.number, attempt.tier
+    told = f"attempt {number} on {tier}" + (f", from {before}" if before not in ("", tier) else "")
+    yield Moved(attempt.started_at, Move(Stage.IDLE, Stage.STARTING, way(spec, before, tier), number, tier, told))
+    stage = Stage.STARTING
+    if attempt.running_at is not None:
+        yield Moved(attempt.running_at, Move(stage, Stage.RUNNING, Reason.WHOLE, number, tier))
+        stage = Stage.RUNNING
+    live = state.attempt
+    if live is None or live.number != number:
+        last = state.stage in TERMINAL and attempt.ended_at == state.ended_at
+        message = state.message if last else ""
+        target = state.stage if last else Stage.IDLE
+        yield Moved(attempt.ended_at, Move(stage, target, attempt.reason, number, tier, message))
+    elif live.ending_since is not None:
+        yield Moved(live.ending_since, Move(stage, Stage.ENDING, attempt.reason, number, tier))
+    elif state.recovering_since is not None:
+        yield Moved(state.recovering_since, Move(stage, Stage.RECOVERING, Reason.RECOVERING, number, tier))
+
+
+def _end(state: JobState, attempts: Sequence[AttemptRecord]) -> Iterator[Moved | Ended]:
+    at = state.ended_at if state.ended_at is not None else state.clock
+    if not attempts or attempts[-1].ended_at != at:
+        yield Moved(at, Move(Stage.IDLE, state.stage, state.reason, state.last_number, state.tier, state.message))
+    code = 0 if state.stage is Stage.SUCCEEDED else FAILED_EXIT_CODES.get(state.reason, 1)
+    yield Ended(at, code, state.reason, state.message)
+
+
+# --- work ------------------------------------------------------------------------------------------------------------
+
+
+def _work(
+    attempts: Sequence[AttemptRecord], commits: Sequence[Committed] | None, state: JobState
+) -> Iterator[Committed | Beat]:
+    """The commits, each within its attempt: the clocks of the job's machines are not trusted. Without them, where each
+    attempt was at its end."""
+    if commits is not None:
+        bounds = {attempt.number: attempt for attempt in attempts}
+        for commit in commits:
+            if within := bounds.get(commit.attempt):
+                yield replace(commit, at=min(max(commit.at, within.started_at), within.ended_at))
+        return
+    progress = state.progress
+    for attempt in attempts:
+        if attempt.end_step > attempt.start_step:
+            newest = progress.committed_at if attempt.number == progress.attempt else None
+            at = attempt.ended_at if newest is None else min(max(newest, attempt.started_at), attempt.ended_at)
+            yield Beat(at, attempt.number, attempt.end_step, progress.total)
+
+
+# --- money -----------------------------------------------------------------------------------------------------------
+
+
+def _bills(attempts: Sequence[AttemptRecord], state: JobState, workers: int) -> Iterator[Billed]:
+    """What had been paid when each attempt began to hold nodes, and when it ended."""
+    ran = {attempt.number: _ran(attempt) for attempt in attempts}
+    paid = on_demand = 0.0
+    for attempt in attempts:
+        tier = state.record(attempt.tier)
+        here = [other for other in attempts if other.tier == attempt.tier]
+        whole = sum(ran[other.number] for other in here)
+        if tier.attempts > len(here) and workers:  # others ran here, of which only the node-seconds are known
+            whole = max(whole, tier.node_seconds / workers)
+        share = ran[attempt.number] / whole if whole else 0.0
+        yield Billed(attempt.ended_at - ran[attempt.number], paid, on_demand, workers)
+        paid, on_demand = paid + share * tier.cost, on_demand + share * tier.on_demand_cost
+        yield Billed(attempt.ended_at, paid, on_demand)
+
+
+def _ran(attempt: AttemptRecord) -> Seconds:
+    """For how long it held nodes; one that was never whole, all of its time."""
+    since = attempt.started_at if attempt.running_at is None else attempt.running_at
+    return max(0.0, attempt.ended_at - since)
+
+
+# --- what is not known -----------------------------------------------------------------------------------------------
+
+
+def _gaps(attempts: Sequence[AttemptRecord], missing: int, *, known: bool) -> Iterator[str]:
+    if missing > 0:
+        older = "1 earlier attempt is" if missing == 1 else f"{missing} earlier attempts are"
+        yield f"The newest {len(attempts)} attempts are shown; {older} known by their tiers' sums only."
+    if not known:
+        yield "Without the commit log, commits and losses are not shown; an attempt's work is spread over its time."
+    elif attempts:
+        yield "Steps are known when they were committed: what an attempt did after its last commit counts as idle time."
+    tiers = [attempt.tier for attempt in attempts]
+    if len(set(tiers)) < len(tiers):
+        yield "A tier's cost is divided among its attempts by the time that they ran."

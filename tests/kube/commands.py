@@ -1,0 +1,24 @@
+"""`spotladder …` as a user types it, beside a test's own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from spotladder.cli.main import main
+from tests.cli.terminal import Answer
+
+Cli = Callable[..., Awaitable[Answer]]
+
+
+def commands(capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Runs a command and answers what it printed."""
+
+    async def run(*arguments: object) -> Answer:
+        code = await asyncio.to_thread(main, [str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    return run

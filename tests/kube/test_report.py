@@ -1,0 +1,124 @@
+"""The report of a job of a cluster: the files that a run on this machine writes, too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.store import open_store
+from spotladder.story import report
+from tests.kube.apiserver import ApiServer
+from tests.kube.commands import Cli
+from tests.kube.world import World, eventually, world
+
+SCHEMA = json.loads((Path(report.__file__).parent / "schema.json").read_text(encoding="utf-8"))
+
+
+async def walk(here: World, checkpoints: Path) -> None:
+    """Two workers are lost on spot-a, the job goes on on spot-b and ends there. Its program commits on the way."""
+    await here.submit(checkpoints={"uri": checkpoints.as_uri(), "interval": "30s"})
+    await eventually(lambda: here.is_on("spot-a", 1))
+    await here.run(1)
+    await eventually(lambda: here.has_phase("Running"))
+    await commit(here, checkpoints, attempt=1, tier="spot-a", step=40, loss=2.0)
+    await here.pass_time(300)
+    await here.kill_worker(1)
+    await here.kill_worker(1)
+    await eventually(lambda: here.has_phase("Draining"))
+    await here.collect(1)
+    await eventually(lambda: here.is_on("spot-b", 2))
+    await here.run(2)
+    await eventually(lambda: here.has_phase("Running"))
+    await commit(here, checkpoints, attempt=2, tier="spot-b", step=100, loss=0.5)
+
+
+async def commit(here: World, checkpoints: Path, *, attempt: int, tier: str, step: int, loss: float) -> None:
+    await here.pass_time(300)
+    uid = (await here.job())["metadata"]["uid"]
+    store = open_store(checkpoints.as_uri())
+    log = CommitLog(store, "digits", namespace=here.namespace, uid=uid, clock=here.clock.now)
+    log.start(attempt, tier).commit(step, [], total=100, metrics={"loss": loss})
+    here.bucket.commit(here.namespace, "digits", attempt=attempt, step=step)
+    await here.pass_time(60)
+
+    async def seen() -> bool:
+        return ((await here.status()).get("progress") or {}).get("step") == step
+
+    await eventually(seen)
+
+
+async def told(here: World) -> bool:
+    """Events are written in the background."""
+    return "Completed" in await here.events()
+
+
+async def test_a_job_that_has_walked_two_tiers(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+    folder, checkpoints = tmp_path / "report", tmp_path / "checkpoints"
+    async with world(api_server) as here, here.operator():
+        await walk(here, checkpoints)
+        midway = await cli("report", "digits", "-n", here.namespace, "--to", tmp_path / "midway", "-o", "json")
+        assert (midway.code, midway.err) == (0, f"report: {tmp_path / 'midway' / 'report.html'}\n")
+        assert json.loads(midway.out)["phase"] == "Running"
+        assert '<span class="badge caution">Running</span>' in (tmp_path / "midway" / "report.html").read_text()
+
+        await here.report(2, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: here.has_phase("Succeeded"))
+        await eventually(lambda: told(here))
+        answer = await cli("report", "digits", "-n", here.namespace, "--to", folder)
+        assert (answer.code, answer.err) == (0, "")
+        assert answer.out.splitlines()[-1] == f"report: {folder / 'report.html'}"
+        status = await here.status()
+
+    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json", "timeline.png"]
+    found = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    jsonschema.validate(found, SCHEMA)
+    assert (found["job"], found["namespace"], found["phase"]) == ("digits", here.namespace, "Succeeded")
+    assert [(each["tier"], each["reason"], each["failures"]) for each in found["attempts"]] == [
+        ("spot-a", "MaxFailuresExceeded", 2),
+        ("spot-b", "Completed", 0),
+    ]
+    assert [(each["attempt"], each["step"]) for each in found["commits"]] == [(1, 40), (2, 100)]
+    assert [point["loss"] for curve in found["loss"] for point in curve["points"]] == [2.0, 0.5]
+    assert found["steps"] == {"reached": 100, "total": 100, "committed": 100, "recomputed": 0}
+    assert f"{found['cost']['paid']:.2f}" == status["cost"]["spent"]
+    assert sum(each["cost"] for each in found["attempts"]) == pytest.approx(found["cost"]["paid"])
+    assert [(each["tier"], each["attempt"]) for each in found["evictions"]] == [("spot-a", 1)] * 2
+    assert found["time"]["total"] > 900
+
+
+async def test_a_log_that_cannot_be_read_from_here(
+    api_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(api_server) as here, here.operator():
+        await walk(here, tmp_path / "checkpoints")
+        (tmp_path / "checkpoints").rename(tmp_path / "in-the-pods-only")
+        monkeypatch.setattr("spotladder.story.report.find_spec", lambda _name: None)
+        answer = await cli("report", "digits", "-n", here.namespace, "--to", tmp_path / "report")
+    assert answer.code == 0
+    uri = (tmp_path / "checkpoints").as_uri()
+    assert answer.err.splitlines() == [
+        f"warning: the report is without commits: {uri}: nothing of it is seen from this machine",
+        "warning: the report is without timeline.png: pip install matplotlib",
+    ]
+    assert sorted(path.name for path in (tmp_path / "report").iterdir()) == ["report.html", "report.json"]
+    found = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
+    assert (found["commits"], found["steps"]["reached"]) == ([], 100)
+    assert found["gaps"][0].startswith("Without the commit log")
+
+
+async def test_a_job_that_nobody_has_looked_at(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+    async with world(api_server) as here:
+        await here.submit()
+        answer = await cli("report", "digits", "-n", here.namespace, "--to", tmp_path)
+        assert (answer.code, answer.err) == (0, "")
+        assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["attempts"] == []
+        (tmp_path / "file").touch()
+        refused = await cli("report", "digits", "-n", here.namespace, "--to", tmp_path / "file")
+        assert refused.code == 5
+        assert refused.err == (
+            f"error: {tmp_path / 'file'}: cannot write the report: File exists; name another folder\n"
+        )

@@ -1,0 +1,171 @@
+"""A report out of what a controller remembers of a job, beside the report out of the whole timeline of the same run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from spotladder.core.model import Loss, Stage
+from spotladder.core.reasons import Cause, Reason
+from spotladder.story.figures import money
+from spotladder.story.report import gather
+from spotladder.story.report.data import as_data, as_json
+from spotladder.story.report.facts import Facts
+from spotladder.story.report.page import page
+from spotladder.story.retrace import retraced
+from spotladder.story.timeline import Committed, Looked, Lost, Noted, Recorded
+from tests.core.builders import START
+from tests.story import golden
+from tests.story.builders import TOTAL, Run, World
+
+
+def recorded_of(run: Run, **more: Any) -> Recorded:
+    commits = [record for record in run.records if isinstance(record, Committed)]
+    known = {"commits": commits, "now": run.now, **more}
+    return retraced("digits", "team-a", run.spec, run.state, **known)
+
+
+def facts_of(run: Run, **more: Any) -> Facts:
+    return gather(recorded_of(run, **more), run.state)
+
+
+def whole_timeline(run: Run) -> Facts:
+    return gather(Recorded(tuple(run.records)), run.state)
+
+
+def test_the_numbers_are_golden() -> None:
+    golden.check("digits.retraced.json", as_json(facts_of(Run().play())))
+
+
+def test_what_the_state_remembers_is_as_it_was() -> None:
+    run = Run().play()
+    facts, true = facts_of(run), whole_timeline(run)
+
+    def kept(of: Facts) -> list[tuple[object, ...]]:
+        return [
+            (each.number, each.tier, each.capacity_type, each.start, each.end, each.reason, each.failures,
+             each.start_step, each.committed_step) for each in of.attempts
+        ]  # fmt: skip
+
+    assert len(facts.attempts) == 4
+    assert kept(facts) == kept(true)
+    for name in ("exit_code", "reason", "began_at", "total", "committed", "spent", "on_demand", "failures"):
+        assert getattr(facts, name) == getattr(true, name), name
+    assert facts.steps == TOTAL
+    assert facts.length == run.state.ended_at - START
+    assert facts.time.total == pytest.approx(true.time.total)
+    assert facts.commits == true.commits
+    told = [told.text for _, told in facts.story]
+    assert told[0] == "digits begins: 2 workers on spot-a → spot-b → on-demand"
+    assert "falls back: attempt 4 on on-demand, from spot-b" in told
+    assert told[-1] == "done"
+
+
+def test_a_tiers_cost_is_divided_among_its_attempts() -> None:
+    run = Run().play()
+    facts = facts_of(run)
+    assert math.isclose(sum(each.cost for each in facts.attempts), facts.spent)
+    assert math.isclose(sum(each.on_demand_cost for each in facts.attempts), facts.on_demand)
+    first, second, *_ = facts.attempts
+    assert (first.tier, second.tier) == ("spot-a", "spot-a")
+    ran = [each.whole[0].seconds for each in (first, second)]
+    assert first.cost / second.cost == pytest.approx(ran[0] / ran[1])
+    assert "A tier's cost is divided among its attempts by the time that they ran." in facts.gaps
+
+
+def test_without_the_log_the_attempts_ends_are_known() -> None:
+    facts = facts_of(Run().play(), commits=None)
+    assert facts.commits == ()
+    assert facts.losses == {}
+    assert (facts.steps, facts.total, facts.committed) == (TOTAL, TOTAL, TOTAL)
+    assert [each.end_step for each in facts.attempts if each.work] == [125, 175, 400]
+    assert facts.gaps[0].startswith("Without the commit log")
+
+
+def test_a_job_that_goes_on_is_told_until_now() -> None:
+    run = Run().play(until=50)
+    assert run.state.stage is Stage.RUNNING
+    facts = facts_of(run, now=run.now + 30)
+    assert (facts.going_on, facts.exit_code) == (True, None)
+    assert facts.length == pytest.approx(80)
+    assert facts.attempts[-1].end == facts.length
+    text = page(facts)
+    assert '<span class="badge caution">Running</span>' in text
+    assert as_data(facts)["phase"] == "Running"
+    assert isinstance(recorded_of(run).records[-1], Looked)
+
+
+def test_a_job_that_recovers_is_not_whole() -> None:
+    run = Run(world=World(kills=frozenset({45}), notices={})).play(until=50)
+    assert run.state.stage is Stage.RECOVERING
+    facts = facts_of(run)
+    assert facts.attempts[-1].whole[-1].end == run.state.recovering_since - START == 45
+    assert facts.length == 50
+
+
+def test_only_the_newest_attempts_are_remembered() -> None:
+    run = Run().play()
+    state = replace(run.state, history=run.state.history[1:])
+    commits = [record for record in run.records if isinstance(record, Committed)]
+    facts = gather(retraced("digits", "team-a", run.spec, state, commits=commits, now=run.now), state)
+    assert [each.number for each in facts.attempts] == [2, 3, 4]
+    assert facts.began_at == state.history[0].started_at
+    assert all(mark.attempt > 1 for mark in facts.commits)
+    assert sum(each.cost for each in facts.attempts) < facts.spent
+    assert facts.gaps[0] == "The newest 3 attempts are shown; 1 earlier attempt is known by their tiers' sums only."
+
+
+def test_what_was_noted_is_told_where_it_belongs() -> None:
+    run = Run().play()
+    lost = Lost(START + 58, Loss("spot-a-2-1", Cause.NODE_LOST, 2, "spot-a"), 0)
+    noted = Noted(START + 70, "ClusterUnreachable: no answer")
+    facts = facts_of(run, noted=[noted, lost])
+    assert [(mark.at, mark.tier) for mark in facts.evictions] == [(58, "spot-a")]
+    assert [each.failures for each in facts.attempts] == [1, 1, 0, 0], "one count for each failure, told or not"
+    told = {at: told.text for at, told in facts.story}
+    assert told[70] == "ClusterUnreachable: no answer"
+    assert "lost spot-a-2-1 (NodeLost) on spot-a" in [told.text for _, told in facts.story]
+
+
+def test_a_programs_clock_that_is_wrong_moves_no_commit_out_of_its_attempt() -> None:
+    run = Run().play()
+    commits = [replace(record, at=record.at + 3600) for record in run.records if isinstance(record, Committed)]
+    facts = facts_of(run, commits=commits)
+    bounds = {each.number: each for each in facts.attempts}
+    assert facts.commits
+    assert all(bounds[mark.attempt].start <= mark.at <= bounds[mark.attempt].end for mark in facts.commits)
+    assert facts.length == run.state.ended_at - START
+
+
+def test_a_job_that_was_never_given_anything() -> None:
+    run = Run()
+    facts = facts_of(run, now=START + 60)
+    assert (facts.attempts, facts.steps, facts.length) == ((), 0, 60)
+    assert '<span class="badge caution">Pending</span>' in page(facts)
+
+
+def test_a_job_that_ends_between_two_attempts_fails_then() -> None:
+    dry = World(notices={}, kills=frozenset(), dry=frozenset({"spot-a", "spot-b", "on-demand"}))
+    run = Run(world=dry).play()
+    assert run.state.reason is Reason.TIERS_EXHAUSTED
+    facts = facts_of(run)
+    assert (facts.exit_code, facts.reason) == (3, Reason.TIERS_EXHAUSTED)
+    assert facts.length == pytest.approx(run.state.ended_at - START)
+    assert facts.time.total == pytest.approx(facts.time.waiting)
+
+
+def test_tiers_without_a_price_make_no_claims() -> None:
+    run = Run().play()
+    tiers = tuple(replace(tier, unpriced=tier.node_seconds) for tier in run.state.tiers if tier.name == "spot-a")
+    state = replace(run.state, tiers=(*tiers, *(tier for tier in run.state.tiers if tier.name != "spot-a")))
+    facts = gather(recorded_of(run), state)
+    assert facts.unpriced == ("spot-a",)
+    assert facts.saved is None
+    data = as_data(facts)["cost"]
+    assert (data["savedAgainstSameNodes"], data["predicted"]) == (None, None)
+    text = page(facts)
+    assert "no price is known of spot-a" in text
+    assert f"&gt;{money(facts.spent)}" in text
