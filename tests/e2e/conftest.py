@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(1800))
 
 
+Call = tuple[str, str, str]
+"""Resource (with subresource) and verb as RBAC names them, and the HTTP status of the answer."""
+
+
 @dataclass(frozen=True)
 class Site:
     """A cluster, its bucket, and the image that its nodes have."""
@@ -51,6 +56,18 @@ class Site:
     bucket: Bucket
     told: Steps
     tag: str
+    calls: set[Call] = field(default_factory=set)
+
+    def listen(self) -> None:
+        """Note what the installed controllers have called so far; who is stopped forgets it."""
+        system = Kube(self.cluster.kubeconfig, SYSTEM)
+        for pod in system.list("pods", "app.kubernetes.io/name=spotladder"):
+            if "deletionTimestamp" in pod["metadata"]:
+                continue
+            path = f"/api/v1/namespaces/{SYSTEM}/pods/{pod['metadata']['name']}:8080/proxy/metrics"
+            for counted in re.findall(r"spotladder_api_requests_total\{(.*)\}", system.run("get", "--raw", path)):
+                labels = dict(re.findall(r'(\w+)="([^"]*)"', counted))
+                self.calls.add((labels["resource"], labels["verb"], labels["code"]))
 
     @property
     def image(self) -> str:
@@ -84,6 +101,7 @@ def here(site: Site) -> Iterator[World]:
     """A namespace in the shared cluster."""
     with world(site.cluster, site.bucket, site.told, site.image) as made:
         yield made
+    site.listen()
 
 
 @pytest.fixture

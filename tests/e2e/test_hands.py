@@ -48,8 +48,8 @@ def test_two_jobs_want_one_pool(here: World) -> None:
         for group in spec["rayClusterSpec"]["workerGroupSpecs"]:
             group["template"]["spec"]["containers"][0]["resources"] = wants
         here.submit(
-            {"name": "spot", "provisionTimeout": patience},
-            "on-demand",
+            {"name": "spot", "provisionTimeout": patience, "maxFailures": 3},
+            {"name": "on-demand", "maxFailures": 3},
             name=name,
             workload={"ray": {"template": {"spec": spec}}},
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from spotladder.clusters.client import Client
+from spotladder.clusters.connection import connect
+from spotladder.workloads.records import RAYJOBS
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import eventually, world
 
@@ -29,3 +32,22 @@ async def test_a_lost_worker_leads_to_the_next_tier_and_the_job_is_finished(api_
         events = await here.events()
         assert "FellBack" in events
         assert "Completed" in events
+
+
+async def test_kuberay_fills_in_fields_of_ours_before_it_begins(api_server: ApiServer) -> None:
+    """It becomes their owner: what is made again meanwhile is refused, and is ours all the same."""
+    async with (
+        world(api_server) as here,
+        here.operator(),
+        Client(connect(str(api_server.kubeconfig)), manager="kuberay-operator") as kuberay,
+    ):
+        await here.submit()
+        made = await eventually(lambda: here.rayjob(1))
+        made["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["scaleStrategy"] = {"workersToDelete": ["none"]}
+        await kuberay.replace(RAYJOBS, made)
+        await here.pass_time(1)
+        await here.patch(maxDuration="5h")  # any change has it looked at once more
+        await here.pass_time(1)
+        assert (await here.condition("Degraded"))["status"] == "False"
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))

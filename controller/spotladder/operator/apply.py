@@ -95,7 +95,7 @@ class Applier:
                 kind = kinds[body["apiVersion"], body["kind"]]
                 if cluster is self._clusters.home:
                     body["metadata"]["ownerReferences"] = [owner(loaded)]
-                if refusal := await self._make(cluster, kind, body):
+                if refusal := await self._make(cluster, kind, body, loaded.record, action.attempt):
                     return refusal
         reach(Point.AFTER_LAUNCH)
         return None
@@ -134,7 +134,9 @@ class Applier:
         message = f"{name} of an earlier TieredJob of this name is being removed{_in(cluster)}"
         return Problem(Trouble.NAME_TAKEN, message)
 
-    async def _make(self, cluster: Cluster, kind: GVR, body: dict[str, Any]) -> Problem | None:
+    async def _make(
+        self, cluster: Cluster, kind: GVR, body: dict[str, Any], record: JobRecord, attempt: int
+    ) -> Problem | None:
         namespace = body["metadata"]["namespace"]
         name = f"{kind.kind} {namespace}/{body['metadata']['name']}"
         try:
@@ -147,12 +149,19 @@ class Applier:
             install = INSTALL.get(kind, "{cluster} does not know the kind").format(cluster=_named(cluster))
             return Problem(Trouble.NOT_INSTALLED, f"{name} cannot be made: {install}")
         except Conflict as error:
+            if self._is_there(cluster, kind, record, attempt):
+                return None
             message = f"{name} exists{_in(cluster)} and is not this job's: remove or rename it ({error.message})"
             return Problem(Trouble.NAME_TAKEN, message)
         except (Forbidden, Invalid) as error:
             return Problem(Trouble.LAUNCH_REFUSED, f"{name} is refused{_in(cluster)}: {error.message}")
         cluster.inventory.written(kind, made)
         return None
+
+    def _is_there(self, cluster: Cluster, kind: GVR, record: JobRecord, attempt: int) -> bool:
+        """Whether this very attempt was made already. Its operator fills in fields of ours, and owns them then."""
+        found = cluster.inventory.attempts(record.key, record.uid).get(attempt, AttemptObjects())
+        return {RAYJOBS: found.rayjob, JOBSETS: found.jobset}.get(kind) is not None
 
     async def drain(self, loaded: Loaded, action: Drain) -> None:
         """Tell every pod of the attempt, by an annotation that it sees as a file."""
