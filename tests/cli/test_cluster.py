@@ -63,6 +63,11 @@ def test_without_the_extra(capsys: Capture, tmp_path: Path, monkeypatch: pytest.
         (("get", "digits", "-A"), "a job is in one namespace: give names or --all-namespaces"),
         (("stop", "digits", "--timeout", "soon"), "--timeout: "),
         (("submit", "none.yaml"), "none.yaml: cannot be read: No such file or directory"),
+        (("logs", "digits", "--context-for", "east"), "--context-for east: give the cluster's name and a context: "),
+        (
+            ("events", "digits", "--context-for", "=east"),
+            "--context-for =east: give the cluster's name and a context: ",
+        ),
         (("logs", "digits", "--attempt", "0"), "Invalid value for '--attempt'"),
     ],
 )

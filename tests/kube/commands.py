@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from spotladder.cli.main import main
+from spotladder.operator.records import TIEREDJOBS
 from tests.cli.terminal import Answer
+from tests.kube.world import World
 
 Cli = Callable[..., Awaitable[Answer]]
 
@@ -22,3 +25,8 @@ def commands(capsys: pytest.CaptureFixture[str]) -> Cli:
         return Answer(code, captured.out, captured.err)
 
     return run
+
+
+async def set_status(here: World, **status: Any) -> None:
+    """The TieredJob as a controller might have left it."""
+    await here.client.merge(TIEREDJOBS, "digits", here.namespace, body={"status": status}, subresource="status")

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from spotladder.workloads.records import NODES
+from spotladder.workloads import names
+from spotladder.workloads.records import NODES, PODS
 from tests.kube.world import World
 
 
@@ -62,6 +63,36 @@ async def kubelet(world: World) -> AsyncIterator[tuple[Kubelet, str]]:
         yield made, node
     finally:
         await runner.cleanup()
+
+
+async def ray_pod(
+    here: World,
+    node: str,
+    name: str,
+    *,
+    role: str,
+    containers: list[str],
+    attempt: str = "2",
+    more: dict[str, str] | None = None,
+    job_uid: str = "",
+) -> str:
+    """A pod of the job `digits` that runs on that node. `job_uid`: of a job that is in another cluster."""
+    job_uid = job_uid or (await here.job())["metadata"]["uid"]
+    labels = {names.JOB: "digits", names.JOB_UID: job_uid, names.ATTEMPT: attempt, names.ROLE: role, **(more or {})}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": here.namespace, "labels": labels},
+        "spec": {"nodeName": node, "containers": [{"name": each, "image": "ray"} for each in containers]},
+    }
+    await here.client.create(PODS, body)
+    state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+    statuses = [
+        {"name": each, "state": state, "image": "", "imageID": "", "ready": True, "restartCount": 0}
+        for each in containers
+    ]
+    await here.set_pod(name, phase="Running", containerStatuses=statuses)
+    return name
 
 
 class Dashboard:

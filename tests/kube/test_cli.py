@@ -16,8 +16,8 @@ from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
 from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, PODS
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
-from tests.kube.commands import Cli
-from tests.kube.kubelet import dashboard, kubelet
+from tests.kube.commands import Cli, set_status
+from tests.kube.kubelet import dashboard, kubelet, ray_pod
 from tests.kube.world import World, eventually, ray_spec, world
 
 
@@ -352,38 +352,6 @@ async def test_what_the_dashboard_knows(api_server: ApiServer, cli: Cli, monkeyp
         silent = await cli(*arguments)
         assert (silent.code, silent.out) == (0, "")
         assert silent.err.endswith(f"the dashboard of {head} does not answer: it is starting, or its node is lost\n")
-
-
-async def set_status(here: World, **status: Any) -> None:
-    await here.client.merge(TIEREDJOBS, "digits", here.namespace, body={"status": status}, subresource="status")
-
-
-async def ray_pod(
-    here: World,
-    node: str,
-    name: str,
-    *,
-    role: str,
-    containers: list[str],
-    attempt: str = "2",
-    more: dict[str, str] | None = None,
-) -> str:
-    labels = {"spotladder.io/job": "digits", "spotladder.io/attempt": attempt, "spotladder.io/role": role}
-    labels |= more or {}
-    body = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": here.namespace, "labels": labels},
-        "spec": {"nodeName": node, "containers": [{"name": each, "image": "ray"} for each in containers]},
-    }
-    await here.client.create(PODS, body)
-    state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
-    statuses = [
-        {"name": each, "state": state, "image": "", "imageID": "", "ready": True, "restartCount": 0}
-        for each in containers
-    ]
-    await here.set_pod(name, phase="Running", containerStatuses=statuses)
-    return name
 
 
 async def test_what_does_not_exist_is_said_in_one_line(api_server: ApiServer, cli: Cli) -> None:

@@ -94,6 +94,7 @@ class TieredJobStatus(StatusRecord):
     message: str = Field(default="", description="What happened last, in a sentence.")
     attempt: int = Field(default=0, description="The number of the live or last attempt.")
     tier: str = Field(default="", max_length=LONGEST_LABEL, description="The tier of the live or last attempt.")
+    cluster: str = Field(default="", description="The cluster that this tier is in.")
     failures: int = Field(default=0, description="Worker pods lost so far, over all tiers.")
     observed_generation: int = Field(default=0, description="Which generation of the spec this is about.")
     conditions: list[Condition] = Field(

@@ -39,6 +39,19 @@ def connect(kubeconfig: str | None = None, context: str | None = None) -> Connec
     named = kubeconfig or os.environ.get("KUBECONFIG")
     if not named and not context and (SERVICE_ACCOUNT / "token").exists():
         return in_cluster()
+    config, where = _read(kubeconfig)
+    return from_kubeconfig(config, context, where=where)
+
+
+def contexts(kubeconfig: str | None = None) -> tuple[str, ...]:
+    """The contexts that `connect` can be asked for. Raises EnvironmentFailure as it does."""
+    config, _ = _read(kubeconfig)
+    return tuple(str(entry["name"]) for entry in config.get("contexts") or [] if entry.get("name"))
+
+
+def _read(kubeconfig: str | None) -> tuple[dict[str, Any], str]:
+    """The kubeconfig of all files, and their names."""
+    named = kubeconfig or os.environ.get("KUBECONFIG")
     files = [Path(part).expanduser() for part in (named or "~/.kube/config").split(os.pathsep) if part]
     merged: dict[str, Any] = {}
     for file in files:
@@ -51,7 +64,7 @@ def connect(kubeconfig: str | None = None, context: str | None = None) -> Connec
                 ) from None
             continue
         merged = _merged(merged, parse(text, str(file)), file.parent)
-    return from_kubeconfig(merged, context, where=", ".join(map(str, files)))
+    return merged, ", ".join(map(str, files))
 
 
 def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> Connection:

@@ -59,6 +59,7 @@ def of_state(
         message=state.message,
         attempt=state.last_number,
         tier=state.tier,
+        cluster=clusters.get(state.tier, ""),
         failures=state.failures,
         observed_generation=generation,
         conditions=list(conditions),

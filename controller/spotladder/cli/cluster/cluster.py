@@ -85,12 +85,13 @@ def on_cluster(target: Target, work: Callable[[Cluster], Awaitable[T]]) -> T:
             try:
                 return await work(cluster)
             except SpotladderError as error:
-                raise await _in_words(error, cluster) from None
+                raise await in_words(error, cluster) from None
 
     return asyncio.run(talk())
 
 
-async def _in_words(error: SpotladderError, cluster: Cluster) -> SpotladderError:
+async def in_words(error: SpotladderError, cluster: Cluster) -> SpotladderError:
+    """The error as it is said to who typed the command."""
     from spotladder.clusters.errors import ClusterUnreachable, Forbidden, Invalid, NotFound, Unauthorized
 
     where = f"context {cluster.context}" if cluster.context else "the kubeconfig"

@@ -8,8 +8,16 @@ from typing import Annotated
 import typer
 
 from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
-from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
+from spotladder.cli.cluster.elsewhere import HERE, Elsewhere, clusters_of, contexts_given, is_home
+from spotladder.cli.cluster.options import (
+    ContextForOption,
+    ContextOption,
+    JobArgument,
+    KubeconfigOption,
+    NamespaceOption,
+)
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.errors import SpotladderError
 
 COLUMNS = ("Age", "Type", "Reason", "Object", "Message")
 
@@ -18,8 +26,9 @@ def events(
     name: JobArgument,
     *,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also those about its attempts' RayJobs, JobSets and pods.")
+        bool, typer.Option("--all", help="Also those about its attempts' RayJobs, JobSets and pods, wherever they ran.")
     ] = False,
+    context_for: ContextForOption = None,
     output: OutputOption = Format.TABLE,
     namespace: NamespaceOption = None,
     context: ContextOption = None,
@@ -31,14 +40,20 @@ def events(
     Examples:
       spotladder events digits
       spotladder events digits --all
+      spotladder events digits --all --context-for east=prod-us-east-1
     """
     from spotladder.cli.cluster import shown
 
+    target, said = Target(namespace, context, kubeconfig), contexts_given(context_for)
+
     async def find(cluster: Cluster) -> list[Object]:
         job = await cluster.job(name)
-        return await _attempts_too(cluster, job) if everything else await of_job(cluster, job)
+        if not everything:
+            return await of_job(cluster, job)
+        async with Elsewhere(cluster, target, said) as clusters:
+            return await _attempts_too(cluster, clusters, job)
 
-    found = on_cluster(Target(namespace, context, kubeconfig), find)
+    found = on_cluster(target, find)
     if output is not Format.TABLE:
         about = {"apiVersion": "v1", "kind": "Event"}
         print_data(shown.listed([{**about, **event} for event in found]), output)
@@ -57,17 +72,30 @@ async def of_job(cluster: Cluster, job: Object) -> list[Object]:
     return [event for event in found if event["involvedObject"].get("uid") in (metadata["uid"], None)]
 
 
-async def _attempts_too(cluster: Cluster, job: Object) -> list[Object]:
+async def _attempts_too(home: Cluster, clusters: Elsewhere, job: Object) -> list[Object]:
+    """Those about its attempts, too, wherever they ran; what cannot be asked is told."""
+    found = await of_job(home, job)
+    for name in (HERE, *clusters_of(job)):
+        try:
+            async with clusters.on(name) as cluster:
+                found += await _of_attempts(cluster, job)
+        except SpotladderError as error:
+            if is_home(name):
+                raise
+            typer.echo(f"without the Events of cluster {name}: {error}", err=True)
+    return sorted(found, key=when)
+
+
+async def _of_attempts(cluster: Cluster, job: Object) -> list[Object]:
     from spotladder.workloads.names import attempt_name
 
     last = (job.get("status") or {}).get("attempt") or 0
-    names = {attempt_name(job["metadata"]["name"], number) for number in range(1, last + 1)}
-    theirs = [
+    names = tuple(attempt_name(job["metadata"]["name"], number) for number in range(1, last + 1))
+    return [
         event
         for event in await _list(cluster, "involvedObject.kind!=TieredJob")
-        if any(event["involvedObject"].get("name", "").startswith(known) for known in names)
+        if event["involvedObject"].get("name", "").startswith(names)
     ]
-    return sorted([*await of_job(cluster, job), *theirs], key=when)
 
 
 async def _list(cluster: Cluster, fields: str) -> list[Object]:

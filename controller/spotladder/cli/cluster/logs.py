@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
-from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
+from spotladder.cli.cluster.elsewhere import Elsewhere, cluster_of, contexts_given, is_home
+from spotladder.cli.cluster.options import (
+    ContextForOption,
+    ContextOption,
+    JobArgument,
+    KubeconfigOption,
+    NamespaceOption,
+)
+from spotladder.errors import SpotladderError
 
 if TYPE_CHECKING:
     from spotladder.workloads.records import Object as Found
@@ -31,6 +39,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
     tail: Annotated[int | None, typer.Option(min=0, help="So many lines of each at the end only.")] = None,
     every_pod: Annotated[bool, typer.Option("--all-pods", help="All pods, each line with the pod's name.")] = False,
+    context_for: ContextForOption = None,
     namespace: NamespaceOption = None,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
@@ -38,22 +47,26 @@ def logs(
     """Print what the program of a job printed: attempts in order, each under a line that says which (on stderr).
 
     Kubernetes keeps the logs of pods that exist. Of attempts whose pods are gone, what is known of their end is said.
+    Attempts in other clusters are read there, by the context that --context-for gives or that has the cluster's name.
 
     \b
     Examples:
       spotladder logs digits
       spotladder logs digits --attempt 2 --all-pods
       spotladder logs digits -f > digits.log
+      spotladder logs digits --context-for east=prod-us-east-1
     """
+    target, said = Target(namespace, context, kubeconfig), contexts_given(context_for)
 
     async def run(cluster: Cluster) -> None:
         job = await cluster.job(name)
         last = _last(job)
         if attempt is not None and attempt > last and not follow:
             raise Refused(f"tieredjob {name} has no attempt {attempt}: it had {last}")
-        await _Printing(cluster, name, tail, follow=follow, every_pod=every_pod).attempts(attempt)
+        async with Elsewhere(cluster, target, said) as clusters:
+            await _Printing(cluster, clusters, name, tail, follow=follow, every_pod=every_pod).attempts(attempt)
 
-    on_cluster(Target(namespace, context, kubeconfig), run)
+    on_cluster(target, run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +79,11 @@ class _Source:
 
 
 class _Printing:
-    def __init__(self, cluster: Cluster, name: str, tail: int | None, *, follow: bool, every_pod: bool) -> None:
-        self._cluster = cluster
+    def __init__(
+        self, home: Cluster, clusters: Elsewhere, name: str, tail: int | None, *, follow: bool, every_pod: bool
+    ) -> None:
+        self._home = home
+        self._clusters = clusters
         self._name = name
         self._tail = tail
         self._follow = follow
@@ -77,9 +93,9 @@ class _Printing:
         """Print them in order; with --follow also those that are still to come."""
         number = only or 1
         while True:
-            job = await self._cluster.job(self._name)
+            job = await self._home.job(self._name)
             if number <= _last(job):
-                await self._attempt(job, number)
+                await self._attempt(job, number, only=only is not None)
                 if only:
                     return
                 number += 1
@@ -90,24 +106,35 @@ class _Printing:
             else:
                 await asyncio.sleep(PAUSE)
 
-    async def _attempt(self, job: Object, number: int) -> None:
-        sources = await self._sources(number)
+    async def _attempt(self, job: Object, number: int, only: bool) -> None:
+        where = cluster_of(job, number)
+        try:
+            async with self._clusters.on(where) as cluster:
+                await self._printed(cluster, job, number)
+        except SpotladderError as error:
+            if is_home(where) or only:
+                raise
+            typer.echo(f"==> {title(job, number)} <==\n{error}", err=True)
+
+    async def _printed(self, cluster: Cluster, job: Object, number: int) -> None:
+        sources = await self._sources(cluster, job, number)
         while self._follow and not any(source.started for source in sources) and _live(job, number):
             await asyncio.sleep(PAUSE)
-            job, sources = await self._cluster.job(self._name), await self._sources(number)
+            job = await self._home.job(self._name)
+            sources = await self._sources(cluster, job, number)
         typer.echo(f"==> {title(job, number)} <==", err=True)
         started = [source for source in sources if source.started]
         if not started:
-            typer.echo(_why_nothing(job, number, sources), err=True)
+            typer.echo(_why_nothing(job, number, sources, cluster), err=True)
         write = _Lines(sys.stdout.buffer.write)
-        await asyncio.gather(*(self._print(source, write) for source in started))
+        await asyncio.gather(*(self._print(cluster, source, write) for source in started))
 
-    async def _print(self, source: _Source, write: _Lines) -> None:
+    async def _print(self, cluster: Cluster, source: _Source, write: _Lines) -> None:
         from spotladder.cli.cluster import dashboard
         from spotladder.clusters.errors import ClusterUnreachable, NotFound
 
         prefix = f"[{source.pod}] ".encode() if self._every_pod else b""
-        client, namespace = self._cluster.client, self._cluster.namespace
+        client, namespace = cluster.client, cluster.namespace
         if source.container:
             pieces = client.log(source.pod, namespace, container=source.container, follow=self._follow, tail=self._tail)
         else:
@@ -121,31 +148,24 @@ class _Printing:
                 raise
             typer.echo(f"the dashboard of {source.pod} does not answer: it is starting, or its node is lost", err=True)
 
-    async def _sources(self, number: int) -> list[_Source]:
+    async def _sources(self, cluster: Cluster, job: Object, number: int) -> list[_Source]:
         """The containers that print what the program prints, or the first of every pod."""
-        from spotladder.workloads.names import ATTEMPT, JOB, attempt_name
+        from spotladder.workloads.names import ATTEMPT, JOB_UID, attempt_name
 
-        pods = await self._pods(f"{JOB}={self._name},{ATTEMPT}={number}")
+        pods = await _pods(cluster, f"{JOB_UID}={job['metadata']['uid']},{ATTEMPT}={number}")
         if self._every_pod:
             return [_source(pod, _first(pod)) for pod in pods]
         submitters = [pod for pod in pods if _has(pod, SUBMITTER)]
         if submitters:
             return [_source(pod, SUBMITTER) for pod in submitters]
         # K8sJobMode: a pod of its own, made by a Job of the attempt's name.
-        own = await self._pods(f"job-name={attempt_name(self._name, number)}")
+        own = await _pods(cluster, f"job-name={attempt_name(self._name, number)}")
         if own:
             return [_source(pod, _first(pod)) for pod in own[-1:]]
         head = [_source(pod, _first(pod)) for pod in pods if _role(pod) == "head"][-1:]
         if head:
             return [_Source(source.pod, "", source.started) for source in head]
         return [_source(pod, _first(pod)) for pod in pods if _is_first(pod)]
-
-    async def _pods(self, labels: str) -> list[Object]:
-        from spotladder.workloads.records import PODS
-
-        pages = self._cluster.client.pages(PODS, self._cluster.namespace, labels=labels)
-        found = [pod async for page in pages for pod in page.items]
-        return sorted(found, key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]))
 
 
 class _Lines:
@@ -166,25 +186,34 @@ class _Lines:
         sys.stdout.flush()
 
 
+async def _pods(cluster: Cluster, labels: str) -> list[Object]:
+    from spotladder.workloads.records import PODS
+
+    pages = cluster.client.pages(PODS, cluster.namespace, labels=labels)
+    found = [pod async for page in pages for pod in page.items]
+    return sorted(found, key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]))
+
+
 def title(job: Mapping[str, Any], number: int) -> str:
     """Which attempt it is, where it ran, and how it ended."""
     known = _record(job, number)
+    name = cluster_of(job, number)
+    where = "" if is_home(name) else f" in cluster {name}"
     if known is None:
         status = job.get("status") or {}
-        return f"attempt {number} on {status.get('tier', '?')}"
+        return f"attempt {number} on {status.get('tier', '?')}{where}"
     steps = f"steps {known.get('startStep', 0)} → {known.get('endStep', 0)}"
-    return f"attempt {number} on {known.get('tier', '?')}: {known.get('reason', '?')}, {steps}"
+    return f"attempt {number} on {known.get('tier', '?')}{where}: {known.get('reason', '?')}, {steps}"
 
 
-def _why_nothing(job: Mapping[str, Any], number: int, sources: list[_Source]) -> str:
+def _why_nothing(job: Mapping[str, Any], number: int, sources: list[_Source], cluster: Cluster) -> str:
     if sources:
         return f"pod {sources[0].pod} has not started yet"
-    cluster = (_record(job, number) or {}).get("cluster") or ""
-    if cluster not in ("", "home"):
-        return f"its pods were in cluster {cluster}: give that one's --context"
     if _live(job, number):
         return "its pods do not exist yet (`spotladder events NAME --all` may say why)"
-    return "its pods are gone; what they printed is where the cluster's logs are collected"
+    name = cluster_of(job, number)
+    where = "" if is_home(name) else f", also in cluster {name} (context {cluster.context})"
+    return f"its pods are gone{where}; what they printed is where the cluster's logs are collected"
 
 
 def _record(job: Mapping[str, Any], number: int) -> Object | None:

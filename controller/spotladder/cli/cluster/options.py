@@ -14,3 +14,11 @@ ContextOption = Annotated[str | None, typer.Option("--context", help="The kubeco
 KubeconfigOption = Annotated[
     str | None, typer.Option("--kubeconfig", help="Default: $KUBECONFIG, a pod's service account, ~/.kube/config.")
 ]
+ContextForOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--context-for",
+        metavar="CLUSTER=CONTEXT",
+        help="The context of another cluster that attempts run in, may be repeated. Default: the one of the same name.",
+    ),
+]

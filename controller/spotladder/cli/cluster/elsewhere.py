@@ -1,0 +1,107 @@
+"""The clusters that a job's attempts run in, as far as the user's kubeconfig leads there.
+
+The controller has its own names for clusters and its own ways to them; the user has contexts. `--context-for
+east=prod-east` says which is which. What need not be said: a context that has the cluster's name is its context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from spotladder.cli.cluster.cluster import MANAGER, Cluster, Refused, Target, in_words
+from spotladder.errors import EnvironmentFailure, SpotladderError
+
+HERE = ""
+"""The cluster that the TieredJob is in, by a name that no other has."""
+
+
+class NoWay(EnvironmentFailure):
+    """No context is known of a cluster."""
+
+
+class Elsewhere:
+    """Use as `async with`. `said` are the contexts of clusters that the user gave. Connections are made when needed."""
+
+    def __init__(self, home: Cluster, target: Target, said: Mapping[str, str]) -> None:
+        self._home = home
+        self._target = target
+        self._said = said
+        self._open: dict[str, Cluster] = {}
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Elsewhere:
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stack.__aexit__(*error)
+
+    @asynccontextmanager
+    async def on(self, name: str) -> AsyncIterator[Cluster]:
+        """The cluster that the controller calls so; its errors leave in words for the user. Raises NoWay."""
+        cluster = self._home if is_home(name) else self._open.get(name) or await self._reach(name)
+        try:
+            yield cluster
+        except SpotladderError as error:
+            raise await in_words(error, cluster) from None
+
+    async def _reach(self, name: str) -> Cluster:
+        from spotladder.clusters.client import Client
+        from spotladder.clusters.connection import connect
+
+        client = Client(connect(self._target.kubeconfig, self._context(name)), manager=MANAGER)
+        await self._stack.enter_async_context(client)
+        target = replace(self._target, namespace=self._home.namespace)
+        self._open[name] = Cluster(client, target)
+        return self._open[name]
+
+    def _context(self, name: str) -> str:
+        from spotladder.clusters.connection import contexts
+
+        if name in self._said:
+            return self._said[name]
+        try:
+            known = contexts(self._target.kubeconfig)
+        except EnvironmentFailure:
+            known = ()  # home was found without a kubeconfig
+        if name in known:
+            return name
+        choice = f"one of {', '.join(known)}" if known else "the kubeconfig has none"
+        raise NoWay(f"no context is known of cluster {name}: give it with --context-for {name}=CONTEXT ({choice})")
+
+
+def cluster_of(job: Mapping[str, Any], attempt: int) -> str:
+    """The cluster that an attempt ran in or runs in, by the controller's name; "" when it is not known."""
+    status = job.get("status") or {}
+    ended = next((entry for entry in status.get("attempts") or [] if entry.get("number") == attempt), None)
+    if ended is not None:
+        return str(ended.get("cluster") or "")
+    return str(status.get("cluster") or "") if attempt == status.get("attempt") else ""
+
+
+def clusters_of(job: Mapping[str, Any]) -> list[str]:
+    """The other clusters that attempts of the job ran in or run in, in the order in which it came to them."""
+    status = job.get("status") or {}
+    ended = sorted(status.get("attempts") or [], key=lambda entry: entry.get("number", 0))
+    names = [str(entry.get("cluster") or "") for entry in (*ended, status)]
+    return [name for name in dict.fromkeys(names) if not is_home(name)]
+
+
+def is_home(name: str) -> bool:
+    """Whether this is the cluster that the TieredJob is in."""
+    from spotladder.clusters.registry import HOME
+
+    return name in (HERE, HOME)
+
+
+def contexts_given(values: Iterable[str] | None) -> Mapping[str, str]:
+    """The values of --context-for. Raises Refused."""
+    given = {}
+    for value in values or ():
+        name, _, context = value.partition("=")
+        if not (name and context):
+            raise Refused(f"--context-for {value}: give the cluster's name and a context: --context-for east=CONTEXT")
+        given[name] = context
+    return given

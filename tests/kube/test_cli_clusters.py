@@ -1,0 +1,139 @@
+"""The commands for a job whose attempts ran in another cluster than the one that it is in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kube.apiserver import ApiServer
+from tests.kube.commands import Cli, set_status
+from tests.kube.elsewhere import elsewhere
+from tests.kube.kubelet import kubelet, ray_pod
+from tests.kube.world import World, eventually, world
+
+ATTEMPT = {"number": 1, "tier": "spot-east", "cluster": "east", "reason": "MaxFailuresExceeded", "endStep": 40}
+TITLE = "==> attempt 1 on spot-east in cluster east: MaxFailuresExceeded, steps 0 → 40 <=="
+
+
+def context(server: ApiServer, name: str, folder: Path, url: str = "") -> Path:
+    """A kubeconfig with one context of that name."""
+    text = server.kubeconfig.read_text(encoding="utf-8").replace('"tests"', json.dumps(name))
+    file = folder / f"kubeconfig-{name}"
+    file.write_text(text.replace(server.url, url or server.url), encoding="utf-8")
+    return file
+
+
+def use(monkeypatch: pytest.MonkeyPatch, *files: Path) -> None:
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, files)))
+
+
+async def left_east(here: World) -> str:
+    """A job whose first attempt was in east, and whose second is at home. Its uid."""
+    job = await here.submit()
+    await set_status(here, phase="Running", attempt=2, tier="spot-b", cluster="home", attempts=[ATTEMPT])
+    return str(job["metadata"]["uid"])
+
+
+async def test_logs_are_read_where_each_attempt_ran(
+    api_server: ApiServer, second_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, api_server.kubeconfig, context(second_server, "east", tmp_path))
+    async with world(api_server) as here, elsewhere(second_server, here) as east:
+        uid = await left_east(here)
+        async with kubelet(here) as (logs, node), kubelet(east) as (far_logs, far_node):
+            head = await ray_pod(here, node, "digits-a002-head", role="head", containers=["ray", "ray-job-submitter"])
+            far: dict[str, Any] = {"attempt": "1", "role": "head", "containers": ["ray", "ray-job-submitter"]}
+            before = await ray_pod(east, far_node, "digits-a001-head", **far, job_uid=uid)
+            other = await ray_pod(east, far_node, "digits-a001-head-of-another", **far, job_uid="of-another-home")
+            logs.logs = {(head, "ray-job-submitter"): ["step 41"]}
+            far_logs.logs = {(before, "ray-job-submitter"): ["step 1"], (other, "ray-job-submitter"): ["foreign"]}
+            answer = await cli("logs", "digits", "-n", here.namespace)
+            assert (answer.code, answer.out) == (0, "step 1\nstep 41\n")
+            assert answer.err.splitlines() == [TITLE, "==> attempt 2 on spot-b <=="]
+
+            use(monkeypatch, api_server.kubeconfig, context(second_server, "prod-east", tmp_path))
+            said = ("--context-for", "east=prod-east")
+            assert (await cli("logs", "digits", "-n", here.namespace, *said)).out == "step 1\nstep 41\n"
+
+            unknown = await cli("logs", "digits", "-n", here.namespace)
+            assert (unknown.code, unknown.out) == (0, "step 41\n")
+            why = (
+                "no context is known of cluster east: give it with --context-for east=CONTEXT (one of tests, prod-east)"
+            )
+            assert unknown.err.splitlines() == [TITLE, why, "==> attempt 2 on spot-b <=="]
+            alone = await cli("logs", "digits", "--attempt", 1, "-n", here.namespace)
+            assert (alone.code, alone.out, alone.err) == (5, "", f"error: {why}\n")
+
+            wrong = await cli("logs", "digits", "-n", here.namespace, "--context-for", "east=tests")
+            assert wrong.err.splitlines()[1].startswith("its pods are gone, also in cluster east (context tests); ")
+
+
+async def test_a_cluster_that_does_not_answer_hides_no_other(
+    api_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, api_server.kubeconfig, context(api_server, "east", tmp_path, url="https://127.0.0.1:1"))
+    async with world(api_server) as here, kubelet(here) as (logs, node):
+        await left_east(here)
+        head = await ray_pod(here, node, "digits-a002-head", role="head", containers=["ray", "ray-job-submitter"])
+        logs.logs = {(head, "ray-job-submitter"): ["step 41"]}
+        answer = await cli("logs", "digits", "-n", here.namespace)
+        assert (answer.code, answer.out) == (0, "step 41\n")
+        assert answer.err.splitlines()[1].startswith(
+            "context east: the cluster at https://127.0.0.1:1 cannot be reached"
+        )
+        events = await cli("events", "digits", "--all", "-n", here.namespace)
+        assert events.code == 0
+        assert events.err.startswith(
+            "without the Events of cluster east: context east: the cluster at https://127.0.0.1:1"
+        )
+
+
+async def test_events_of_all_clusters(
+    api_server: ApiServer, second_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, api_server.kubeconfig, context(second_server, "east", tmp_path))
+    async with world(api_server) as here, elsewhere(second_server, here) as east:
+        await left_east(here)
+        await here.say("FellBack", "attempt 2 on spot-b", about=await here.job())
+        for there, name in ((east, "digits-a001-worker"), (here, "digits-a002-worker"), (east, "other-a001-worker")):
+            about = {"kind": "Pod", "metadata": {"name": name, "namespace": here.namespace}}
+            await there.say("FailedScheduling", f"no node for {name}", about=about, source="scheduler")
+        found = await cli("events", "digits", "--all", "-n", here.namespace, "-o", "json")
+        assert (found.code, found.err) == (0, "")
+        said = {item["message"] for item in json.loads(found.out)["items"]}
+        assert said == {"attempt 2 on spot-b", "no node for digits-a001-worker", "no node for digits-a002-worker"}
+        own = await cli("events", "digits", "-n", here.namespace, "-o", "json")
+        assert [item["message"] for item in json.loads(own.out)["items"]] == ["attempt 2 on spot-b"]
+
+
+async def test_a_job_in_another_cluster_is_followed_and_its_program_read(
+    api_server: ApiServer, second_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, api_server.kubeconfig, context(second_server, "east", tmp_path))
+    async with (
+        world(api_server) as here,
+        elsewhere(second_server, here) as east,
+        here.operator(sources={"east": east.source}),
+    ):
+        capacity = await here.capacity("spot-east", cluster="east")
+        job = await here.submit(tiers=[{"name": "spot-east", "capacityTier": capacity, "maxFailures": -1}])
+        await east.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        assert (await here.status())["cluster"] == "east"
+        async with kubelet(east) as (logs, node):
+            submitter = {"attempt": "1", "role": "submitter", "containers": ["ray-job-submitter"]}
+            pod = await ray_pod(east, node, "digits-a001-x", **submitter, job_uid=job["metadata"]["uid"])
+            logs.logs = {(pod, "ray-job-submitter"): ["step 1"]}
+            answer = await cli("logs", "digits", "-n", here.namespace)
+            assert (answer.out, answer.err) == ("step 1\n", "==> attempt 1 on spot-east in cluster east <==\n")
+        watching = asyncio.create_task(cli("watch", "digits", "-n", here.namespace))
+        await east.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: here.has_phase("Succeeded"))
+        seen = await asyncio.wait_for(watching, 30)
+        assert (seen.code, seen.err) == (0, "")
+        assert "Whole: attempt 1 on spot-east" in seen.out
