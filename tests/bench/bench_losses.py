@@ -5,55 +5,42 @@ Needs what `make test-e2e` needs; without it, the page keeps its figures.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
 from tests.bench import rows
 from tests.bench.rows import Row
 from tests.e2e import image, provider
-from tests.e2e.bucket import bucket
-from tests.e2e.conftest import SYSTEM, install
-from tests.e2e.kube import Kube
 from tests.e2e.losses import ALONE, LOSSES, SPOT, lose, lose_alone
-from tests.e2e.provider import Cluster
-from tests.e2e.steps import steps
-from tests.e2e.world import HEADS, world
+from tests.e2e.site import installed
+from tests.e2e.world import world
 
 GOAL = 90.0
 """Seconds, with nodes that count as lost after 10 s of silence."""
 
 
 def measure() -> Sequence[Row]:
-    tag = image.build()
-    cluster = Cluster(f"bench{os.getpid()}")
     found = []
-    try:
-        cluster.up(tag, {"heads": f"pool={HEADS}"})
-        cluster.addons("kuberay")
-        with bucket(cluster.host) as made, steps(cluster.host) as told:
-            install(Kube(cluster.kubeconfig, SYSTEM), tag)
-            for loss in LOSSES:
-                with world(cluster, made, told, image.reference(tag)) as here:
-                    here.heads(1 + loss.head)
-                    here.pool(SPOT, 3, notice="30s")
-                    here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
-                    here.runs(SPOT)
-                    ours = lose(here, loss)
-                    print(ours, flush=True)
-                with world(cluster, made, told, image.reference(tag)) as here:
-                    here.heads(1 + loss.head)
-                    here.pool(SPOT, 3)
-                    here.submit_alone(SPOT, program="chain.py --steps 100000")
-                    alone = lose_alone(here, loss)
-                    print("KubeRay alone:", alone, flush=True)
-                beside = "KubeRay alone" if alone is not None else f"KubeRay alone: not within {ALONE:g} s"
-                what, met = f"{loss.name} → first new step", ours.first_step <= GOAL
-                found.append(Row(what, ours.first_step, "s", beside, alone, "≤ 90 s", met))
-                timeline = f"{loss.name} → counted as a failure ({ours.again} steps done again)"
-                found.append(Row(timeline, ours.counted, "s", "-"))
-    finally:
-        cluster.down()
+    with installed("bench", image.build()) as site:
+        for loss in LOSSES:
+            with world(site.cluster, site.bucket, site.told, site.image) as here:
+                here.heads(1 + loss.head)
+                here.pool(SPOT, 3, notice="30s")
+                here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
+                here.runs(SPOT)
+                ours = lose(here, loss)
+                print(ours, flush=True)
+            with world(site.cluster, site.bucket, site.told, site.image) as here:
+                here.heads(1 + loss.head)
+                here.pool(SPOT, 3)
+                here.submit_alone(SPOT, program="chain.py --steps 100000")
+                alone = lose_alone(here, loss)
+                print("KubeRay alone:", alone, flush=True)
+            beside = "KubeRay alone" if alone is not None else f"KubeRay alone: not within {ALONE:g} s"
+            what, met = f"{loss.name} → first new step", ours.first_step <= GOAL
+            found.append(Row(what, ours.first_step, "s", beside, alone, "≤ 90 s", met))
+            timeline = f"{loss.name} → counted as a failure ({ours.again} steps done again)"
+            found.append(Row(timeline, ours.counted, "s", "-"))
     return found
 
 

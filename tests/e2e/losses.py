@@ -13,7 +13,7 @@ from tests.e2e.steps import Step
 from tests.e2e.world import World
 
 SPOT = "spot"
-ALONE = 180.0
+ALONE = 120.0
 """Seconds that are waited for KubeRay alone; without an end it may take for ever."""
 
 

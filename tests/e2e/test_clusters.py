@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Site, controller
+from tests.e2e.conftest import controller
 from tests.e2e.kube import Kube
 from tests.e2e.provider import Cluster, call, tool
+from tests.e2e.site import Site
 from tests.e2e.world import HEADS, World
 
 SECRET = "cluster-west"

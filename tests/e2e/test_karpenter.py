@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.bucket import bucket
-from tests.e2e.conftest import SYSTEM, install
 from tests.e2e.image import reference
 from tests.e2e.kube import Kube, Object
 from tests.e2e.provider import Cluster, program
+from tests.e2e.site import SYSTEM, install
 from tests.e2e.steps import steps
 from tests.e2e.world import HEADS, World, world
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.e2e.conftest import SYSTEM, Site, install
 from tests.e2e.kube import Kube
+from tests.e2e.site import SYSTEM, Site, install
 from tests.e2e.world import World
 from tests.kube.test_chart import granted
 

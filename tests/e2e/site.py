@@ -1,0 +1,80 @@
+"""A cluster with the operators and the controller as users install them, and what the tests need beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tests.e2e import image as images
+from tests.e2e.bucket import Bucket, bucket
+from tests.e2e.kube import Kube
+from tests.e2e.provider import Cluster
+from tests.e2e.steps import Steps, steps
+from tests.e2e.world import HEADS, SECRET
+
+SYSTEM = "spotladder-system"
+CHARTS = images.ROOT / "charts"
+
+Call = tuple[str, str, str]
+"""Resource (with subresource) and verb as RBAC names them, and the HTTP status of the answer."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A cluster, its bucket, and the image that its nodes have."""
+
+    cluster: Cluster
+    bucket: Bucket
+    told: Steps
+    tag: str
+    calls: set[Call] = field(default_factory=set)
+
+    def listen(self) -> None:
+        """Note what the installed controllers have called so far; who is stopped forgets it."""
+        system = Kube(self.cluster.kubeconfig, SYSTEM)
+        for pod in system.list("pods", "app.kubernetes.io/name=spotladder"):
+            if "deletionTimestamp" in pod["metadata"]:
+                continue
+            path = f"/api/v1/namespaces/{SYSTEM}/pods/{pod['metadata']['name']}:8080/proxy/metrics"
+            for counted in re.findall(r"spotladder_api_requests_total\{(.*)\}", system.run("get", "--raw", path)):
+                labels = dict(re.findall(r'(\w+)="([^"]*)"', counted))
+                self.calls.add((labels["resource"], labels["verb"], labels["code"]))
+
+    @property
+    def image(self) -> str:
+        return images.reference(self.tag)
+
+
+@contextmanager
+def installed(name: str, tag: str) -> Iterator[Site]:
+    """While it lasts. `name` begins the cluster's."""
+    cluster = Cluster(f"{name}{os.getpid()}")
+    try:
+        cluster.up(tag, {"heads": f"pool={HEADS}"})
+        cluster.addons("kuberay", "jobset")
+        with bucket(cluster.host) as made, steps(cluster.host) as told:
+            install(Kube(cluster.kubeconfig, SYSTEM), tag)
+            yield Site(cluster, made, told, tag)
+    finally:
+        cluster.down()
+
+
+def install(kube: Kube, tag: str, *values: str) -> None:
+    """Both charts, as their README says."""
+    repository, _, version = images.reference(tag).rpartition(":")
+    kube.helm("upgrade", "--install", "spotladder-crds", str(CHARTS / "spotladder-crds"), "--create-namespace")
+    own = {
+        "image.repository": repository,
+        "image.tag": version,
+        "image.pullPolicy": "Never",
+        "nodeSelector.pool": HEADS,
+        "checkpointSecrets": f"{{{SECRET}}}",
+    }
+    settings = [f"--set={name}={value}" for name, value in own.items()]
+    kube.helm(
+        "upgrade", "--install", "spotladder", str(CHARTS / "spotladder"),
+        *settings, *(f"--set={value}" for value in values), "--wait", "--timeout=5m",
+    )  # fmt: skip
