@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 from ruamel.yaml import YAML
 
-from tests.kube.apiserver import ROOT, find, required
+from tests.absent import absent
+from tests.kube.apiserver import ROOT, find
 
 CHARTS = ROOT / "charts"
 KUBERNETES = "1.36.0"
@@ -20,7 +20,7 @@ def helm(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[st
     """Run it; skips, or fails where it is required, when it is not there."""
     program = find("helm")
     if program is None:
-        (pytest.fail if required() else pytest.skip)("not found: helm (SPOTLADDER_TOOLS or PATH)")
+        absent("not found: helm (SPOTLADDER_TOOLS or PATH)", "kube")
     homes = {f"HELM_{kind}_HOME": str(folder / kind) for kind in ("CACHE", "CONFIG", "DATA")}
     return subprocess.run(
         [program, *arguments], capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **homes}

@@ -14,16 +14,12 @@ from typing import Any
 
 import pytest
 
+from tests.absent import absent
 from tests.e2e import image as images
 from tests.e2e import provider
 from tests.e2e.kube import Kube
 from tests.e2e.site import SYSTEM, Site, installed
 from tests.e2e.world import World, world
-
-
-def required() -> bool:
-    """Whether a missing cluster is a failure."""
-    return bool({"e2e", "all"} & set(os.environ.get("SPOTLADDER_REQUIRE", "").split(",")))
 
 
 def pytest_sessionstart() -> None:
@@ -41,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def tag() -> str:
     """The image of this checkout."""
     if why := provider.missing():
-        (pytest.fail if required() else pytest.skip)(why)
+        absent(why, "e2e")
     return images.build()
 
 

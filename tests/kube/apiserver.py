@@ -26,11 +26,6 @@ def missing() -> str:
     return f"not found: {', '.join(wanted)} (KUBEBUILDER_ASSETS, SPOTLADDER_TOOLS or PATH)" if wanted else ""
 
 
-def required() -> bool:
-    """Whether a missing API server is a failure."""
-    return bool({"kube", "all"} & set(os.environ.get("SPOTLADDER_REQUIRE", "").split(",")))
-
-
 def tools() -> Path:
     return Path(os.environ.get("SPOTLADDER_TOOLS", "~/.cache/spotladder-tools")).expanduser()
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from spotladder.operator.logging import set_up
-from tests.kube.apiserver import ApiServer, missing, required
+from tests.absent import absent
+from tests.kube.apiserver import ApiServer, missing
 from tests.kube.commands import Cli, commands
 from tests.kube.world import crd_files, install_kinds
 
@@ -20,7 +21,7 @@ set_up("text")
 @pytest.fixture(scope="session")
 def api_server() -> Iterator[ApiServer]:
     if why := missing():
-        (pytest.fail if required() else pytest.skip)(why)
+        absent(why, "kube")
     with ApiServer() as server:
         asyncio.run(install_kinds(server))
         yield server

@@ -10,20 +10,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 
+from tests.absent import absent
+
 AZURITE = "3.35.0"
-
-
-def unavailable(reason: str, asked_by: frozenset[str] | set[str] = frozenset({"all", "stores"})) -> NoReturn:
-    """A skip with its reason, or a failure where SPOTLADDER_REQUIRE asks for these tests."""
-    if asked_by & set(os.environ.get("SPOTLADDER_REQUIRE", "").split(",")):
-        pytest.fail(f"SPOTLADDER_REQUIRE asks for the stores: {reason}", pytrace=False)
-    pytest.skip(reason)
 
 
 def azurite() -> str:
@@ -33,13 +27,13 @@ def azurite() -> str:
     if server.exists():
         return str(server)
     if not shutil.which("npm"):
-        unavailable("azurite needs npm (Node.js), which is not on PATH")
+        absent("azurite needs npm (Node.js), which is not on PATH", "stores")
     cache.mkdir(parents=True, exist_ok=True)
     install = ["npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", str(cache), f"azurite@{AZURITE}"]
     done = subprocess.run(install, capture_output=True, text=True, check=False, timeout=280)
     if done.returncode or not server.exists():
         shutil.rmtree(cache, ignore_errors=True)
-        unavailable(f"npm cannot install azurite {AZURITE}: {done.stderr.strip()[-300:]}")
+        absent(f"npm cannot install azurite {AZURITE}: {done.stderr.strip()[-300:]}", "stores")
     return str(server)
 
 

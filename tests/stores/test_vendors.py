@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from spotladder.checkpoints.store import StoreRefused, check_store, open_store
+from tests.absent import absent
 from tests.checkpoints.contract import StoreContract
 from tests.checkpoints.servers import new_bucket, use_s3
-from tests.stores.servers import azurite, free_port, running, unavailable
+from tests.stores.servers import azurite, free_port, running
 
 # The account that every azurite has; its key is public: https://learn.microsoft.com/azure/storage/common/storage-use-azurite
 ACCOUNT = "devstoreaccount1"
@@ -54,7 +55,7 @@ def minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = shutil.which("minio")
     if not server:
         reason = "minio is not on PATH (go install github.com/minio/minio@latest builds it in some minutes)"
-        unavailable(reason, {"minio"})  # S3 is held by moto's server in `make test` already
+        absent(reason, "minio", in_all=False)  # S3 is held by moto's server in `make test` already
     folder: Path = tmp_path_factory.mktemp("minio")
     endpoint = f"http://127.0.0.1:{free_port()}"
     command = [server, "server", str(folder / "data"), "--address", endpoint.removeprefix("http://"), "--quiet"]
