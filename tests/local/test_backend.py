@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import (
     AttemptSeen,
     Delete,
@@ -26,7 +27,7 @@ from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import backend as module
 from spotladder.local import driver
-from spotladder.local.backend import LOG_LIMIT, SPARE_AFTER, LocalBackend, LocalJob, LocalTier
+from spotladder.local.backend import SPARE_AFTER, LocalBackend, LocalJob, LocalTier
 from spotladder.local.pools import PoolClock, PoolPlan
 from spotladder.local.program import Program
 from spotladder.story.timeline import DriverExited, DriverStarted, Launched, PoolChanged, Record
@@ -279,7 +280,7 @@ def test_an_exit_does_not_wait_for_ever_for_a_bucket_that_is_away(rig: Rig) -> N
     rig.log.current = False
     driver.note(rig.attempt() / "exited.json", code=0, at=BEGAN)
     assert rig.look().exit is None
-    rig.now += LOG_LIMIT
+    rig.now += LAST_COMMIT_LIMIT
     assert rig.look().exit is Exit.SUCCEEDED
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from spotladder.checkpoints.log import ForeignLog
 from spotladder.clusters.clock import SteppedClock
+from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress
 from spotladder.errors import LogCorrupt, StoreUnavailable
 from spotladder.operator.inventory import JobKey
-from spotladder.operator.logs import LOOK_LIMIT, PER_BUCKET, LogAddress, Logs, Reading
+from spotladder.operator.logs import PER_BUCKET, LogAddress, Logs, Reading
 
 
 @dataclass
@@ -117,14 +118,14 @@ async def test_what_happens_is_behind_until_the_log_was_looked_at_after_it() -> 
         assert logs.behind(key, "exit") == 0  # nobody reads it: nothing is to come
         logs.follow(key, address("a"), 1000)
         await until(lambda: fake.reads == 1)
-        assert logs.behind(key, "exit") == LOOK_LIMIT  # the look that is under way began before
+        assert logs.behind(key, "exit") == LAST_COMMIT_LIMIT  # the look that is under way began before
         gate.set()
         await until(lambda: fake.reads == 2)
         await until(lambda: logs.behind(key, "exit") == 0)
         assert len(woken) == 2  # also without news, for who waits for it
         gate.clear()
-        assert logs.behind(key, "another exit") == LOOK_LIMIT
-        await clock.advance(LOOK_LIMIT - 1)
+        assert logs.behind(key, "another exit") == LAST_COMMIT_LIMIT
+        await clock.advance(LAST_COMMIT_LIMIT - 1)
         assert logs.behind(key, "another exit") == 1
         await clock.advance(1)
         assert logs.behind(key, "another exit") == 0  # a bucket that is away does not hold up the job for ever

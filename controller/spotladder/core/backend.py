@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from spotladder.core.model import Delete, Drain, Finish, Launch, Observation
+from spotladder.core.model import Delete, Drain, Finish, Launch, Observation, Seconds
+
+LAST_COMMIT_LIMIT: Seconds = 10.0
+"""So long a backend keeps a program's end to itself until the commit log was looked at after it: the end is judged
+with the last commit. The bucket may be away."""
 
 
 class AttemptBackend(Protocol):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import (
     AttemptSeen,
     Delete,
@@ -41,9 +42,6 @@ from spotladder.story import timeline
 
 HEAD_STARTS = 3
 """So often an attempt's head is tried: on a starved machine it may time out."""
-
-LOG_LIMIT: Seconds = 10.0
-"""So long an attempt's end waits for a look at the commit log, for its last commit. The bucket may be away."""
 
 SPARE_AFTER: Seconds = 60.0
 """After the program's start, unless it shows progress before: until then it has the machine for itself."""
@@ -201,7 +199,8 @@ class LocalBackend:
         self._note_start(attempt)
         if ended is not None:
             self._note_exit(attempt)
-        waits = attempt.exited_at is not None and not self._log.current and now - attempt.exited_at < LOG_LIMIT
+        since = None if attempt.exited_at is None or self._log.current else attempt.exited_at
+        waits = since is not None and now - since < LAST_COMMIT_LIMIT
         told = None if waits else ended
         attempt.beat = program.beat(now)
         self._start_spare(attempt, now)

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from spotladder.checkpoints.log import CommitLog, ForeignLog
 from spotladder.checkpoints.progress import Follower
 from spotladder.clusters.clock import Clock
+from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress, Seconds
 from spotladder.errors import LogCorrupt, SpotladderError
 from spotladder.operator.inventory import JobKey
@@ -28,9 +29,6 @@ THREADS = 32
 PER_BUCKET = 4
 PATIENCE: Seconds = 20.0
 """An answer that takes longer is none; the reading goes on by itself."""
-
-LOOK_LIMIT: Seconds = 10.0
-"""So long a job waits for a look at its log that began after its program ended. The bucket may be away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +138,7 @@ class Logs:
             followed.now.set()
         if followed.current.is_set():
             return 0.0
-        return max(0.0, followed.happened_at + LOOK_LIMIT - self._clock.ticks())
+        return max(0.0, followed.happened_at + LAST_COMMIT_LIMIT - self._clock.ticks())
 
     async def looked(self, key: JobKey) -> bool:
         """Wait for the look at this job's log that the job waits for; False when it waits for none."""
