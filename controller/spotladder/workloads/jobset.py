@@ -14,12 +14,12 @@ script for torch.distributed or spotladder.train needs no launcher. With several
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from spotladder.api.problems import Path, dotted
 from spotladder.api.tieredjob import TieredJob
-from spotladder.core.model import AttemptSeen, PodRole
+from spotladder.core.model import PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import jobset_state, names, shape
 from spotladder.workloads.names import Origin
@@ -30,12 +30,11 @@ from spotladder.workloads.records import (
     GVR,
     JOB_INDEX,
     JOBSETS,
-    EventRecord,
-    NodeRecord,
 )
 from spotladder.workloads.shape import check
+from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.tiers import ResolvedTier
-from spotladder.workloads.workload import AttemptObjects, Workload
+from spotladder.workloads.workload import Workload
 
 NEVER_BY_ITSELF = 2_147_483_647
 """JobSet's largest maxRestarts: the tier's maxFailures decides, not JobSet."""
@@ -43,7 +42,8 @@ NEVER_BY_ITSELF = 2_147_483_647
 KILLED = (137, 143)
 """Exit codes of SIGKILL and SIGTERM: a pod that ends so was ended."""
 
-_AT: Path = ("spec", "workload", "jobSet", "template", "spec")
+_FIELD = "jobSet"
+_AT: Path = ("spec", "workload", _FIELD, "template", "spec")
 _JOBS: Path = (*_AT, "replicatedJobs")
 _PORT = "29500"
 
@@ -70,45 +70,22 @@ class JobSetWorkload:
     watched: tuple[GVR, ...] = (JOBSETS,)
 
     def workers(self, job: TieredJob) -> int:
-        spec = _template(job).spec
+        spec = template_of(job, _FIELD).spec
         check(spec, shape.JOBSET, _AT)
         return sum(_pods(entry, index) for index, entry in enumerate(spec["replicatedJobs"]))
 
     def render(
         self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
-        template, name = _template(job), names.attempt_name(job.metadata.name, attempt)
+        template, name = template_of(job, _FIELD), names.attempt_name(job.metadata.name, attempt)
         outfit, pods = Outfit.of(job, origin, tier, attempt, env), self.workers(job)
-        jobset = {
-            "apiVersion": JOBSETS.api_version,
-            "kind": JOBSETS.kind,
-            "metadata": {
-                "name": name,
-                "namespace": job.metadata.namespace,
-                "labels": {**template.metadata.labels, **outfit.labels},
-                "annotations": template.metadata.annotations,
-            },
-            "spec": _spec(template.spec, outfit, name),
-        }
+        jobset = made_of(template, JOBSETS, name=name, job=job, outfit=outfit, spec=_spec(template.spec, outfit, name))
         return [budget(name, job, outfit.labels, pods), jobset]
 
-    def read(
-        self,
-        attempt: int,
-        objects: AttemptObjects,
-        nodes: Mapping[str, NodeRecord],
-        events: Sequence[EventRecord] = (),
-    ) -> AttemptSeen:
-        return jobset_state.read(attempt, objects, nodes, events)
+    read = staticmethod(jobset_state.read)
 
 
 JOBSET: Workload = JobSetWorkload()
-
-
-def _template(job: TieredJob) -> Any:
-    if job.spec.workload.job_set is None:
-        raise InvalidSpec("is not this job's workload", path="spec.workload.jobSet", where=job.metadata.name)
-    return job.spec.workload.job_set.template
 
 
 def _spec(given: Mapping[str, Any], outfit: Outfit, name: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ _WEIGHT = (Exit.FENCED, Exit.INTERRUPTED, Exit.FAILED)
 
 
 def read(
-    attempt: int, objects: AttemptObjects, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]
+    attempt: int, objects: AttemptObjects, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord] = ()
 ) -> AttemptSeen:
     """The attempt as it is now."""
     jobset = objects.jobset

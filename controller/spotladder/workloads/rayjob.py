@@ -13,27 +13,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from spotladder.api.problems import Path, dotted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.workload import workers_of
-from spotladder.core.model import AttemptSeen, PodRole
+from spotladder.core.model import PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import names, rayjob_state, shape
 from spotladder.workloads.names import Origin
 from spotladder.workloads.pods import Outfit, budget, copied, drain_of, dressed, variables, with_env
-from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, RAYCLUSTERS, RAYJOBS, EventRecord, NodeRecord
+from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, RAYCLUSTERS, RAYJOBS
 from spotladder.workloads.shape import check
+from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.tiers import ResolvedTier
-from spotladder.workloads.workload import AttemptObjects, Workload
+from spotladder.workloads.workload import Workload
 
 KEPT_AFTER_THE_END = 60
 """Seconds that a cluster outlives its program."""
 
-_AT: Path = ("spec", "workload", "ray", "template", "spec")
+_FIELD = "ray"
+_AT: Path = ("spec", "workload", _FIELD, "template", "spec")
 _CLUSTER: Path = (*_AT, "rayClusterSpec")
+
+_ANNOTATIONS = {"ray.io/disable-provisioned-head-restart": "true"}
+"""KubeRay copies them, and the labels, onto the RayCluster."""
 
 
 class RayJobWorkload:
@@ -44,47 +49,28 @@ class RayJobWorkload:
     watched: tuple[GVR, ...] = (RAYJOBS, RAYCLUSTERS)
 
     def workers(self, job: TieredJob) -> int:
-        return workers_of(_template(job).spec)
+        return workers_of(template_of(job, _FIELD).spec)
 
     def render(
         self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
-        template, name = _template(job), names.attempt_name(job.metadata.name, attempt)
+        template, name = template_of(job, _FIELD), names.attempt_name(job.metadata.name, attempt)
         outfit = Outfit.of(job, origin, tier, attempt, env)
-        rayjob = {
-            "apiVersion": RAYJOBS.api_version,
-            "kind": RAYJOBS.kind,
-            "metadata": {
-                "name": name,
-                "namespace": job.metadata.namespace,
-                # KubeRay copies both onto the RayCluster.
-                "labels": {**template.metadata.labels, **outfit.labels},
-                "annotations": {
-                    **template.metadata.annotations,
-                    "ray.io/disable-provisioned-head-restart": "true",
-                },
-            },
-            "spec": _spec(template.spec, outfit),
-        }
+        rayjob = made_of(
+            template,
+            RAYJOBS,
+            name=name,
+            job=job,
+            outfit=outfit,
+            spec=_spec(template.spec, outfit),
+            annotations=_ANNOTATIONS,
+        )
         return [budget(name, job, outfit.labels, self.workers(job) + 1), rayjob]
 
-    def read(
-        self,
-        attempt: int,
-        objects: AttemptObjects,
-        nodes: Mapping[str, NodeRecord],
-        events: Sequence[EventRecord] = (),
-    ) -> AttemptSeen:
-        return rayjob_state.read(attempt, objects, nodes, events)
+    read = staticmethod(rayjob_state.read)
 
 
 RAYJOB: Workload = RayJobWorkload()
-
-
-def _template(job: TieredJob) -> Any:
-    if job.spec.workload.ray is None:
-        raise InvalidSpec("is not this job's workload", path="spec.workload.ray", where=job.metadata.name)
-    return job.spec.workload.ray.template
 
 
 def _spec(given: Mapping[str, Any], outfit: Outfit) -> dict[str, Any]:

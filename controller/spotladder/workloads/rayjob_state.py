@@ -44,7 +44,7 @@ _SIDECAR_ENDED = "ray-job-submitter terminated with exit code"
 
 
 def read(
-    attempt: int, objects: AttemptObjects, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]
+    attempt: int, objects: AttemptObjects, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord] = ()
 ) -> AttemptSeen:
     """The attempt as it is now."""
     rayjob = objects.rayjob

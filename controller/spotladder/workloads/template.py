@@ -1,0 +1,45 @@
+"""A job's template, and the object that is an attempt, made of it: what all kinds of workloads have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spotladder.api.tieredjob import TieredJob
+from spotladder.errors import InvalidSpec
+from spotladder.workloads.pods import Outfit
+from spotladder.workloads.records import GVR
+
+
+def template_of(job: TieredJob, field: str) -> Any:
+    """The template of the workload in that field. Raises InvalidSpec when the job's is another."""
+    workload = job.spec.workload
+    given = {"ray": workload.ray, "jobSet": workload.job_set}[field]
+    if given is None:
+        raise InvalidSpec("is not this job's workload", path=f"spec.workload.{field}", where=job.metadata.name)
+    return given.template
+
+
+def made_of(
+    template: Any,
+    kind: GVR,
+    *,
+    name: str,
+    job: TieredJob,
+    outfit: Outfit,
+    spec: dict[str, Any],
+    annotations: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The object, with the template's labels and annotations, and with ours, which win."""
+    metadata = template.metadata
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {
+            "name": name,
+            "namespace": job.metadata.namespace,
+            "labels": {**metadata.labels, **outfit.labels},
+            "annotations": {**metadata.annotations, **(annotations or {})},
+        },
+        "spec": spec,
+    }
