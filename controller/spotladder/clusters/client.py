@@ -12,7 +12,6 @@ twentieth of the CPU for a request and holds no models of kinds that are not use
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from spotladder.clusters.connection import Connection
 from spotladder.clusters.errors import ClusterUnreachable, Throttled, api_error
 from spotladder.clusters.skew import ahead
 from spotladder.clusters.throttle import Throttle
+from spotladder.clusters.wire import lines, refused, retry_after, typed, watched_socket
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
 from spotladder.workloads.records import GVR, PODS
@@ -105,7 +105,7 @@ class Client:
     async def connect(self, connection: Connection) -> None:
         """Go on by way of this connection; what is under way on the one before breaks."""
         before, self._connection = self._session, connection
-        connector = aiohttp.TCPConnector(limit=0, socket_factory=_socket, ssl=connection.tls or True)
+        connector = aiohttp.TCPConnector(limit=0, socket_factory=watched_socket, ssl=connection.tls or True)
         self._session = aiohttp.ClientSession(
             connector=connector, headers={"Accept": "application/json", "User-Agent": "spotladder"}, trust_env=False
         )
@@ -165,7 +165,7 @@ class Client:
         where, began = f"watch {kind.plural}", self._clock.ticks()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=SILENCE)
         async with (
-            _typed(where),
+            typed(where),
             await self._send(
                 "GET", path_of(kind, namespace), query=query, data=None, headers={}, timeout=timeout
             ) as answer,
@@ -173,8 +173,8 @@ class Client:
             if self.watcher:
                 self.watcher("watch", kind.plural, answer.status, self._clock.ticks() - began)
             if answer.status != 200:
-                raise await _refusal(answer, where)
-            async for line in _lines(answer):
+                raise await refused(answer, where)
+            async for line in lines(answer):
                 event = from_json(line)
                 found = event["object"]
                 if event["type"] == "ERROR":
@@ -193,13 +193,13 @@ class Client:
         where = f"log of pod {namespace}/{pod}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=None if follow else TIMEOUT)
         async with (
-            _typed(where),
+            typed(where),
             await self._send(
                 "GET", path_of(PODS, namespace, pod, "log"), query=query, data=None, headers={}, timeout=timeout
             ) as answer,
         ):
             if answer.status != 200:
-                raise await _refusal(answer, where)
+                raise await refused(answer, where)
             async for chunk in answer.content.iter_any():
                 yield chunk
 
@@ -222,12 +222,12 @@ class Client:
         """Return when the API server says within so many seconds that it is ready."""
         where, limits = "get /readyz", aiohttp.ClientTimeout(total=seconds)
         async with (
-            _typed(where),
+            typed(where),
             asyncio.timeout(seconds),
             await self._send("GET", "/readyz", query={}, data=None, headers={}, timeout=limits) as answer,
         ):
             if answer.status >= 300:
-                raise await _refusal(answer, where)
+                raise await refused(answer, where)
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -297,7 +297,7 @@ class Client:
             try:
                 limits = aiohttp.ClientTimeout(total=timeout, sock_connect=min(10.0, timeout))
                 async with (
-                    _typed(where),
+                    typed(where),
                     await self._send(
                         method, path, query=query or {}, data=data, headers=headers, timeout=limits
                     ) as answer,
@@ -306,11 +306,11 @@ class Client:
                     if status < 300:
                         found: Object = from_json(await answer.read())
                         return found
-                    refusal = await _refusal(answer, where)
+                    refusal = await refused(answer, where)
             finally:
                 if self.watcher:
                     self.watcher(verb, _resource(kind, path), status, self._clock.ticks() - began)
-            wait = _retry_after(answer)
+            wait = retry_after(answer)
             if not isinstance(refusal, Throttled) or attempt == TRIES or wait > LONGEST_WAIT:
                 raise refusal
             await self._clock.sleep(wait)
@@ -330,9 +330,7 @@ class Client:
             connection = self.connection
             ours = await connection.credentials.headers(fresh=fresh)
             assert self._session, "use the client in `async with`"  # noqa: S101 – our own defect, not the cluster's
-            asked = (
-                time.time()
-            )  # not the injected clock: a test steps how time passes, not what the machine's clock says
+            asked = time.time()  # not the injected clock's: a test steps how time passes, not what this machine's says
             answer = await self._session.request(
                 method,
                 connection.server + path,
@@ -368,64 +366,3 @@ def _resource(kind: GVR, path: str) -> str:
 
 def _selectors(labels: str, fields: str) -> dict[str, str]:
     return {key: value for key, value in (("labelSelector", labels), ("fieldSelector", fields)) if value}
-
-
-async def _refusal(answer: aiohttp.ClientResponse, where: str) -> SpotladderError:
-    content = await answer.read()
-    try:
-        status = from_json(content)
-        reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
-        about = str((status.get("details") or {}).get("kind") or "")
-    except (ValueError, AttributeError):
-        reason, message = answer.reason or "", content[:200].decode(errors="replace")
-        about = ""
-    return api_error(answer.status, reason, message, where=where, about=about)
-
-
-def _retry_after(answer: aiohttp.ClientResponse) -> Seconds:
-    try:
-        return float(answer.headers.get("Retry-After", "1"))
-    except ValueError:
-        return 1.0
-
-
-async def _lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """The stream's lines; one object is one line, of any length."""
-    rest = bytearray()
-    async for chunk in answer.content.iter_any():
-        rest += chunk
-        if b"\n" in chunk:
-            *lines, rest_of_line = rest.split(b"\n")
-            for line in lines:
-                if line.strip():
-                    yield bytes(line)
-            rest = rest_of_line
-
-
-class _typed:  # noqa: N801 – reads as a statement
-    """Turns what the network does into ClusterUnreachable."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-
-    async def __aenter__(self) -> None:
-        return None
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, TimeoutError | asyncio.TimeoutError):
-            raise ClusterUnreachable(f"{self._where}: the API server gave no answer in time") from None
-        if isinstance(error, aiohttp.ClientError | OSError | ValueError):
-            text = " ".join(str(error).split()) or type(error).__name__
-            raise ClusterUnreachable(f"{self._where}: {text}") from None
-
-
-def _socket(address: Any) -> socket.socket:
-    """A connection whose silent death is noticed within half a minute."""
-    family, kind, protocol, *_ = address
-    made = socket.socket(family, kind, protocol)
-    made.setblocking(False)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 20_000)):
-        if hasattr(socket, name):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return made

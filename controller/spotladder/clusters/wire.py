@@ -1,0 +1,78 @@
+"""How an API server's answers are read, and what the network does called by its name."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+from pydantic_core import from_json
+
+from spotladder.clusters.errors import ClusterUnreachable, api_error
+from spotladder.core.model import Seconds
+from spotladder.errors import SpotladderError
+
+
+async def refused(answer: aiohttp.ClientResponse, where: str) -> SpotladderError:
+    """What an answer that is no success says, as an error."""
+    content = await answer.read()
+    try:
+        status = from_json(content)
+        reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
+        about = str((status.get("details") or {}).get("kind") or "")
+    except (ValueError, AttributeError):
+        reason, message = answer.reason or "", content[:200].decode(errors="replace")
+        about = ""
+    return api_error(answer.status, reason, message, where=where, about=about)
+
+
+def retry_after(answer: aiohttp.ClientResponse) -> Seconds:
+    """For how long the server asks its callers to wait."""
+    try:
+        return float(answer.headers.get("Retry-After", "1"))
+    except ValueError:
+        return 1.0
+
+
+async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """The stream's lines; one object is one line, of any length."""
+    rest = bytearray()
+    async for chunk in answer.content.iter_any():
+        rest += chunk
+        if b"\n" in chunk:
+            *whole, rest_of_line = rest.split(b"\n")
+            for line in whole:
+                if line.strip():
+                    yield bytes(line)
+            rest = rest_of_line
+
+
+class typed:  # noqa: N801 – reads as a statement
+    """Turns what the network does into ClusterUnreachable."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, TimeoutError | asyncio.TimeoutError):
+            raise ClusterUnreachable(f"{self._where}: the API server gave no answer in time") from None
+        if isinstance(error, aiohttp.ClientError | OSError | ValueError):
+            text = " ".join(str(error).split()) or type(error).__name__
+            raise ClusterUnreachable(f"{self._where}: {text}") from None
+
+
+def watched_socket(address: Any) -> socket.socket:
+    """A connection whose silent death is noticed within half a minute."""
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setblocking(False)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 20_000)):
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
