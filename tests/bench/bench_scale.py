@@ -111,7 +111,7 @@ class Crowd:
                 tasks.create_task(one(name))
 
         async def all_moved() -> bool:
-            return all(self.kuberay.attempt[name] != old[name] for name in names)
+            return all(self.kuberay.attempt[name] != old[name] and old[name] in self.kuberay.gone for name in names)
 
         await eventually(all_moved, limit=LIMIT)
         self.kuberay.capacity.set()

@@ -79,9 +79,10 @@ class KubeRay:
     # --- a RayJob ---------------------------------------------------------------------------------------------------
 
     async def _start(self, rayjob: Object) -> None:
-        await self.capacity.wait()
         metadata, cluster = rayjob["metadata"], rayjob["spec"]["rayClusterSpec"]
         name = metadata["name"]
+        await self._report(name, jobDeploymentStatus="Initializing")
+        await self.capacity.wait()
         if name in self.gone:
             return
         body = {"apiVersion": RAYCLUSTERS.api_version, "kind": RAYCLUSTERS.kind, "spec": cluster}

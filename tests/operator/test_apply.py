@@ -7,17 +7,20 @@ from typing import Any, cast
 
 import pytest
 
+from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import Launch
 from spotladder.operator.apply import Applier
 from spotladder.operator.cache import Scoped
-from spotladder.operator.clusters import Cluster, Clusters, Found
+from spotladder.operator.clusters import Cluster, Clusters, Found, Located
 from spotladder.operator.copies import Copies
 from spotladder.operator.preflight import Preflight
 from spotladder.operator.records import JobRecord
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.records import RayJobRecord
+from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import job, jobset_template, ray_template, tier
 
 
@@ -35,10 +38,8 @@ class Client:
         return {}
 
 
-@pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["RayJob", "JobSet"])
-async def test_the_same_launch_makes_the_same_objects_and_leaves_the_job_as_it_is(template: dict[str, Any]) -> None:
-    made = job(template)
-    before, client = made.model_copy(deep=True), Client()
+def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
+    """What one pass knows of a job, who makes its attempts, and where."""
     inventory: Any = SimpleNamespace(unreadable=lambda *_: [], written=lambda *_: None)
     loaded: Any = SimpleNamespace(
         record=JobRecord(name="digits", namespace="team-a", uid="1b4e28ba"),
@@ -53,9 +54,30 @@ async def test_the_same_launch_makes_the_same_objects_and_leaves_the_job_as_it_i
     preflight = Preflight(clusters, clock=clock, changed=lambda _key: None)
     copies = Copies(clusters, Scoped([]), namespaces=(), clock=clock)
     applier = Applier(clusters, preflight=preflight, copies=copies, environment={})
+    return loaded, applier, home
+
+
+@pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["RayJob", "JobSet"])
+async def test_the_same_launch_makes_the_same_objects_and_leaves_the_job_as_it_is(template: dict[str, Any]) -> None:
+    made, client = job(template), Client()
+    before = made.model_copy(deep=True)
+    loaded, applier, _home = launching(made, client)
     for _ in range(2):
         assert await applier.launch(loaded, Launch(1, "spot-a")) is None
     half = len(client.made) // 2
     assert client.made[:half] == client.made[half:]
     assert client.made[-1]["metadata"]["annotations"][names.DIGEST]
     assert made == before
+
+
+async def test_what_is_there_as_it_would_be_made_is_not_made_again() -> None:
+    client = Client()
+    loaded, applier, home = launching(job(ray_template()), client)
+    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
+    made = list(client.made)
+    for digest, again in ((made[-1]["metadata"]["annotations"][names.DIGEST], []), ("of the spec before", made)):
+        rayjob = RayJobRecord(name="digits-a001", namespace="team-a", uid="r", digest=digest)
+        loaded.found = Found({1: Located(home, AttemptObjects(rayjob=rayjob))}, ())
+        client.made.clear()
+        assert await applier.launch(loaded, Launch(1, "spot-a")) is None
+        assert client.made == again

@@ -148,6 +148,20 @@ async def test_our_own_write_is_there_at_once_and_late_news_do_not_undo_it() -> 
         assert found.value == "newer"
 
 
+def test_what_comes_back_of_our_own_write_is_not_looked_at_again() -> None:
+    trimmed: list[str] = []
+
+    def trim(found: dict[str, Any]) -> Thing:
+        trimmed.append(found["metadata"]["resourceVersion"])
+        return Thing.of(found)
+
+    cache: Cache[Thing] = Cache(cast("Client", None), PODS, trim, clock=SteppedClock())
+    for version in (7, 7, 8, 7):
+        cache.put(thing("a", version, str(version)))
+    assert trimmed == ["7", "8", "7"]
+    assert [found.value for found in cache.all()] == ["8"]
+
+
 async def test_a_listing_that_began_before_our_write_does_not_take_it_away() -> None:
     server = Server()
     async with cached(server) as (cache, clock, _):

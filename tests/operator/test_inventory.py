@@ -69,3 +69,30 @@ def test_a_refused_claim_concerns_the_pods_that_were_nominated_for_it() -> None:
     refused = said("InsufficientCapacityError", "", kind="NodeClaim", name="spot-x", number=10)
     assert world.hear(refused) == [("team-a", "digits")]
     assert world.hear(refused) == []  # the same again is no news
+
+
+def test_of_all_events_an_attempt_gets_those_that_may_concern_it() -> None:
+    world = World()
+    world.inventory._nodes.put({"metadata": {**metadata("node-1"), "namespace": "", "uid": "uid-of-the-machine"}})
+    for number, (reason, name, uid) in enumerate(
+        [
+            ("Nominated", "w-0", ""),
+            ("Nominated", "stranger", ""),
+            ("SpotInterrupted", "node-1", "uid-of-the-machine"),
+            ("Rebooted", "node-1", "node-1"),  # as the kubelet says it
+            ("SpotInterrupted", "node-2", ""),
+            ("InsufficientCapacityError", "spot-x", ""),
+            ("FailedCreate", "digits-a001-workers-0", ""),
+        ]
+    ):
+        world.hear(said(reason, "", kind="Thing", name=name, uid=uid, number=number))
+    objects = world.inventory.attempts(("team-a", "digits"))[1]
+    found = world.inventory.events_of(objects, world.inventory.nodes_of(objects))
+    told = sorted((event.reason, event.about_name) for event in found)
+    assert told == [
+        ("FailedCreate", "digits-a001-workers-0"),
+        ("InsufficientCapacityError", "spot-x"),
+        ("Nominated", "w-0"),
+        ("Rebooted", "node-1"),
+        ("SpotInterrupted", "node-1"),
+    ]

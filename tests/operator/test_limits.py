@@ -19,11 +19,17 @@ class Jobs:
         return self._jobs
 
 
-def job(name: str, *, phase: str = "Pending", created_at: float = 0.0, on: str = "spot") -> JobRecord:
-    tiers = (("spot", "pool"), ("on-demand", "other"))
-    return JobRecord(
-        name=name, namespace="ns", uid=name, tiers=tiers, phase=phase, tier=on if phase else "", created_at=created_at
-    )
+def job(name: str, *, phase: str = "Pending", created_at: int = 0, on: str = "spot") -> JobRecord:
+    tiers = [{"name": "spot", "capacityTier": "pool"}, {"name": "on-demand", "capacityTier": "other"}]
+    return JobRecord.of(
+        {
+            "metadata": {
+                "name": name, "namespace": "ns", "uid": name, "creationTimestamp": f"2026-11-21T12:00:0{created_at}Z",
+            },
+            "spec": {"tiers": tiers},
+            "status": {"phase": phase, "tier": on if phase else ""},
+        }
+    )  # fmt: skip
 
 
 def full(me: JobRecord, *others: JobRecord, launched: tuple[str, ...] = (), pool: CapacityRecord = POOL) -> bool:

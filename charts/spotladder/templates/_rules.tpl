@@ -29,7 +29,7 @@
   verbs: [create, patch, deletecollection]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, watch, patch, delete]   # patch: the notice; delete: those on nodes that nobody hears of
+  verbs: [list, watch, patch, delete, deletecollection]  # patch: the notice; delete: on nodes that nobody hears of
 - apiGroups: [""]
   resources: [events]
   verbs: [list, watch]

@@ -265,9 +265,11 @@ class Client:
             options["gracePeriodSeconds"] = grace
         return await self._call("delete", kind, "DELETE", path_of(kind, namespace, name), body=options)
 
-    async def delete_all(self, kind: GVR, namespace: str, *, labels: str) -> None:
+    async def delete_all(self, kind: GVR, namespace: str, *, labels: str, grace: int | None = None) -> None:
         """Delete all of the kind that are labelled so, and what hangs on them in the background."""
         options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
         await self._call(
             "deletecollection", kind, "DELETE", path_of(kind, namespace), query={"labelSelector": labels}, body=options
         )

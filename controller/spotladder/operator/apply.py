@@ -81,6 +81,8 @@ class Applier:
         digest = sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()[:16]
         if problem := await self._refused(loaded, action.attempt, digest):
             return problem
+        if _is_there(loaded.found.attempts.get(action.attempt), cluster, digest):
+            return None
         main = objects[-1]["metadata"]
         main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: digest}
         if problem := self._occupied(cluster, loaded.record, action.attempt):
@@ -228,15 +230,18 @@ class Applier:
         """From the top down: what we made, then what its owner left behind."""
         objects, (namespace, job) = found.objects, key
         tops = [top for top in (objects.rayjob, objects.jobset) if top is not None]
+        which = f"{names.JOB}={job},{names.ATTEMPT}={attempt}" + (f",{names.JOB_UID}={uid}" if uid else "")
         with found.cluster.turn():
             if any(not top.deleting for top in tops) or (not tops and not objects.pods and not objects.rayclusters):
-                which = f"{names.JOB}={job},{names.ATTEMPT}={attempt}" + (f",{names.JOB_UID}={uid}" if uid else "")
                 await self._remove_labelled(found.cluster, made, namespace, which)
             elif not tops:
-                await self._remove_orphans(found)
-            for pod in objects.pods:  # before their owner's end does: a kubelet that has begun hurries no more
-                if not pod.deleting or pod.grace > SHORT_GRACE:
-                    await self._remove(found.cluster, PODS, pod, grace=SHORT_GRACE)
+                for entry in objects.rayclusters:  # their owner left them behind
+                    if not entry.deleting:
+                        await self._remove(found.cluster, RAYCLUSTERS, entry)
+            # Before their owner's end does: a kubelet that has begun hurries no more.
+            if any(not pod.deleting or pod.grace > SHORT_GRACE for pod in objects.pods):
+                labels = f"{found.cluster.selector},{which}"
+                await found.cluster.client.delete_all(PODS, namespace, labels=labels, grace=SHORT_GRACE)
 
     async def _remove_labelled(self, cluster: Cluster, made: Sequence[GVR], namespace: str, which: str) -> None:
         for kind in reversed(made):
@@ -244,13 +249,6 @@ class Applier:
                 await cluster.client.delete_all(kind, namespace, labels=f"{cluster.selector},{which}")
             except NotFound:
                 continue  # the kind itself is gone, and all of it with it
-
-    async def _remove_orphans(self, found: Located) -> None:
-        """What its owner left behind: KubeRay's cluster, then pods."""
-        clusters: list[tuple[GVR, Made]] = [(RAYCLUSTERS, entry) for entry in found.objects.rayclusters]
-        for kind, entry in clusters or [(PODS, pod) for pod in found.objects.pods]:
-            if not entry.deleting:
-                await self._remove(found.cluster, kind, entry)
 
     async def _remove(self, cluster: Cluster, kind: GVR, entry: Made, *, grace: int | None = None) -> None:
         try:
@@ -280,6 +278,12 @@ class Applier:
 def _records(objects: AttemptObjects) -> list[Made]:
     tops = [top for top in (objects.rayjob, objects.jobset) if top is not None]
     return [*tops, *objects.rayclusters, *objects.pods]
+
+
+def _is_there(found: Located | None, cluster: Cluster, digest: str) -> bool:
+    """Whether the attempt was made, of what it would be made of now."""
+    rayjob = found.objects.rayjob if found is not None and found.cluster is cluster else None
+    return rayjob is not None and rayjob.digest == digest
 
 
 def _named(cluster: Cluster) -> str:

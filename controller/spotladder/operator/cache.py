@@ -218,7 +218,11 @@ class Cache(Generic[R]):
             self._keep(key, record)
 
     def _take(self, thing: Object) -> None:
-        self._keep(_key(thing["metadata"]), self._trim(thing))
+        metadata = thing["metadata"]
+        key = _key(metadata)
+        held = self._records.get(key)
+        if held is None or held.resource_version != metadata.get("resourceVersion"):  # else our own write comes back
+            self._keep(key, self._trim(thing))
 
     def _keep(self, key: Key, record: R) -> None:
         held = self._records.get(key)

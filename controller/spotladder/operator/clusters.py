@@ -208,7 +208,7 @@ class Clusters:
 
     def has_anything(self, key: JobKey) -> bool:
         """Whether anything of a job of that name exists in any of them."""
-        return any(cluster.inventory.attempts(key) for cluster in self)
+        return any(cluster.inventory.has_anything(key) for cluster in self)
 
     def abandoned(self, key: JobKey, uid: str) -> list[tuple[int, Located]]:
         """What exists under a job's name in other clusters that can be used, and is not of the job of this uid."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.operator.cache import Cache, Scoped
-from spotladder.workloads.capacity import EVENT_SELECTORS, REFUSED_CLAIM, nominated_for
+from spotladder.workloads.capacity import EVENT_SELECTORS, INDIRECT, REFUSED_CLAIM, nominated_for
 from spotladder.workloads.names import MANAGED_BY, MANAGER
 from spotladder.workloads.records import (
     EVENTS,
@@ -87,6 +88,7 @@ class Inventory:
                 clock=clock,
                 namespace=scope,
                 fields=selector,
+                group=_about,
                 changed=self._event_changed,
             )
             for selector in EVENT_SELECTORS
@@ -127,14 +129,22 @@ class Inventory:
         """All pods of attempts."""
         return self._pods.all()
 
-    @property
-    def events(self) -> list[EventRecord]:
-        """Events that may say something about capacity or rights."""
-        return [event for cache in self._events for event in cache.all()]
+    def events_of(self, objects: AttemptObjects, nodes: Mapping[str, NodeRecord]) -> list[EventRecord]:
+        """Events about the attempt's pods and their nodes, and those that may concern it by way of something else.
+
+        Some name a node by its uid, others by its name in the place of a uid.
+        """
+        about = {*INDIRECT, *(pod.uid for pod in objects.pods), *(pod.node for pod in objects.pods)}
+        about |= {node.uid for node in nodes.values()}
+        return [event for cache in self._events for group in about if group for event in cache.of(group)]
 
     def attempts(self, job: JobKey, uid: str = "") -> dict[int, AttemptObjects]:
         """What exists of each attempt of the job; with `uid`, only of that very job."""
         return self._by_attempt(job, lambda record: not uid or record.job_uid == uid)
+
+    def has_anything(self, job: JobKey) -> bool:
+        """Whether anything of a job of that name exists."""
+        return any(scoped.of(job) for scoped in (self._pods, *self._objects.values()))
 
     def of_others(self, job: JobKey, uid: str) -> dict[int, AttemptObjects]:
         """What exists under the job's name and is not of the job of this uid."""
@@ -203,7 +213,8 @@ class Inventory:
         if after.about_kind == "Node":
             concerned = set(self._jobs_on.get(after.about_name, {}).values())
         elif after.reason == REFUSED_CLAIM:
-            nominations = [event for event in self.events if after.about_name in nominated_for(event)]
+            everything = chain.from_iterable(cache.all() for cache in self._events)
+            nominations = [event for event in everything if after.about_name in nominated_for(event)]
             concerned = {job for event in nominations for job in self._named_by(event)}
         else:
             concerned = self._named_by(after)
@@ -220,6 +231,11 @@ class Inventory:
             return set()
         jobsets = (found for found in self._objects[JOBSETS].all() if found.namespace == event.namespace)
         return {_job_of(found) for found in jobsets if event.about_name.startswith(f"{found.name}-")}
+
+
+def _about(event: EventRecord) -> str:
+    """What an Event is looked up by: the uid of what it is about, or its reason where that is not of the attempt."""
+    return event.reason if event.reason in INDIRECT else event.about_uid
 
 
 def _job_of(record: Made) -> JobKey:

@@ -53,6 +53,6 @@ class Limits:
     def _counts(self, other: JobRecord, capacity: CapacityRecord, job: JobRecord) -> bool:
         if other.uid == job.uid or other.capacity != capacity.name:
             return False
-        if other.key in self._launching or self._launched(other.key) or job.capacity != capacity.name:
+        if job.capacity != capacity.name or (other.created_at, other.uid) < (job.created_at, job.uid):
             return True
-        return (other.created_at, other.uid) < (job.created_at, job.uid)
+        return other.key in self._launching or self._launched(other.key)

@@ -47,7 +47,7 @@ _OFTEN: Seconds = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Everything that one pass knows."""
+    """Everything that one pass knows. `before` is the state that `status` has, `state` may be newer by time."""
 
     record: JobRecord
     job: TieredJob
@@ -56,6 +56,7 @@ class Loaded:
     clusters: Mapping[str, str]
     spec: JobSpec
     status: TieredJobStatus
+    before: JobState
     state: JobState
     seen: Observation
     found: Found
@@ -186,7 +187,8 @@ def observe(
         if live and not live.seen and live.number == number and not (objects.rayjob or objects.jobset):
             continue  # its pods are seen before itself: it is not gone, it is not known yet
         if number > 0 and not (planned and live and number == live.number and not begun(objects)):
-            seen = workload.read(number, objects, cluster.inventory.nodes_of(objects), cluster.inventory.events)
+            nodes = cluster.inventory.nodes_of(objects)
+            seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
             seen = _by_our_clock(seen, cluster.client.ahead)
             hidden = clusters.problem(cluster.name, workload.watched, record.namespace)
             attempts.append(_remembered(seen) if hidden else seen)

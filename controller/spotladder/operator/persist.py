@@ -58,7 +58,7 @@ class Persistence:
             uri=loaded.record.folder,
             clusters=loaded.clusters,
         )
-        before = status.state_of(loaded.status)
+        before = loaded.before
         if not status.worth_writing(loaded.status, wanted, before, decision.state):
             return loaded.status
         record = await self._write(loaded.record, wanted)

@@ -64,17 +64,21 @@ CLEANUP_IS_LATE: Seconds = 120.0
 class _Memory:
     """What this process remembers of a job between passes. Losing it costs nothing but repeated work.
 
-    `state` is newer than the persisted one by nothing but time; it goes on from `persisted`. `blocked` is why the last
-    launch was refused. `capacity` are the tiers as last seen. `contradictions` is what is wrong with the job on these
-    tiers, as of the versions `reviewed`.
+    `state` is newer than `before`, the persisted one, by nothing but time; `persisted` is the text of that, not to be
+    read again after it was written here. `blocked` is why the last launch was refused. `capacity` are the tiers as
+    last seen. `contradictions` is what is wrong with the job on these tiers, as of the versions `reviewed`. `workers`
+    is how many the spec of the version `sized` asks for.
     """
 
     persisted: str = ""
+    before: JobState = field(default_factory=JobState)
     state: JobState | None = None
     blocked: Problem | None = None
     capacity: dict[str, CapacityRecord] = field(default_factory=dict)
     reviewed: tuple[object, ...] = ()
     contradictions: str = ""
+    sized: tuple[str, int] = "", 0
+    workers: int | None = None
 
 
 class Reconciler:
@@ -138,11 +142,9 @@ class Reconciler:
         memory = self._memory.setdefault(record.key, _Memory())
         held = status.held(record)
         try:
-            state = status.state_of(held)
+            before, state = self._states(held, memory)
         except InvalidSpec as error:
             return await self._hold(record, held, Problem(Trouble.STATE_UNREADABLE, str(error)))
-        if memory.persisted == held.state and memory.state is not None:
-            state = memory.state
         if not record.finalized:
             record = await self._persistence.finalize(record)
         try:
@@ -161,7 +163,9 @@ class Reconciler:
             return await self._hold(record, held, problem, valid=True)
         if state.stage is Stage.IDLE and not reading.known and not record.deleting:
             return None  # the first look at the log is under way, and wakes this job
-        loaded = self._load(record, job, held=held, state=state, tiers=tiers, reading=reading, memory=memory)
+        loaded = self._load(
+            record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, memory=memory
+        )
         reach(Point.AFTER_LOAD)
         if waits := self._last_commit_awaited(loaded):
             return waits
@@ -189,7 +193,8 @@ class Reconciler:
             problems.append(Problem(Trouble.BLOCKED, str(acted.failed)))
         claims = {**acted.claims, **self._looked_ahead(loaded)}
         stands = await self._persistence.decided(loaded, decision, reading, problems, claims)
-        memory.persisted, memory.state = stands.state, decision.state
+        before = loaded.before if stands is loaded.status else decision.state
+        memory.persisted, memory.before, memory.state = stands.state, before, decision.state
         self._witness.saw(record.key, decision.state)
         if acted.failed is not None:
             raise acted.failed
@@ -197,9 +202,15 @@ class Reconciler:
             await self._release(record)
             return None
         # Who makes room wakes nobody, nor does a cleanup that takes too long.
-        return self._wake(
-            decision, status.state_of(stands), claims, reading, restless=bool(tiers.full) or record.deleting
-        )
+        return self._wake(decision, before, claims, reading, restless=bool(tiers.full) or record.deleting)
+
+    @staticmethod
+    def _states(held: TieredJobStatus, memory: _Memory) -> tuple[JobState, JobState]:
+        """The state as it was persisted, and as this process knows it. Raises InvalidSpec."""
+        if memory.state is not None and memory.persisted == held.state:
+            return memory.before, memory.state
+        found = status.state_of(held)
+        return found, found
 
     def _policy(self, name: str) -> Policy:
         if name not in self._policies:
@@ -223,12 +234,18 @@ class Reconciler:
 
     def _size(self, record: JobRecord, capacity: CapacityRecord) -> int:
         """How many nodes of that tier a job needs; none when nobody can tell."""
+        memory, version = self._memory.setdefault(record.key, _Memory()), (record.uid, record.generation)
+        if memory.sized != version:
+            memory.sized, memory.workers = version, self._workers(record)
+        with_head = capacity.model is not None and capacity.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
+        return 0 if memory.workers is None else memory.workers + with_head
+
+    def _workers(self, record: JobRecord) -> int | None:
         try:
             job = self._specs.of(record)
         except InvalidSpec:
-            return 0
-        with_head = capacity.model is not None and capacity.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
-        return workload_of(job).workers(job) + with_head
+            return None
+        return workload_of(job).workers(job)
 
     async def _reading(self, record: JobRecord, job: TieredJob, state: JobState) -> Reading:
         if state.stage in TERMINAL or (record.deleting and state.attempt is None):
@@ -253,6 +270,7 @@ class Reconciler:
         job: TieredJob,
         *,
         held: TieredJobStatus,
+        before: JobState,
         state: JobState,
         tiers: load.Tiers,
         reading: Reading,
@@ -276,6 +294,7 @@ class Reconciler:
             clusters={name: tier.cluster for name, tier in tiers.resolved.items()},
             spec=load.spec_of(record, job, workload=workload, tiers=tiers, reading=reading, settle=self._settle),
             status=held,
+            before=before,
             state=state,
             seen=seen,
             found=found,

@@ -31,8 +31,8 @@ FORCE_DELETE = "spotladder.io/force-delete"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
     """A TieredJob. `generation` stands for the spec; our own status wakes nobody. `folder` is where its log lies,
-    `tiers` are its tiers with the CapacityTier of each, `tier` is the one of its live or last attempt, `copies` what
-    other clusters need a copy of."""
+    `tiers` are its tiers with the CapacityTier of each, `tier` is the one of its live or last attempt, `capacity` the
+    CapacityTier that it holds or waits for, "" when it holds nothing, `copies` what other clusters need a copy of."""
 
     name: str
     namespace: str
@@ -48,13 +48,15 @@ class JobRecord:
     copies: tuple[Reference, ...] = ()
     phase: str = field(default="", compare=False)
     tier: str = field(default="", compare=False)
+    capacity: str = field(default="", compare=False)
     spec: bytes = field(default=b"{}", compare=False)
     status: bytes = field(default=b"{}", compare=False)
 
     @classmethod
     def of(cls, thing: Object) -> Self:
-        metadata = thing["metadata"]
+        metadata, status = thing["metadata"], thing.get("status") or {}
         annotations = metadata.get("annotations") or {}
+        tiers, phase, tier = tuple(_tiers(thing)), intern(status.get("phase") or ""), intern(status.get("tier") or "")
         return cls(
             name=metadata["name"],
             namespace=metadata.get("namespace", ""),
@@ -66,22 +68,18 @@ class JobRecord:
             forced=annotations.get(FORCE_DELETE) == "true",
             finalizers=tuple(metadata.get("finalizers") or ()),
             folder=_folder(thing),
-            tiers=tuple(_tiers(thing)),
+            tiers=tiers,
             copies=_copies(thing),
-            phase=intern((thing.get("status") or {}).get("phase") or ""),
-            tier=intern((thing.get("status") or {}).get("tier") or ""),
+            phase=phase,
+            tier=tier,
+            capacity=dict(tiers).get(tier, "") if phase in _HOLDING else "",
             spec=to_json(thing.get("spec") or {}),
-            status=to_json(thing.get("status") or {}),
+            status=to_json(status),
         )
 
     @property
     def key(self) -> tuple[str, str]:
         return self.namespace, self.name
-
-    @property
-    def capacity(self) -> str:
-        """The CapacityTier that the job holds or waits for; "" when it holds nothing."""
-        return dict(self.tiers).get(self.tier, "") if self.phase in _HOLDING else ""
 
     @property
     def deleting(self) -> bool:

@@ -32,8 +32,8 @@ class Settings(BaseModel):
     lease_name: str = Field(default="spotladder-controller", description="The lease's name.")
     listen: str = Field(default="127.0.0.1:8080", description="Address of /healthz, /readyz and /metrics.")
     workers: int = Field(default=16, ge=1, le=256, description="Jobs that are looked at at the same time.")
-    calls_per_second: float = Field(default=200.0, gt=0, description="Calls of the API server, on average.")
-    burst: int = Field(default=400, ge=1, description="Calls of the API server at once, after a pause.")
+    calls_per_second: float = Field(default=500.0, gt=0, description="Calls of the API server, on average.")
+    burst: int = Field(default=1000, ge=1, description="Calls of the API server at once, after a pause.")
     resync: float = Field(default=600.0, gt=0, description="Seconds after which every job is looked at anyway.")
     settle: float = Field(
         default=SETTLE,

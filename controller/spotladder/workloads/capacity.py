@@ -53,6 +53,9 @@ NO_CAPACITY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Events about a pod, and what their message must have to mean that the cloud has no machine."""
 
 REFUSED_CLAIM = "InsufficientCapacityError"
+INDIRECT = frozenset({REFUSED_CLAIM, "FailedCreate"})
+"""Events that are not about a pod or its node: a pod's machine that there is none of, and what could not become one."""
+
 _NOMINATED = "Nominated"
 _WORDS = frozenset({*NO_CAPACITY, _NOMINATED})
 _CLAIM = re.compile(r"nodeclaim/([a-z0-9.-]+)")
