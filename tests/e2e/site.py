@@ -13,7 +13,7 @@ from tests.e2e.bucket import Bucket, bucket
 from tests.e2e.kube import Kube
 from tests.e2e.provider import Cluster
 from tests.e2e.steps import Steps, steps
-from tests.e2e.world import HEADS, SECRET
+from tests.e2e.world import HEADS, SECRET, SHARED
 
 SYSTEM = "spotladder-system"
 CHARTS = images.ROOT / "charts"
@@ -53,7 +53,7 @@ def installed(name: str, tag: str) -> Iterator[Site]:
     """While it lasts. `name` begins the cluster's."""
     cluster = Cluster(f"{name}{os.getpid()}")
     try:
-        cluster.up(tag, {"heads": f"pool={HEADS}"})
+        cluster.up(tag, {SHARED: f"pool={HEADS}"})
         cluster.addons("kuberay", "jobset")
         with bucket(cluster.host) as made, steps(cluster.host) as told:
             install(Kube(cluster.kubeconfig, SYSTEM), tag)

@@ -15,7 +15,7 @@ from tests.e2e.conftest import controller
 from tests.e2e.kube import Kube
 from tests.e2e.provider import Cluster, call, tool
 from tests.e2e.site import Site
-from tests.e2e.world import HEADS, World
+from tests.e2e.world import HEADS, SHARED, World
 
 SECRET = "cluster-west"
 
@@ -25,7 +25,7 @@ def west(site: Site) -> Iterator[Cluster]:
     """A second cluster."""
     cluster = Cluster(f"e2ew{os.getpid()}")
     try:
-        cluster.up(site.tag, {"heads": f"pool={HEADS}"})
+        cluster.up(site.tag, {SHARED: f"pool={HEADS}"})
         cluster.addons("kuberay")
         yield cluster
     finally:

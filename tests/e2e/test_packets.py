@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.e2e.world import HEADS, World
+from tests.e2e.world import SHARED, World
 
 
 def test_one_packet_in_twenty_is_lost(here: World) -> None:
     """The controller is on such a machine, too: nothing is done twice, nothing waits for ever."""
     here.pool("spot", 2)
     here.pool("on-demand", 2)
-    with here.cluster.losing_packets(HEADS, *here.nodes["spot"], *here.nodes["on-demand"], share=0.05):
+    with here.cluster.losing_packets(SHARED, *here.nodes["spot"], *here.nodes["on-demand"], share=0.05):
         here.submit("spot", "on-demand", program="chain.py --steps 150")
         here.runs("spot")
         here.cluster.remove(here.worker_node())

@@ -26,6 +26,9 @@ PROGRAMS = Path(__file__).parent / "programs"
 HEADS = "head"
 """The pool that the heads are on."""
 
+SHARED = "heads"
+"""Its machine, which is there from the start; the installed controllers are on it, too."""
+
 SECRET = "bucket"
 _numbers = itertools.count(1)
 
