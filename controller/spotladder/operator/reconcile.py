@@ -43,11 +43,11 @@ from spotladder.operator.inventory import JobKey
 from spotladder.operator.limits import Limits
 from spotladder.operator.load import Loaded
 from spotladder.operator.logs import LogAddress, Logs, Reading
+from spotladder.operator.obstacles import Obstacles
 from spotladder.operator.persist import Persistence, Witness
 from spotladder.operator.preflight import AGAIN, Preflight, needs
 from spotladder.operator.prices import Prices
-from spotladder.operator.records import FORCE_DELETE, CapacityRecord, JobRecord
-from spotladder.workloads import review
+from spotladder.operator.records import CapacityRecord, JobRecord
 from spotladder.workloads.kinds import workload_of
 
 RETRY_END: Seconds = 60.0
@@ -56,9 +56,6 @@ RETRY_END: Seconds = 60.0
 BUSY: Seconds = 0.5
 """After so long a job comes back whose turn it was not, or whose clusters are not known yet."""
 
-CLEANUP_IS_LATE: Seconds = 120.0
-"""After so long a deleted job says what it waits for."""
-
 
 @dataclass(slots=True)
 class _Memory:
@@ -66,8 +63,7 @@ class _Memory:
 
     `state` is newer than `before`, the persisted one, by nothing but time; `persisted` is the text of that, not to be
     read again after it was written here. `blocked` is why the last launch was refused. `capacity` are the tiers as
-    last seen. `contradictions` is what is wrong with the job on these tiers, as of the versions `reviewed`. `workers`
-    is how many the spec of the version `sized` asks for.
+    last seen. `workers` is how many the spec of the version `sized` asks for.
     """
 
     persisted: str = ""
@@ -75,8 +71,6 @@ class _Memory:
     state: JobState | None = None
     blocked: Problem | None = None
     capacity: dict[str, CapacityRecord] = field(default_factory=dict)
-    reviewed: tuple[object, ...] = ()
-    contradictions: str = ""
     sized: tuple[str, int] = "", 0
     workers: int | None = None
 
@@ -115,6 +109,7 @@ class Reconciler:
         self._specs = load.Specs()
         self._policies: dict[str, Policy] = {}
         self._memory: dict[JobKey, _Memory] = {}
+        self._obstacles = Obstacles(jobs=jobs, clusters=clusters, clock=clock)
         self._limits = Limits(jobs, size=self._size, launched=clusters.has_anything)
         self._actor = Actor(applier, jobs=jobs, logs=logs, limits=self._limits)
 
@@ -156,10 +151,9 @@ class Reconciler:
         if load.unsettled(self._clusters, tiers):
             return BUSY  # what is on its way from there must not be taken for lost
         reading = await self._reading(record, job, state)
-        problem = self._refusal(record, state, tiers, reading) or self._impossible(record, job, state, tiers, memory)
-        if problem is not None:
+        if problem := self._obstacles.to_begin(record, job, state, tiers=tiers, reading=reading, known=memory.capacity):
             return await self._hold(record, held, problem)
-        if problem := self._unseen(record, job):
+        if problem := self._obstacles.to_see(record, job):
             return await self._hold(record, held, problem, valid=True)
         if state.stage is Stage.IDLE and not reading.known and not record.deleting:
             return None  # the first look at the log is under way, and wakes this job
@@ -188,7 +182,7 @@ class Reconciler:
         )
         if acted.tried:
             memory.blocked = acted.blocked
-        problems = self._problems(loaded, reading, tiers, memory)
+        problems = self._obstacles.on_the_way(loaded, reading, tiers, memory.capacity, memory.blocked)
         if isinstance(acted.failed, ApiError) and not isinstance(acted.failed, Throttled):
             problems.append(Problem(Trouble.BLOCKED, str(acted.failed)))
         claims = {**acted.claims, **self._looked_ahead(loaded)}
@@ -328,59 +322,6 @@ class Reconciler:
             times.append(REPEAT)
         return min(times, default=None)
 
-    # --- what stands in the way -------------------------------------------------------------------------------------
-
-    def _refusal(self, record: JobRecord, state: JobState, tiers: load.Tiers, reading: Reading) -> Problem | None:
-        """Why nothing is begun. What is under way is never held up by it."""
-        if record.deleting or state.stage is not Stage.IDLE:
-            return None
-        if reading.foreign:
-            return Problem(Trouble.CHECKPOINTS_IN_USE, reading.foreign)
-        if reading.corrupt:
-            return Problem(Trouble.CHECKPOINTS_CORRUPT, reading.corrupt)
-        if load.started(state):
-            return None
-        if taken := self._folder_taken(record):
-            return taken
-        missing = list(tiers.missing.values())
-        if missing:
-            return Problem(missing[0].trouble, "; ".join(problem.message for problem in missing))
-        return None
-
-    def _impossible(
-        self, record: JobRecord, job: TieredJob, state: JobState, tiers: load.Tiers, memory: _Memory
-    ) -> Problem | None:
-        """Why a job that has not begun cannot be run."""
-        if state.stage is not Stage.IDLE or load.started(state) or record.deleting:
-            return None
-        return self._contradiction(record, job, tiers, memory)
-
-    def _contradiction(self, record: JobRecord, job: TieredJob, tiers: load.Tiers, memory: _Memory) -> Problem | None:
-        """What is wrong with the job on any of its tiers, also on those that it has not come to. It is looked at again
-        when the job or a CapacityTier has changed."""
-        used = (memory.capacity.get(tier.capacity_tier) for tier in job.spec.tiers)
-        versions = (record.generation, *((tier.uid, tier.generation) for tier in used if tier is not None))
-        if memory.reviewed != versions:
-            found = review.problems(job, tiers.resolved.values())
-            memory.reviewed, memory.contradictions = versions, "; ".join(map(str, found))
-        return Problem(Trouble.INVALID_SPEC, memory.contradictions) if memory.contradictions else None
-
-    def _folder_taken(self, record: JobRecord) -> Problem | None:
-        """Two jobs in one folder of a bucket would fence each other for ever: the older one has it."""
-        first = min(self._jobs.of(record.folder), key=lambda entry: (entry.created_at, entry.uid), default=record)
-        if first.uid == record.uid:
-            return None
-        return Problem(
-            Trouble.CHECKPOINTS_IN_USE,
-            f"spec.checkpoints.uri: {record.folder} is TieredJob {first.namespace}/{first.name}'s: "
-            "use another uri or another name",
-        )
-
-    def _unseen(self, record: JobRecord, job: TieredJob) -> Problem | None:
-        """What cannot be seen cannot be decided on. A kind that is not installed has no objects to see."""
-        why = self._clusters.home.unreadable(workload_of(job).watched, record.namespace)
-        return Problem(Trouble.CANNOT_WATCH, why) if why else None
-
     def _looked_ahead(self, loaded: Loaded) -> Claims:
         """Whether the tiers have what the job's pods will name."""
         if loaded.state.stage in TERMINAL or loaded.record.deleting:
@@ -392,23 +333,6 @@ class Reconciler:
                 loaded.record.key, version, lambda: needs(loaded.job, loaded.tiers.values(), loaded.record.copies)
             )
         )
-
-    def _problems(self, loaded: Loaded, reading: Reading, tiers: load.Tiers, memory: _Memory) -> list[Problem]:
-        problems = [] if memory.blocked is None else [memory.blocked]
-        problems += load.problems_of(loaded.state, loaded.seen, reading, tiers, self._clusters)
-        if loaded.state.stage not in TERMINAL:
-            more = (self._contradiction(loaded.record, loaded.job, tiers, memory), load.unpriced(loaded.spec))
-            problems += [problem for problem in more if problem is not None and problem not in problems]
-        deleted_at = loaded.record.deleted_at
-        if deleted_at is not None and self._clock.now() - deleted_at > CLEANUP_IS_LATE and loaded.seen.attempts:
-            left = ", ".join(
-                f"{number} ({found.cluster.name})" for number, found in sorted(loaded.found.attempts.items())
-            )
-            message = (
-                f'attempt {left} is not gone; annotate the TieredJob {FORCE_DELETE}="true" to let it go regardless'
-            )
-            problems.append(Problem(Trouble.CLEANUP_BLOCKED, message))
-        return problems
 
     async def _hold(
         self, record: JobRecord, held: TieredJobStatus, problem: Problem, *, valid: bool = False
@@ -442,6 +366,7 @@ class Reconciler:
 
     def _forget(self, key: JobKey) -> None:
         self._memory.pop(key, None)
+        self._obstacles.forget(key)
         self._logs.leave(key)
         self._preflight.forget(key)
         self._witness.forgotten(key)

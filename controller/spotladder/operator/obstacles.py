@@ -1,0 +1,112 @@
+"""What stands in a job's way, and why: what keeps it from beginning, and what is to be told while it is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spotladder.api.tieredjob import TieredJob
+from spotladder.clusters.clock import Clock
+from spotladder.core.model import TERMINAL, JobState, Seconds, Stage
+from spotladder.operator import load
+from spotladder.operator.cache import Scoped
+from spotladder.operator.clusters import Clusters
+from spotladder.operator.conditions import Problem, Trouble
+from spotladder.operator.inventory import JobKey
+from spotladder.operator.load import Loaded
+from spotladder.operator.logs import Reading
+from spotladder.operator.records import FORCE_DELETE, CapacityRecord, JobRecord
+from spotladder.workloads import review
+from spotladder.workloads.kinds import workload_of
+
+CLEANUP_IS_LATE: Seconds = 120.0
+"""After so long a deleted job says what it waits for."""
+
+Capacity = Mapping[str, CapacityRecord]
+"""The CapacityTiers of a job by name, as last seen."""
+
+
+class Obstacles:
+    """Remembers, of each job, what was wrong with it on its tiers; forgetting costs another look."""
+
+    def __init__(self, *, jobs: Scoped[JobRecord], clusters: Clusters, clock: Clock) -> None:
+        self._jobs = jobs
+        self._clusters = clusters
+        self._clock = clock
+        self._reviewed: dict[JobKey, tuple[tuple[object, ...], str]] = {}
+
+    def forget(self, key: JobKey) -> None:
+        """The job is gone."""
+        self._reviewed.pop(key, None)
+
+    def to_begin(
+        self,
+        record: JobRecord,
+        job: TieredJob,
+        state: JobState,
+        *,
+        tiers: load.Tiers,
+        reading: Reading,
+        known: Capacity,
+    ) -> Problem | None:
+        """Why nothing is begun. What is under way is never held up by it."""
+        if record.deleting or state.stage is not Stage.IDLE:
+            return None
+        if reading.foreign:
+            return Problem(Trouble.CHECKPOINTS_IN_USE, reading.foreign)
+        if reading.corrupt:
+            return Problem(Trouble.CHECKPOINTS_CORRUPT, reading.corrupt)
+        if load.started(state):
+            return None
+        if taken := self._folder_taken(record):
+            return taken
+        missing = list(tiers.missing.values())
+        if missing:
+            return Problem(missing[0].trouble, "; ".join(problem.message for problem in missing))
+        return self._contradiction(record, job, tiers, known)
+
+    def to_see(self, record: JobRecord, job: TieredJob) -> Problem | None:
+        """What cannot be seen cannot be decided on. A kind that is not installed has no objects to see."""
+        why = self._clusters.home.unreadable(workload_of(job).watched, record.namespace)
+        return Problem(Trouble.CANNOT_WATCH, why) if why else None
+
+    def on_the_way(
+        self, loaded: Loaded, reading: Reading, tiers: load.Tiers, known: Capacity, blocked: Problem | None
+    ) -> list[Problem]:
+        """What is to be told of a job that is under way. `blocked` is why its last launch was refused."""
+        problems = [] if blocked is None else [blocked]
+        problems += load.problems_of(loaded.state, loaded.seen, reading, tiers, self._clusters)
+        if loaded.state.stage not in TERMINAL:
+            more = (self._contradiction(loaded.record, loaded.job, tiers, known), load.unpriced(loaded.spec))
+            problems += [problem for problem in more if problem is not None and problem not in problems]
+        deleted_at = loaded.record.deleted_at
+        if deleted_at is not None and self._clock.now() - deleted_at > CLEANUP_IS_LATE and loaded.seen.attempts:
+            left = ", ".join(
+                f"{number} ({found.cluster.name})" for number, found in sorted(loaded.found.attempts.items())
+            )
+            message = (
+                f'attempt {left} is not gone; annotate the TieredJob {FORCE_DELETE}="true" to let it go regardless'
+            )
+            problems.append(Problem(Trouble.CLEANUP_BLOCKED, message))
+        return problems
+
+    def _contradiction(self, record: JobRecord, job: TieredJob, tiers: load.Tiers, known: Capacity) -> Problem | None:
+        """What is wrong with the job on any of its tiers, also on those that it has not come to. It is looked at again
+        when the job or a CapacityTier has changed."""
+        used = (known.get(tier.capacity_tier) for tier in job.spec.tiers)
+        versions = (record.uid, record.generation, *((tier.uid, tier.generation) for tier in used if tier is not None))
+        reviewed, wrong = self._reviewed.get(record.key, ((), ""))
+        if reviewed != versions:
+            wrong = "; ".join(map(str, review.problems(job, tiers.resolved.values())))
+            self._reviewed[record.key] = versions, wrong
+        return Problem(Trouble.INVALID_SPEC, wrong) if wrong else None
+
+    def _folder_taken(self, record: JobRecord) -> Problem | None:
+        """Two jobs in one folder of a bucket would fence each other for ever: the older one has it."""
+        first = min(self._jobs.of(record.folder), key=lambda entry: (entry.created_at, entry.uid), default=record)
+        if first.uid == record.uid:
+            return None
+        return Problem(
+            Trouble.CHECKPOINTS_IN_USE,
+            f"spec.checkpoints.uri: {record.folder} is TieredJob {first.namespace}/{first.name}'s: "
+            "use another uri or another name",
+        )
