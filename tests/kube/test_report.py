@@ -10,6 +10,7 @@ import pytest
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.store import open_store
+from spotladder.operator.records import CAPACITYTIERS
 from spotladder.story import report
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
@@ -101,8 +102,8 @@ async def test_a_log_that_cannot_be_read_from_here(
     assert answer.code == 0
     uri = (tmp_path / "checkpoints").as_uri()
     assert answer.err.splitlines() == [
-        f"warning: the report is without commits: {uri}: nothing of it is seen from this machine",
-        "warning: the report is without timeline.png: pip install matplotlib",
+        f"warning: commits are not known: {uri}: nothing of it is seen from this machine",
+        "warning: timeline.png is not drawn: pip install matplotlib",
     ]
     assert sorted(path.name for path in (tmp_path / "report").iterdir()) == ["report.html", "report.json"]
     found = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
@@ -116,9 +117,14 @@ async def test_a_job_that_nobody_has_looked_at(api_server: ApiServer, cli: Cli, 
         answer = await cli("report", "digits", "-n", here.namespace, "--to", tmp_path)
         assert (answer.code, answer.err) == (0, "")
         assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["attempts"] == []
+        await here.client.delete(CAPACITYTIERS, f"{here.namespace}-spot-b")
+        unseen = await cli("report", "digits", "-n", here.namespace, "--to", tmp_path)
+        told = "he CapacityTiers of spot-b cannot be seen: they are shown as on-demand"
+        assert unseen.err == f"warning: t{told}\n"
+        assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["gaps"] == [f"T{told}."]
         (tmp_path / "file").touch()
         refused = await cli("report", "digits", "-n", here.namespace, "--to", tmp_path / "file")
         assert refused.code == 5
-        assert refused.err == (
-            f"error: {tmp_path / 'file'}: cannot write the report: File exists; name another folder\n"
+        assert refused.err.splitlines()[-1] == (
+            f"error: {tmp_path / 'file'}: cannot write the report: File exists; name another folder"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spotladder.cli.cluster.cluster import Cluster, Object, Refused
@@ -16,24 +16,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What the cluster knows. `uri` is where the commit log lies."""
+    """What the cluster knows. `uri` is where the commit log lies, `unseen` are tiers whose CapacityTier is not there or
+    may not be seen."""
 
     job: JobRecord
     spec: JobSpec
     state: JobState
     uri: str
+    unseen: tuple[str, ...]
     noted: tuple[Lost | Noted, ...]
 
-    def timeline(self, now: Instant) -> tuple[Recorded, str]:
-        """Its timeline, and why the commit log is missing from it. Reads the log: not for the cluster's event loop."""
+    def timeline(self, now: Instant) -> tuple[Recorded, list[str]]:
+        """Its timeline, and what the user could do something about that is missing from it. Reads the log, which may
+        take long: not for the cluster's event loop."""
         from spotladder.story.retrace import retraced
 
         commits, why = self._commits()
-        job = self.job
-        return (
-            retraced(job.name, job.namespace, self.spec, self.state, commits=commits, noted=self.noted, now=now),
-            why,
-        )
+        job, missing = self.job, [f"commits are not known: {why}"] if why else []
+        found = retraced(job.name, job.namespace, self.spec, self.state, commits=commits, noted=self.noted, now=now)
+        if self.unseen:
+            told = f"the CapacityTiers of {', '.join(self.unseen)} cannot be seen: they are shown as on-demand"
+            found = replace(found, gaps=(*found.gaps, f"{told[0].upper()}{told[1:]}."))
+            missing.append(told)
+        return found, missing
 
     def _commits(self) -> tuple[list[Committed] | None, str]:
         from spotladder.checkpoints.log import CommitLog
@@ -54,7 +59,7 @@ class Remembered:
 
 
 async def remembered(cluster: Cluster, job: Object) -> Remembered:
-    """Ask the cluster. Raises Refused when no controller has looked at the job, or it is not valid."""
+    """Ask the cluster. Raises Refused when the job is not valid."""
     from spotladder.cli.cluster import events
     from spotladder.cli.cluster.capacity import capacity_in, core_spec
     from spotladder.errors import InvalidSpec
@@ -70,7 +75,8 @@ async def remembered(cluster: Cluster, job: Object) -> Remembered:
         raise Refused(f"tieredjob {record.name} is not valid, so there is nothing to draw: {why}") from None
     state = status.state_of(status.held(record))
     uri = job["spec"]["checkpoints"]["uri"]
-    return Remembered(record, spec, state, uri, tuple(_noted(await events.of_job(cluster, job))))
+    unseen = tuple(tier for tier, named in record.tiers if named not in capacity)
+    return Remembered(record, spec, state, uri, unseen, tuple(_noted(await events.of_job(cluster, job))))
 
 
 def _noted(found: Iterable[Object]) -> Iterator[Lost | Noted]:

@@ -72,12 +72,12 @@ def _print(job: Mapping[str, Any]) -> None:
 def _write(known: Remembered, folder: Path, *, err: bool) -> None:
     from spotladder.story.report import PICTURE, can_draw, write_report
 
-    recorded, why = known.timeline(time.time())
-    if why:
-        typer.echo(f"warning: the report is without commits: {why}", err=True)
+    recorded, missing = known.timeline(time.time())
+    for what in missing:
+        typer.echo(f"warning: {what}", err=True)
     write_report(folder, recorded, known.state)
     if not can_draw():
-        typer.echo(f"warning: the report is without {PICTURE}: pip install matplotlib", err=True)
+        typer.echo(f"warning: {PICTURE} is not drawn: pip install matplotlib", err=True)
     typer.echo(f"report: {folder / 'report.html'}", err=err)
 
 
