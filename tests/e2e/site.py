@@ -19,7 +19,7 @@ SYSTEM = "spotladder-system"
 CHARTS = images.ROOT / "charts"
 
 Call = tuple[str, str, str]
-"""Resource (with subresource) and verb as RBAC names them, and the HTTP status of the answer."""
+"""Resource (with subresource), verb, and the HTTP status of the answer."""
 
 
 @dataclass(frozen=True)
