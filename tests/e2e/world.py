@@ -142,6 +142,7 @@ class World:
             pod["nodeSelector"] = {"pool": f"{self.namespace}-{place}"}
             pod["containers"][0]["env"] += [{"name": key, "value": value} for key, value in environment.items()]
             pod["containers"][0]["envFrom"] = [{"secretRef": {"name": SECRET}}]
+        cluster["workerGroupSpecs"][0] |= {"minReplicas": 2, "maxReplicas": 2}
         self.kube.apply({
             "apiVersion": "ray.io/v1",
             "kind": "RayJob",
