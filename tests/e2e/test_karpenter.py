@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.absent import absent
 from tests.e2e.bucket import bucket
 from tests.e2e.image import reference
 from tests.e2e.kube import Kube, Object
@@ -41,7 +42,7 @@ def node_pool(kind: str) -> Object:
 def bought(tag: str) -> Iterator[World]:
     """A cluster whose nodes Karpenter buys, but for the one of the heads."""
     if not program("karpenter").exists():
-        pytest.skip("not installed: karpenter (`cluster install karpenter`)")
+        absent("not installed: karpenter (`cluster install karpenter`)", "e2e")
     cluster = Cluster(f"e2ek{os.getpid()}")
     try:
         cluster.up(tag, {"heads": f"pool={HEADS}"})

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from tests.absent import absent
 from tests.kube.apiserver import TOKEN, ApiServer, tools
 from tests.kube.world import install_kinds
 
@@ -218,7 +219,7 @@ def test_the_largest_job_is_within_the_budget_of_the_rules(api: Api) -> None:
 def with_jobset(api: Api) -> Api:
     """Also the JobSet CRD, where the tools have it."""
     if not JOBSET_CRD.exists():
-        pytest.skip(f"not found: {JOBSET_CRD.name} (SPOTLADDER_TOOLS)")
+        absent(f"not found: {JOBSET_CRD.name} (SPOTLADDER_TOOLS)", "kube")
     import asyncio
 
     asyncio.run(install_kinds(api.server, [JOBSET_CRD]))
