@@ -35,7 +35,8 @@ async def test_a_lost_worker_leads_to_the_next_tier_and_the_job_is_finished(api_
 
 
 async def test_kuberay_fills_in_fields_of_ours_before_it_begins(api_server: ApiServer) -> None:
-    """It becomes their owner: what is made again meanwhile is refused, and is ours all the same."""
+    """It becomes their owner: a change that comes too late for this attempt is refused, and the attempt is ours all the
+    same."""
     async with (
         world(api_server) as here,
         here.operator(),
@@ -46,7 +47,7 @@ async def test_kuberay_fills_in_fields_of_ours_before_it_begins(api_server: ApiS
         made["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["scaleStrategy"] = {"workersToDelete": ["none"]}
         await kuberay.replace(RAYJOBS, made)
         await here.pass_time(1)
-        await here.patch(maxDuration="5h")  # any change has it looked at once more
+        await here.patch(workload={"ray": {"template": {"spec": {"entrypoint": "python changed.py"}}}})
         await here.pass_time(1)
         assert (await here.condition("Degraded"))["status"] == "False"
         await here.run(1)

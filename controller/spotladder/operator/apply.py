@@ -151,7 +151,7 @@ class Applier:
             install = INSTALL.get(kind, "{cluster} does not know the kind").format(cluster=_named(cluster))
             return Problem(Trouble.NOT_INSTALLED, f"{name} cannot be made: {install}")
         except Conflict as error:
-            if self._is_there(cluster, kind, record, attempt):
+            if self._is_ours(cluster, kind, record, attempt):
                 return None
             message = f"{name} exists{_in(cluster)} and is not this job's: remove or rename it ({error.message})"
             return Problem(Trouble.NAME_TAKEN, message)
@@ -160,7 +160,7 @@ class Applier:
         cluster.inventory.written(kind, made)
         return None
 
-    def _is_there(self, cluster: Cluster, kind: GVR, record: JobRecord, attempt: int) -> bool:
+    def _is_ours(self, cluster: Cluster, kind: GVR, record: JobRecord, attempt: int) -> bool:
         """Whether this very attempt was made already. Its operator fills in fields of ours, and owns them then."""
         found = cluster.inventory.attempts(record.key, record.uid).get(attempt, AttemptObjects())
         return {RAYJOBS: found.rayjob, JOBSETS: found.jobset}.get(kind) is not None
