@@ -31,7 +31,7 @@ from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, JobRecord
 from spotladder.workloads.records import NODES
 from tests.bench import rows
 from tests.bench.rows import Row
-from tests.kube.apiserver import ApiServer, missing
+from tests.kube.apiserver import ApiServer, missing, processor_time
 from tests.kube.kuberay import AT_ONCE, KubeRay
 from tests.kube.process import Process
 from tests.kube.world import NAMESPACES, eventually, install_kinds, ray_spec
@@ -39,7 +39,10 @@ from tests.kube.world import NAMESPACES, eventually, install_kinds, ray_spec
 JOBS = 2000
 WORKERS = 4
 STORM = 20
-"""Seconds that evictions last, one for each running job but for the last few."""
+"""Seconds in which as many jobs as are running would lose a worker each."""
+
+CALM = 5
+"""The first of many jobs are evicted so many times slower, to tell the controller's limits from the API server's."""
 
 SOLO = 20
 """So many jobs one after the other give the figures of one running job."""
@@ -59,6 +62,7 @@ class Crowd:
         self.nodes: list[str] = []
         self.jobs = Cache(client, TIEREDJOBS, JobRecord.of, clock=SystemClock(), namespace=namespace)
         self.kuberay: KubeRay
+        self.playing: list[asyncio.Task[None]] = []
         self.process: Process | None = None
 
     async def submit(self, names: Iterable[str]) -> None:
@@ -87,6 +91,7 @@ class Crowd:
         left = set(names)
 
         async def all_have() -> bool:
+            self._still_played()
             for name in list(left):
                 job = self.jobs.get(name, self.namespace)
                 if job is not None and job.phase == phase:
@@ -111,12 +116,18 @@ class Crowd:
                 tasks.create_task(one(name))
 
         async def all_moved() -> bool:
+            self._still_played()
             return all(self.kuberay.attempt[name] != old[name] and old[name] in self.kuberay.gone for name in names)
 
         await eventually(all_moved, limit=LIMIT)
         self.kuberay.capacity.set()
         made, gone = self.kuberay.made, self.kuberay.gone
         return [(gone[old[name]] - at, made[self.kuberay.attempt[name]] - at) for name, at in lost.items()]
+
+    def _still_played(self) -> None:
+        for task in self.playing:
+            if task.done():
+                task.result()
 
     def _job(self, name: str) -> Object:
         spec = ray_spec()
@@ -186,8 +197,7 @@ class Crowd:
 
     def processor_time(self) -> float:
         """Seconds of a core that the controller has used."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / 100
+        return processor_time(self.process.pid)
 
 
 @asynccontextmanager
@@ -203,16 +213,13 @@ async def crowd(server: ApiServer, folder: Path, nodes: int) -> AsyncIterator[Cr
             await client.create(CAPACITYTIERS, {**capacity, "spec": {"capacityType": kind, "price": price}})
         await _make_nodes(here, nodes)
         here.kuberay = KubeRay(client, here.namespace, here.nodes, here.checkpoints)
-        playing = [asyncio.create_task(here.kuberay.run()), asyncio.create_task(here.jobs.run())]
+        here.playing = [asyncio.create_task(here.kuberay.run()), asyncio.create_task(here.jobs.run())]
         try:
             yield here
-            for task in playing:
-                if task.done():
-                    task.result()
         finally:
-            for task in playing:
+            for task in here.playing:
                 task.cancel()
-            await asyncio.gather(*playing, return_exceptions=True)
+            await asyncio.gather(*here.playing, return_exceptions=True)
             if here.process:
                 await here.process.close()
 
@@ -244,9 +251,12 @@ async def measured(server: ApiServer, folder: Path, *, jobs: int, storm: float, 
         await here.start()
         empty = here.memory()
         found += await _solo(here, solo)
-        for level, known in ((some, 0), (many, some)):
-            await here.submit(map(_job_name, range(known, level)))
-            found += await _storm(here, level, storm)
+        await here.submit(map(_job_name, range(some)))
+        found += await _storm(here, range(some), some, some / storm)
+        await here.submit(map(_job_name, range(some, many)))
+        calm = max(2, many // CALM)
+        found += await _storm(here, range(calm), many, many / storm / CALM)
+        found += await _storm(here, range(calm, many), many, many / storm)
         await here.submit(map(_job_name, range(many, jobs)))
         found += await _rest(here, jobs, storm)
         found += _weight(here, jobs, empty, "after all that")
@@ -272,20 +282,26 @@ async def _solo(here: Crowd, rounds: int) -> list[Row]:
     return [*found, Row("passes for a fallback, its pods' start included", passes / rounds, "", "-")]
 
 
-async def _storm(here: Crowd, level: int, seconds: float) -> list[Row]:
-    """As many evictions as jobs, evenly over the time."""
-    names = [_job_name(number) for number in range(level)]
-    before = here.processor_time(), await here.calls(), await here.passes()
+async def _storm(here: Crowd, numbers: range, level: int, rate: float) -> list[Row]:
+    """Evictions of these jobs, so many a second, while `level` jobs run."""
+    names = [_job_name(number) for number in numbers]
+    before = here.processor_time(), here.server.processor_time(), await here.calls(), await here.passes()
     began = time.monotonic()
-    reactions = await here.evict(names, every=seconds / level)
+    reactions = await here.evict(names, every=1 / rate)
     lasted = time.monotonic() - began
-    busy = 100 * (here.processor_time() - before[0]) / lasted
-    calls, passes = (await here.calls()) - before[1], (await here.passes()) - before[2]
-    rate = f"{level / seconds:.0f} evictions/s"
-    found = _reactions(reactions, f"{level:,} jobs, {rate}", goal=level >= 1000)
-    found.append(Row(f"API calls per pass, {rate}", calls / passes, "", "-"))
-    found.append(Row(f"a core's time, {rate}", busy, "%", "-"))
-    say(f"{level} evictions: {calls / level:.1f} calls and {passes / level:.1f} passes each, {busy:.0f} % of a core")
+    mine, server = here.processor_time() - before[0], here.server.processor_time() - before[1]
+    calls, passes = (await here.calls()) - before[2], (await here.passes()) - before[3]
+    what = f"{level:,} jobs, {rate:.0f} evictions/s"
+    found = _reactions(reactions, what, goal=level >= 1000)
+    found.append(Row(f"evictions that were dealt with, {what}", len(names) / lasted, "/s", "were asked for", rate))
+    found.append(Row(f"API calls per pass, {what}", calls / passes, "", "-"))
+    each = 1000 / len(names)
+    found.append(Row(f"processor time for an eviction, {what}", mine * each, "ms", "the API server's", server * each))
+    say(
+        f"{len(names)} evictions in {lasted:.0f} s: "
+        f"{calls / len(names):.1f} calls and {passes / len(names):.1f} passes for each"
+    )
+    say(f"{mine * each:.0f} ms of a core for each, and {server * each:.0f} ms of the API server's")
     await here.run(names)
     return found
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.store import open_store
 from spotladder.clusters.client import Client, Object
+from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.workloads import names
 from spotladder.workloads.records import PODS, RAYCLUSTERS, RAYJOBS
 from tests.kube.world import quietly
@@ -106,21 +108,18 @@ class KubeRay:
             "conditions": [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Initialized", "Ready")],
             "containerStatuses": [_container({"running": {}})],
         }
-        async with self._turn:
-            await quietly(
-                self._client.merge(PODS, name, self._namespace, body={"status": status}, subresource="status")
-            )
+        await self._do(
+            lambda: self._client.merge(PODS, name, self._namespace, body={"status": status}, subresource="status")
+        )
 
     async def _create(self, kind: Any, body: Object, name: str, labels: dict[str, str]) -> None:
         metadata = {"name": name, "namespace": self._namespace, "labels": labels}
-        async with self._turn:
-            await quietly(self._client.create(kind, {**body, "metadata": metadata}))
+        await self._do(lambda: self._client.create(kind, {**body, "metadata": metadata}))
 
     async def _report(self, name: str, **status: str) -> None:
-        async with self._turn:
-            await quietly(
-                self._client.merge(RAYJOBS, name, self._namespace, body={"status": status}, subresource="status")
-            )
+        await self._do(
+            lambda: self._client.merge(RAYJOBS, name, self._namespace, body={"status": status}, subresource="status")
+        )
 
     def _commit(self, labels: dict[str, str]) -> None:
         """The program starts, and commits once."""
@@ -130,14 +129,21 @@ class KubeRay:
 
     async def _end(self, name: str) -> None:
         """What KubeRay, the garbage collector and the kubelets do, without the time that they take for it."""
-        async with self._turn:
-            await quietly(self._client.delete(RAYCLUSTERS, name, self._namespace))
+        await self._do(lambda: self._client.delete(RAYCLUSTERS, name, self._namespace))
         pods = [*self._workers.pop(name, ()), *([f"{name}-head"] if name in self.made else ())]
         await asyncio.gather(*(self._remove(pod) for pod in pods))
 
     async def _remove(self, pod: str) -> None:
+        await self._do(lambda: self._client.delete(PODS, pod, self._namespace, grace=0))
+
+    async def _do(self, call: Callable[[], Awaitable[Any]]) -> None:
+        """Until the API server answers: it may have more to do than it can."""
         async with self._turn:
-            await quietly(self._client.delete(PODS, pod, self._namespace, grace=0))
+            while True:
+                try:
+                    return await quietly(call())
+                except ClusterUnreachable:
+                    await asyncio.sleep(1.0)
 
 
 def _container(state: Object) -> Object:

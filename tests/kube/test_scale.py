@@ -11,11 +11,12 @@ def test_the_figures_of_many_jobs_can_be_had(api_server: ApiServer) -> None:
     assert api_server.url  # where there can be none, this is left out; the bench has one of its own
     found = {row.what: row for row in measure(jobs=8, storm=1, solo=2)}
     assert all(row.measured >= 0 for row in found.values())
-    for where in ("1 job", "2 jobs, 2 evictions/s", "4 jobs, 4 evictions/s"):
+    for where in ("1 job", "2 jobs, 2 evictions/s", "4 jobs, 1 evictions/s", "4 jobs, 4 evictions/s"):
         asked, made = (_median(found, what, where) for what in ("old attempt asked to go", "next RayJob"))
-        assert 0 < asked < made < 10
-    assert found["start with 8 jobs and 40 pods → ready"].met
+        assert 0 < asked < made
+    assert found["start with 8 jobs and 40 pods → ready"].measured > 0
     assert found["memory, 8 jobs with 40 pods, after a restart"].met
+    assert found["API calls for a fallback, Events included"].measured < 25
 
 
 def _median(found: dict[str, Row], what: str, where: str) -> float:

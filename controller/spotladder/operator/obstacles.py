@@ -92,12 +92,11 @@ class Obstacles:
     def _contradiction(self, record: JobRecord, job: TieredJob, tiers: load.Tiers, known: Capacity) -> Problem | None:
         """What is wrong with the job on any of its tiers, also on those that it has not come to. It is looked at again
         when the job or a CapacityTier has changed."""
-        used = (known.get(tier.capacity_tier) for tier in job.spec.tiers)
-        versions = (record.uid, record.generation, *((tier.uid, tier.generation) for tier in used if tier is not None))
+        now = versions(record, job, known)
         reviewed, wrong = self._reviewed.get(record.key, ((), ""))
-        if reviewed != versions:
+        if reviewed != now:
             wrong = "; ".join(map(str, review.problems(job, tiers.resolved.values())))
-            self._reviewed[record.key] = versions, wrong
+            self._reviewed[record.key] = now, wrong
         return Problem(Trouble.INVALID_SPEC, wrong) if wrong else None
 
     def _folder_taken(self, record: JobRecord) -> Problem | None:
@@ -110,3 +109,9 @@ class Obstacles:
             f"spec.checkpoints.uri: {record.folder} is TieredJob {first.namespace}/{first.name}'s: "
             "use another uri or another name",
         )
+
+
+def versions(record: JobRecord, job: TieredJob, known: Capacity) -> tuple[object, ...]:
+    """What an attempt's objects are made from, but for prices: the job's spec, and its tiers as last seen."""
+    used = (known.get(tier.capacity_tier) for tier in job.spec.tiers)
+    return record.uid, record.generation, *((tier.uid, tier.generation) for tier in used if tier is not None)

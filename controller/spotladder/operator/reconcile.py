@@ -43,7 +43,7 @@ from spotladder.operator.inventory import JobKey
 from spotladder.operator.limits import Limits
 from spotladder.operator.load import Loaded
 from spotladder.operator.logs import LogAddress, Logs, Reading
-from spotladder.operator.obstacles import Obstacles
+from spotladder.operator.obstacles import Obstacles, versions
 from spotladder.operator.persist import Persistence, Witness
 from spotladder.operator.preflight import AGAIN, Preflight, needs
 from spotladder.operator.prices import Prices
@@ -185,7 +185,7 @@ class Reconciler:
         problems = self._obstacles.on_the_way(loaded, reading, tiers, memory.capacity, memory.blocked)
         if isinstance(acted.failed, ApiError) and not isinstance(acted.failed, Throttled):
             problems.append(Problem(Trouble.BLOCKED, str(acted.failed)))
-        claims = {**acted.claims, **self._looked_ahead(loaded)}
+        claims = {**acted.claims, **self._looked_ahead(loaded, memory)}
         stands = await self._persistence.decided(loaded, decision, reading, problems, claims)
         before = loaded.before if stands is loaded.status else decision.state
         memory.persisted, memory.before, memory.state = stands.state, before, decision.state
@@ -322,12 +322,12 @@ class Reconciler:
             times.append(REPEAT)
         return min(times, default=None)
 
-    def _looked_ahead(self, loaded: Loaded) -> Claims:
+    def _looked_ahead(self, loaded: Loaded, memory: _Memory) -> Claims:
         """Whether the tiers have what the job's pods will name."""
         if loaded.state.stage in TERMINAL or loaded.record.deleting:
             self._preflight.forget(loaded.record.key)
             return {}
-        version = loaded.record.uid, loaded.record.generation, loaded.tiers
+        version = versions(loaded.record, loaded.job, memory.capacity)
         return conditions.of_preflight(
             self._preflight.look(
                 loaded.record.key, version, lambda: needs(loaded.job, loaded.tiers.values(), loaded.record.copies)
