@@ -41,9 +41,11 @@ def test_a_cluster_is_cut_off_and_swept_when_it_is_back(alone: World, west: Clus
     there.nodes["west"] = []
     there.give("west", 2)
     here.pool("on-demand", 2)
-    here.submit({"name": "west", "provisionTimeout": "30s"}, "on-demand", program="chain.py --steps 100000")
+    here.submit("west", "on-demand", program="chain.py --steps 100000")
     with controller(here, tmp_path, clusters={"west": {"kubeconfig": {"file": str(west.kubeconfig)}}}):
         here.runs("west")
+        tiers = [here.tier({"name": "west", "provisionTimeout": "30s"}), here.tier("on-demand")]
+        here.kube.patch("tieredjob", "job", {"spec": {"tiers": tiers}})  # starting Ray may take as long
         with hung(west):
             cut_off = time.time()
             here.runs("on-demand", past=here.steps(), limit=300)
