@@ -57,8 +57,9 @@ def here(site: Site) -> Iterator[World]:
 
 
 @pytest.fixture
-def alone(here: World) -> Iterator[World]:
+def alone(here: World, site: Site) -> Iterator[World]:
     """The installed controller is at rest meanwhile."""
+    site.listen()
     system = Kube(here.cluster.kubeconfig, SYSTEM)
     system.run("scale", "deployment/spotladder", "--replicas=0")
     system.run("wait", "--for=delete", "pod", "-l", "app.kubernetes.io/name=spotladder", "--timeout=60s")
