@@ -507,6 +507,7 @@ def test_every_reason_for_a_move_has_a_sentence(reason: Reason) -> None:
         (count(1_234_567), "1\u202f234\u202f567"),
         (percent(0.448, 1), "44.8\u202f%"),
         (percent(-0.5), "−50\u202f%"),
+        (percent(-0.001), "0\u202f%"),
         (percent(None), "–"),
         (rate(None), "–"),
         (rate(250.0), "250 steps/s"),

@@ -48,7 +48,7 @@ def count(number: int) -> str:
 
 def percent(share: float | None, decimals: int = 0) -> str:
     """A share of one as per cent; a minus sign when negative."""
-    return NONE if share is None else f"{share * 100:.{decimals}f}\u202f%".replace("-", "−")
+    return NONE if share is None else f"{share * 100:z.{decimals}f}\u202f%".replace("-", "−")
 
 
 def rate(per_second: float | None) -> str:
