@@ -13,7 +13,6 @@ from tests.bench.rows import Row
 from tests.e2e import image, provider
 from tests.e2e.losses import ALONE, LOSSES, SPOT, lose, lose_alone
 from tests.e2e.site import installed
-from tests.e2e.world import world
 
 GOAL = 90.0
 """Seconds, with nodes that count as lost after 10 s of silence."""
@@ -21,16 +20,16 @@ GOAL = 90.0
 
 def measure() -> Sequence[Row]:
     found = []
-    with installed("bench", image.build()) as site:
+    with installed("bench", image.build(), "kuberay", "jobset") as site:
         for loss in LOSSES:
-            with world(site.cluster, site.bucket, site.told, site.image) as here:
+            with site.world() as here:
                 here.heads(1 + loss.head)
                 here.pool(SPOT, 3, notice="30s")
                 here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
                 here.runs(SPOT)
                 ours = lose(here, loss)
                 print(ours, flush=True)
-            with world(site.cluster, site.bucket, site.told, site.image) as here:
+            with site.world() as here:
                 here.heads(1 + loss.head)
                 here.pool(SPOT, 3)
                 here.submit_alone(SPOT, program="chain.py --steps 100000")

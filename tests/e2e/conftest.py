@@ -19,7 +19,7 @@ from tests.e2e import image as images
 from tests.e2e import provider
 from tests.e2e.kube import Kube
 from tests.e2e.site import SYSTEM, Site, installed
-from tests.e2e.world import World, world
+from tests.e2e.world import World
 
 
 def pytest_sessionstart() -> None:
@@ -44,14 +44,14 @@ def tag() -> str:
 @pytest.fixture(scope="session")
 def site(tag: str) -> Iterator[Site]:
     """The cluster that most tests share, with the controller in it."""
-    with installed("e2e", tag) as made:
+    with installed("e2e", tag, "kuberay", "jobset") as made:
         yield made
 
 
 @pytest.fixture
 def here(site: Site) -> Iterator[World]:
     """A namespace in the shared cluster."""
-    with world(site.cluster, site.bucket, site.told, site.image) as made:
+    with site.world() as made:
         yield made
     site.listen()
 

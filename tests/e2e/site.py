@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from tests.e2e import image as images
@@ -13,7 +13,7 @@ from tests.e2e.bucket import Bucket, bucket
 from tests.e2e.kube import Kube
 from tests.e2e.provider import Cluster
 from tests.e2e.steps import Steps, steps
-from tests.e2e.world import HEADS, SECRET, SHARED
+from tests.e2e.world import HEADS, SECRET, SHARED, World, world
 
 SYSTEM = "spotladder-system"
 CHARTS = images.ROOT / "charts"
@@ -43,18 +43,18 @@ class Site:
                 labels = dict(re.findall(r'(\w+)="([^"]*)"', counted))
                 self.calls.add((labels["resource"], labels["verb"], labels["code"]))
 
-    @property
-    def image(self) -> str:
-        return images.reference(self.tag)
+    def world(self) -> AbstractContextManager[World]:
+        """A namespace in it."""
+        return world(self.cluster, self.bucket, self.told, images.reference(self.tag))
 
 
 @contextmanager
-def installed(name: str, tag: str) -> Iterator[Site]:
-    """While it lasts. `name` begins the cluster's."""
+def installed(name: str, tag: str, *operators: str) -> Iterator[Site]:
+    """While it lasts. `name` begins the cluster's; `operators` are started in it before the controller."""
     cluster = Cluster(f"{name}{os.getpid()}")
     try:
         cluster.up(tag, {SHARED: f"pool={HEADS}"})
-        cluster.addons("kuberay", "jobset")
+        cluster.addons(*operators)
         with bucket(cluster.host) as made, steps(cluster.host) as told:
             install(Kube(cluster.kubeconfig, SYSTEM), tag)
             yield Site(cluster, made, told, tag)

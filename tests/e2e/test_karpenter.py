@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.absent import absent
-from tests.e2e.bucket import bucket
-from tests.e2e.image import reference
-from tests.e2e.kube import Kube, Object
-from tests.e2e.provider import Cluster, program
-from tests.e2e.site import SYSTEM, install
-from tests.e2e.steps import steps
-from tests.e2e.world import HEADS, World, world
+from tests.e2e.kube import Object
+from tests.e2e.provider import program
+from tests.e2e.site import installed
+from tests.e2e.world import World
 
 TYPE = "karpenter.sh/capacity-type"
 
@@ -43,20 +39,9 @@ def bought(tag: str) -> Iterator[World]:
     """A cluster whose nodes Karpenter buys, but for the one of the heads."""
     if not program("karpenter").exists():
         absent("not installed: karpenter (`cluster install karpenter`)", "e2e")
-    cluster = Cluster(f"e2ek{os.getpid()}")
-    try:
-        cluster.up(tag, {"heads": f"pool={HEADS}"})
-        cluster.addons("kuberay", "karpenter")
-        with (
-            bucket(cluster.host) as made,
-            steps(cluster.host) as told,
-            world(cluster, made, told, reference(tag)) as here,
-        ):
-            install(Kube(cluster.kubeconfig, SYSTEM), tag)
-            here.kube.apply(node_pool("spot"), node_pool("on-demand"))
-            yield here
-    finally:
-        cluster.down()
+    with installed("e2ek", tag, "kuberay", "karpenter") as site, site.world() as here:
+        here.kube.apply(node_pool("spot"), node_pool("on-demand"))
+        yield here
 
 
 def test_spot_nodes_go_spot_is_dry_on_demand_is_bought(bought: World) -> None:
