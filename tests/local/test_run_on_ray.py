@@ -146,6 +146,15 @@ def site(tmp_path: Path) -> Iterator[Callable[[str], Site]]:
         each.close()
 
 
+def impatient(runner: subprocess.Popen[str]) -> subprocess.Popen[str]:
+    """Presses Ctrl-C until the very end: what is being taken down, and the exit code, must bear it."""
+    deadline = time.monotonic() + 30
+    while runner.poll() is None and time.monotonic() < deadline:
+        runner.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    return runner
+
+
 def committed(site: Site) -> int:
     return max((record.step for record in site.records() if isinstance(record, Committed)), default=0)
 
@@ -220,12 +229,9 @@ def test_stopped_killed_and_resumed(site: Callable[[str], Site]) -> None:
     before = committed(job)
     job.until(lambda: committed(job) > before)
     (job.folder / "train.py").write_text("never read again by this attempt")
-    runner.send_signal(signal.SIGINT)
-    runner.send_signal(signal.SIGINT)
-    time.sleep(0.2)
-    runner.send_signal(signal.SIGINT)
-    code, said = job.end(runner, 30)
+    code, said = job.end(impatient(runner), 30)
     assert code == 75, said
+    assert "to go on: spotladder run" in said
     assert members(job.mark(), set()) == []
 
     (job.folder / "train.py").write_text(PROGRAM.format(total=600))

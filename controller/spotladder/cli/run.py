@@ -61,6 +61,7 @@ def run(
     from spotladder.local.earlier import Begin
     from spotladder.local.run import Request, run_locally
     from spotladder.local.state import state_root
+    from spotladder.local.stopping import Stopping
     from spotladder.story.view import view_on
 
     console = Console()
@@ -78,10 +79,11 @@ def run(
             state_root=state_dir.expanduser().resolve() if state_dir else state_root(os.environ),
             begin=Begin.FRESH if fresh else Begin.RESUME if resume else Begin.NEW,
         )
-        outcome = run_locally(request, lambda history: view_on(console, history))
+        with Stopping() as stopping:
+            outcome = run_locally(request, lambda history: view_on(console, history), stopping)
+            _report(outcome, report, console)
     except InvalidSpec as error:
         raise located(error, job) from error
-    _report(outcome, report, console)
     if outcome.message:
         typer.echo(outcome.message)
     if outcome.exit_code in (75, 5):

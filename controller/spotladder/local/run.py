@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.store import check_store, open_store
@@ -26,6 +24,7 @@ from spotladder.local.reaper import Reaper, end_run
 from spotladder.local.runner import Killed, Runner
 from spotladder.local.scratch import new_scratch, sweep
 from spotladder.local.state import JobFolder, Run
+from spotladder.local.stopping import Stopping
 from spotladder.story import timeline
 
 if TYPE_CHECKING:
@@ -63,8 +62,10 @@ class Outcome:
     message: str = ""
 
 
-def run_locally(request: Request, view_on: Callable[[tuple[timeline.Record, ...]], View]) -> Outcome:
-    """Run the job until it has ended or was stopped.
+def run_locally(
+    request: Request, view_on: Callable[[tuple[timeline.Record, ...]], View], stopping: Stopping
+) -> Outcome:
+    """Run the job until it has ended or was stopped: `stopping` hands over the user's signals.
 
     Raises InvalidSpec, or EnvironmentFailure, before anything is started; EnvironmentFailure also when something gives
     way in mid-run, after everything was ended: nothing that was committed is lost, and the run can be resumed.
@@ -100,7 +101,7 @@ def run_locally(request: Request, view_on: Callable[[tuple[timeline.Record, ...]
                     tell(timeline.Moved(time.time(), move))
                 for text in plan.warnings:
                     tell(timeline.Noted(time.time(), text))
-                return _run(replace(plan, spec=spec), taken, folder, watch, (tell, view))
+                return _run(replace(plan, spec=spec), taken, folder, watch, (tell, view), stopping=stopping)
 
 
 def _run(
@@ -109,6 +110,8 @@ def _run(
     folder: JobFolder,
     watch: LogWatch,
     shown: tuple[Callable[[timeline.Record], None], View],
+    *,
+    stopping: Stopping,
 ) -> Outcome:
     """The run itself: whatever happens in here, nothing of it is left when this returns."""
     tell, view = shown
@@ -133,7 +136,7 @@ def _run(
             revision=taken.state.revision + 1,
         )
         runner = Runner(plan.spec, plan.policy, backend, commits=_Commits(watch), keep=folder, tell=tell, view=view)
-        stack.enter_context(_stopping(runner.ask_to_stop))
+        stopping.hand_to(runner.ask_to_stop)
         try:
             code = runner.run(taken.state)
             why = "spec.suspend is true: set it to false first" if plan.spec.suspend else ""
@@ -234,21 +237,3 @@ class _Commits:
     def take_trouble(self) -> str | None:
         """What keeps the log from being read."""
         return self._watch.take_trouble()
-
-
-@contextmanager
-def _stopping(ask: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C, SIGTERM and a closed terminal ask to stop."""
-
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        ask()
-
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup: the closed terminal is no reason to stop
-        numbers.append(signal.SIGHUP)
-    before = {number: signal.signal(number, handle) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
