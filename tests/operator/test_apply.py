@@ -19,7 +19,7 @@ from spotladder.operator.preflight import Preflight
 from spotladder.operator.records import JobRecord
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
-from spotladder.workloads.records import RayJobRecord
+from spotladder.workloads.records import JobSetRecord, RayJobRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import job, jobset_template, ray_template, tier
 
@@ -70,14 +70,22 @@ async def test_the_same_launch_makes_the_same_objects_and_leaves_the_job_as_it_i
     assert made == before
 
 
-async def test_what_is_there_as_it_would_be_made_is_not_made_again() -> None:
+@pytest.mark.parametrize(
+    ("template", "there"),
+    [(ray_template(), RayJobRecord), (jobset_template(), JobSetRecord)],
+    ids=["RayJob", "JobSet"],
+)
+async def test_what_is_there_as_it_would_be_made_is_not_made_again(
+    template: dict[str, Any], there: type[RayJobRecord | JobSetRecord]
+) -> None:
     client = Client()
-    loaded, applier, home = launching(job(ray_template()), client)
+    loaded, applier, home = launching(job(template), client)
     assert await applier.launch(loaded, Launch(1, "spot-a")) is None
     made = list(client.made)
     for digest, again in ((made[-1]["metadata"]["annotations"][names.DIGEST], []), ("of the spec before", made)):
-        rayjob = RayJobRecord(name="digits-a001", namespace="team-a", uid="r", digest=digest)
-        loaded.found = Found({1: Located(home, AttemptObjects(rayjob=rayjob))}, ())
+        top = there(name="digits-a001", namespace="team-a", uid="r", digest=digest)
+        kind = "jobset" if isinstance(top, JobSetRecord) else "rayjob"
+        loaded.found = Found({1: Located(home, AttemptObjects(**{kind: top}))}, ())
         client.made.clear()
         assert await applier.launch(loaded, Launch(1, "spot-a")) is None
         assert client.made == again

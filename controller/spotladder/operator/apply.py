@@ -163,7 +163,7 @@ class Applier:
     def _is_ours(self, cluster: Cluster, kind: GVR, record: JobRecord, attempt: int) -> bool:
         """Whether this very attempt was made already. Its operator fills in fields of ours, and owns them then."""
         found = cluster.inventory.attempts(record.key, record.uid).get(attempt, AttemptObjects())
-        return {RAYJOBS: found.rayjob, JOBSETS: found.jobset}.get(kind) is not None
+        return kind in INSTALL and found.top is not None
 
     async def drain(self, loaded: Loaded, action: Drain) -> None:
         """Tell every pod of the attempt, by an annotation that it sees as a file."""
@@ -228,16 +228,15 @@ class Applier:
 
     async def _clear(self, found: Located, key: JobKey, attempt: int, made: Sequence[GVR], *, uid: str = "") -> None:
         """From the top down: what we made, then what its owner left behind."""
-        objects, (namespace, job) = found.objects, key
-        tops = [top for top in (objects.rayjob, objects.jobset) if top is not None]
+        objects, top, (namespace, job) = found.objects, found.objects.top, key
         which = f"{names.JOB}={job},{names.ATTEMPT}={attempt}" + (f",{names.JOB_UID}={uid}" if uid else "")
         with found.cluster.turn():
-            if any(not top.deleting for top in tops) or (not tops and not objects.pods and not objects.rayclusters):
-                await self._remove_labelled(found.cluster, made, namespace, which)
-            elif not tops:
-                for entry in objects.rayclusters:  # their owner left them behind
+            if top is None and (objects.pods or objects.rayclusters):  # their owner left them behind
+                for entry in objects.rayclusters:
                     if not entry.deleting:
                         await self._remove(found.cluster, RAYCLUSTERS, entry)
+            elif top is None or not top.deleting:
+                await self._remove_labelled(found.cluster, made, namespace, which)
             # Before their owner's end does: a kubelet that has begun hurries no more.
             if any(not pod.deleting or pod.grace > SHORT_GRACE for pod in objects.pods):
                 labels = f"{found.cluster.selector},{which}"
@@ -276,14 +275,14 @@ class Applier:
 
 
 def _records(objects: AttemptObjects) -> list[Made]:
-    tops = [top for top in (objects.rayjob, objects.jobset) if top is not None]
+    tops = [] if objects.top is None else [objects.top]
     return [*tops, *objects.rayclusters, *objects.pods]
 
 
 def _is_there(found: Located | None, cluster: Cluster, digest: str) -> bool:
     """Whether the attempt was made, of what it would be made of now."""
-    rayjob = found.objects.rayjob if found is not None and found.cluster is cluster else None
-    return rayjob is not None and rayjob.digest == digest
+    top = found.objects.top if found is not None and found.cluster is cluster else None
+    return top is not None and top.digest == digest
 
 
 def _named(cluster: Cluster) -> str:

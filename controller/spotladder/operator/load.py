@@ -184,7 +184,7 @@ def observe(
     attempts = []
     for number, located in sorted(found.attempts.items()):
         objects, cluster = located.objects, located.cluster
-        if live and not live.seen and live.number == number and not (objects.rayjob or objects.jobset):
+        if live and not live.seen and live.number == number and objects.top is None:
             continue  # its pods are seen before itself: it is not gone, it is not known yet
         if number > 0 and not (planned and live and number == live.number and not begun(objects)):
             nodes = cluster.inventory.nodes_of(objects)
@@ -235,7 +235,7 @@ def _by_our_clock(seen: AttemptSeen, ahead: Seconds) -> AttemptSeen:
 
 
 def _tier_of(objects: AttemptObjects) -> str:
-    made = objects.rayjob or objects.jobset or next(iter((*objects.rayclusters, *objects.pods)), None)
+    made = objects.top or next(iter((*objects.rayclusters, *objects.pods)), None)
     return made.tier if made is not None else ""
 
 

@@ -199,27 +199,33 @@ SPOT_LABELS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RayJobRecord(Made):
-    """A RayJob. All of these are KubeRay's own words, but for `digest`, which is ours."""
+class AttemptRecord(Made):
+    """What an attempt is: a RayJob or a JobSet. `digest` is of all that was asked for when it was made."""
+
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayJobRecord(AttemptRecord):
+    """A RayJob, in KubeRay's own words."""
 
     deployment_status: str = ""
     job_status: str = ""
     reason: str = ""
     message: str = ""
     cluster: str = ""
-    digest: str = ""
 
     @classmethod
     def of(cls, rayjob: Object) -> Self:
         status = _part(rayjob, "status")
         return cls(
             **_made(rayjob),
+            digest=_digest(rayjob),
             deployment_status=intern(status.get("jobDeploymentStatus") or ""),
             job_status=intern(status.get("jobStatus") or ""),
             reason=intern(status.get("reason") or ""),
             message=_message(status),
             cluster=status.get("rayClusterName") or "",
-            digest=(rayjob["metadata"].get("annotations") or {}).get(names.DIGEST, ""),
         )
 
 
@@ -237,7 +243,7 @@ class RayClusterRecord(Made):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSetRecord(Made):
+class JobSetRecord(AttemptRecord):
     """A JobSet. `places` are its replicated jobs with the number of pods of each of their jobs: (name, jobs, pods)."""
 
     state: str = ""
@@ -256,6 +262,7 @@ class JobSetRecord(Made):
         )
         return cls(
             **_made(jobset),
+            digest=_digest(jobset),
             state=ended,
             message=_message(conditions[ended]) if ended else "",
             restarts=_whole(status.get("restarts")),
@@ -310,6 +317,10 @@ def instant(text: str | None) -> Instant | None:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         return None
+
+
+def _digest(attempt: Object) -> str:
+    return str((attempt["metadata"].get("annotations") or {}).get(names.DIGEST, ""))
 
 
 def _made(thing: Object) -> dict[str, Any]:

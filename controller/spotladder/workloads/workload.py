@@ -12,6 +12,7 @@ from spotladder.core.model import AttemptSeen
 from spotladder.workloads.names import Origin
 from spotladder.workloads.records import (
     GVR,
+    AttemptRecord,
     EventRecord,
     JobSetRecord,
     NodeRecord,
@@ -30,6 +31,11 @@ class AttemptObjects:
     rayclusters: tuple[RayClusterRecord, ...] = ()
     jobset: JobSetRecord | None = None
     pods: tuple[PodRecord, ...] = ()
+
+    @property
+    def top(self) -> AttemptRecord | None:
+        """The object that is the attempt, and that owns the rest."""
+        return self.rayjob or self.jobset
 
 
 class Workload(Protocol):
