@@ -107,6 +107,11 @@ async def test_events_of_all_clusters(
         assert (found.code, found.err) == (0, "")
         said = {item["message"] for item in json.loads(found.out)["items"]}
         assert said == {"attempt 2 on spot-b", "no node for digits-a001-worker", "no node for digits-a002-worker"}
+        table = (await cli("events", "digits", "--all", "-n", here.namespace)).out.splitlines()
+        assert table[0].split()[:2] == ["AGE", "CLUSTER"]
+        where = {line.split()[-1]: line.split()[1] for line in table if "no node for" in line}
+        assert where == {"digits-a001-worker": "east", "digits-a002-worker": "–"}
+        assert "CLUSTER" not in (await cli("events", "digits", "-n", here.namespace)).out.splitlines()[0]
         own = await cli("events", "digits", "-n", here.namespace, "-o", "json")
         assert [item["message"] for item in json.loads(own.out)["items"]] == ["attempt 2 on spot-b"]
 

@@ -19,6 +19,9 @@ from spotladder.cli.cluster.options import (
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.errors import SpotladderError
 
+_Located = tuple[str, Object]
+"""An Event, and the cluster that it is in."""
+
 COLUMNS = ("Age", "Type", "Reason", "Object", "Message")
 
 
@@ -46,20 +49,24 @@ def events(
 
     target, said = Target(namespace, context, kubeconfig), contexts_given(context_for)
 
-    async def find(cluster: Cluster) -> list[Object]:
+    async def find(cluster: Cluster) -> list[_Located]:
         job = await cluster.job(name)
         if not everything:
-            return await of_job(cluster, job)
+            return [(HERE, event) for event in await of_job(cluster, job)]
         async with Elsewhere(cluster, target, said) as clusters:
             return await _attempts_too(cluster, clusters, job)
 
     found = on_cluster(target, find)
     if output is not Format.TABLE:
         about = {"apiVersion": "v1", "kind": "Event"}
-        print_data(shown.listed([{**about, **event} for event in found]), output)
+        print_data(shown.listed([{**about, **event} for _where, event in found]), output)
     elif found:
-        now = time.time()
-        print_table(COLUMNS, [_row(event, now) for event in found])
+        now, rows = time.time(), []
+        several = any(where != HERE for where, _event in found)
+        for where, event in found:
+            age, *rest = _row(event, now)
+            rows.append((age, where or "–", *rest) if several else (age, *rest))
+        print_table((COLUMNS[0], "Cluster", *COLUMNS[1:]) if several else COLUMNS, rows)
     else:
         typer.echo(f"No Events about tieredjob {name}.", err=True)
 
@@ -72,18 +79,18 @@ async def of_job(cluster: Cluster, job: Object) -> list[Object]:
     return [event for event in found if event["involvedObject"].get("uid") in (metadata["uid"], None)]
 
 
-async def _attempts_too(home: Cluster, clusters: Elsewhere, job: Object) -> list[Object]:
+async def _attempts_too(home: Cluster, clusters: Elsewhere, job: Object) -> list[_Located]:
     """Those about its attempts, too, wherever they ran; what cannot be asked is told."""
-    found = await of_job(home, job)
+    found = [(HERE, event) for event in await of_job(home, job)]
     for name in (HERE, *clusters_of(job)):
         try:
             async with clusters.on(name) as cluster:
-                found += await _of_attempts(cluster, job)
+                found += [(name, event) for event in await _of_attempts(cluster, job)]
         except SpotladderError as error:
             if is_home(name):
                 raise
             typer.echo(f"without the Events of cluster {name}: {error}", err=True)
-    return sorted(found, key=when)
+    return sorted(found, key=lambda located: when(located[1]))
 
 
 async def _of_attempts(cluster: Cluster, job: Object) -> list[Object]:
