@@ -6,11 +6,12 @@ The same losses serve the test and the table of docs/benchmarks.md.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tests.e2e.kube import Object
 from tests.e2e.steps import Step
-from tests.e2e.world import World
+from tests.e2e.world import HEADS, World
 
 SPOT = "spot"
 ALONE = 120.0
@@ -19,25 +20,31 @@ ALONE = 120.0
 
 @dataclass(frozen=True)
 class Loss:
-    """One way. `act` does it to the machine that it is given; `head`: the head's machine, not a worker's."""
+    """One way. `act` does it to the machines of these pools that the job is on: one of each that is named."""
 
     name: str
-    act: Callable[[World, str], None]
-    head: bool = False
+    act: Callable[[World, Sequence[str]], None]
+    pools: tuple[str, ...] = (SPOT,)
     noticed: bool = False
 
+    def spare(self, pool: str) -> int:
+        """How many machines of the pool the job needs in place of those."""
+        return self.pools.count(pool)
 
-def _notice(grace: float) -> Callable[[World, str], None]:
-    return lambda here, node: here.processes.append(here.cluster.notice(node, grace))
+
+def _notice(grace: float) -> Callable[[World, Sequence[str]], None]:
+    return lambda here, nodes: here.processes.extend(here.cluster.notice(node, grace) for node in nodes)
 
 
 LOSSES = (
-    Loss("node killed, its Node object stays", lambda here, node: here.cluster.kill(node)),
-    Loss("node removed", lambda here, node: here.cluster.remove(node)),
-    Loss("power cut", lambda here, node: here.cluster.kill(node, silent=True)),
+    Loss("node killed, its Node object stays", lambda here, nodes: here.cluster.kill(*nodes)),
+    Loss("node removed", lambda here, nodes: here.cluster.remove(*nodes)),
+    Loss("power cut", lambda here, nodes: here.cluster.kill(*nodes, silent=True)),
     Loss("notice of 45 s", _notice(45), noticed=True),
     Loss("notice of 8 s", _notice(8), noticed=True),
-    Loss("head's node removed", lambda here, node: here.cluster.remove(node), head=True),
+    Loss("head's node removed", lambda here, nodes: here.cluster.remove(*nodes), (HEADS,)),
+    # Last: what trains on there tells its steps for a while.
+    Loss("all its nodes cut off", lambda here, nodes: here.cluster.partition(*nodes), (HEADS, SPOT, SPOT)),
 )
 
 
@@ -64,43 +71,55 @@ def lose(here: World, loss: Loss, name: str = "job", limit: float = 240.0) -> Se
     """Do it; returns when the job has made a step that it never made before."""
     status = here.status(name)
     failures, attempt = status["failures"], status["attempt"]
-    node = str(here.pods("head" if loss.head else "worker", name)[0]["spec"]["nodeName"])
+    nodes = _nodes(loss, here.pods("head", name), here.pods("worker", name))
     newest = _in_its_work(here, name)
     began = time.time()
-    loss.act(here, node)
+    loss.act(here, nodes)
     at: dict[str, float] = {}
 
-    def new_step() -> bool:
+    def new_step() -> Step | None:
         status = here.status(name)
         assert status.get("phase") not in ("Failed", "Succeeded"), here.picture()
         if status["failures"] > failures:
             at.setdefault("counted", time.time() - began)
         if status["attempt"] > attempt:
             at.setdefault("next", time.time() - began)
-        return here.done(name)[-1].process != newest.process and "counted" in at
+        return _new_step(here.done(name), newest, began) if "counted" in at else None
 
-    here.until(f"{loss.name}: a new step", new_step, limit)
-    done = here.done(name)
-    old = max(step.step for step in done if step.process == newest.process)
-    here.until("a step that is new", lambda: here.done(name)[-1].step > old, 60)
-    first = next(step for step in here.done(name) if step.process != newest.process and step.step > old)
-    again = sum(step.at > began and step.process != newest.process and step.step <= old for step in here.done(name))
-    return Seen(loss.name, at["counted"], at.get("next"), first.at - began, again)
+    first = here.until(f"{loss.name}: a new step", new_step, limit)
+    again = [step for step in _others(here.done(name), newest, began) if step.step < first.step]
+    return Seen(loss.name, at["counted"], at.get("next"), first.at - began, len(again))
 
 
 def lose_alone(here: World, loss: Loss, name: str = "job", limit: float = ALONE) -> float | None:
     """The same to a RayJob that nobody but KubeRay looks after; None when it makes no new step in time."""
     here.until("it works", lambda: here.done(name), 180)
     newest = _in_its_work(here, name)
-    role = "head" if loss.head else "worker"
-    pods = here.kube.list("pods", f"ray.io/node-type={role}")
+    pods = (here.kube.list("pods", f"ray.io/node-type={role}") for role in ("head", "worker"))
+    nodes = _nodes(loss, *pods)
     began = time.time()
-    loss.act(here, str(pods[0]["spec"]["nodeName"]))
+    loss.act(here, nodes)
     while time.time() < began + limit:
         time.sleep(0.5)
-        done = here.done(name)
-        old = max(step.step for step in done if step.process == newest.process)
-        for step in done:
-            if step.process != newest.process and step.step > old:
-                return step.at - began
+        if first := _new_step(here.done(name), newest, began):
+            return first.at - began
     return None
+
+
+def _nodes(loss: Loss, heads: list[Object], workers: list[Object]) -> list[str]:
+    pods = [*heads[: loss.pools.count(HEADS)], *workers[: loss.pools.count(SPOT)]]
+    return [str(pod["spec"]["nodeName"]) for pod in pods]
+
+
+def _others(done: list[Step], lost: Step, began: float) -> list[Step]:
+    """What other processes have done since."""
+    return [step for step in done if step.process != lost.process and step.at > began]
+
+
+def _new_step(done: list[Step], lost: Step, began: float) -> Step | None:
+    """The first step of another process that the lost one had not done: one that is only cut off goes on until then."""
+    others = _others(done, lost, began)
+    if not others:
+        return None
+    old = max(step.step for step in done if step.process == lost.process and step.at <= others[0].at)
+    return next((step for step in others if step.step > old), None)

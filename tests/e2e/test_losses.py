@@ -15,7 +15,8 @@ def test_every_way_to_lose_a_machine(here: World) -> None:
     here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
     here.runs(SPOT)
     for loss in LOSSES:
-        here.give(HEADS if loss.head else SPOT)
+        for pool in (HEADS, SPOT):
+            here.give(pool, loss.spare(pool))
         seen = lose(here, loss)
         print(seen)
         assert seen.first_step <= LIMIT, seen
