@@ -13,6 +13,7 @@ from tests.bench.rows import Row
 from tests.e2e import image, provider
 from tests.e2e.losses import ALONE, LOSSES, SPOT, lose, lose_alone
 from tests.e2e.site import installed
+from tests.e2e.world import HEADS
 
 GOAL = 90.0
 """Seconds, with nodes that count as lost after 10 s of silence."""
@@ -23,15 +24,15 @@ def measure() -> Sequence[Row]:
     with installed("bench", image.build(), "kuberay", "jobset") as site:
         for loss in LOSSES:
             with site.world() as here:
-                here.heads(1 + loss.head)
-                here.pool(SPOT, 3, notice="30s")
+                here.heads(1 + loss.spare(HEADS))
+                here.pool(SPOT, 2 + loss.spare(SPOT), notice="30s")
                 here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
                 here.runs(SPOT)
                 ours = lose(here, loss)
                 print(ours, flush=True)
             with site.world() as here:
-                here.heads(1 + loss.head)
-                here.pool(SPOT, 3)
+                here.heads(1 + loss.spare(HEADS))
+                here.pool(SPOT, 2 + loss.spare(SPOT))
                 here.submit_alone(SPOT, program="chain.py --steps 100000")
                 alone = lose_alone(here, loss)
                 print("KubeRay alone:", alone, flush=True)
