@@ -6,13 +6,17 @@ from tests.e2e.world import SHARED, World
 
 
 def test_one_packet_in_twenty_is_lost(here: World) -> None:
-    """The controller is on such a machine, too: nothing is done twice, nothing waits for ever."""
+    """The controller is on such a machine, too: nothing is done twice, nothing waits for ever.
+
+    Ray's own checks take a machine for dead now and then over such a network: the job may lose more than is taken.
+    """
     here.pool("spot", 2)
-    here.pool("on-demand", 2)
+    here.pool("on-demand", 3)
     with here.cluster.losing_packets(SHARED, *here.nodes["spot"], *here.nodes["on-demand"], share=0.05):
-        here.submit("spot", "on-demand", program="chain.py --steps 60")
-        here.runs("spot")
+        here.submit("spot", {"name": "on-demand", "maxFailures": -1}, program="chain.py --steps 120")
+        here.until("it has committed", here.steps, 300)
         here.cluster.remove(here.worker_node())
         here.succeeds(limit=600)
-    assert here.path() == [("spot", "MaxFailuresExceeded"), ("on-demand", "Completed")]
-    here.is_the_uninterrupted_result(steps=60)
+    path = here.path()
+    assert (path[0], path[-1]) == (("spot", "MaxFailuresExceeded"), ("on-demand", "Completed"))
+    here.is_the_uninterrupted_result(steps=120)
