@@ -14,18 +14,22 @@ from tests.e2e.steps import Step
 from tests.e2e.world import HEADS, World
 
 SPOT = "spot"
+INTERVAL = 5
+"""Steps from commit to commit."""
+
 ALONE = 120.0
 """Seconds that are waited for KubeRay alone; without an end it may take for ever."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """One way. `act` does it to the machines of these pools that the job is on: one of each that is named."""
+    """One way. `act` does it to the machines of these pools that the job is on: one of each that is named. `again`
+    bounds the steps that are lost by it: an interval, and the step that was under way."""
 
     name: str
     act: Callable[[World, Sequence[str]], None]
     pools: tuple[str, ...] = (SPOT,)
-    noticed: bool = False
+    again: int = INTERVAL + 1
 
     def spare(self, pool: str) -> int:
         """How many machines of the pool the job needs in place of those."""
@@ -40,11 +44,16 @@ LOSSES = (
     Loss("node killed, its Node object stays", lambda here, nodes: here.cluster.kill(*nodes)),
     Loss("node removed", lambda here, nodes: here.cluster.remove(*nodes)),
     Loss("power cut", lambda here, nodes: here.cluster.kill(*nodes, silent=True)),
-    Loss("notice of 45 s", _notice(45), noticed=True),
-    Loss("notice of 8 s", _notice(8), noticed=True),
+    Loss("notice of 45 s", _notice(45), again=1),
+    Loss("notice of 8 s", _notice(8), again=1),
     Loss("head's node removed", lambda here, nodes: here.cluster.remove(*nodes), (HEADS,)),
-    # Last: what trains on there tells its steps for a while.
-    Loss("all its nodes cut off", lambda here, nodes: here.cluster.partition(*nodes), (HEADS, SPOT, SPOT)),
+    # Last: what trains on there tells its steps for a while. That it is fenced it learns when it commits next.
+    Loss(
+        "all its nodes cut off",
+        lambda here, nodes: here.cluster.partition(*nodes),
+        (HEADS, SPOT, SPOT),
+        again=2 * INTERVAL + 1,
+    ),
 )
 
 

@@ -20,6 +20,6 @@ def test_every_way_to_lose_a_machine(here: World) -> None:
         seen = lose(here, loss)
         print(seen)
         assert seen.first_step <= LIMIT, seen
-        assert seen.again <= (1 if loss.noticed else 5 + 1), seen
+        assert seen.again <= loss.again, seen
     here.suspend()
     here.is_the_uninterrupted_result(steps=here.steps())
