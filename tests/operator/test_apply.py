@@ -10,8 +10,9 @@ import pytest
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.registry import HOME
-from spotladder.core.model import Launch
-from spotladder.operator.apply import Applier
+from spotladder.core.model import Delete, Launch
+from spotladder.core.reasons import Reason
+from spotladder.operator.apply import SHORT_GRACE, Applier
 from spotladder.operator.cache import Scoped
 from spotladder.operator.clusters import Cluster, Clusters, Found, Located
 from spotladder.operator.copies import Copies
@@ -19,7 +20,16 @@ from spotladder.operator.preflight import Preflight
 from spotladder.operator.records import JobRecord
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
-from spotladder.workloads.records import JobSetRecord, RayJobRecord
+from spotladder.workloads.records import (
+    DISRUPTION_BUDGETS,
+    GVR,
+    JOBSETS,
+    PODS,
+    RAYJOBS,
+    JobSetRecord,
+    PodRecord,
+    RayJobRecord,
+)
 from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import job, jobset_template, ray_template, tier
 
@@ -29,6 +39,7 @@ class Client:
     """Takes what it is given."""
 
     made: list[Any] = field(default_factory=list)
+    removed: list[Any] = field(default_factory=list)
 
     async def apply(self, _kind: object, body: Any) -> Any:
         self.made.append(deepcopy(body))
@@ -36,6 +47,9 @@ class Client:
 
     async def metadata(self, *_: object) -> Any:
         return {}
+
+    async def delete(self, kind: GVR, name: str, _namespace: str, *, uid: str, grace: int | None) -> Any:
+        self.removed.append((kind, name, uid, grace))
 
 
 def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
@@ -89,3 +103,25 @@ async def test_what_is_there_as_it_would_be_made_is_not_made_again(
         client.made.clear()
         assert await applier.launch(loaded, Launch(1, "spot-a")) is None
         assert client.made == again
+
+
+@pytest.mark.parametrize("kind", [RAYJOBS, JOBSETS], ids=["RayJob", "JobSet"])
+async def test_an_attempt_is_removed_by_name_so_that_no_other_jobs_objects_are_read_for_it(kind: GVR) -> None:
+    client = Client()
+    loaded, applier, home = launching(job(ray_template()), client)
+    of_it: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
+    pods = (
+        PodRecord(name="to-hurry", uid="p1", **of_it),
+        PodRecord(name="slow", uid="p2", deleted_at=9.0, grace=30, **of_it),
+        PodRecord(name="hurried", uid="p3", deleted_at=9.0, grace=SHORT_GRACE, **of_it),
+    )
+    record = RayJobRecord if kind == RAYJOBS else JobSetRecord
+    top: Any = {"rayjob" if kind == RAYJOBS else "jobset": record(name="digits-a001", uid="r", **of_it)}
+    loaded.found = Found({1: Located(home, AttemptObjects(pods=pods, **top))}, ())
+    await applier.delete(loaded, Delete(1, Reason.FELL_BACK))
+    assert client.removed == [
+        (kind, "digits-a001", "r", None),
+        (DISRUPTION_BUDGETS, "digits-a001", "", None),
+        (PODS, "to-hurry", "p1", SHORT_GRACE),
+        (PODS, "slow", "p2", SHORT_GRACE),
+    ]

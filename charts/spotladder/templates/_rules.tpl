@@ -17,19 +17,19 @@
 {{- end }}
 - apiGroups: [ray.io]
   resources: [rayjobs]
-  verbs: [list, watch, create, patch, deletecollection]
+  verbs: [list, watch, create, patch, delete, deletecollection]
 - apiGroups: [ray.io]
   resources: [rayclusters]
   verbs: [list, watch, delete]          # delete: those that a RayJob left behind
 - apiGroups: [jobset.x-k8s.io]
   resources: [jobsets]
-  verbs: [list, watch, create, patch, deletecollection]
+  verbs: [list, watch, create, patch, delete, deletecollection]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
-  verbs: [create, patch, deletecollection]
+  verbs: [create, patch, delete, deletecollection]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, watch, patch, delete, deletecollection]  # patch: the notice; delete: on nodes that nobody hears of
+  verbs: [list, watch, patch, delete]   # patch: the notice
 - apiGroups: [""]
   resources: [events]
   verbs: [list, watch]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -31,7 +33,9 @@ from spotladder.workloads.records import (
     PODS,
     RAYCLUSTERS,
     RAYJOBS,
+    AttemptRecord,
     Made,
+    RayJobRecord,
 )
 from spotladder.workloads.references import Reference, references
 from spotladder.workloads.workload import AttemptObjects
@@ -110,9 +114,8 @@ class Applier:
         if found is None or rayjob is None or not (why := refused_as(found.objects)):
             return None
         if rayjob.digest != digest and not rayjob.deleting:
-            which = f"{names.JOB_UID}={loaded.record.uid},{names.ATTEMPT}={attempt}"
             with found.cluster.turn():
-                await self._remove_labelled(found.cluster, loaded.workload.made, loaded.record.namespace, which)
+                await self._remove_attempt(found.cluster, rayjob)
         return Problem(Trouble.BLOCKED, f"RayJob {rayjob.name} is not valid: {why}")
 
     async def _prepare(self, cluster: Cluster, record: JobRecord, objects: list[dict[str, Any]]) -> Problem | None:
@@ -235,12 +238,24 @@ class Applier:
                 for entry in objects.rayclusters:
                     if not entry.deleting:
                         await self._remove(found.cluster, RAYCLUSTERS, entry)
-            elif top is None or not top.deleting:
+            elif top is None:
                 await self._remove_labelled(found.cluster, made, namespace, which)
+            elif not top.deleting:
+                await self._remove_attempt(found.cluster, top)
             # Before their owner's end does: a kubelet that has begun hurries no more.
-            if any(not pod.deleting or pod.grace > SHORT_GRACE for pod in objects.pods):
-                labels = f"{found.cluster.selector},{which}"
-                await found.cluster.client.delete_all(PODS, namespace, labels=labels, grace=SHORT_GRACE)
+            slow = [pod for pod in objects.pods if not pod.deleting or pod.grace > SHORT_GRACE]
+            hurried = (self._remove(found.cluster, PODS, pod, grace=SHORT_GRACE) for pod in slow)
+            for failure in await asyncio.gather(*hurried, return_exceptions=True):
+                if failure is not None:
+                    raise failure
+
+    async def _remove_attempt(self, cluster: Cluster, top: AttemptRecord) -> None:
+        """By name: to delete by labels the API server reads all of the kind in the namespace, whatever the job."""
+        main = RAYJOBS if isinstance(top, RayJobRecord) else JOBSETS
+        await self._remove(cluster, main, top)
+        for kind in next(workload.made for workload in WORKLOADS if workload.main == main):
+            if kind != main:  # it has the same name, and was made before
+                await self._remove(cluster, kind, replace(top, uid=""))
 
     async def _remove_labelled(self, cluster: Cluster, made: Sequence[GVR], namespace: str, which: str) -> None:
         for kind in reversed(made):
