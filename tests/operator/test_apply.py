@@ -97,9 +97,9 @@ async def test_what_is_there_as_it_would_be_made_is_not_made_again(
     assert await applier.launch(loaded, Launch(1, "spot-a")) is None
     made = list(client.made)
     for digest, again in ((made[-1]["metadata"]["annotations"][names.DIGEST], []), ("of the spec before", made)):
-        top = there(name="digits-a001", namespace="team-a", uid="r", digest=digest)
-        kind = "jobset" if isinstance(top, JobSetRecord) else "rayjob"
-        loaded.found = Found({1: Located(home, AttemptObjects(**{kind: top}))}, ())
+        top: Any = there(name="digits-a001", namespace="team-a", uid="r", digest=digest)
+        objects = AttemptObjects(jobset=top) if there is JobSetRecord else AttemptObjects(rayjob=top)
+        loaded.found = Found({1: Located(home, objects)}, ())
         client.made.clear()
         assert await applier.launch(loaded, Launch(1, "spot-a")) is None
         assert client.made == again

@@ -44,6 +44,24 @@ async def test_a_key_that_is_worked_on_comes_again_afterwards_and_not_before() -
         assert not queue.busy
 
 
+async def test_a_worker_whose_passes_wait_for_nothing_lets_others_run_between_them() -> None:
+    async with running() as (queue, _):
+        for number in range(100):
+            queue.add(str(number))
+        turns = itertools.count()
+
+        async def work() -> None:
+            while queue.depth:
+                queue.done(await queue.get())
+
+        async def renew_the_lease() -> None:
+            while next(turns) < 100 and queue.depth:
+                await asyncio.sleep(0)
+
+        await asyncio.gather(work(), renew_the_lease())
+        assert next(turns) >= 100
+
+
 async def test_a_later_look_is_taken_when_its_time_comes_the_earliest_asked_for() -> None:
     async with running() as (queue, clock):
         queue.add_at("a", 30)

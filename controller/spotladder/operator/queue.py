@@ -72,7 +72,12 @@ class Queue(Generic[K]):
             self._schedule(key, self._clock.ticks() + after)
 
     async def get(self) -> K:
-        """The next key; it is this worker's until `done`."""
+        """The next key; it is this worker's until `done`.
+
+        Others have their turn first: a pass may find everything as it should be and wait for nothing, and thousands of
+        those in a row would hold up the lease, the watches and whoever asks whether we are alive.
+        """
+        await asyncio.sleep(0)
         if self._throttle:
             await self._throttle.take()
         while not self._ready:
