@@ -60,8 +60,8 @@ NEVER_CALLED = {
     ("spotladder.io", "tieredjobs/finalizers", "update"): "asked by an admission plugin, not by a call",
     (JOBSETS.group, JOBSETS.plural, "create"): "as for rayjobs, which the walk here is made of",
     (JOBSETS.group, JOBSETS.plural, "patch"): "as for rayjobs, which the walk here is made of",
+    (JOBSETS.group, JOBSETS.plural, "delete"): "as for rayjobs, which the walk here is made of",
     (JOBSETS.group, JOBSETS.plural, "watch"): "JobSet is not installed here; it is listed first",
-    ("", "pods", "delete"): "asked where nobody hears of a pod's node; the walk here has no such node",
 }
 
 
