@@ -10,6 +10,9 @@ from tests.kube.test_chart import granted
 UNUSED = {
     ("tieredjobs/finalizers", "update"): "asked by an admission plugin, not by a call",
     ("rayclusters", "delete"): "KubeRay removes them with their RayJob, unless it is away",
+    ("rayjobs", "deletecollection"): "by labels only what is known by no name: of a job that nobody can read any more",
+    ("jobsets", "deletecollection"): "",
+    ("poddisruptionbudgets", "deletecollection"): "",
     ("priorityclasses", "get"): "no template here names one, nor any of the following",
     ("runtimeclasses", "get"): "",
     ("serviceaccounts", "get"): "",
