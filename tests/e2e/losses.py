@@ -47,12 +47,13 @@ LOSSES = (
     Loss("notice of 45 s", _notice(45), again=1),
     Loss("notice of 8 s", _notice(8), again=1),
     Loss("head's node removed", lambda here, nodes: here.cluster.remove(*nodes), (HEADS,)),
-    # Last: what trains on there tells its steps for a while. That it is fenced it learns when it commits next.
+    # Last: what trains on there tells its steps for a while. That it is fenced it learns when a commit is refused, and
+    # those are made beside the steps.
     Loss(
         "all its nodes cut off",
         lambda here, nodes: here.cluster.partition(*nodes),
         (HEADS, SPOT, SPOT),
-        again=2 * INTERVAL + 1,
+        again=3 * INTERVAL + 1,
     ),
 )
 
