@@ -35,7 +35,6 @@ from spotladder.workloads.records import (
     RAYJOBS,
     AttemptRecord,
     Made,
-    RayJobRecord,
 )
 from spotladder.workloads.references import Reference, references
 from spotladder.workloads.workload import AttemptObjects
@@ -166,7 +165,7 @@ class Applier:
     def _is_ours(self, cluster: Cluster, kind: GVR, record: JobRecord, attempt: int) -> bool:
         """Whether this very attempt was made already. Its operator fills in fields of ours, and owns them then."""
         found = cluster.inventory.attempts(record.key, record.uid).get(attempt, AttemptObjects())
-        return kind in INSTALL and found.top is not None
+        return found.top is not None and found.top.kind == kind
 
     async def drain(self, loaded: Loaded, action: Drain) -> None:
         """Tell every pod of the attempt, by an annotation that it sees as a file."""
@@ -196,21 +195,18 @@ class Applier:
     async def delete(self, loaded: Loaded, action: Delete) -> None:
         """Remove what is left of the attempt, from the top down."""
         found = loaded.found.attempts.get(action.attempt)
-        if found is None:
-            live = loaded.state.attempt
-            tier = loaded.clusters.get(live.tier) if live and live.number == action.attempt else None
-            cluster = self._clusters.of(tier or HOME)
-            found = Located(cluster or self._clusters.home, AttemptObjects())
         reach(Point.BEFORE_DELETE)
-        if not found.cluster.problem:  # else it is fenced, and goes when its cluster is back
-            await self._clear(found, loaded.record.key, action.attempt, loaded.workload.made)
+        if found is None:
+            await self._clear_unseen(loaded, action.attempt)
+        elif not found.cluster.problem:  # else it is fenced, and goes when its cluster is back
+            await self._clear(found)
         reach(Point.AFTER_DELETE)
 
     async def delete_strays(self, loaded: Loaded) -> None:
         """Remove what exists of attempts in clusters where they do not belong."""
-        for number, found in loaded.found.strays:
+        for _, found in loaded.found.strays:
             if not found.cluster.problem:
-                await self._clear(found, loaded.record.key, number, loaded.workload.made, uid=loaded.record.uid)
+                await self._clear(found)
 
     async def sweep(self, key: JobKey, uid: str) -> bool:
         """Remove what deleted TieredJobs of this name have left in other clusters; whether there was anything.
@@ -218,9 +214,8 @@ class Applier:
         `uid` is that of the TieredJob that has the name now, "" when none has.
         """
         found = self._clusters.abandoned(key, uid)
-        for number, located in found:
-            for owner_uid in {record.job_uid for record in _records(located.objects)}:
-                await self._clear(located, key, number, ALL_MADE, uid=owner_uid)
+        for _, located in found:
+            await self._clear(located)
         return bool(found)
 
     async def remove_all(self, record: JobRecord) -> None:
@@ -229,17 +224,24 @@ class Applier:
             with cluster.turn():
                 await self._remove_labelled(cluster, ALL_MADE, record.namespace, f"{names.JOB}={record.name}")
 
-    async def _clear(self, found: Located, key: JobKey, attempt: int, made: Sequence[GVR], *, uid: str = "") -> None:
+    async def _clear_unseen(self, loaded: Loaded, attempt: int) -> None:
+        """Its objects are known by no name, if there are any: by their labels."""
+        live = loaded.state.attempt
+        tier = loaded.clusters.get(live.tier) if live and live.number == attempt else None
+        cluster = self._clusters.of(tier or HOME) or self._clusters.home
+        if not cluster.problem:
+            which = f"{names.JOB}={loaded.record.name},{names.ATTEMPT}={attempt}"
+            with cluster.turn():
+                await self._remove_labelled(cluster, loaded.workload.made, loaded.record.namespace, which)
+
+    async def _clear(self, found: Located) -> None:
         """From the top down: what we made, then what its owner left behind."""
-        objects, top, (namespace, job) = found.objects, found.objects.top, key
-        which = f"{names.JOB}={job},{names.ATTEMPT}={attempt}" + (f",{names.JOB_UID}={uid}" if uid else "")
+        objects, top = found.objects, found.objects.top
         with found.cluster.turn():
-            if top is None and (objects.pods or objects.rayclusters):  # their owner left them behind
-                for entry in objects.rayclusters:
+            if top is None:
+                for entry in objects.rayclusters:  # their owner left them behind
                     if not entry.deleting:
                         await self._remove(found.cluster, RAYCLUSTERS, entry)
-            elif top is None:
-                await self._remove_labelled(found.cluster, made, namespace, which)
             elif not top.deleting:
                 await self._remove_attempt(found.cluster, top)
             # Before their owner's end does: a kubelet that has begun hurries no more.
@@ -251,10 +253,9 @@ class Applier:
 
     async def _remove_attempt(self, cluster: Cluster, top: AttemptRecord) -> None:
         """By name: to delete by labels the API server reads all of the kind in the namespace, whatever the job."""
-        main = RAYJOBS if isinstance(top, RayJobRecord) else JOBSETS
-        await self._remove(cluster, main, top)
-        for kind in next(workload.made for workload in WORKLOADS if workload.main == main):
-            if kind != main:  # it has the same name, and was made before
+        await self._remove(cluster, top.kind, top)
+        for kind in next(workload.made for workload in WORKLOADS if workload.main == top.kind):
+            if kind != top.kind:  # it has the same name, and was made before
                 await self._remove(cluster, kind, replace(top, uid=""))
 
     async def _remove_labelled(self, cluster: Cluster, made: Sequence[GVR], namespace: str, which: str) -> None:
@@ -287,11 +288,6 @@ class Applier:
                 if pod.node and silent(nodes.get(pod.node)):
                     with found.cluster.turn():
                         await self._remove(found.cluster, PODS, pod, grace=0)
-
-
-def _records(objects: AttemptObjects) -> list[Made]:
-    tops = [] if objects.top is None else [objects.top]
-    return [*tops, *objects.rayclusters, *objects.pods]
 
 
 def _is_there(found: Located | None, cluster: Cluster, digest: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from sys import intern
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from spotladder.core.model import Instant, PodRole
 from spotladder.workloads import names
@@ -202,12 +202,15 @@ SPOT_LABELS = (
 class AttemptRecord(Made):
     """What an attempt is: a RayJob or a JobSet. `digest` is of all that was asked for when it was made."""
 
+    kind: ClassVar[GVR]
     digest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayJobRecord(AttemptRecord):
     """A RayJob, in KubeRay's own words."""
+
+    kind: ClassVar[GVR] = RAYJOBS
 
     deployment_status: str = ""
     job_status: str = ""
@@ -246,6 +249,7 @@ class RayClusterRecord(Made):
 class JobSetRecord(AttemptRecord):
     """A JobSet. `places` are its replicated jobs with the number of pods of each of their jobs: (name, jobs, pods)."""
 
+    kind: ClassVar[GVR] = JOBSETS
     state: str = ""
     message: str = ""
     restarts: int = 0
