@@ -12,6 +12,7 @@ from spotladder.core.acting import REPEAT
 from spotladder.operator import failpoints
 from spotladder.operator.failpoints import Point
 from spotladder.workloads import names
+from spotladder.workloads.records import DISRUPTION_BUDGETS
 from tests.kube.apiserver import ApiServer
 from tests.kube.elsewhere import elsewhere
 from tests.kube.world import World, eventually, world
@@ -130,10 +131,13 @@ async def play_in_two_clusters(here: World, east: World) -> None:
     await eventually(lambda: here.has_phase("Running"), limit=60)
     assert await east.rayjobs() == []
     assert await here.rayjobs() == ["digits-a002"]
+    assert [page.items async for page in east.client.pages(DISRUPTION_BUDGETS, east.namespace)] == [[]]
     assert (await here.status())["failures"] == 2
 
 
-@pytest.mark.parametrize("point", [Point.BETWEEN_OBJECTS, Point.AFTER_LAUNCH, Point.AFTER_DELETE])
+@pytest.mark.parametrize(
+    "point", [Point.BETWEEN_OBJECTS, Point.AFTER_LAUNCH, Point.BETWEEN_DELETES, Point.AFTER_DELETE]
+)
 async def test_a_controller_that_dies_between_two_clusters(
     api_server: ApiServer,
     second_server: ApiServer,

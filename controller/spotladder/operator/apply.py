@@ -252,11 +252,15 @@ class Applier:
                     raise failure
 
     async def _remove_attempt(self, cluster: Cluster, top: AttemptRecord) -> None:
-        """By name: to delete by labels the API server reads all of the kind in the namespace, whatever the job."""
-        await self._remove(cluster, top.kind, top)
+        """By name: to delete by labels the API server reads all of the kind in the namespace, whatever the job.
+
+        The top last: by it the next pass knows what is left to remove.
+        """
         for kind in next(workload.made for workload in WORKLOADS if workload.main == top.kind):
-            if kind != top.kind:  # it has the same name, and was made before
+            if kind != top.kind:  # it has the same name
                 await self._remove(cluster, kind, replace(top, uid=""))
+                reach(Point.BETWEEN_DELETES)
+        await self._remove(cluster, top.kind, top)
 
     async def _remove_labelled(self, cluster: Cluster, made: Sequence[GVR], namespace: str, which: str) -> None:
         for kind in reversed(made):

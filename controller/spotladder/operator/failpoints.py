@@ -32,6 +32,7 @@ class Point(StrEnum):
     BEFORE_DRAIN = "before-drain"
     AFTER_DRAIN = "after-drain"
     BEFORE_DELETE = "before-delete"
+    BETWEEN_DELETES = "between-deletes"  # of the objects that an attempt is made of
     AFTER_DELETE = "after-delete"
     BEFORE_FINISH = "before-finish"
     AFTER_FINISH = "after-finish"
