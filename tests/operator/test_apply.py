@@ -120,8 +120,8 @@ async def test_an_attempt_is_removed_by_name_so_that_no_other_jobs_objects_are_r
     loaded.found = Found({1: Located(home, AttemptObjects(pods=pods, **top))}, ())
     await applier.delete(loaded, Delete(1, Reason.FELL_BACK))
     assert client.removed == [
-        (kind, "digits-a001", "r", None),
         (DISRUPTION_BUDGETS, "digits-a001", "", None),
+        (kind, "digits-a001", "r", None),
         (PODS, "to-hurry", "p1", SHORT_GRACE),
         (PODS, "slow", "p2", SHORT_GRACE),
     ]

@@ -323,6 +323,45 @@ def test_a_lost_head_is_not_brought_back() -> None:
     assert rendered(ray())["metadata"]["annotations"]["ray.io/disable-provisioned-head-restart"] == "true"
 
 
+def probes(**cluster: Any) -> list[dict[str, Any] | None]:
+    """How the head's and the workers' readiness is asked for."""
+    found = rendered(broken(**cluster))["spec"]["rayClusterSpec"]
+    groups = [found["headGroupSpec"], *found["workerGroupSpecs"]]
+    return [group["template"]["spec"]["containers"][0].get("readinessProbe") for group in groups]
+
+
+def test_a_node_of_ray_is_ready_as_soon_as_it_says_so() -> None:
+    asked = probes()
+    assert [probe and probe["httpGet"] for probe in asked] == [
+        {"path": "/api/gcs_healthz", "port": 8265},
+        {"path": "/api/local_raylet_healthz", "port": 52365},
+    ]
+    assert [probe and probe["initialDelaySeconds"] + probe["periodSeconds"] for probe in asked] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("head", "worker", "ports"),
+    [
+        ({"dashboard-port": "8300"}, {"dashboard-agent-listen-port": "52400"}, [8300, 52400]),
+        ({"dashboard-agent-listen-port": "52400"}, {}, [8265, 52365]),
+        ({"dashboard-port": "$PORT"}, {}, [None, 52365]),
+    ],
+)
+def test_ray_is_asked_where_it_listens(head: dict[str, str], worker: dict[str, str], ports: list[int | None]) -> None:
+    cluster = ray_template()["spec"]["rayClusterSpec"]
+    cluster["headGroupSpec"]["rayStartParams"] = head
+    cluster["workerGroupSpecs"][0]["rayStartParams"] = worker
+    assert [probe and probe["httpGet"]["port"] for probe in probes(**cluster)] == ports
+
+
+def test_the_templates_own_probe_and_that_of_a_cluster_with_tokens_are_kept() -> None:
+    own = {"tcpSocket": {"port": 6379}}
+    cluster = ray_template()["spec"]["rayClusterSpec"]
+    cluster["headGroupSpec"]["template"]["spec"]["containers"][0]["readinessProbe"] = own
+    assert probes(**cluster)[0] == own
+    assert probes(authOptions={"mode": "token"}) == [None, None]  # a probe has no token
+
+
 def broken(**changes: Any) -> TieredJob:
     template = ray_template()
     template["spec"]["rayClusterSpec"].update(changes)

@@ -9,6 +9,8 @@
 4. HTTPMode unless the template says otherwise: KubeRay submits the program itself and reads its exit code. A submitter
    can be lost, or its connection, and takes the attempt with it (K8sJobMode); or it ends before KubeRay has asked for
    the exit code, and nobody learns it (SidecarMode). Templates with a submitter's settings get K8sJobMode.
+5. Pods are ready as soon as Ray is. KubeRay's own probe asks after ten seconds for the first time and then every five;
+   a node of Ray is there in four, and the program waits for the last of them.
 """
 
 from __future__ import annotations
@@ -39,6 +41,15 @@ _CLUSTER: Path = (*_AT, "rayClusterSpec")
 
 _ANNOTATIONS = {"ray.io/disable-provisioned-head-restart": "true"}
 """KubeRay copies them, and the labels, onto the RayCluster."""
+
+_HEALTH = {
+    PodRole.HEAD: ("dashboard-port", "8265", "/api/gcs_healthz"),
+    PodRole.WORKER: ("dashboard-agent-listen-port", "52365", "/api/local_raylet_healthz"),
+}
+"""Where a node of Ray says that it is well: the `ray start` parameter of the port, its default, the path."""
+
+_PATIENCE = {"initialDelaySeconds": 1, "periodSeconds": 2, "timeoutSeconds": 5, "failureThreshold": 25}
+"""As long as KubeRay has until a node that was ready is not any more: 50 s."""
 
 
 class RayJobWorkload:
@@ -89,6 +100,10 @@ def _spec(given: Mapping[str, Any], outfit: Outfit) -> dict[str, Any]:
     for index, group in enumerate(cluster["workerGroupSpecs"]):
         group.setdefault("groupName", f"workers-{index}" if index else "workers")
         _group(group, outfit, PodRole.WORKER, (*_CLUSTER, "workerGroupSpecs", index))
+    if not cluster.get("authOptions"):  # a probe has no token; KubeRay's own brings it
+        _probed(cluster["headGroupSpec"], PodRole.HEAD)
+        for group in cluster["workerGroupSpecs"]:
+            _probed(group, PodRole.WORKER)
     return spec
 
 
@@ -111,3 +126,11 @@ def _group(group: dict[str, Any], outfit: Outfit, role: PodRole, at: Path) -> No
     drain = drain_of(template["spec"]["terminationGracePeriodSeconds"], outfit.tier.notice)
     ray = template["spec"]["containers"][0]
     with_env(ray, variables({"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(drain)}), unless_set=True)
+
+
+def _probed(group: dict[str, Any], role: PodRole) -> None:
+    parameter, default, path = _HEALTH[role]
+    port = str(group["rayStartParams"].get(parameter, default))
+    if port.isdigit():  # what else stands there is for Ray to refuse
+        asked = {"httpGet": {"path": path, "port": int(port)}, **_PATIENCE}
+        group["template"]["spec"]["containers"][0].setdefault("readinessProbe", asked)
