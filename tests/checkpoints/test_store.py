@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -156,6 +157,31 @@ class TestS3(StoreContract):
         wanted = r"cannot list s3://bkt/x/log/: .* check the network and AWS_ENDPOINT_URL \(http://127\.0\.0\.1:1/\)$"
         with pytest.raises(StoreUnavailable, match=wanted):
             check_store(open_store("s3://bkt/x"))
+
+    @pytest.mark.parametrize(
+        ("name", "value", "says"),
+        [
+            ("AWS_ACCESS_KEY_ID", "AKIA\n", "AWS_ACCESS_KEY_ID holds a line end"),
+            ("AWS_SECRET_ACCESS_KEY", "x\r\n", "AWS_SECRET_ACCESS_KEY holds a line end"),
+            ("AWS_REGION", "us-east-1\n", "AWS_REGION holds a line end"),
+            ("AWS_ENDPOINT_URL", "minio:9000", "AWS_ENDPOINT_URL is no address: write http://"),
+            ("AWS_ENDPOINT_URL", "", "AWS_ENDPOINT_URL is no address: write http://"),
+        ],
+    )
+    def test_a_setting_that_was_badly_written_is_named(self, s3: str, name: str, value: str, says: str) -> None:
+        with pytest.raises(StoreRefused, match=says):
+            open_store("s3://bkt/x", {name: value})
+
+    def test_the_librarys_panic_is_an_error_like_others(self, s3: str) -> None:
+        with pytest.raises(StoreRefused, match=r"cannot list s3://b b/x/log/: the settings make no valid request"):
+            check_store(open_store("s3://b b/x"))
+
+    def test_reading_many_leaves_no_threads(self, store: Store) -> None:
+        for number in range(20):
+            store.put_if_absent(f"log/{number:02}", b"x")
+        before = threading.active_count()
+        assert store.get_many([f"log/{number:02}" for number in range(21)]) == [b"x"] * 20 + [None]
+        assert threading.active_count() == before
 
     def test_a_profile_is_taken_where_no_key_is_set(
         self, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -416,6 +416,6 @@ async def test_the_buckets_secret_is_missing_and_then_it_is_there(api_server: Ap
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bucket", "namespace": here.namespace}}
         await here.client.create(SECRETS, {**body, "data": data})
         await here.run(1)
-        await here.clock.advance(61)
+        await here.clock.advance(11)
         await says(here, "Degraded", "False", "AsExpected")
         assert here.bucket.opened[-1].environment == {"AWS_ACCESS_KEY_ID": "who"}

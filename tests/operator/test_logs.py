@@ -19,7 +19,7 @@ from spotladder.operator.logs import PER_BUCKET, LogAddress, Logs, Reading
 class Fake:
     """A log that answers what it is told to; `gate` holds its answers back."""
 
-    answer: Progress | Exception = field(default_factory=Progress)
+    answer: Progress | BaseException = field(default_factory=Progress)
     gate: threading.Event | None = None
     reads: int = 0
 
@@ -27,7 +27,7 @@ class Fake:
         self.reads += 1
         if self.gate:
             self.gate.wait(10)
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
@@ -62,6 +62,27 @@ async def test_news_wake_the_job_and_no_news_do_not() -> None:
         await until(lambda: len(woken) == 2)
         logs.look(("ns", "a"))
         await until(lambda: fake.reads == 5)
+
+
+class Panic(BaseException):
+    """What a library that is not written in Python raises for a defect of its own."""
+
+
+async def test_a_defect_of_the_library_is_told_and_ends_nothing() -> None:
+    fake, woken, clock = Fake(Progress(step=7)), list[JobKey](), SteppedClock()
+    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake) as logs:
+        key = ("ns", "a")
+        logs.follow(key, address("a"), 1)
+        await until(lambda: len(woken) == 1)
+        for number, defect in enumerate((Panic("no header"), KeyError("x")), 2):
+            fake.answer = defect
+            logs.look(key)
+            await until(lambda number=number: len(woken) == number)
+            assert type(defect).__name__ in logs.follow(key, address("a"), 1).unreadable
+        fake.answer = Progress(step=8)
+        logs.look(key)
+        await until(lambda: len(woken) == 4)
+        assert logs.follow(key, address("a"), 1) == Reading(True, Progress(step=8))
 
 
 async def test_what_cannot_be_read_says_why_and_keeps_what_was_known() -> None:

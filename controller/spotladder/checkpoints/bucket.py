@@ -78,6 +78,7 @@ class BucketStore:
         self._bucket = bucket
         self.uri = f"{scheme}://{bucket}" + (f"/{prefix}" if prefix else "")
         self._endpoint = _endpoint(scheme, environment)
+        _check(scheme, environment)
         with self._typed("open", ""):
             self._store = _connect(scheme, bucket, prefix, environment)
         self._pool = ThreadPoolExecutor(2 * AT_ONCE, thread_name_prefix="spotladder-store")
@@ -97,7 +98,11 @@ class BucketStore:
             return bytes(self._store.get(key).bytes())
 
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        return list(self._pool.map(self._get_or_none, keys))
+        if len(keys) < 2:
+            return [self._get_or_none(key) for key in keys]
+        # Threads that end with the call: who follows many logs holds many stores.
+        with ThreadPoolExecutor(min(len(keys), 2 * AT_ONCE), thread_name_prefix="spotladder-store") as pool:
+            return list(pool.map(self._get_or_none, keys))
 
     def _get_or_none(self, key: str) -> bytes | None:
         try:
@@ -187,6 +192,13 @@ class BucketStore:
             yield
         except (BaseError, OSError) as error:
             raise self._failure(doing, key, error) from None
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # no Exception, so that nobody catches it by mistake
+                raise
+            raise StoreRefused(
+                f"cannot {doing} {self.uri}/{key}: the settings make no valid request: check the address and "
+                f"{_CREDENTIALS[self._scheme]}"
+            ) from None
 
     def _failure(self, doing: str, key: str, error: Exception) -> SpotladderError:
         from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
@@ -213,6 +225,16 @@ class BucketStore:
         return StoreUnavailable(
             f"cannot {doing} {self.uri}/{key}: {_short(text)}: check the network and {self._endpoint}"
         )
+
+
+def _check(scheme: str, environment: Mapping[str, str]) -> None:
+    """Refuse what no request can be made of, by name: the library would not say which setting it is."""
+    for name in sorted(_GIVEN[scheme]):
+        value = environment.get(name, os.environ.get(name))
+        if value is not None and name == "AWS_ENDPOINT_URL" and not re.match(r"https?://[^/\s]", value):
+            raise StoreRefused(f"{name} is no address: write http://… or https://…, or leave it out")
+        if value is not None and name != "GOOGLE_SERVICE_ACCOUNT_KEY" and re.search(r"[\x00-\x1f\x7f]", value):
+            raise StoreRefused(f"{name} holds a line end or the like: write it without (printf, where it was echo)")
 
 
 def _endpoint(scheme: str, environment: Mapping[str, str]) -> str:

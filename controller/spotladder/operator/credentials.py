@@ -16,6 +16,9 @@ from spotladder.workloads.references import SECRETS
 FRESH: Seconds = 60.0
 """For so long a Secret is not read again."""
 
+AGAIN: Seconds = 10.0
+"""After this long one that was missing is looked for again: somebody may just be creating it."""
+
 
 class CredentialsMissing(EnvironmentFailure):
     """The Secret does not exist or may not be read."""
@@ -32,7 +35,7 @@ class SecretReader:
     async def of(self, namespace: str, name: str) -> Mapping[str, str]:
         """The Secret as environment variables. Raises CredentialsMissing."""
         now = self._clock.ticks()
-        self._read = {key: entry for key, entry in self._read.items() if now - entry[0] < FRESH}
+        self._read = {key: entry for key, entry in self._read.items() if now - entry[0] < _lasts(entry[1])}
         if (namespace, name) not in self._read:
             self._read[namespace, name] = now, await self._ask(namespace, name)
         found = self._read[namespace, name][1]
@@ -54,3 +57,7 @@ class SecretReader:
             )
         except (binascii.Error, UnicodeDecodeError):
             return CredentialsMissing(f"{where} holds something that is no text")
+
+
+def _lasts(found: Mapping[str, str] | CredentialsMissing) -> Seconds:
+    return AGAIN if isinstance(found, CredentialsMissing) else FRESH

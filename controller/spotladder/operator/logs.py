@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
+import structlog
+
 from spotladder.checkpoints.log import CommitLog, ForeignLog
 from spotladder.checkpoints.progress import Follower
 from spotladder.clusters.clock import Clock
@@ -24,6 +26,7 @@ from spotladder.errors import LogCorrupt, SpotladderError
 from spotladder.operator.inventory import JobKey
 
 T = TypeVar("T")
+_log = structlog.get_logger("spotladder")
 
 THREADS = 32
 PER_BUCKET = 4
@@ -205,6 +208,9 @@ class Logs:
             return Reading(True, before.progress, corrupt=str(error))
         except SpotladderError as error:
             return Reading(True, before.progress, unreadable=str(error))
+        except Exception as error:  # noqa: BLE001 – a defect in one log must not end its following, nor anybody else's
+            _log.error("a log cannot be read by a defect", uri=followed.address.uri, exc_info=error)
+            return Reading(True, before.progress, unreadable=f"{followed.address.uri}: {_named(error)}")
         return Reading(True, progress)
 
     async def _in_thread(self, address: LogAddress, work: Callable[[], T]) -> T:
@@ -218,7 +224,7 @@ async def _threaded(work: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
-    def settle(value: T | None, error: BaseException | None) -> None:
+    def settle(value: T | None, error: Exception | None) -> None:
         if future.done():
             return
         if error is not None:
@@ -227,16 +233,23 @@ async def _threaded(work: Callable[[], T]) -> T:
             future.set_result(cast("T", value))
 
     def run() -> None:
-        value, error = None, None
+        value: T | None = None
+        error: Exception | None = None
         try:
             value = work()
-        except BaseException as caught:  # noqa: BLE001 – it is raised where the answer is awaited
+        except Exception as caught:  # noqa: BLE001 – it is raised where the answer is awaited
             error = caught
+        except BaseException as caught:  # noqa: BLE001 – there it would end the whole controller
+            error = RuntimeError(_named(caught))
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(settle, value, error)
 
     threading.Thread(target=run, name="spotladder-log", daemon=True).start()
     return await future
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 @dataclass(slots=True)

@@ -31,13 +31,13 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.core.policies.registry import by_name
 from spotladder.errors import InvalidSpec
-from spotladder.operator import conditions, load, status
+from spotladder.operator import conditions, credentials, load, status
 from spotladder.operator.act import Actor
 from spotladder.operator.apply import Applier
 from spotladder.operator.cache import Cache, Scoped
 from spotladder.operator.clusters import Busy, Clusters
 from spotladder.operator.conditions import Claims, ConditionType, Problem, Trouble
-from spotladder.operator.credentials import FRESH, CredentialsMissing, SecretReader
+from spotladder.operator.credentials import CredentialsMissing, SecretReader
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory import JobKey
 from spotladder.operator.limits import Limits
@@ -315,7 +315,7 @@ class Reconciler:
         if any(claim.status == "Unknown" for claim in claims.values()):
             times.append(RETRY_END)
         if reading.unreadable:  # a Secret that comes wakes nobody
-            times.append(FRESH)
+            times.append(credentials.AGAIN)
         if (ahead := claims.get(ConditionType.PREFLIGHT)) is not None and ahead.status == "False":
             times.append(AGAIN)
         if restless:
