@@ -31,14 +31,14 @@ AWS = {
 class Fake:
     """A source that answers what it is told to, once `gate` is open."""
 
-    def __init__(self, answer: Price | SpotladderError) -> None:
+    def __init__(self, answer: Price | Exception) -> None:
         self.answer, self.asked, self.gate = answer, 0, threading.Event()
         self.gate.set()
 
     def __call__(self, _spec: CapacityTierSpec) -> Price:
         self.asked += 1
         assert self.gate.wait(10)
-        if isinstance(self.answer, SpotladderError):
+        if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
@@ -81,14 +81,17 @@ async def test_nobody_waits_for_a_price_and_all_that_use_it_are_told() -> None:
         assert prices.of(tier) == Price(0.5, 1.0)
 
 
-async def test_a_price_that_cannot_be_had_is_not_known_and_asked_for_again() -> None:
-    fake, told, clock = Fake(PriceUnknown("no such type")), list[str](), SteppedClock()
+@pytest.mark.parametrize(
+    ("error", "says"), [(PriceUnknown("no such type"), "no such type"), (KeyError("terms"), "KeyError: 'terms'")]
+)
+async def test_a_price_that_cannot_be_had_is_not_known_and_asked_for_again(error: Exception, says: str) -> None:
+    fake, told, clock = Fake(error), list[str](), SteppedClock()
     async with Prices({PriceSource.AWS: fake}, clock=clock, changed=lambda: told.append("news")) as prices:
         tier = capacity(**AWS)
         prices.of(tier)
         await until(lambda: told)
         assert prices.of(tier) == Price(known=False)
-        assert prices.problem(tier) == "no such type"
+        assert prices.problem(tier) == says
         fake.answer = Price(0.4, 1.0)
         await clock.advance(RETRY)
         prices.of(tier)

@@ -74,6 +74,8 @@ class Prices:
                 asked.price, asked.problem = await asyncio.to_thread(source, spec), ""
         except (SpotladderError, TimeoutError) as error:
             asked.problem = str(error) or f"no answer in {PATIENCE:g} s"
+        except Exception as error:  # noqa: BLE001 – a vendor's answer of another shape; it is asked for again
+            asked.problem = f"{type(error).__name__}: {error}"
         asked.due = self._clock.now() + (RETRY if asked.problem else FRESH)
         asked.task = None
         if (asked.price, asked.problem) != before:
