@@ -3,6 +3,7 @@
 1. A copy is made, or made equal, before an attempt starts there, and kept equal while it may be needed.
 2. A copy says whose it is. What is there already and is not a copy of this home cluster is left alone, and told.
 3. Several jobs of a namespace share a copy. It is removed when no TieredJob lists it any more that is not over.
+4. One that is lost is made again where an attempt is that needs it: a pod that waits for it is no lack of capacity.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Copies:
                     self._log.warning("copies are not looked after", cluster=cluster.name, error=str(error))
 
     async def _tend(self, cluster: Cluster) -> None:
-        needed = {(job.namespace, entry) for job in self._jobs.all() if job.phase not in _OVER for entry in job.copies}
+        needed = self._needed()
         for kind in COPIED:
             try:
                 made = await self._made(cluster, kind)
@@ -70,21 +71,33 @@ class Copies:
                 if needed:
                     raise
                 return  # a cluster where copying was never allowed
-            for namespace, name, uid in made:
-                reference = Reference(kind, name)
-                if (namespace, reference) in needed:
+            used = {entry: "" for entry in self._needed(at=cluster) if entry[1].kind == kind}
+            for (namespace, reference), uid in (used | made).items():
+                # Looked up again before it is removed: a job that needs it may have come since.
+                if (namespace, reference) in needed or (namespace, reference) in self._needed():
                     await self._bring(cluster, namespace, reference)
                 else:
-                    await _removed(cluster.client, kind, name, namespace, uid)
+                    await _removed(cluster.client, kind, reference.name, namespace, uid)
 
-    async def _made(self, cluster: Cluster, kind: GVR) -> list[tuple[str, str, str]]:
+    def _needed(self, *, at: Cluster | None = None) -> set[tuple[str, Reference]]:
+        """What jobs list that are not over; or only those that have an attempt in that cluster."""
+        return {
+            (job.namespace, entry)
+            for job in self._jobs.all()
+            if job.copies and job.phase not in _OVER
+            if at is None or at.inventory.attempts(job.key, job.uid)
+            for entry in job.copies
+        }
+
+    async def _made(self, cluster: Cluster, kind: GVR) -> dict[tuple[str, Reference], str]:
+        """The copies there, with their uids."""
         selector = f"{cluster.selector},{names.COPY}=true"
-        return [
-            (found["metadata"]["namespace"], found["metadata"]["name"], found["metadata"]["uid"])
+        return {
+            (found["metadata"]["namespace"], Reference(kind, found["metadata"]["name"])): found["metadata"]["uid"]
             for namespace in self._namespaces
             async for page in cluster.client.pages(kind, namespace, labels=selector)
             for found in page.items
-        ]
+        }
 
     async def _bring(self, cluster: Cluster, namespace: str, reference: Reference) -> Problem | None:
         what = f"{reference.kind.kind} {namespace}/{reference.name}"
