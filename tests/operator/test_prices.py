@@ -16,7 +16,7 @@ from botocore.stub import ANY, Stubber
 from spotladder.api.capacitytier import CapacityTierSpec, PriceSource
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Price
-from spotladder.errors import EnvironmentFailure, SpotladderError
+from spotladder.errors import EnvironmentFailure
 from spotladder.operator import price_sources
 from spotladder.operator.price_sources import PriceUnknown
 from spotladder.operator.prices import FRESH, RETRY, Prices
