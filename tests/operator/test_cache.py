@@ -131,6 +131,20 @@ async def test_410_lists_again_and_tells_what_went_meanwhile() -> None:
         assert server.watched_from[-1] == "30"
 
 
+async def test_a_first_listing_that_takes_too_long_is_begun_again_and_nobody_relies_on_its_beginning() -> None:
+    server = Server()
+    server.things = {"a": thing("a", 1)}
+    server.refuse = Expired(410, "Expired", "the continue token is too old")
+    async with cached(server) as (cache, clock, _):
+        settled = asyncio.create_task(cache.settled())
+        await clock.advance(0)
+        assert not settled.done()
+        server.refuse = None
+        await clock.advance(2)
+        assert settled.done()
+        assert len(cache) == 1
+
+
 async def test_our_own_write_is_there_at_once_and_late_news_do_not_undo_it() -> None:
     server = Server()
     server.things = {"a": thing("a", 1, "old")}

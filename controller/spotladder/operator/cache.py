@@ -161,7 +161,7 @@ class Cache(Generic[R]):
                 self._version = ""
             except SpotladderError as error:
                 self._failed(error)
-            self._settled.set()
+                self._settled.set()
             if self._heard_now and not self.problem:
                 pause = FIRST_PAUSE
                 continue
