@@ -81,6 +81,11 @@ def test_golden(case: str, tmp_path: Path) -> None:
         ("clusters.home.eks.name=a,clusters.home.eks.region=b", "home"),
         ("clusters.east.eks.name=a", "region"),
         ("clusters.east.kubeconfig.file=/etc/east", "secretName"),
+        ("member.subjects[0].kind=User", "name"),
+        ("member.subjects[0].kind=User,member.subjects[0].name=", "name"),
+        ("member.subjects[0].name=spotladder", "kind"),
+        ("member.subjects[0].kind=Role,member.subjects[0].name=spotladder", "kind"),
+        ("member.subjects[0].kind=ServiceAccount,member.subjects[0].name=spotladder", "namespace"),
     ],
 )
 def test_misspelt_values_are_refused(given: str, said: str, tmp_path: Path) -> None:
@@ -160,6 +165,34 @@ def test_a_member_gets_rights_and_nothing_that_runs(tmp_path: Path) -> None:
     assert all("spotladder.io" not in rule["apiGroups"] for rule in rules(text))
     (binding,) = of_kind(text, "ClusterRoleBinding")
     assert binding["subjects"] == [{"kind": "Group", "name": "spotladder", "apiGroup": "rbac.authorization.k8s.io"}]
+
+
+def test_the_subjects_of_a_member_take_no_rights_from_a_controller_at_home(tmp_path: Path) -> None:
+    text = rendered(tmp_path, "--set", "member.subjects[0].kind=User,member.subjects[0].name=me,namespaces={team-a}")
+    bindings = [*of_kind(text, "ClusterRoleBinding"), *of_kind(text, "RoleBinding")]
+    assert len(bindings) == 4
+    account = {"kind": "ServiceAccount", "name": "spotladder", "namespace": "spotladder-system"}
+    assert all(binding["subjects"] == [account] for binding in bindings)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("serviceAccount.create=false", "serviceAccount.create=false: say in member.subjects or serviceAccount.name"),
+        ("serviceAccount.create=false,rbac.create=false", "say in member.subjects or serviceAccount.name"),
+        ("clusters.west.eks.name=a,clusters.west.eks.region=b", "clusters belongs to the release in the home cluster"),
+    ],
+)
+def test_a_member_that_nobody_could_use_is_refused(given: str, said: str, tmp_path: Path) -> None:
+    result = helm(tmp_path, "template", CHARTS / "spotladder", "--set", "member.enabled=true", "--set", given)
+    assert result.returncode != 0
+    assert said in result.stderr
+
+
+def test_a_member_may_have_a_service_account_that_exists(tmp_path: Path) -> None:
+    given = "member.enabled=true,serviceAccount.create=false,serviceAccount.name=mine"
+    (binding,) = of_kind(rendered(tmp_path, "--set", given), "ClusterRoleBinding")
+    assert [subject["name"] for subject in binding["subjects"]] == ["mine"]
 
 
 def test_with_a_list_of_namespaces_the_cluster_wide_rights_are_reads_but_for_one_status(tmp_path: Path) -> None:

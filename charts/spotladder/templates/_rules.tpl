@@ -84,8 +84,9 @@
 {{- end }}
 {{- end -}}
 
+{{/* Who has the rights. At home it is always the service account of the pods. */}}
 {{- define "spotladder.subject" -}}
-{{- if .Values.member.subjects }}
+{{- if and .Values.member.enabled .Values.member.subjects }}
 {{- toYaml .Values.member.subjects }}
 {{- else }}
 - kind: ServiceAccount
