@@ -80,3 +80,33 @@ def test_wrong_usage(arguments: tuple[str, ...], said: str, capsys: Capture) -> 
 def test_as_a_plugin_of_kubectl_it_is_called_so(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/usr/bin/kubectl-spotladder"])
     assert call(capsys, "get", "--help").out.startswith("Usage: kubectl spotladder get ")
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "Digits", "-a", "a" * 254])
+@pytest.mark.parametrize("command", JOB)
+def test_what_is_no_name_is_refused_before_the_cluster_is_asked(command: str, name: str, capsys: Capture) -> None:
+    answer = call(capsys, command, "--kubeconfig", "none", "--", name)
+    assert (answer.code, answer.out) == (2, "")
+    said = "it is empty: is a variable not set?" if not name else f"{name!r} is no Kubernetes name: "
+    assert said in answer.err
+    assert len(answer.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("namespace", ["", "..", "team.a"])
+@pytest.mark.parametrize("command", [*JOB, "controller"])
+def test_what_is_no_namespace_is_refused_too(command: str, namespace: str, capsys: Capture) -> None:
+    name = () if command == "controller" else ("digits",)
+    answer = call(capsys, command, *name, "--kubeconfig", "none", "-n", namespace)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("error: Invalid value for '--namespace' / '-n': ")
+    assert len(answer.err.splitlines()) == 1
+
+
+def test_a_contexts_namespace_that_is_none_can_be_replaced(capsys: Capture, tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path, "http://127.0.0.1:1")
+    file.write_text(file.read_text().replace("{cluster: east}", "{cluster: east, namespace: ..}"))
+    answer = call(capsys, "get", "digits", "--kubeconfig", file)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("error: context east: its namespace: '..' is no Kubernetes name: ")
+    assert answer.err.endswith("; give another with --namespace\n")
+    assert call(capsys, "get", "digits", "--kubeconfig", file, "-n", "team-a").code == 5

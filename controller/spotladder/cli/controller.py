@@ -7,13 +7,22 @@ from typing import Annotated
 
 import typer
 
+from spotladder.cli.cluster import names
+
 
 def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     config: Annotated[Path | None, typer.Option("--config", help="YAML file with these settings; flags win.")] = None,
     kubeconfig: Annotated[str | None, typer.Option(help="The cluster's kubeconfig; in a pod none is needed.")] = None,
     context: Annotated[str | None, typer.Option(help="The kubeconfig's context.")] = None,
     namespace: Annotated[
-        list[str] | None, typer.Option("--namespace", "-n", help="Look after this namespace only; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="<str>",
+            parser=names.namespace,
+            help="Look after this namespace only; repeatable.",
+        ),
     ] = None,
     cluster: Annotated[
         list[str] | None,

@@ -7,10 +7,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import typer
+
+from spotladder.cli.cluster import names
 from spotladder.errors import EnvironmentFailure, SpotladderError
 
 if TYPE_CHECKING:
     from spotladder.clusters.client import Client
+    from spotladder.clusters.connection import Connection
 
 T = TypeVar("T")
 Object = dict[str, Any]
@@ -40,7 +44,7 @@ class Cluster:
     def __init__(self, client: Client, target: Target) -> None:
         self.client = client
         self.context = client.connection.context
-        self.namespace = target.namespace or client.connection.namespace
+        self.namespace = target.namespace or _namespace_of(client.connection)
 
     async def job(self, name: str) -> Object:
         """The TieredJob. Raises Refused when there is none of that name."""
@@ -108,6 +112,15 @@ async def in_words(error: SpotladderError, cluster: Cluster) -> SpotladderError:
         case Invalid():
             return Refused(f"the cluster refuses it: {error.message}")
     return error
+
+
+def _namespace_of(connection: Connection) -> str:
+    """The context's own. Raises Refused."""
+    try:
+        return names.namespace(connection.namespace)
+    except typer.BadParameter as error:
+        wrong = f"context {connection.context}: its namespace: {error.message}"
+        raise Refused(f"{wrong}; give another with --namespace") from None
 
 
 def _not_installed(context: str) -> EnvironmentFailure:

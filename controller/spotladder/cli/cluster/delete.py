@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from spotladder.cli.cluster import names as kubernetes
 from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 
@@ -13,7 +14,7 @@ PAUSE = 0.5
 
 
 def delete(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="TieredJobs.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", parser=kubernetes.job, help="TieredJobs.")],
     *,
     wait: Annotated[bool, typer.Option(help="Return when nothing is left of them.")] = True,
     force: Annotated[

@@ -6,13 +6,17 @@ from typing import Annotated
 
 import typer
 
+from spotladder.cli.cluster import names as kubernetes
 from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 
 def get(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="TieredJobs; all when none.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", parser=kubernetes.job, help="TieredJobs; all when none."),
+    ] = None,
     *,
     everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Those of all namespaces.")] = False,
     output: OutputOption = Format.TABLE,

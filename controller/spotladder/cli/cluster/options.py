@@ -6,9 +6,18 @@ from typing import Annotated
 
 import typer
 
-JobArgument = Annotated[str, typer.Argument(metavar="NAME", help="The TieredJob.")]
+from spotladder.cli.cluster import names
+
+JobArgument = Annotated[str, typer.Argument(metavar="NAME", parser=names.job, help="The TieredJob.")]
 NamespaceOption = Annotated[
-    str | None, typer.Option("--namespace", "-n", help="The job's namespace. Default: the context's.")
+    str | None,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="<str>",
+        parser=names.namespace,
+        help="The job's namespace. Default: the context's.",
+    ),
 ]
 ContextOption = Annotated[str | None, typer.Option("--context", help="The kubeconfig's context.")]
 KubeconfigOption = Annotated[

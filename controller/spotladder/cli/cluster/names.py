@@ -1,0 +1,31 @@
+"""Names as Kubernetes has them, looked at before a request is made of them: one that is empty would ask for all there
+are, and `..` for something else."""
+
+from __future__ import annotations
+
+import re
+
+import typer
+
+_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_NAMESPACE = re.compile(_LABEL)
+_JOB = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_LONGEST = 253
+
+
+def job(text: str) -> str:
+    """An argument that names a job. Raises BadParameter."""
+    return _taken(text, _JOB, "lower-case letters, digits, '-' and '.'")
+
+
+def namespace(text: str) -> str:
+    """An option that names a namespace. Raises BadParameter."""
+    return _taken(text, _NAMESPACE, "at most 63 lower-case letters, digits and '-'")
+
+
+def _taken(text: str, form: re.Pattern[str], what: str) -> str:
+    if not text:
+        raise typer.BadParameter("it is empty: is a variable not set?")
+    if len(text) > _LONGEST or not form.fullmatch(text):
+        raise typer.BadParameter(f"{text!r} is no Kubernetes name: {what}, with a letter or digit at both ends")
+    return text
