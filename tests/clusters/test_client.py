@@ -226,3 +226,13 @@ async def test_a_watch_from_too_far_back_is_expired_both_ways() -> None:
             with pytest.raises(Expired):
                 async for _ in client.watch(PODS, "ns", version="1"):
                     pass
+
+
+@pytest.mark.parametrize(
+    "line", ['{"kind":"Status","status":"Failure","message":"upstream went away"}', '{"type":"ADDED"}', "[]", "3"]
+)
+async def test_what_is_no_event_ends_a_watch_as_if_the_connection_were_cut(line: str) -> None:
+    async with api(lambda _: web.Response(text=f"{line}\n")) as client:
+        with pytest.raises(ClusterUnreachable, match="watch pods: no event"):
+            async for _ in client.watch(PODS, "ns", version="1"):
+                pass

@@ -145,6 +145,21 @@ async def test_a_first_listing_that_takes_too_long_is_begun_again_and_nobody_rel
         assert len(cache) == 1
 
 
+async def test_a_defect_is_told_and_everything_is_listed_again() -> None:
+    server = Server()
+    server.things = {"a": thing("a", 1)}
+    async with cached(server) as (cache, clock, _):
+        server.tell("MODIFIED", {"metadata": {"name": "a", "resourceVersion": "2"}})  # has no uid
+        await clock.advance(0)
+        assert cache.problem == "KeyError: 'uid'"
+        server.things = {"a": thing("a", 3), "b": thing("b", 4)}
+        server.version = 4
+        await clock.advance(2)
+        assert cache.problem == ""
+        assert len(cache) == 2
+        assert server.watched_from == ["1", "4"]
+
+
 async def test_our_own_write_is_there_at_once_and_late_news_do_not_undo_it() -> None:
     server = Server()
     server.things = {"a": thing("a", 1, "old")}

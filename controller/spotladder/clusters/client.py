@@ -176,7 +176,9 @@ class Client:
                 raise await refused(answer, where)
             async for line in lines(answer):
                 event = from_json(line)
-                found = event["object"]
+                found = event.get("object") if isinstance(event, dict) else None
+                if not isinstance(found, dict):  # what stands between has something to say
+                    raise ClusterUnreachable(f"{where}: no event: {line[:200].decode(errors='replace')}")
                 if event["type"] == "ERROR":
                     raise api_error(
                         found.get("code", 500), str(found.get("reason", "")), str(found.get("message", "")), where=where

@@ -7,7 +7,8 @@
    numbers (Kubernetes promises it since 1.35, etcd always did).
 3. A lost connection watches on from the last version seen; 410 lists again.
 4. Caches of different kinds are not equally new: `lacks` tells what is gone from what is not known yet.
-5. A kind that the server does not know, or that may not be read, is a `problem` to report, and is tried again.
+5. A kind that the server does not know, or that may not be read, is a `problem` to report, and is tried again. So is a
+   defect of ours.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, Generic, Protocol, TypeVar
+
+import structlog
 
 from spotladder.clusters.client import Client, Object
 from spotladder.clusters.clock import Clock
@@ -30,6 +33,8 @@ WATCH: Seconds = 300.0
 
 FIRST_PAUSE: Seconds = 0.2
 LONGEST_PAUSE: Seconds = 15.0
+
+_log = structlog.get_logger("spotladder")
 
 REMEMBERED = 1024
 """So many deleted objects are remembered, so that late news of one does not bring it back."""
@@ -161,6 +166,10 @@ class Cache(Generic[R]):
                 self._version = ""
             except SpotladderError as error:
                 self._failed(error)
+                self._settled.set()
+            except Exception as error:  # noqa: BLE001 – who follows nothing any more must not look healthy
+                _log.error("a cache has failed by a defect", kind=self.kind.plural, exc_info=error)
+                self._version, self.problem = "", f"{type(error).__name__}: {error}"
                 self._settled.set()
             if self._heard_now and not self.problem:
                 pause = FIRST_PAUSE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from itertools import chain
 from typing import Any
@@ -41,6 +41,9 @@ from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, CapacityRecor
 from spotladder.operator.settings import Settings
 from spotladder.operator.tierbook import TierBook
 from spotladder.operator.witness import LogAndMetrics
+
+AGAIN: Seconds = 5.0
+"""Between a defect of what runs beside the passes and its next try."""
 
 CALL: Seconds = 15.0
 """How long a call of a cluster beside home may take: a worker waits for it."""
@@ -152,11 +155,10 @@ class Session:
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[None]:
         """Everything is listed; the caches are kept current meanwhile."""
-        works = (self._events.run(), self._book.run(), self.clusters.run(), self._copies.run())
+        works = (self._events.run, self._book.run, self.clusters.run, self._copies.run)
         async with self._logs, self._prices, self._preflight:
-            running = [asyncio.create_task(work) for work in (*(cache.run() for cache in self.caches), *works)]
-            for task in running:
-                task.add_done_callback(self._ended)
+            caches = (cache.run() for cache in self.caches)
+            running = [asyncio.create_task(work) for work in (*caches, *map(self._kept, works))]
             try:
                 began = self._clock.ticks()
                 await asyncio.gather(*(cache.settled() for cache in self.caches))
@@ -168,10 +170,16 @@ class Session:
                     task.cancel()
                 await asyncio.gather(*running, return_exceptions=True)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """What runs beside the passes runs for ever: if not, somebody must hear of it."""
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._log.error("a part of the controller has ended by a defect", exc_info=error)
+    async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
+        """What runs beside the passes runs for ever: a defect in it is told, and it begins again."""
+        while True:
+            try:
+                return await work()
+            except NotLeading:
+                return  # the passes will find out, too
+            except Exception as error:  # noqa: BLE001 – nobody else would notice
+                self._log.error("a part of the controller has failed by a defect", exc_info=error)
+            await self._clock.sleep(AGAIN)
 
     async def work_through(self, most: int = 50) -> int:
         """Look at every job until nothing more is due at once, at most so often. Returns the number of jobs."""
