@@ -4,6 +4,7 @@ import asyncio
 from typing import cast
 
 import pytest
+import structlog
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SteppedClock
@@ -54,6 +55,23 @@ async def test_a_leader_that_reaches_nobody_stops_in_time() -> None:
     await clock.advance(0.2)
     assert not a.leading
     assert keeping.done()
+
+
+async def test_why_the_lease_cannot_be_had_is_told_until_it_can() -> None:
+    server, clock = LeaseServer(), SteppedClock()
+    a, b = candidate(server, "a", clock), candidate(server, "b", clock)
+    server.down = True
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            assert not await a.attempt()
+            await clock.advance(RENEW)
+    assert [(entry["event"], entry["lease"]) for entry in logs] == [("cannot take the lease", "ns/lease")]
+    assert a.problem == logs[0]["error"]
+    server.down = False
+    assert await a.attempt()
+    assert a.problem == ""
+    assert not await b.attempt()
+    assert b.problem == ""  # another leads: nothing is wrong
 
 
 async def test_a_wrong_wall_clock_takes_nothing_from_the_leader() -> None:

@@ -39,6 +39,7 @@ class Controller:
         self._log = structlog.get_logger("spotladder")
         self.identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         self._session: Session | None = None
+        self._standing: Election | None = None
         self._connection = connect(settings.kubeconfig, settings.context)
         self._stopping = asyncio.Event()
 
@@ -54,7 +55,7 @@ class Controller:
             HealthServer(self._settings.listen, metrics=self._metrics, alive=self._alive, ready=self._ready) as health,
             Client(self._connection, clock=self._clock, watcher=self._metrics.watcher(HOME)) as plain,
         ):
-            election = self._election(plain)
+            election = self._standing = self._election(plain)
             self._log.info("started", identity=self.identity, server=self._connection.server, port=health.port)
             while not self._stopping.is_set():
                 if await self._unless_stopped(election.lead()):
@@ -69,6 +70,8 @@ class Controller:
         async with Client(self._connection, clock=self._clock) as plain:
             election = self._election(plain)
             if not await election.attempt():
+                if election.problem:
+                    raise EnvironmentFailure(f"cannot take the lease {self._settings.lease_name}: {election.problem}")
                 raise EnvironmentFailure(
                     f"{election.holder or 'nobody'} holds the lease {self._settings.lease_name}: stop it first"
                 )
@@ -154,4 +157,6 @@ class Controller:
         return Health("alive")
 
     def _ready(self) -> Health:
-        return Health("standing by") if self._session is None else self._session.health
+        if self._session is not None:
+            return self._session.health
+        return Health("standing by", self._standing.problem if self._standing else "")

@@ -14,6 +14,8 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
+import structlog
+
 from spotladder.clusters.client import Client, Object
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, NotFound
@@ -35,11 +37,13 @@ class NotLeading(SpotladderError):
 
 
 class Election:
-    """One candidate's view of the lease. `identity` is unique for each process."""
+    """One candidate's view of the lease. `identity` is unique for each process, `holder` who has the lease, `problem` why
+    the last try was answered by nobody or refused, "" when it was not."""
 
     def __init__(self, client: Client, *, namespace: str, name: str, identity: str, clock: Clock) -> None:
         self.identity = identity
         self.holder = ""
+        self.problem = ""
         self._client = client
         self._namespace = namespace
         self._name = name
@@ -48,6 +52,7 @@ class Election:
         self._changed_at = float("-inf")
         self._leading_until = float("-inf")
         self._doubtful = False
+        self._log = structlog.get_logger("spotladder").bind(lease=f"{namespace}/{name}")
 
     @property
     def leading(self) -> bool:
@@ -81,17 +86,26 @@ class Election:
                 held = self._lease if self.leading and not self._doubtful else await self._read()
                 if not self._may_take(held):
                     self._leading_until = float("-inf")
+                    self.problem = ""
                     return False
                 written = await self._write(held)
-        except (Conflict, NotFound):
+        except Conflict:
             self._doubtful = True  # somebody else wrote it: look at it first, the next time
             return self.leading
-        except (SpotladderError, TimeoutError):
-            return self.leading  # nobody answers: what was won stays so until its time is over
+        except (SpotladderError, TimeoutError) as error:
+            self._doubtful |= isinstance(error, NotFound)  # the lease is gone, or its namespace
+            self._trouble(str(error) or f"no answer in {DURATION - MARGIN:g} s")
+            return self.leading  # what was won stays so until its time is over
+        self.problem = ""
         self._notice(written)
         self._doubtful = False
         self._leading_until = began + DURATION - MARGIN
         return self.leading
+
+    def _trouble(self, why: str) -> None:
+        if self.problem != why:
+            self._log.warning("cannot take the lease", error=why)
+        self.problem = why
 
     async def release(self) -> None:
         """Give the lease back."""
