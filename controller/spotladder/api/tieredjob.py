@@ -121,7 +121,8 @@ class Checkpoints(Record):
     """Where and how often the job's state is committed."""
 
     uri: CheckpointUri = Field(
-        description="Bucket and prefix: s3://, gs://, az://, file:// or a path relative to the job's file."
+        description="Bucket and prefix: s3://, gs:// or az://; file:/// is a volume that all pods and the controller "
+        "mount at that path. A path, relative to the job's file, is for `spotladder run` only."
     )
     interval: Interval = Field(default="5m", description="How often to commit: a duration (5m) or steps (50steps).")
     keep: WholeNumber = Field(default=3, ge=1, description="How many of the newest commits are kept.")

@@ -12,11 +12,18 @@ from spotladder.workloads.tiers import ResolvedTier
 
 
 def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec, ...]:
-    """What is wrong with the job's template on these tiers, each once, at most one for each tier.
+    """What is wrong with the job on these tiers of a cluster, each once; with its template at most one for each tier.
 
     A contradiction with the last tier would otherwise come to light when the job falls back to it, hours later.
     """
     found: dict[str, InvalidSpec] = {}
+    if "://" not in job.spec.checkpoints.uri:
+        # Each pod would begin at step 0, in a folder of its own, and lose it.
+        message = (
+            "is a path, and every pod has another disk: name a bucket (s3://, gs://, az://), "
+            "or file:///… for a volume that all pods and the controller mount there"
+        )
+        found[message] = InvalidSpec(message, path="spec.checkpoints.uri")
     workload = workload_of(job)
     for tier in tiers:
         try:
