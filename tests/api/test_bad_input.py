@@ -59,6 +59,13 @@ JOB_CASES = [
         'job.yaml:16:18: spec.policy.name: "orderd" is not an installed policy; did you mean ordered?',
     ),
     Case(
+        "policy that nobody offers",
+        "  grace: 90s",
+        "  policy: {name: nope}",
+        'job.yaml:16:18: spec.policy.name: "nope" is not an installed policy; installed here: ordered (another must be '
+        "installed here and where the controller runs)",
+    ),
+    Case(
         "label name",
         "  name: digits",
         "  name: digits\n  labels: {a b: c}",

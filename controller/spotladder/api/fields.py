@@ -298,13 +298,16 @@ Quantity = Annotated[str, BeforeValidator(_quantity), WithJsonSchema({"x-kuberne
 def _policy_name(value: Any) -> str:
     name = _filled(value)
     known = registry.names()
-    if name not in known and (near := closest(name, known, cutoff=0.8)):
-        raise refused(f"{quoted(name)} is not an installed policy; did you mean {near}?")
-    return name
+    if name in known:
+        return name
+    near = closest(name, known, cutoff=0.8)
+    more = "(another must be installed here and where the controller runs)"
+    hint = f"did you mean {near}?" if near else f"installed here: {', '.join(known)} {more}"
+    raise refused(f"{quoted(name)} is not an installed policy; {hint}")
 
 
 PolicyName = Annotated[str, BeforeValidator(_policy_name)]
-"""A policy that is not installed here may be installed where the controller runs; a misspelt one is refused."""
+"""A policy that is installed here: whether any other is one, nobody could tell before the controller does."""
 
 
 # --- checkpoints -----------------------------------------------------------------------------------------------------
