@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from spotladder.clusters.clock import SteppedClock
+from spotladder.operator import inventory
 from spotladder.operator.inventory import Inventory, JobKey
-from spotladder.workloads.records import JOBSETS
+from spotladder.workloads import capacity
+from spotladder.workloads.records import JOBSETS, EventRecord
 from tests.workloads.builders import metadata, pod_object
 
 NOMINATED = "Pod should schedule on: nodeclaim/spot-x"
@@ -71,6 +73,24 @@ def test_a_refused_claim_concerns_the_pods_that_were_nominated_for_it() -> None:
     assert world.hear(refused) == []  # the same again is no news
 
 
+def test_refused_claims_are_found_without_looking_through_all_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = list[str]()
+
+    def looking(event: EventRecord) -> list[str]:
+        looked.append(event.name)
+        return capacity.nominated_for(event)
+
+    monkeypatch.setattr(inventory, "nominated_for", looking)
+    world, crunch = World(), 50
+    for number in range(crunch):  # somebody's, that Karpenter finds nothing for
+        nominated = f"Pod should schedule on: nodeclaim/c{number}"
+        world.hear(said("Nominated", nominated, kind="Pod", name=f"stranger-{number}", number=2 * number))
+        world.hear(said("InsufficientCapacityError", "", kind="NodeClaim", name=f"c{number}", number=2 * number + 1))
+    assert len(looked) <= 2 * crunch
+    objects = world.inventory.attempts(("team-a", "digits"))[1]
+    assert world.inventory.events_of(objects, {}) == []
+
+
 def test_of_all_events_an_attempt_gets_those_that_may_concern_it() -> None:
     world = World()
     world.inventory._nodes.put({"metadata": {**metadata("node-1"), "namespace": "", "uid": "uid-of-the-machine"}})
@@ -78,6 +98,7 @@ def test_of_all_events_an_attempt_gets_those_that_may_concern_it() -> None:
         [
             ("Nominated", "w-0", ""),
             ("Nominated", "stranger", ""),
+            ("InsufficientCapacityError", "other", ""),
             ("SpotInterrupted", "node-1", "uid-of-the-machine"),
             ("Rebooted", "node-1", "node-1"),  # as the kubelet says it
             ("SpotInterrupted", "node-2", ""),
@@ -85,7 +106,8 @@ def test_of_all_events_an_attempt_gets_those_that_may_concern_it() -> None:
             ("FailedCreate", "digits-a001-workers-0", ""),
         ]
     ):
-        world.hear(said(reason, "", kind="Thing", name=name, uid=uid, number=number))
+        message = NOMINATED if reason == "Nominated" else ""
+        world.hear(said(reason, message, kind="Thing", name=name, uid=uid, number=number))
     objects = world.inventory.attempts(("team-a", "digits"))[1]
     found = world.inventory.events_of(objects, world.inventory.nodes_of(objects))
     told = sorted((event.reason, event.about_name) for event in found)

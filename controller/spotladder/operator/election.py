@@ -37,8 +37,10 @@ class NotLeading(SpotladderError):
 
 
 class Election:
-    """One candidate's view of the lease. `identity` is unique for each process, `holder` who has the lease, `problem` why
-    the last try was answered by nobody or refused, "" when it was not."""
+    """One candidate's view of the lease. `identity` is unique for each process, `holder` who has the lease.
+
+    `problem` is why the last try was refused or answered by nobody, "" when it was not.
+    """
 
     def __init__(self, client: Client, *, namespace: str, name: str, identity: str, clock: Clock) -> None:
         self.identity = identity

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.operator.cache import Cache, Scoped
-from spotladder.workloads.capacity import EVENT_SELECTORS, INDIRECT, REFUSED_CLAIM, nominated_for
+from spotladder.workloads import capacity
+from spotladder.workloads.capacity import EVENT_SELECTORS, nominated_for
 from spotladder.workloads.names import MANAGED_BY, MANAGER
 from spotladder.workloads.records import (
     EVENTS,
@@ -29,6 +29,8 @@ from spotladder.workloads.records import (
     RayJobRecord,
 )
 from spotladder.workloads.workload import AttemptObjects
+
+T = TypeVar("T")
 
 JobKey = tuple[str, str]
 """A TieredJob's namespace and name."""
@@ -63,6 +65,7 @@ class Inventory:
     ) -> None:
         self._wake = wake
         self._jobs_on: dict[str, dict[str, JobKey]] = {}
+        self._nominations: dict[str, dict[str, EventRecord]] = {}
         scopes = tuple(namespaces) or ("",)
 
         def scoped(kind: GVR, trim: Callable[[Any], Any], **more: Any) -> Scoped[Any]:
@@ -134,9 +137,18 @@ class Inventory:
 
         Some name a node by its uid, others by its name in the place of a uid.
         """
-        about = {*INDIRECT, *(pod.uid for pod in objects.pods), *(pod.node for pod in objects.pods)}
-        about |= {node.uid for node in nodes.values()}
-        return [event for cache in self._events for group in about if group for event in cache.of(group)]
+        made = (*objects.pods, *objects.rayclusters, *filter(None, [objects.top]))
+        about: set[object] = {(capacity.NOT_CREATED, thing.namespace) for thing in made}
+        about |= {about for pod in objects.pods for about in (pod.uid, pod.node)} | {
+            node.uid for node in nodes.values()
+        }
+        found = self._said_of(about)
+        return found + self._said_of(
+            {(capacity.REFUSED_CLAIM, claim) for event in found for claim in nominated_for(event)}
+        )
+
+    def _said_of(self, groups: set[object]) -> list[EventRecord]:
+        return [event for cache in self._events for group in groups if group for event in cache.of(group)]
 
     def attempts(self, job: JobKey, uid: str = "") -> dict[int, AttemptObjects]:
         """What exists of each attempt of the job; with `uid`, only of that very job."""
@@ -194,10 +206,7 @@ class Inventory:
 
     def _pod_changed(self, before: PodRecord | None, after: PodRecord | None) -> None:
         if before is not None and before.node and (after is None or after.node != before.node):
-            pods = self._jobs_on.get(before.node, {})
-            pods.pop(before.uid, None)
-            if not pods:
-                self._jobs_on.pop(before.node, None)
+            _forget(self._jobs_on, before.node, before.uid)
         if after is not None and after.node:
             self._jobs_on.setdefault(after.node, {})[after.uid] = _job_of(after)
         self._object_changed(before, after)
@@ -208,13 +217,19 @@ class Inventory:
             self._wake(job)
 
     def _event_changed(self, before: EventRecord | None, after: EventRecord | None) -> None:
-        if after is None or (before is not None and before.at == after.at):
+        if before is not None:
+            for claim in nominated_for(before):
+                _forget(self._nominations, claim, before.uid)
+        if after is None:
+            return
+        for claim in nominated_for(after):
+            self._nominations.setdefault(claim, {})[after.uid] = after
+        if before is not None and before.at == after.at:
             return
         if after.about_kind == "Node":
             concerned = set(self._jobs_on.get(after.about_name, {}).values())
-        elif after.reason == REFUSED_CLAIM:
-            everything = chain.from_iterable(cache.all() for cache in self._events)
-            nominations = [event for event in everything if after.about_name in nominated_for(event)]
+        elif after.reason == capacity.REFUSED_CLAIM:
+            nominations = self._nominations.get(after.about_name, {}).values()
             concerned = {job for event in nominations for job in self._named_by(event)}
         else:
             concerned = self._named_by(after)
@@ -233,9 +248,21 @@ class Inventory:
         return {_job_of(found) for found in jobsets if event.about_name.startswith(f"{found.name}-")}
 
 
-def _about(event: EventRecord) -> str:
-    """What an Event is looked up by: the uid of what it is about, or its reason where that is not of the attempt."""
-    return event.reason if event.reason in INDIRECT else event.about_uid
+def _forget(index: dict[str, dict[str, T]], key: str, uid: str) -> None:
+    members = index.get(key, {})
+    members.pop(uid, None)
+    if not members:
+        index.pop(key, None)
+
+
+def _about(event: EventRecord) -> object:
+    """What an Event is looked up by: the uid of what it is about, or where that is not of the attempt, its reason."""
+    match event.reason:
+        case capacity.REFUSED_CLAIM:
+            return event.reason, event.about_name
+        case capacity.NOT_CREATED:
+            return event.reason, event.namespace
+    return event.about_uid
 
 
 def _job_of(record: Made) -> JobKey:

@@ -53,7 +53,7 @@ NO_CAPACITY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Events about a pod, and what their message must have to mean that the cloud has no machine."""
 
 REFUSED_CLAIM = "InsufficientCapacityError"
-INDIRECT = frozenset({REFUSED_CLAIM, "FailedCreate"})
+NOT_CREATED = "FailedCreate"
 """Events that are not about a pod or its node: a pod's machine that there is none of, and what could not become one."""
 
 _NOMINATED = "Nominated"
@@ -62,7 +62,7 @@ _CLAIM = re.compile(r"nodeclaim/([a-z0-9.-]+)")
 
 BLOCKING: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "FailedCreate": ("forbidden", "exceeded quota", "denied the request", "is invalid"),
+        NOT_CREATED: ("forbidden", "exceeded quota", "denied the request", "is invalid"),
         "FailedMount": ("not found", "forbidden"),
         "FailedScaleUp": ("quota",),
     }
@@ -117,7 +117,7 @@ def blocked(
     uids = {pod.uid for pod in waiting}
     for event in events if uids or len(pods) < wanted else ():
         of_a_pod = event.about_uid in uids
-        of_the_rest = len(pods) < wanted and event.reason == "FailedCreate" and event.about_name.startswith(about)
+        of_the_rest = len(pods) < wanted and event.reason == NOT_CREATED and event.about_name.startswith(about)
         if (of_a_pod or of_the_rest) and any(word in event.message for word in BLOCKING.get(event.reason, ())):
             return f"{event.about_name}: {event.message}"
     return ""
