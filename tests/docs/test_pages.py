@@ -70,8 +70,8 @@ def test_make_targets_exist_and_the_checks_run_those_of_the_readme() -> None:
     assert all(f"make {target}" in checks for target in ("demo", "test"))
 
 
-ELSEWHERE = ("make", "helm", "kubectl")
-"""Commands that other tests run: the checks themselves, and what needs a cluster."""
+ELSEWHERE = ("make", "helm", "kubectl", "docker")
+"""Commands that other tests run: the checks themselves, and what needs a cluster or a registry."""
 
 
 def shown() -> list[Path]:

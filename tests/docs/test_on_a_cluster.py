@@ -1,0 +1,79 @@
+"""The job that is shown for a cluster fits its tiers, its image and its page, as a controller would check it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.check import checked
+from spotladder.api.read import read_documents, read_job
+from spotladder.workloads.names import Origin
+from spotladder.workloads.rayjob import RAYJOB
+from spotladder.workloads.review import problems
+from spotladder.workloads.tiers import resolve_tiers
+from tests.docs.markdown import ROOT, commands
+
+FOLDER = ROOT / "examples" / "on-a-cluster"
+JOB = FOLDER / "digits.yaml"
+DOCKERFILE = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
+
+
+def capacity() -> dict[str, CapacityTier]:
+    found = [checked(document, CapacityTier) for document in read_documents(FOLDER / "capacity.yaml")]
+    return {tier.metadata.name: tier for tier in found}
+
+
+def containers() -> list[dict[str, Any]]:
+    """The containers of all attempts' pods."""
+    job = read_job(JOB)
+    found = []
+    for tier in resolve_tiers(job, capacity()):
+        cluster = RAYJOB.render(job, Origin(""), tier, 1, {})[1]["spec"]["rayClusterSpec"]
+        for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+            found += group["template"]["spec"]["containers"]
+    return found
+
+
+def test_the_job_fits_all_its_tiers() -> None:
+    job = read_job(JOB)
+    tiers = resolve_tiers(job, capacity())
+    assert problems(job, tiers) == ()
+    assert [tier.capacity_type for tier in tiers] == ["spot", "on-demand"]
+    assert len(containers()) == 2 * 2
+
+
+def test_the_image_is_what_the_job_takes_it_for() -> None:
+    (entrypoint,) = re.findall(r"entrypoint: python (\S+)", JOB.read_text(encoding="utf-8"))
+    (folder,) = re.findall(r"^WORKDIR (\S+)\nCOPY examples/\S+/train.py ./$", DOCKERFILE, re.MULTILINE)
+    assert entrypoint == f"{folder}/train.py"
+    (version,) = re.findall(r"^FROM rayproject/ray:([\d.]+)-py3\d+$", DOCKERFILE, re.MULTILINE)
+    assert f"\nray=={version}\n" in (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    data = YAML(typ="safe").load(JOB)
+    assert data["spec"]["workload"]["ray"]["template"]["spec"]["rayClusterSpec"]["rayVersion"] == version
+
+
+def test_the_image_is_made_of_files_that_exist_and_that_its_build_is_given() -> None:
+    copied = [path for line in re.findall(r"^COPY (.*) \S+$", DOCKERFILE, re.MULTILINE) for path in line.split()]
+    assert all((ROOT / path).exists() for path in copied)
+    given = (FOLDER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    assert sorted(line[1:] for line in given if line.startswith("!")) == sorted(copied)
+
+
+def test_the_commands_name_what_the_job_names() -> None:
+    said = [shlex.split(command) for command in commands(ROOT / "docs" / "cluster.md")]
+    (image,) = {container["image"] for container in containers()}
+    (built,) = [words for words in said if words[:2] == ["docker", "build"] and "-f" in words]
+    assert built[built.index("-t") + 1] == image
+    assert ["docker", "push", image] in said
+    assert built[built.index("-f") + 1] == "examples/on-a-cluster/Dockerfile"
+    (made,) = [words for words in said if words[0] == "kubectl" and "secret" in words]
+    credentials = read_job(JOB).spec.checkpoints.credentials
+    assert credentials is not None
+    secret = made[made.index("generic") + 1]
+    assert secret == credentials.secret_name
+    (installed,) = [words for words in said if words[:3] == ["helm", "install", "spotladder"]]
+    assert f"checkpointSecrets={{{secret}}}" in installed
