@@ -59,6 +59,30 @@ JOB_CASES = [
         'job.yaml:16:18: spec.policy.name: "orderd" is not an installed policy; did you mean ordered?',
     ),
     Case(
+        "a number that no program can hold",
+        "maxFailures: 3",
+        f"maxFailures: {10**30}",
+        "job.yaml:10:18: spec.tiers[0].maxFailures: must be at most 2147483647",
+    ),
+    Case(
+        "an optional number that no program can hold",
+        "  grace: 90s",
+        f"  restartPolicy: {{backoffLimit: {10**30}}}",
+        "job.yaml:16:33: spec.restartPolicy.backoffLimit: must be at most 2147483647",
+    ),
+    Case(
+        "longer than anybody waits",
+        "provisionTimeout: 10m",
+        "provisionTimeout: 99999999999h",
+        "job.yaml:11:23: spec.tiers[0].provisionTimeout: must be at most 87600h (ten years)",
+    ),
+    Case(
+        "shorter than can be written",
+        "provisionTimeout: 10m",
+        "provisionTimeout: 0.1ms",
+        "job.yaml:11:23: spec.tiers[0].provisionTimeout: must be more than 0s (at least 1ms)",
+    ),
+    Case(
         "policy that nobody offers",
         "  grace: 90s",
         "  policy: {name: nope}",

@@ -7,7 +7,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from spotladder.api.fields import Duration, FilledText, LabelKey, LabelValue, Name, Usd, WholeNumber, choice, refused
+from spotladder.api.fields import (
+    Count,
+    Duration,
+    FilledText,
+    LabelKey,
+    LabelValue,
+    Name,
+    Usd,
+    WholeNumber,
+    choice,
+    refused,
+)
 from spotladder.api.record import API_VERSION, Metadata, Record
 from spotladder.core.model import CapacityType
 
@@ -88,7 +99,7 @@ class TierPrice(Record):
 class TierLimits(Record):
     """How much of the tier may be used."""
 
-    nodes: WholeNumber | None = Field(default=None, ge=0, description="Nodes in use at once, over all jobs.")
+    nodes: Count | None = Field(default=None, description="Nodes in use at once, over all jobs.")
 
 
 class CapacityTierSpec(Record):

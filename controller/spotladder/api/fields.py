@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, get_args
 
-from pydantic import BeforeValidator, PlainSerializer, Strict, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from spotladder.api.problems import Path, dotted, quoted
@@ -25,6 +25,13 @@ LONGEST_LABEL = 63
 LONGEST_RAYJOB_NAME = 47
 ATTEMPT_SUFFIX = "-a001"
 LONGEST_JOB_NAME = LONGEST_RAYJOB_NAME - len(ATTEMPT_SUFFIX)
+
+LARGEST_NUMBER = 2**31 - 1
+"""What every program on the way can hold; no count of ours comes near it."""
+
+LONGEST_DURATION = 10 * 365 * 86_400
+SHORTEST_DURATION = 0.001
+"""Seconds. A shorter one would be written as 0s."""
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _STEPS = re.compile(r"([0-9]{1,12}) ?steps?")
@@ -77,16 +84,21 @@ def _duration(value: Any) -> Any:
             raise refused("must not be negative")
         raise refused(f"needs a unit: write {value}s for seconds (or 10m, 1h30m)")
     try:
-        return parse_duration(value)
+        seconds = parse_duration(value)
     except ValueError as error:
         message = str(error)
         raise refused(message if message.startswith("must") else f"{quoted(value)} {message}") from None
+    if seconds > LONGEST_DURATION:
+        raise refused(f"must be at most {LONGEST_DURATION // 3600}h (ten years)")
+    return seconds
 
 
 def _positive_duration(value: Any) -> Any:
     seconds = _duration(value)
     if seconds == 0:
         raise refused("must be more than 0s")
+    if seconds < SHORTEST_DURATION:
+        raise refused("must be more than 0s (at least 1ms)")
     return seconds
 
 
@@ -107,7 +119,15 @@ PositiveDuration = Annotated[
     WithJsonSchema(_DURATION_SCHEMA),
 ]
 
-WholeNumber = Annotated[int, Strict()]
+
+def _holdable(value: int) -> int:
+    if abs(value) > LARGEST_NUMBER:
+        raise refused(f"must be at {'most ' if value > 0 else 'least -'}{LARGEST_NUMBER}")
+    return value
+
+
+WholeNumber = Annotated[int, Strict(), AfterValidator(_holdable)]
+Count = Annotated[int, Strict(), Field(ge=0), AfterValidator(_holdable)]
 Switch = Annotated[bool, Strict()]
 
 

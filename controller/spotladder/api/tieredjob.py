@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from spotladder.api.fields import (
     CheckpointUri,
+    Count,
     Duration,
     EnvironmentName,
     FilledText,
@@ -87,17 +88,16 @@ class JobTier(Record):
 class RestartPolicy(Record):
     """A cap on failures over all tiers."""
 
-    backoff_limit: WholeNumber | None = Field(
-        default=None, ge=0, description="The job fails when more than this many failures happened over all tiers."
+    backoff_limit: Count | None = Field(
+        default=None, description="The job fails when more than this many failures happened over all tiers."
     )
 
 
 class ApplicationFailures(Record):
     """What happens when the program fails by its own fault."""
 
-    limit: WholeNumber = Field(
+    limit: Count = Field(
         default=0,
-        ge=0,
         description="How many failures of the program itself are answered with a new attempt on the same tier.",
     )
 

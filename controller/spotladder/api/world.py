@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from spotladder.api.fields import (
+    Count,
     Duration,
     FilledText,
     Name,
@@ -46,8 +47,8 @@ class Interruptions(Record):
     hazard_per_hour: Rate | None = Field(
         default=None, description="Each node is taken at random, on average this many times an hour."
     )
-    seed: WholeNumber | None = Field(
-        default=None, ge=0, description="Repeats the same random interruptions (with hazardPerHour). Default: 0."
+    seed: Count | None = Field(
+        default=None, description="Repeats the same random interruptions (with hazardPerHour). Default: 0."
     )
     trace: FilledText | None = Field(
         default=None, description="A recorded trace of the pool's availability (path, relative to the world file)."
