@@ -48,7 +48,35 @@ async def test_name_and_password(tmp_path: Path) -> None:
     [
         ("a: [", "is not YAML"),
         ("[]", "should be a kubeconfig"),
-        ("clusters: none", "should be a kubeconfig"),
+        ("", "has no clusters; it should be a kubeconfig"),
+        ("clusters: none", "clusters: must be a list in a kubeconfig"),
+        ("at: 2020-99-99", "is not YAML"),
+        ("\x00", "is not YAML"),
+        ({**config(), "clusters": ["foo"]}, "clusters[0]: must be a mapping"),
+        ({**config(), "clusters": [None]}, "clusters[0]: must be a mapping"),
+        ({**config(), "contexts": [{"context": {}}]}, "contexts[0].name: is missing"),
+        ({**config(), "contexts": 3}, "contexts: must be a list"),
+        ({**config(), "contexts": "abc"}, "contexts: must be a list"),
+        ({**config(), "users": {"me": {"token": "secret-token"}}}, "users: must be a list"),
+        ({**config(), "users": 5}, "users: must be a list"),
+        ({**config(), "contexts": [{"name": ["work"]}]}, "contexts[0].name: must be text"),
+        (
+            {**config(), "contexts": [{"name": "work", "context": {"cluster": "east", "namespace": 5}}]},
+            "contexts[0].context.namespace: must be text",
+        ),
+        (
+            {**config(), "clusters": [{"name": "east", "cluster": {"server": "http://e", "certificate-authority": 5}}]},
+            "clusters[0].cluster.certificate-authority: must be text",
+        ),
+        (
+            {**config(), "clusters": [{"name": "east", "cluster": {"insecure-skip-tls-verify": "false"}}]},
+            "clusters[0].cluster.insecure-skip-tls-verify: must be true or false",
+        ),
+        (config(tokenFile=5), "users[0].user.tokenFile: must be text"),
+        (config(exec="aws"), "users[0].user.exec: must be a mapping"),
+        (config(exec={"command": "aws", "args": 5}), "users[0].user.exec.args: must be a list"),
+        (config(exec={"command": "aws", "env": ["a=b"]}), "users[0].user.exec.env[0]: must be a mapping"),
+        (config(exec={"command": "aws", "env": [{"nam": "x"}]}), "users[0].user.exec.env[0].name: is missing"),
         ({**config(), "current-context": ""}, "no current-context"),
         ({**config(), "current-context": "home"}, "there is no context 'home'; there is: work"),
         ({**config(), "users": []}, "there is no user 'me'"),
@@ -62,14 +90,29 @@ def test_a_kubeconfig_that_cannot_be_used_says_why_and_quotes_no_secret(
     with pytest.raises(EnvironmentFailure) as raised:
         connect(written(tmp_path, content))
     assert says in str(raised.value)
+    assert str(raised.value).startswith(f"{tmp_path / 'config'}: ")
     assert "secret-token" not in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
+def test_a_kubeconfig_that_is_no_text(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_bytes(b"\x7fELF\xff")
+    with pytest.raises(EnvironmentFailure, match=r"config: is no text; it should be a kubeconfig"):
+        connect(str(file))
+
+
+async def test_numbers_are_text_where_kubectl_takes_them_so(tmp_path: Path) -> None:
+    found = connect(written(tmp_path, config(username="me", password=5)))
+    assert await found.credentials.headers() == {"Authorization": "Basic " + base64.b64encode(b"me:5").decode()}
+    connect(written(tmp_path, config(exec={"command": "aws", "args": ["-n", 5], "env": [{"name": "N", "value": 0}]})))
+
+
+@pytest.mark.parametrize("authority", ["AAAA", base64.b64encode("é".encode()).decode()])
 @pytest.mark.parametrize("field", ["certificate-authority-data", "client-certificate-data"])
-def test_certificates_that_are_none(tmp_path: Path, field: str) -> None:
+def test_certificates_that_are_none(tmp_path: Path, field: str, authority: str) -> None:
     body = config(**{"client-certificate-data": "%%%"})
-    body["clusters"][0]["cluster"] = {"server": "https://east", "certificate-authority-data": "AAAA"}
+    body["clusters"][0]["cluster"] = {"server": "https://east", "certificate-authority-data": authority}
     if field == "client-certificate-data":
         del body["clusters"][0]["cluster"]["certificate-authority-data"]
     with pytest.raises(EnvironmentFailure):
@@ -109,6 +152,13 @@ async def test_a_tokens_file_is_read_again(tmp_path: Path) -> None:
     file.write_text("three\n")
     await clock.advance(REREAD + 1)
     assert await token.headers() == {"Authorization": "Bearer three"}
+
+
+async def test_a_tokens_file_that_is_no_text(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(b"\xff")
+    with pytest.raises(EnvironmentFailure, match="token: the token cannot be read: it is no text"):
+        await TokenFile(file).headers()
 
 
 def program(folder: Path, body: str) -> TokenProgram:

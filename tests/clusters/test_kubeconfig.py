@@ -70,8 +70,8 @@ async def test_other_keys_and_contexts() -> None:
     ("content", "says"),
     [
         ("a: [", "is not YAML"),
-        ("clusters: none", "should be a kubeconfig"),
-        ({**config(), "contexts": 5}, "not of a kubeconfig's shape"),
+        ("clusters: none", "must be a list in a kubeconfig"),
+        ({**config(), "contexts": 5}, "contexts: must be a list in a kubeconfig"),
         ({**config(), "users": []}, "there is no user 'me'"),
         (config(exec={"command": "aws"}), "user me has exec, which is not in the controller's pod"),
         (config(tokenFile="/var/run/secrets/kubernetes.io/serviceaccount/token"), "has tokenFile"),
@@ -110,6 +110,9 @@ async def test_a_secret_that_is_not_there_or_may_not_be_read() -> None:
 async def test_a_file_is_read_each_time(tmp_path: Path) -> None:
     file = tmp_path / "east"
     with pytest.raises(EnvironmentFailure, match="No such file"):
+        await KubeconfigFile(file).connection()
+    file.write_bytes(b"\xff")
+    with pytest.raises(EnvironmentFailure, match="is no text"):
         await KubeconfigFile(file).connection()
     file.write_text(json.dumps(config()))
     east = KubeconfigFile(file, "work")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.clusters.credentials import Credentials, Fixed, TokenFile, TokenProgram
+from spotladder.clusters.shape import check
 from spotladder.errors import EnvironmentFailure
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -46,7 +47,7 @@ def connect(kubeconfig: str | None = None, context: str | None = None) -> Connec
 def contexts(kubeconfig: str | None = None) -> tuple[str, ...]:
     """The contexts that `connect` can be asked for. Raises EnvironmentFailure as it does."""
     config, _ = _read(kubeconfig)
-    return tuple(str(entry["name"]) for entry in config.get("contexts") or [] if entry.get("name"))
+    return tuple(str(entry["name"]) for entry in config.get("contexts") or [])
 
 
 def _read(kubeconfig: str | None) -> tuple[dict[str, Any], str]:
@@ -63,6 +64,8 @@ def _read(kubeconfig: str | None) -> tuple[dict[str, Any], str]:
                     f"{file}: {error.strerror}: give a cluster with --kubeconfig or KUBECONFIG"
                 ) from None
             continue
+        except UnicodeDecodeError:
+            raise EnvironmentFailure(f"{file}: is no text; it should be a kubeconfig") from None
         merged = _merged(merged, parse(text, str(file)), file.parent)
     return merged, ", ".join(map(str, files))
 
@@ -95,10 +98,11 @@ def parse(text: str, where: str) -> dict[str, Any]:
 
     try:
         data = YAML(typ="safe", pure=True).load(text)
-    except YAMLError:
+    except (YAMLError, LookupError, RecursionError, ValueError):  # the reader lets out what its tags and dates raise
         raise EnvironmentFailure(f"{where}: is not YAML; it should be a kubeconfig") from None
-    if not isinstance(data, dict) or not isinstance(data.get("clusters"), list):
+    if not isinstance(data, dict) or not data.get("clusters"):
         raise EnvironmentFailure(f"{where}: has no clusters; it should be a kubeconfig")
+    check(data, where)
     return data
 
 
@@ -125,7 +129,7 @@ def from_kubeconfig(config: Mapping[str, Any], context: str | None = None, *, wh
 
 
 def _named(config: Mapping[str, Any], section: str, name: str, kind: str, where: str) -> dict[str, Any]:
-    entries = [entry for entry in config.get(section) or [] if isinstance(entry, dict)]
+    entries = config.get(section) or []
     for entry in entries:
         if entry.get("name") == name and isinstance(entry.get(kind), dict):
             return dict(entry[kind])
@@ -140,24 +144,21 @@ def _merged(first: dict[str, Any], second: dict[str, Any], folder: Path) -> dict
         ("users", "user", ("client-certificate", "client-key", "tokenFile")),
     ):
         for entry in second.get(section) or []:
-            settings = entry.get(inner) if isinstance(entry, dict) else None
-            if isinstance(settings, dict):
-                settings.update(
-                    {key: str(folder / settings[key]) for key in keys if isinstance(settings.get(key), str)}
-                )
+            settings = entry.get(inner) or {}
+            settings.update({key: str(folder / settings[key]) for key in keys if settings.get(key)})
     merged = {**second, **first}
     for section in ("clusters", "users", "contexts"):
         mine = first.get(section) or []
-        names = {entry.get("name") for entry in mine}
-        merged[section] = [*mine, *(entry for entry in second.get(section) or [] if entry.get("name") not in names)]
+        names = {entry["name"] for entry in mine}
+        merged[section] = [*mine, *(entry for entry in second.get(section) or [] if entry["name"] not in names)]
     return merged
 
 
 def _credentials(user: Mapping[str, Any], where: str) -> Credentials:
-    if isinstance(program := user.get("exec"), dict):
+    if program := user.get("exec"):
         return TokenProgram(
             [str(program.get("command", "")), *map(str, program.get("args") or [])],
-            {str(entry["name"]): str(entry["value"]) for entry in program.get("env") or []},
+            {str(entry["name"]): str(entry.get("value", "")) for entry in program.get("env") or []},
             str(program.get("apiVersion", "client.authentication.k8s.io/v1")),
             str(program.get("installHint") or ""),
         )
@@ -194,7 +195,7 @@ def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any], where: str) -> ssl
             paths.append(str(path) if data else file)
         try:
             context.load_cert_chain(paths[0] or "", paths[1])
-        except (OSError, ssl.SSLError):
+        except (OSError, ValueError):
             raise EnvironmentFailure(f"{where}: the user's client certificate and key cannot be used") from None
     return context
 
@@ -202,7 +203,7 @@ def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any], where: str) -> ssl
 def _context(file: str | None, data: str | None = None) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=None if data else file, cadata=data)
-    except (OSError, ssl.SSLError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise EnvironmentFailure(f"the cluster's certificate authority {file or ''} cannot be read: {error}") from None
     context.set_alpn_protocols(["http/1.1"])
     return context
@@ -213,5 +214,5 @@ def _data(section: Mapping[str, Any], key: str, where: str) -> str | None:
         return None
     try:
         return base64.b64decode("".join(section[key].split()), validate=True).decode()
-    except (binascii.Error, ValueError, AttributeError):
+    except (binascii.Error, ValueError):
         raise EnvironmentFailure(f"{where}: {key} is not base64") from None

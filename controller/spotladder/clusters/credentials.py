@@ -57,6 +57,8 @@ class TokenFile:
                 token = self._path.read_text(encoding="utf-8").strip()
             except OSError as error:
                 raise EnvironmentFailure(f"{self._path}: the token cannot be read: {error.strerror}") from None
+            except UnicodeDecodeError:
+                raise EnvironmentFailure(f"{self._path}: the token cannot be read: it is no text") from None
             self._headers = {"Authorization": f"Bearer {token}"}
             self._read_at = now
         return self._headers

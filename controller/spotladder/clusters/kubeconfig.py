@@ -35,12 +35,12 @@ class KubeconfigFile:
     def __init__(self, file: Path, context: str | None = None) -> None:
         self._file = file
         self._context = context
-        self._text = ""
+        self._text = b""
         self._connection: Connection | None = None
 
     async def connection(self, *, fresh: bool = False) -> Connection:  # noqa: ARG002 – it is always read
         try:
-            text = self._file.read_text(encoding="utf-8")
+            text = self._file.read_bytes()
         except OSError as error:
             raise EnvironmentFailure(f"{self._file}: {error.strerror}: it should be a kubeconfig") from None
         if self._connection is None or text != self._text:
@@ -96,20 +96,17 @@ class KubeconfigSecret:
 
 def _understood(text: str, context: str | None, where: str) -> Connection:
     config = parse(text, where)
-    try:
-        _check(config, where)
-        return from_kubeconfig(config, context, where=where)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise EnvironmentFailure(f"{where}: is not of a kubeconfig's shape") from None
+    _check(config, where)
+    return from_kubeconfig(config, context, where=where)
 
 
 def _check(config: Mapping[str, Any], where: str) -> None:
     for kind, fields in _OUTSIDE.items():
         for entry in config.get(f"{kind}s") or ():
-            settings = entry.get(kind) if isinstance(entry, Mapping) else None
+            settings = entry.get(kind) or {}
             for field in fields:
-                if isinstance(settings, Mapping) and settings.get(field):
+                if settings.get(field):
                     raise EnvironmentFailure(
-                        f"{where}: {kind} {entry.get('name')} has {field}, which is not in the controller's pod: "
+                        f"{where}: {kind} {entry['name']} has {field}, which is not in the controller's pod: "
                         "put a token or certificate data into the kubeconfig itself"
                     )
