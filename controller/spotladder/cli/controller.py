@@ -9,6 +9,8 @@ import typer
 
 from spotladder.cli.cluster import names
 
+LAST_PORT = 65535
+
 
 def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     config: Annotated[Path | None, typer.Option("--config", help="YAML file with these settings; flags win.")] = None,
@@ -53,7 +55,7 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     """
     import asyncio
 
-    from spotladder.errors import EnvironmentFailure
+    from spotladder.errors import EnvironmentFailure, InvalidSpec
 
     try:
         from spotladder.clusters.address import parse_flag
@@ -74,7 +76,14 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
         "workers": workers,
     }
     set_up(log_format)
-    settings = read_settings(config, flags)
+    try:
+        settings = read_settings(config, flags)
+    except UnicodeDecodeError:
+        raise InvalidSpec("is no text: write name: value", where=str(config)) from None
+    port = settings.listen.rpartition(":")[2]
+    if port.isdecimal() and int(port) > LAST_PORT:
+        given = f"{settings.listen}: a port is {LAST_PORT} at most"
+        raise InvalidSpec(f"{given}: give HOST:PORT, such as 127.0.0.1:8080", path="--listen")
 
     async def run() -> None:
         process = Controller(settings)

@@ -1,0 +1,25 @@
+"""`spotladder controller`: what is said when it is set up wrongly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import call
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_settings_that_are_no_text(capsys: Capture, tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_bytes(b"\x7fELF\xff")
+    answer = call(capsys, "controller", "--config", file)
+    assert (answer.code, answer.out, answer.err) == (2, "", f"error: {file}: is no text: write name: value\n")
+
+
+@pytest.mark.parametrize("port", ["65536", "99999", "9" * 30])
+def test_a_port_that_is_none(port: str, capsys: Capture, tmp_path: Path) -> None:
+    answer = call(capsys, "controller", "--listen", f"127.0.0.1:{port}", "--kubeconfig", tmp_path / "none")
+    said = f"error: --listen: 127.0.0.1:{port}: a port is 65535 at most: give HOST:PORT, such as 127.0.0.1:8080\n"
+    assert (answer.code, answer.out, answer.err) == (2, "", said)
