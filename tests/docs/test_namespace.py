@@ -1,0 +1,27 @@
+"""All pages, and the cluster for laptops, have the controller in one namespace."""
+
+from __future__ import annotations
+
+import re
+
+from tests.docs.markdown import ROOT, pages
+
+NAMESPACE = "spotladder-system"
+HELM = re.compile(r"\bhelm\b.* (?:install|upgrade|uninstall|upgrade --install) spotladder\b(?!-crds)")
+SAID = re.compile(r"(?:-n|--namespace)[ =](spotladder[-\w]*)")
+
+
+def lines() -> list[str]:
+    """The lines of all pages and of the script, continued ones joined."""
+    files = [*pages(), ROOT / "infra" / "kind" / "up"]
+    return [line for file in files for line in file.read_text(encoding="utf-8").replace("\\\n", " ").replace("-n\n", "-n ").splitlines()]
+
+
+def test_wherever_the_chart_is_named_so_is_its_namespace() -> None:
+    named = [line for line in lines() if HELM.search(line)]
+    assert len(named) > 3
+    assert [line for line in named if NAMESPACE not in line] == []
+
+
+def test_no_other_namespace_of_ours_is_named() -> None:
+    assert {name for line in lines() for name in SAID.findall(line)} == {NAMESPACE}
