@@ -28,12 +28,17 @@ from spotladder.operator.records import JobRecord
 
 @dataclass(slots=True)
 class Acted:
-    """What came of it. `tried`: a launch was, and `blocked` is why it was refused. `failed` is the first error."""
+    """What came of it. `tried`: a launch was, and `blocked` is why it was refused.
+
+    `failed` is the first error of what the job waits for, `untidy` that of removing what is left of it elsewhere: who
+    tries that again must not keep the job waiting.
+    """
 
     claims: dict[ConditionType, Claim] = field(default_factory=dict)
     tried: bool = False
     blocked: Problem | None = None
     failed: SpotladderError | None = None
+    untidy: SpotladderError | None = None
 
 
 class Actor:
@@ -58,21 +63,29 @@ class Actor:
         Raises Conflict, NotFound, NotLeading: nothing more is to be done in this pass.
         """
         acted = Acted()
-        chores: list[Callable[[], Coroutine[Any, Any, object]]] = [
-            partial(self._do, loaded, action, acted, room, address) for action in decision.actions
+        live = decision.state.attempt.number if decision.state.attempt else None
+        chores: list[tuple[bool, Callable[[], Coroutine[Any, Any, object]]]] = [
+            (
+                not isinstance(action, Delete) or action.attempt == live,
+                partial(self._do, loaded, action, acted, room, address),
+            )
+            for action in decision.actions
         ]
         chores += [
-            partial(self._applier.delete_strays, loaded),
-            partial(self._applier.let_go, loaded),
-            partial(self.sweep, loaded.record.key, loaded.record.uid),
+            (False, partial(self._applier.delete_strays, loaded)),
+            (False, partial(self._applier.let_go, loaded)),
+            (False, partial(self.sweep, loaded.record.key, loaded.record.uid)),
         ]
-        for chore in chores:
+        for waited_for, chore in chores:
             try:
                 await chore()
             except (Conflict, NotFound, NotLeading):
                 raise
             except SpotladderError as error:
-                acted.failed = acted.failed or error
+                if waited_for:
+                    acted.failed = acted.failed or error
+                else:
+                    acted.untidy = acted.untidy or error
         return acted
 
     async def sweep(self, key: JobKey, uid: str) -> bool:

@@ -183,8 +183,9 @@ class Reconciler:
         if acted.tried:
             memory.blocked = acted.blocked
         problems = self._obstacles.on_the_way(loaded, reading, tiers, memory.capacity, memory.blocked)
-        if isinstance(acted.failed, ApiError) and not isinstance(acted.failed, Throttled):
-            problems.append(Problem(Trouble.BLOCKED, str(acted.failed)))
+        for error in (acted.failed, acted.untidy):
+            if isinstance(error, ApiError) and not isinstance(error, Throttled):
+                problems.append(Problem(Trouble.BLOCKED, str(error)))
         claims = {**acted.claims, **self._looked_ahead(loaded, memory)}
         stands = await self._persistence.decided(loaded, decision, reading, problems, claims)
         before = loaded.before if stands is loaded.status else decision.state
@@ -192,11 +193,14 @@ class Reconciler:
         self._witness.saw(record.key, decision.state)
         if acted.failed is not None:
             raise acted.failed
+        if acted.untidy is not None and record.deleting:
+            raise acted.untidy
         if record.deleting and self._may_go(loaded, decision):
             await self._release(record)
             return None
-        # Who makes room wakes nobody, nor does a cleanup that takes too long.
-        return self._wake(decision, before, claims, reading, restless=bool(tiers.full) or record.deleting)
+        # Who makes room wakes nobody, nor does a cleanup that takes too long or fails.
+        restless = bool(tiers.full) or record.deleting or acted.untidy is not None
+        return self._wake(decision, before, claims, reading, restless=restless)
 
     @staticmethod
     def _states(held: TieredJobStatus, memory: _Memory) -> tuple[JobState, JobState]:

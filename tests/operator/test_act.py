@@ -1,0 +1,75 @@
+"""What keeps failing beside a job's course does not hold it up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from spotladder.clusters.errors import Forbidden
+from spotladder.core.model import Action, Attempt, Decision, Delete, Drain, JobState, Stage
+from spotladder.core.reasons import Reason
+from spotladder.operator.act import Acted, Actor
+
+REFUSED = Forbidden(403, "Forbidden", "rayjobs is forbidden")
+LIVE = 2
+
+
+class Refusing:
+    """Stands for the applier, the jobs, the logs and the limits: what is named is refused, the rest is done."""
+
+    def __init__(self, *refused: str) -> None:
+        self._refused = refused
+        self.done: list[str] = []
+        self.synced, self.problem = True, ""
+
+    def within(self, _namespace: str) -> Refusing:
+        return self
+
+    def look(self, _key: object) -> None:
+        return
+
+    def __getattr__(self, name: str) -> Any:
+        async def do(*_: object) -> None:
+            if name in self._refused:
+                raise REFUSED
+            self.done.append(name)
+
+        return do
+
+
+async def acted(refused: str, *actions: Action) -> tuple[Acted, Refusing]:
+    world = cast("Any", Refusing(refused))
+    state = replace(JobState(), stage=Stage.RUNNING, attempt=Attempt(LIVE, "spot-a", created_at=0.0))
+    loaded = cast("Any", type("Loaded", (), {"record": type("Record", (), {"key": ("ns", "a"), "uid": "u"})}))
+    actor = Actor(world, jobs=world, logs=world, limits=world)
+    found = await actor.act(
+        loaded, Decision(state, actions=actions), room=lambda _: False, address=cast("Any", lambda: None)
+    )
+    return found, world
+
+
+@pytest.mark.parametrize(
+    ("refused", "action"),
+    [
+        ("sweep", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)),
+        ("delete_strays", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)),
+        ("let_go", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)),
+        ("delete", Delete(LIVE - 1, Reason.LEFT_BEHIND)),
+    ],
+)
+async def test_what_is_left_elsewhere_fails_beside(refused: str, action: Action) -> None:
+    found, world = await acted(refused, action)
+    assert (found.failed, found.untidy) == (None, REFUSED)
+    assert {"delete_strays", "let_go", "sweep"} - {refused} <= set(world.done)
+
+
+@pytest.mark.parametrize(
+    ("refused", "action"),
+    [("drain", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)), ("delete", Delete(LIVE, Reason.MAX_FAILURES_EXCEEDED))],
+)
+async def test_what_the_job_waits_for_fails_the_pass(refused: str, action: Action) -> None:
+    found, world = await acted(refused, action)
+    assert (found.failed, found.untidy) == (REFUSED, None)
+    assert "sweep" in world.done
