@@ -199,8 +199,13 @@ def observe(
     } | {
         name: problem
         for name, tier in tiers.resolved.items()
-        if (problem := _unreachable(clusters, tier, workload, record))
+        if (problem := _unreachable(clusters, tier.cluster, workload, record))
     }
+    if live and live.number not in found.attempts and live.tier not in tiers.resolved:
+        # Its CapacityTier is gone, and with it the name of its cluster: it may be wherever nobody can look.
+        hiding = (_unreachable(clusters, name, workload, record) for name in sorted(clusters.names))
+        if why := next(filter(None, hiding), ""):
+            unavailable[live.tier] = why
     version = int(record.resource_version) if record.resource_version.isdigit() else 0
     seen_now = Observation(
         revision=max(state.revision, version),
@@ -239,16 +244,19 @@ def _tier_of(objects: AttemptObjects) -> str:
     return made.tier if made is not None else ""
 
 
-def _unreachable(clusters: Clusters, tier: ResolvedTier, workload: Workload, record: JobRecord) -> str:
-    if tier.cluster == HOME or tier.cluster not in clusters.names:
+def _unreachable(clusters: Clusters, name: str, workload: Workload, record: JobRecord) -> str:
+    if name == HOME or name not in clusters.names:
         return ""
-    why = clusters.problem(tier.cluster, workload.watched, record.namespace)
-    return f"cluster {tier.cluster} cannot be used: {why}" if why else ""
+    why = clusters.problem(name, workload.watched, record.namespace)
+    return f"cluster {name} cannot be used: {why}" if why else ""
 
 
-def unsettled(clusters: Clusters, tiers: Tiers) -> bool:
-    """Whether it is not known yet if a cluster of these tiers can be used."""
-    return not all(clusters.settled(tier.cluster) for tier in tiers.resolved.values())
+def unsettled(clusters: Clusters, tiers: Tiers, state: JobState) -> bool:
+    """Whether it is not known yet if a cluster can be used that one of these tiers, or the live attempt, may be in."""
+    names = {tier.cluster for tier in tiers.resolved.values()}
+    if state.attempt and state.attempt.tier not in tiers.resolved:
+        names |= clusters.names
+    return not all(clusters.settled(name) for name in names)
 
 
 def problems_of(

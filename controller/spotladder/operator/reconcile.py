@@ -54,7 +54,10 @@ RETRY_END: Seconds = 60.0
 """A bucket that does not take the outcome is asked again after this long."""
 
 BUSY: Seconds = 0.5
-"""After so long a job comes back whose turn it was not, or whose clusters are not known yet."""
+"""After so long a job comes back whose turn it was not."""
+
+UNSETTLED: Seconds = 10.0
+"""After so long one comes back whose clusters are not known yet: what becomes known wakes it."""
 
 
 @dataclass(slots=True)
@@ -148,8 +151,8 @@ class Reconciler:
         except InvalidSpec as error:
             return await self._hold(record, held, Problem(Trouble.INVALID_SPEC, "; ".join(str(error).splitlines())))
         tiers = self._tiers(record, job, state, memory)
-        if load.unsettled(self._clusters, tiers):
-            return BUSY  # what is on its way from there must not be taken for lost
+        if load.unsettled(self._clusters, tiers, state):
+            return UNSETTLED  # what is on its way from there must not be taken for lost
         reading = await self._reading(record, job, state)
         if problem := self._obstacles.to_begin(record, job, state, tiers=tiers, reading=reading, known=memory.capacity):
             return await self._hold(record, held, problem)

@@ -1,0 +1,69 @@
+"""A running attempt whose CapacityTier is gone may be in any cluster: it is not lost as long as one cannot be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import pytest
+
+from spotladder.core.model import Attempt, JobState, Observation, Stage
+from spotladder.operator import load
+from spotladder.operator.clusters import Clusters, Found
+from spotladder.operator.logs import Reading
+from spotladder.operator.records import JobRecord
+from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.records import GVR
+from spotladder.workloads.tiers import price_of
+from tests.workloads.builders import job, ray_template
+
+JOB = job(ray_template())
+LIVE = JOB.spec.tiers[0].name
+STATE = JobState(stage=Stage.RUNNING, tier=LIVE, attempt=Attempt(1, LIVE, created_at=0.0, seen=True), last_number=1)
+
+
+class Known:
+    """Home, and a cluster about which so much is known; nothing is seen in them."""
+
+    names = frozenset({"home", "east"})
+
+    def __init__(self, *, settled: bool = True, problem: str = "") -> None:
+        self._settled = settled
+        self._problem = problem
+
+    def settled(self, name: str) -> bool:
+        return self._settled or name == "home"
+
+    def problem(self, name: str, _kinds: Iterable[GVR] = (), _namespace: str = "") -> str:
+        return self._problem if name == "east" else ""
+
+    def attempts(self, *_: object) -> Found:
+        return Found({}, ())
+
+
+def tiers_of(known: Known) -> load.Tiers:
+    """The job's, of which no CapacityTier is there."""
+    return load.resolve(JOB, lambda _: None, lambda _: None, known.names, price_of)
+
+
+def observed(known: Known) -> Observation:
+    record = JobRecord(name="digits", namespace="team-a", uid="u", resource_version="8")
+    clusters: Any = known
+    seen, _ = load.observe(
+        record, STATE, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known),
+        reading=Reading(True), blocked="",
+    )  # fmt: skip
+    return seen
+
+
+@pytest.mark.parametrize(("settled", "waits"), [(False, True), (True, False)])
+def test_it_is_not_judged_before_every_cluster_is_known(settled: bool, waits: bool) -> None:
+    known = Known(settled=settled)
+    clusters = cast("Clusters", known)
+    assert load.unsettled(clusters, tiers_of(known), STATE) == waits
+    assert not load.unsettled(clusters, tiers_of(known), JobState())  # nothing of it runs
+
+
+def test_it_is_out_of_reach_while_one_of_them_is() -> None:
+    assert observed(Known(problem="no answer")).unavailable[LIVE] == "cluster east cannot be used: no answer"
+    assert LIVE not in observed(Known()).unavailable  # it was looked for everywhere: it is gone
