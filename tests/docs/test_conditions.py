@@ -1,0 +1,45 @@
+"""What a job says of itself is explained: its phases, its conditions, and what a command returns."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from spotladder.cli import main
+from spotladder.core.model import Phase
+from spotladder.operator.conditions import ConditionType, Trouble
+from tests.docs.markdown import ROOT
+
+OF_A_TIER = {ConditionType.AVAILABLE, ConditionType.PRICED}
+
+
+def section(page: Path, heading: str) -> str:
+    return page.read_text(encoding="utf-8").split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def first_column(text: str) -> set[str]:
+    """The names in the first column of all tables."""
+    cells = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"`([A-Z]\w+)(?:=\w+)?`", cell)}
+
+
+def test_all_phases_and_conditions_of_a_job_are_explained_and_no_others() -> None:
+    told = first_column(section(ROOT / "docs" / "cluster.md", "What a job says of itself"))
+    assert told == {*Phase, *(set(ConditionType) - OF_A_TIER)}
+
+
+def test_the_conditions_of_a_capacitytier_are_explained() -> None:
+    told = first_column(section(ROOT / "docs" / "operator.md", "What is known of a CapacityTier"))
+    assert told == {*OF_A_TIER, ConditionType.VALID}
+
+
+def test_every_trouble_has_its_row() -> None:
+    told = re.findall(r"`(\w+)`", section(ROOT / "docs" / "operator.md", "What stands in a job's way"))
+    assert set(Trouble) - set(told) == set()
+
+
+def test_exit_codes_are_those_of_the_command() -> None:
+    assert main.__doc__ is not None
+    codes = re.findall(r"(?:^|· |: )(\d+) \w", main.__doc__.split("Exit codes")[1], re.MULTILINE)
+    table = section(ROOT / "docs" / "troubleshooting.md", "Exit codes")
+    assert re.findall(r"^\| (\d+) \|", table, re.MULTILINE) == codes
