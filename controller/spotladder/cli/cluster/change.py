@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
+from spotladder.cli.cluster.waiting import Patience
 from spotladder.errors import EnvironmentFailure
 
 PAUSE = 0.5
@@ -101,14 +103,17 @@ async def _set(cluster: Cluster, name: str, *, suspended: bool) -> Object:
 async def _until_stopped(cluster: Cluster, job: Object, longest: float) -> Object:
     import asyncio
 
-    name, end = job["metadata"]["name"], time.monotonic() + longest
+    name, end, patience = job["metadata"]["name"], time.monotonic() + longest, Patience(math.inf)
     while True:
-        job = await cluster.job(name)
+        with patience:
+            job = await cluster.job(name)
         status = job.get("status") or {}
         current = status.get("observedGeneration") == job["metadata"]["generation"]
         if current and status.get("phase") in ("Suspended", "Succeeded", "Failed"):
             return job
         if time.monotonic() > end:
+            if patience.trouble:
+                raise patience.trouble
             seen = f"it is {status.get('phase')}" if status else "no controller has looked at it"
             raise EnvironmentFailure(f"tieredjob {name} has not stopped in time: {seen}; it will once it is drained")
         await asyncio.sleep(PAUSE)

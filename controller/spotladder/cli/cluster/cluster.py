@@ -22,6 +22,9 @@ Object = dict[str, Any]
 MANAGER = "spotladder-cli"
 """The field manager of what these commands write."""
 
+AGAIN = "; it is tried again"
+"""How an error ends whose cause is in a server that was reached. The operator tries again, a command does not."""
+
 
 class Refused(SpotladderError):
     """The command cannot be carried out as it was given."""
@@ -104,6 +107,11 @@ async def in_words(error: SpotladderError, cluster: Cluster) -> SpotladderError:
             return EnvironmentFailure(f"{where}: the cluster does not take its credentials: log in again")
         case Forbidden():
             return EnvironmentFailure(f"{where}: {error.message}; who runs the cluster can grant it")
+        case ClusterUnreachable() if str(error).endswith(AGAIN):
+            server = cluster.client.connection.server
+            return EnvironmentFailure(
+                f"{where}: the cluster at {server} is in trouble ({answered(error)}); try again later"
+            )
         case ClusterUnreachable():
             server = cluster.client.connection.server
             return EnvironmentFailure(f"{where}: the cluster at {server} cannot be reached ({error}); try --context")
@@ -112,6 +120,11 @@ async def in_words(error: SpotladderError, cluster: Cluster) -> SpotladderError:
         case Invalid():
             return Refused(f"the cluster refuses it: {error.message}")
     return error
+
+
+def answered(error: SpotladderError) -> str:
+    """What the cluster, or the way to it, said."""
+    return str(error).removesuffix(AGAIN)
 
 
 def _namespace_of(connection: Connection) -> str:

@@ -9,8 +9,12 @@ import typer
 from spotladder.cli.cluster import names as kubernetes
 from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
+from spotladder.cli.cluster.waiting import Patience
 
 PAUSE = 0.5
+
+PATIENCE = 300.0
+"""Seconds for which a cluster may give no answer while its jobs are waited for."""
 
 
 def delete(
@@ -64,10 +68,11 @@ async def _until_gone(cluster: Cluster, job: Object) -> None:
     from spotladder.clusters.errors import NotFound
     from spotladder.operator.records import TIEREDJOBS
 
-    name, told = job["metadata"]["name"], ""
+    name, told, found, patience = job["metadata"]["name"], "", job, Patience(PATIENCE)
     while True:
         try:
-            found = await cluster.client.get(TIEREDJOBS, name, cluster.namespace)
+            with patience:
+                found = await cluster.client.get(TIEREDJOBS, name, cluster.namespace)
         except NotFound:
             return
         if found["metadata"]["uid"] != job["metadata"]["uid"]:

@@ -1,0 +1,91 @@
+"""A cluster that answers with trouble of its own: how it is told, and that it does not end the waiting for a job."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from spotladder.cli.cluster import change, delete
+from spotladder.cli.cluster.cluster import Cluster, Target, in_words
+from spotladder.errors import EnvironmentFailure, SpotladderError
+from tests.clusters.test_client import api, refused
+
+Capture = pytest.CaptureFixture[str]
+JOB = {"metadata": {"name": "digits", "uid": "1", "generation": 2}, "status": {"phase": "Draining"}}
+STOPPED = {**JOB, "status": {"phase": "Suspended", "observedGeneration": 2}}
+
+
+class Server:
+    """Answers with these, one after another, and from then on with the last."""
+
+    def __init__(self, *answers: Any) -> None:
+        self._answers = list(answers)
+
+    def __call__(self, _request: web.Request) -> Any:
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        return refused(answer, **{"Retry-After": "60"}) if isinstance(answer, int) else answer
+
+
+def with_server(server: Server, work: Callable[[Cluster], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        async with api(server) as client:
+            cluster = Cluster(client, Target("team-a"))
+            try:
+                return await work(cluster)
+            except SpotladderError as error:
+                raise await in_words(error, cluster) from None
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (change, delete):
+        monkeypatch.setattr(module, "PAUSE", 0.0)
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_server_in_trouble_was_reached(status: int) -> None:
+    with pytest.raises(EnvironmentFailure) as raised:
+        with_server(Server(status), lambda cluster: cluster.job("digits"))
+    said = str(raised.value)
+    assert f"is in trouble (get tieredjobs/digits: the API server answers {status} Why: because of this)" in said
+    assert said.endswith("; try again later")
+    assert "cannot be reached" not in said
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_stopping_waits_through_it_and_tells_once(status: int, capsys: Capture) -> None:
+    server = Server(JOB, status, JOB, status, status, STOPPED)
+    job = with_server(server, lambda cluster: change._until_stopped(cluster, JOB, 60.0))
+    assert job["status"]["phase"] == "Suspended"
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert said[0].startswith("get tieredjobs/digits: ")
+    assert f" {status} Why: because of this: it is asked again" in said[0]
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_deleting_waits_through_it_and_tells_once(status: int, capsys: Capture) -> None:
+    with_server(Server(JOB, status, JOB, status, 404), lambda cluster: delete._until_gone(cluster, JOB))
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_trouble_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(delete, "PATIENCE", 0.01)
+    with pytest.raises(EnvironmentFailure, match="try again later"):
+        with_server(Server(503), lambda cluster: delete._until_gone(cluster, JOB))
+    with pytest.raises(EnvironmentFailure, match="has not stopped in time: it is Draining"):
+        with_server(Server(JOB), lambda cluster: change._until_stopped(cluster, JOB, 0.01))
+    with pytest.raises(EnvironmentFailure, match="try again later"):
+        with_server(Server(503), lambda cluster: change._until_stopped(cluster, JOB, 0.01))
+    assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_a_refusal_ends_the_waiting() -> None:
+    with pytest.raises(EnvironmentFailure, match="who runs the cluster can grant it"):
+        with_server(Server(JOB, 403), lambda cluster: delete._until_gone(cluster, JOB))
