@@ -95,6 +95,24 @@ def test_a_kubeconfig_that_cannot_be_used_says_why_and_quotes_no_secret(
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "server",
+    ["", "east", "east:6443", "ftp://east", "https://", "https://:6443", "https://east:99999", "https://east:x"],
+)
+def test_a_server_that_is_no_address(server: str, tmp_path: Path) -> None:
+    body = {**config(), "clusters": [{"name": "east", "cluster": {"server": server}}]}
+    with pytest.raises(EnvironmentFailure) as raised:
+        connect(written(tmp_path, body))
+    said = f"{tmp_path / 'config'}: cluster east: server {server!r} is no address: write one like https://host:6443"
+    assert str(raised.value) == said
+
+
+@pytest.mark.parametrize("server", ["https://east", "http://127.0.0.1:65535/k8s/clusters/c-1", "HTTPS://[::1]:6443"])
+def test_servers_that_are_addresses(server: str, tmp_path: Path) -> None:
+    body = {**config(), "clusters": [{"name": "east", "cluster": {"server": server}}]}
+    assert connect(written(tmp_path, body)).server == server
+
+
 def test_a_kubeconfig_that_is_no_text(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_bytes(b"\x7fELF\xff")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from spotladder.clusters.credentials import Credentials, Fixed, TokenFile, TokenProgram
 from spotladder.clusters.shape import check
@@ -115,12 +116,15 @@ def from_kubeconfig(config: Mapping[str, Any], context: str | None = None, *, wh
     cluster = _named(config, "clusters", str(entry.get("cluster", "")), "cluster", where)
     user = _named(config, "users", str(entry["user"]), "user", where) if entry.get("user") else {}
     server = cluster.get("server")
-    if not isinstance(server, str):
+    if server is None:
         raise EnvironmentFailure(f"{where}: cluster {entry.get('cluster')} has no server")
+    if not _is_address(server):
+        wrong = f"cluster {entry.get('cluster')}: server {server!r} is no address"
+        raise EnvironmentFailure(f"{where}: {wrong}: write one like https://host:6443")
     return Connection(
         server=server.rstrip("/"),
         credentials=_credentials(user, where),
-        tls=_tls(cluster, user, where) if server.startswith("https:") else None,
+        tls=_tls(cluster, user, where) if server.lower().startswith("https:") else None,
         server_name=cluster.get("tls-server-name"),
         proxy=cluster.get("proxy-url"),
         namespace=entry.get("namespace") or "default",
@@ -135,6 +139,14 @@ def _named(config: Mapping[str, Any], section: str, name: str, kind: str, where:
             return dict(entry[kind])
     known = ", ".join(str(entry.get("name")) for entry in entries) or "none"
     raise EnvironmentFailure(f"{where}: there is no {kind} {name!r}; there is: {known}")
+
+
+def _is_address(server: str) -> bool:
+    try:
+        parts = urlsplit(server)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # its port, or an IPv6 address
+        return False
 
 
 def _merged(first: dict[str, Any], second: dict[str, Any], folder: Path) -> dict[str, Any]:
