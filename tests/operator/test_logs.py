@@ -11,6 +11,7 @@ from spotladder.clusters.clock import SteppedClock
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress
 from spotladder.errors import LogCorrupt, StoreUnavailable
+from spotladder.operator import logs as operator_logs
 from spotladder.operator.inventory import JobKey
 from spotladder.operator.logs import PER_BUCKET, LogAddress, Logs, Reading
 
@@ -22,6 +23,8 @@ class Fake:
     answer: Progress | BaseException = field(default_factory=Progress)
     gate: threading.Event | None = None
     reads: int = 0
+    ends: int = 0
+    refusal: Exception | None = None
 
     def progress(self) -> Progress:
         self.reads += 1
@@ -32,6 +35,11 @@ class Fake:
         return self.answer
 
     def end(self, outcome: str, attempt: int, message: str) -> None:
+        self.ends += 1
+        if self.gate:
+            self.gate.wait(10)
+        if self.refusal:
+            raise self.refusal
         self.answer = Progress(step=attempt)
 
 
@@ -173,3 +181,36 @@ async def test_a_cancellation_that_comes_with_the_answer_is_not_lost(
         if ending.cancel():
             await asyncio.wait({ending})
             assert ending.cancelled()
+
+
+async def test_a_bucket_that_hangs_holds_nobody_up_at_a_jobs_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_logs, "PROMPT", 0.01)
+    fake, woken = Fake(gate=threading.Event()), list[JobKey]()
+    async with Logs(clock=SteppedClock(), changed=woken.append, open_log=lambda _: fake) as logs:
+        for _ in range(2):  # the second look finds the first one's try still under way
+            with pytest.raises(TimeoutError, match="the bucket has not answered yet"):
+                await logs.end(address("a"), "Succeeded", 7, "")
+        assert woken == []
+        assert fake.gate
+        fake.gate.set()
+        assert await logs.looked(("ns", "a"))
+        await until(lambda: woken == [("ns", "a")])
+        await logs.end(address("a"), "Succeeded", 7, "")
+        assert fake.ends == 1
+
+
+async def test_what_the_log_says_to_an_end_is_raised_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_logs, "PROMPT", 0.01)
+    fake = Fake(gate=threading.Event(), refusal=StoreUnavailable("no route"))
+    woken = list[JobKey]()
+    async with Logs(clock=SteppedClock(), changed=woken.append, open_log=lambda _: fake) as logs:
+        with pytest.raises(TimeoutError):
+            await logs.end(address("a"), "Failed", 7, "")
+        assert fake.gate
+        fake.gate.set()
+        await until(lambda: woken)
+        with pytest.raises(StoreUnavailable, match="no route"):
+            await logs.end(address("a"), "Failed", 7, "")
+        fake.refusal = None
+        await logs.end(address("a"), "Failed", 7, "")
+        assert fake.ends == 2

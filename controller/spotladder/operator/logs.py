@@ -33,6 +33,9 @@ PER_BUCKET = 4
 PATIENCE: Seconds = 20.0
 """An answer that takes longer is none; the reading goes on by itself."""
 
+PROMPT: Seconds = 1.0
+"""For so long a pass waits for an outcome to be written: it keeps a worker from other jobs."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogAddress:
@@ -103,6 +106,7 @@ class Logs:
         self._open = open_log
         self._jitter = jitter
         self._followed: dict[JobKey, _Followed] = {}
+        self._endings: dict[JobKey, asyncio.Task[None]] = {}
         self._buckets: dict[str, asyncio.Semaphore] = {}
         self._threads = asyncio.Semaphore(THREADS)
 
@@ -112,6 +116,8 @@ class Logs:
     async def __aexit__(self, *_: object) -> None:
         for key in list(self._followed):
             self.leave(key)
+        for ending in self._endings.values():
+            ending.cancel()
 
     def follow(self, key: JobKey, address: LogAddress, every: Seconds) -> Reading:
         """What is known now; from here on the log is read every so many seconds."""
@@ -144,7 +150,10 @@ class Logs:
         return max(0.0, followed.happened_at + LAST_COMMIT_LIMIT - self._clock.ticks())
 
     async def looked(self, key: JobKey) -> bool:
-        """Wait for the look at this job's log that the job waits for; False when it waits for none."""
+        """Wait for what the job waits for of its log: a look, or its outcome written. False when it waits for nothing."""
+        if ending := self._endings.get(key):
+            await asyncio.wait({ending}, timeout=PATIENCE)
+            return ending.done()
         followed = self._followed.get(key)
         if followed is None or followed.current.is_set():
             return False
@@ -158,13 +167,22 @@ class Logs:
             followed.task.cancel()
 
     async def end(self, address: LogAddress, outcome: str, attempt: int, message: str) -> None:
-        """Note the job's outcome beside its checkpoints. Raises what the log raises; TimeoutError when it hangs."""
+        """Note the job's outcome beside its checkpoints. Raises what the log raises; TimeoutError while it takes long:
+        then it goes on, wakes the job when it is over, and the next call tells what came of it."""
+        key = (address.namespace, address.job)
 
         def write() -> None:
             self._open(address).end(outcome, attempt, message)
 
-        async with asyncio.timeout(PATIENCE):  # `wait_for` loses a cancellation that comes with the answer
-            await self._in_thread(address, write)
+        begun = self._endings.get(key)
+        ending = self._endings[key] = begun or asyncio.create_task(self._in_thread(address, write))
+        done, _ = await asyncio.wait({ending}, timeout=PROMPT)
+        if not done:
+            if begun is None:
+                ending.add_done_callback(lambda _: self._changed(key))
+            raise TimeoutError("the bucket has not answered yet")
+        del self._endings[key]
+        ending.result()
 
     async def _read_on(self, key: JobKey, followed: _Followed) -> None:
         log: Log | None = None
