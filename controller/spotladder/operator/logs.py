@@ -150,7 +150,7 @@ class Logs:
         return max(0.0, followed.happened_at + LAST_COMMIT_LIMIT - self._clock.ticks())
 
     async def looked(self, key: JobKey) -> bool:
-        """Wait for what the job waits for of its log: a look, or its outcome written. False when it waits for nothing."""
+        """Wait for what the job waits for: a look at its log, or its outcome written. False when it waits for nothing."""
         if ending := self._endings.get(key):
             await asyncio.wait({ending}, timeout=PATIENCE)
             return ending.done()

@@ -48,8 +48,8 @@ _HEALTH = {
 }
 """Where a node of Ray says that it is well: the `ray start` parameter of the port, its default, the path."""
 
-_PATIENCE = {"initialDelaySeconds": 1, "periodSeconds": 2, "timeoutSeconds": 5, "failureThreshold": 25}
-"""As long as KubeRay has until a node that was ready is not any more: 50 s."""
+_PATIENCE = {"initialDelaySeconds": 1, "periodSeconds": 2, "timeoutSeconds": 2, "failureThreshold": 25}
+"""As long as KubeRay has until a node that was ready is not any more, also when it hangs: 50 s."""
 
 
 class RayJobWorkload:
