@@ -14,7 +14,7 @@ SAID = re.compile(r"(?:-n|--namespace)[ =](spotladder[-\w]*)")
 def lines() -> list[str]:
     """The lines of all pages and of the script, continued ones joined."""
     files = [*pages(), ROOT / "infra" / "kind" / "up"]
-    return [line for file in files for line in file.read_text(encoding="utf-8").replace("\\\n", " ").replace("-n\n", "-n ").splitlines()]
+    return [line for file in files for line in file.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()]
 
 
 def test_wherever_the_chart_is_named_so_is_its_namespace() -> None:

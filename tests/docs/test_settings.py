@@ -1,0 +1,61 @@
+"""The page of settings, metrics and variables is what the code has, both ways."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from spotladder.clusters.clock import SteppedClock
+from spotladder.local.pools import Window, read_trace
+from spotladder.operator.metrics import Metrics
+from spotladder.operator.settings import Settings
+from tests.docs.markdown import ROOT, blocks
+from tests.docs.test_conditions import section
+
+PAGE = ROOT / "docs" / "settings.md"
+SOURCE = ROOT / "controller" / "spotladder"
+COUNTED = {"counter": "_total"}
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of a section's table, without its head."""
+    lines = [line for line in section(PAGE, heading).splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if "---" not in line][1:]
+
+
+def test_every_setting_of_the_controller_is_told_as_it_is() -> None:
+    wanted = []
+    for field in Settings.model_fields.values():
+        default = field.get_default(call_default_factory=True)
+        shown = f"`{default}`" if default not in (None, (), {}) else ""
+        wanted.append([f"`{field.alias}`", shown, field.description])
+    assert [row[:3] for row in rows("The controller")] == wanted
+
+
+def test_every_metric_is_told_with_its_labels() -> None:
+    metrics = Metrics(SteppedClock())
+    kept = [metric for metric in vars(metrics).values() if hasattr(metric, "_labelnames")]
+    labels = {family.name: metric._labelnames for metric in kept for family in metric.collect()}
+    labels |= {family.name: getattr(family, "_labelnames", ()) for family in metrics.collect()}
+    wanted = {
+        (f"`{family.name}{COUNTED.get(family.type, '')}`", family.type, ", ".join(labels[family.name]))
+        for family in metrics.registry.collect()
+    }
+    told = {(name, kind, said.replace("`", "")) for name, kind, said, _ in rows("Metrics")}
+    assert told == wanted
+
+
+def test_every_variable_is_told() -> None:
+    text = "".join(file.read_text(encoding="utf-8") for file in SOURCE.rglob("*.py"))
+    named = set(re.findall(r"SPOTLADDER_[A-Z_]*[A-Z]", text))
+    read = (SOURCE / "train" / "environment.py").read_text(encoding="utf-8")
+    named |= {f"SPOTLADDER_{name}" for name in re.findall(r'self\._(?:get|path|count|duration)\("([A-Z_]+)"', read)}
+    assert {row[0].strip("`") for row in rows("Variables")} == named
+
+
+def test_the_trace_that_is_shown_is_read(tmp_path: Path) -> None:
+    (block,) = [block for block in blocks("json") if block.page == ROOT / "docs" / "quickstart.md"]
+    (tmp_path / "trace.json").write_text(block.text, encoding="utf-8")
+    gap = json.loads(block.text)["metadata"]["gap_seconds"]
+    assert read_trace(tmp_path / "trace.json", 10.0) == (Window(2 * gap / 10, 4 * gap / 10),)
