@@ -81,6 +81,23 @@ def test_bad_input(capsys: Capture, tmp_path: Path) -> None:
     assert "spec.tiers[0].capacityTier" in answer.err
 
 
+@pytest.mark.parametrize("option", ["--hours", "--overhead", "--evictions-per-node-hour"])
+@pytest.mark.parametrize("value", ["inf", "nan", "1000001"])
+def test_numbers_that_no_plan_is_for(option: str, value: str, capsys: Capture, tmp_path: Path) -> None:
+    answer = planned(capsys, tmp_path, option, value)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"error: Invalid value for '{option}': ")
+
+
+def test_more_failures_than_a_plan_is_for(capsys: Capture, tmp_path: Path) -> None:
+    job = changed(JOB, ("maxFailures: 3", "maxFailures: -1"))
+    answer = planned(capsys, tmp_path, "--evictions-per-node-hour", "1e6", job=job)
+    assert (answer.code, answer.out) == (2, "")
+    assert (
+        answer.err == "error: 1e+07 failures are to be expected, a plan is for 1e+06 at most: is the rate per hour?\n"
+    )
+
+
 def test_help_has_an_example(capsys: Capture) -> None:
     assert "spotladder plan job.yaml --hours 5" in call(capsys, "plan", "--help").out
 

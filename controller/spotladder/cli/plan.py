@@ -15,6 +15,7 @@ from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, Estimate
 from spotladder.errors import InvalidSpec
+from spotladder.planner.plan import MOST
 
 if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
@@ -31,16 +32,21 @@ def plan(
     filename: Annotated[
         Path | None, typer.Option("--filename", "-f", metavar="FILE", help="The same, as kubectl has it.")
     ] = None,
-    hours: Annotated[float, typer.Option(min=0.001, help="Hours that the job takes if it runs on demand only (T).")],
+    hours: Annotated[
+        float, typer.Option(min=0.001, max=MOST, help="Hours that the job takes if it runs on demand only (T).")
+    ],
     overhead: Annotated[
         float | None,
-        typer.Option(min=0, help="Hours that each failure costs (Δt). Default: 3 minutes and half a commit interval."),
+        typer.Option(
+            min=0, max=MOST, help="Hours that each failure costs (Δt). Default: 3 minutes and half a commit interval."
+        ),
     ] = None,
     evictions: Annotated[
         float | None,
         typer.Option(
             "--evictions-per-node-hour",
             min=0,
+            max=MOST,
             help="How often a spot node is lost, per hour. Default: as each CapacityTier has been observed.",
         ),
     ] = None,

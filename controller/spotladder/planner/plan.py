@@ -14,9 +14,13 @@ from dataclasses import dataclass, replace
 
 from spotladder.core.cost import Accounting, Estimate, Scenario, estimate
 from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Seconds, Tier
+from spotladder.errors import InvalidSpec
 
 CHOICES = (0, 1, 2, 3, 5, 8, 13)
 """Values of maxFailures that are compared with those of the job."""
+
+MOST = 1_000_000
+"""Hours, failures: more is a slip of the hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,9 @@ def choose(question: Question, max_failures: int | None = None) -> Choice | None
     expected = expect(question)
     if expected is None:
         return None
+    if expected.failures > MOST:
+        told = f"{expected.failures:g} failures are to be expected, a plan is for {MOST:g} at most"
+        raise InvalidSpec(f"{told}: is the rate per hour?")
     spot = {facts.tier.name: facts.tier for facts in question.tiers if facts.spot}
     on_spot = sum(hours for name, hours in expected.hours.items() if name in spot)
     scenario = Scenario(
