@@ -56,13 +56,15 @@ class LogAddress:
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What is known of a log. `known`: it was asked and answered, or did not in time. `foreign` and `corrupt` say why
-    nothing may be resumed from it, `unreadable` why nothing is known of it."""
+    nothing may be resumed from it, `unreadable` why nothing is known of it; `locked`: because there are no credentials.
+    """
 
     known: bool = False
     progress: Progress = field(default_factory=Progress)
     unreadable: str = ""
     foreign: str = ""
     corrupt: str = ""
+    locked: bool = False
 
 
 class Log(Protocol):
@@ -150,7 +152,7 @@ class Logs:
         return max(0.0, followed.happened_at + LAST_COMMIT_LIMIT - self._clock.ticks())
 
     async def looked(self, key: JobKey) -> bool:
-        """Wait for what the job waits for: a look at its log, or its outcome written. False when it waits for nothing."""
+        """Wait for what the job waits for: a look at its log, or its outcome written. False when there is no such."""
         if ending := self._endings.get(key):
             await asyncio.wait({ending}, timeout=PATIENCE)
             return ending.done()

@@ -256,7 +256,7 @@ class Reconciler:
             address = await self._address(record, job)
         except CredentialsMissing as error:
             self._logs.leave(record.key)
-            return Reading(True, state.progress, unreadable=str(error))
+            return Reading(True, state.progress, unreadable=str(error), locked=True)
         return self._logs.follow(record.key, address, load.reads_every(job))
 
     async def _address(self, record: JobRecord, job: TieredJob) -> LogAddress:
@@ -322,7 +322,7 @@ class Reconciler:
         if any(claim.status == "Unknown" for claim in claims.values()):
             times.append(RETRY_END)
         if reading.unreadable:  # a Secret that comes wakes nobody
-            times.append(credentials.AGAIN)
+            times.append(credentials.AGAIN if reading.locked else credentials.FRESH)
         if (ahead := claims.get(ConditionType.PREFLIGHT)) is not None and ahead.status == "False":
             times.append(AGAIN)
         if restless:
