@@ -31,6 +31,11 @@ def test_links_lead_to_files_of_the_project(page: Path) -> None:
     assert not missing
 
 
+def test_every_page_is_in_the_list_of_the_readme() -> None:
+    listed = {link for link in LINK.findall((ROOT / "README.md").read_text()) if link.endswith(".md")}
+    assert {str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("**/*.md")} <= listed
+
+
 def test_every_block_says_its_language() -> None:
     assert not [str(block) for block in blocks() if block.language not in LANGUAGES]
 
