@@ -71,3 +71,17 @@ def test_a_missing_file(capsys: Capture, tmp_path: Path) -> None:
     answer = call(capsys, "validate", tmp_path / "no.yaml")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.endswith("no.yaml: cannot be read: No such file or directory; give the path of a YAML file\n")
+
+
+def test_what_only_a_cluster_needs(capsys: Capture, tmp_path: Path) -> None:
+    job = written(tmp_path, "job.yaml", changed(JOB, ("s3://bucket/prefix", "checkpoints")))
+    assert call(capsys, "validate", job).code == 0
+    answer = call(capsys, "validate", "--cluster", job)
+    assert answer.code == 2
+    assert [line.split(": ")[2] for line in answer.err.splitlines()] == [
+        "spec.checkpoints.uri",
+        "spec.workload.ray.template.spec.rayClusterSpec.headGroupSpec",
+    ]
+    assert answer.out.splitlines()[1].endswith("invalid")
+    told = json.loads(call(capsys, "validate", "--cluster", job, "-o", "json").out)
+    assert (told["valid"], told["objects"][0]["valid"], len(told["problems"])) == (False, False, 2)

@@ -44,6 +44,15 @@ class Document:
             path = path[:-1]
         return self.values.get(path, self.file)
 
+    def where_named(self, name: str) -> str:
+        """The same of a field as messages call it: `spec.tiers[1].maxFailures`."""
+        around = [
+            path
+            for path in self.values
+            if name == dotted(path) or name.startswith((f"{dotted(path)}.", f"{dotted(path)}["))
+        ]
+        return self.where(max(around, key=len, default=()))
+
 
 @dataclass(slots=True)
 class _Node:

@@ -50,7 +50,7 @@ def located(error: InvalidSpec, path: str | File) -> InvalidSpec:
     if error.where or not error.path:
         return error
     documents = [] if str(path) == "-" else read_documents(path)
-    where = documents[0].where(tuple(error.path.split("."))) if documents else file_name(path)
+    where = documents[0].where_named(error.path) if documents else file_name(path)
     return InvalidSpec(error.message, path=error.path, where=where)
 
 

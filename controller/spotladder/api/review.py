@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spotladder.api.capacitytier import CapacityTier
@@ -16,14 +16,17 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
 
+Model = TieredJob | CapacityTier | World
+
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """One object of the files."""
+    """One object of the files. `model` is None when it is wrong by itself."""
 
-    file: str
+    document: Document
     kind: str
     name: str
+    model: Model | None
     valid: bool
 
 
@@ -34,14 +37,24 @@ class Review:
     objects: tuple[Reviewed, ...]
     problems: tuple[Problem, ...]
 
+    def with_problems(self, more: Iterable[Problem]) -> Review:
+        """The same, with problems that were found by looking further."""
+        more = tuple(more)
+        faulty = {problem.where for problem in more}
+        objects = (
+            replace(entry, valid=entry.valid and faulty.isdisjoint(entry.document.values.values()))
+            for entry in self.objects
+        )
+        return Review(tuple(objects), (*self.problems, *more))
 
-_Model = TieredJob | CapacityTier | World
 
+def review(files: Sequence[Path | str], *, more_capacity: bool = False) -> Review:
+    """Check all documents of all files. Never raises for what is in them.
 
-def review(files: Sequence[Path | str]) -> Review:
-    """Check all documents of all files. Never raises for what is in them."""
+    `more_capacity`: jobs may name CapacityTiers that are not in the files.
+    """
     problems: list[Problem] = []
-    found: list[tuple[Document, type[_Model] | None, _Model | None]] = []
+    found: list[tuple[Document, type[Model] | None, Model | None]] = []
     for file in files:
         try:
             documents = read_documents(file)
@@ -58,18 +71,12 @@ def review(files: Sequence[Path | str]) -> Review:
             except InvalidSpec as error:
                 problems += problems_of(error)
             found.append((document, kind, model))
-    between = [*_taken_names(found), *_missing_capacity(found)]
-    faulty = {problem.where for problem in between}
     objects = tuple(
-        Reviewed(
-            document.file,
-            kind.__name__ if kind else "?",
-            _name(document),
-            model is not None and not any(where in faulty for where in document.values.values()),
-        )
+        Reviewed(document, kind.__name__ if kind else "?", _name(document), model, model is not None)
         for document, kind, model in found
     )
-    return Review(objects, (*problems, *between))
+    missing = [] if more_capacity else _missing_capacity(found)
+    return Review(objects, tuple(problems)).with_problems([*_taken_names(found), *missing])
 
 
 def problems_of(error: InvalidSpec) -> tuple[Problem, ...]:
@@ -79,7 +86,7 @@ def problems_of(error: InvalidSpec) -> tuple[Problem, ...]:
     return (Problem(error.where, error.path, error.message),)
 
 
-_Found = Sequence[tuple[Document, type[_Model] | None, _Model | None]]
+_Found = Sequence[tuple[Document, type[Model] | None, Model | None]]
 
 
 def _taken_names(found: _Found) -> list[Problem]:

@@ -18,6 +18,8 @@ def validate(
         list[Path],
         typer.Argument(metavar="FILE", help="YAML files with TieredJobs, CapacityTiers or a world; - is stdin."),
     ],
+    *,
+    cluster: Annotated[bool, typer.Option("--cluster", help="Also check what only a cluster needs.")] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Check job, capacity and world files, offline.
@@ -25,20 +27,30 @@ def validate(
     Every problem is printed with file, line, column, field and remedy. The capacity that jobs name is looked up when
     a CapacityTier or a world file is among the files. Exit code 2 when there is any problem.
 
+    A file may be right for `spotladder run` and not for a cluster, where pods need images and checkpoints a bucket:
+    --cluster also checks that, as `spotladder submit` does, without asking the cluster.
+
     \b
     Examples:
       spotladder validate job.yaml
       spotladder validate job.yaml world.yaml --output json
+      spotladder validate --cluster job.yaml capacity.yaml
     """
     from spotladder.api.problems import InvalidDocument
     from spotladder.api.review import review
 
     found = review(files)
+    if cluster:
+        from spotladder.workloads.review import for_cluster
+
+        found = found.with_problems(for_cluster(found))
     if output is not Format.TABLE:
         print_data(_plain(found), output)
         raise typer.Exit(2 if found.problems else 0)
     if found.objects:
-        rows = [(entry.file, entry.kind, entry.name, "ok" if entry.valid else "invalid") for entry in found.objects]
+        rows = [
+            (entry.document.file, entry.kind, entry.name, "ok" if entry.valid else "invalid") for entry in found.objects
+        ]
         print_table(("File", "Kind", "Name", "Result"), rows)
     if found.problems:
         raise InvalidDocument(found.problems)
@@ -48,7 +60,7 @@ def _plain(found: Review) -> dict[str, object]:
     return {
         "valid": not found.problems,
         "objects": [
-            {"file": entry.file, "kind": entry.kind, "name": entry.name, "valid": entry.valid}
+            {"file": entry.document.file, "kind": entry.kind, "name": entry.name, "valid": entry.valid}
             for entry in found.objects
         ],
         "problems": [

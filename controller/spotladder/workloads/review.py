@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.problems import Problem
+from spotladder.api.record import API_VERSION
+from spotladder.api.review import Review
 from spotladder.api.tieredjob import TieredJob
+from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
+from spotladder.workloads import providers
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.names import Origin
-from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.tiers import ResolvedTier, price_of, resolve_tier
+
+_ANY = CapacityTier.model_validate(
+    {"apiVersion": API_VERSION, "kind": "CapacityTier", "metadata": {"name": "any"}, "spec": {}}
+)
+"""Stands for capacity of which nothing is known: it asks for nothing, so nothing contradicts it."""
 
 
 def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec, ...]:
@@ -31,3 +42,37 @@ def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec
         except InvalidSpec as error:
             found.setdefault(str(error), error)
     return tuple(found.values())
+
+
+def for_cluster(files: Review, there: Mapping[str, CapacityTier] | None = None) -> list[Problem]:
+    """What a cluster would not take of the files that are right by themselves, each with its place.
+
+    `there` are the CapacityTiers that the cluster has; those of the files replace them.
+    """
+    capacity, found = dict(there or {}), []
+    for entry in files.objects:
+        where = entry.document.where
+        if isinstance(entry.model, World):
+            found.append(Problem(where(()), "", "is a world file, and a cluster is one: leave it out"))
+        elif isinstance(entry.model, CapacityTier):
+            capacity[entry.name] = entry.model
+            try:
+                providers.placement(entry.model.spec)
+            except InvalidSpec as error:
+                found.append(Problem(entry.document.where_named(error.path), error.path, error.message))
+    for entry in files.objects:
+        if isinstance(entry.model, TieredJob):
+            found += [
+                Problem(entry.document.where_named(error.path), error.path, error.message)
+                for error in problems(entry.model, _as_known(entry.model, capacity))
+            ]
+    return found
+
+
+def _as_known(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> Iterator[ResolvedTier]:
+    for index, tier in enumerate(job.spec.tiers):
+        named = capacity.get(tier.capacity_tier, _ANY)
+        try:
+            yield resolve_tier(index, tier, named, price_of(named))
+        except InvalidSpec:
+            continue  # it contradicts itself, which is told of the CapacityTier
