@@ -93,8 +93,15 @@ def job_spec(
     )
 
 
-def missing_capacity(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:
-    """One problem for each tier that names capacity that is not known; `document` tells where it was read."""
+def missing_capacity(
+    job: TieredJob,
+    known: Mapping[str, object],
+    document: Document | None = None,
+    *,
+    nowhere: str = "is neither a pool of the world file nor a CapacityTier here",
+) -> list[Problem]:
+    """One problem for each tier that names capacity that is not known; `document` tells where it was read, `nowhere`
+    where it was looked for."""
     problems = []
     for index, tier in enumerate(job.spec.tiers):
         if tier.capacity_tier in known:
@@ -102,7 +109,7 @@ def missing_capacity(job: TieredJob, known: Mapping[str, object], document: Docu
         path: Path = ("spec", "tiers", index, "capacityTier")
         near = closest(tier.capacity_tier, known)
         hint = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
-        message = f'"{tier.capacity_tier}" is neither a pool of the world file nor a CapacityTier here; {hint}'
+        message = f'"{tier.capacity_tier}" {nowhere}; {hint}'
         problems.append(Problem(document.where(path) if document else "", dotted(path), message))
     return problems
 

@@ -12,7 +12,7 @@ from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, Name
 from spotladder.cli.output import Format, OutputOption, print_data
 
 if TYPE_CHECKING:
-    from spotladder.api.document import Document
+    from spotladder.api.review import Reviewed
 
 
 def submit(
@@ -29,98 +29,86 @@ def submit(
 ) -> None:
     """Check jobs and hand them to a cluster.
 
-    The files are checked first, as `spotladder validate` does: when anything is wrong nothing is sent. CapacityTiers
-    are created or updated before the jobs.
+    All files are checked first, as `spotladder validate --cluster` does, and against what the cluster has: when
+    anything is wrong, or a job exists already, nothing is sent. CapacityTiers are created or updated before the jobs.
 
     \b
     Examples:
       spotladder submit job.yaml -n team-a
-      spotladder submit job.yaml --watch
+      spotladder submit capacity.yaml job.yaml --watch
     """
-    from spotladder.cli.cluster import shown
+    from spotladder.api.capacitytier import CapacityTier
+    from spotladder.api.manifest import manifest
+    from spotladder.api.problems import InvalidDocument
+    from spotladder.api.review import review
+    from spotladder.api.tieredjob import TieredJob
+    from spotladder.cli.cluster.beforehand import look
+    from spotladder.workloads.review import for_cluster
 
-    documents = _read(files)
-    jobs = [document for document in documents if document.data["kind"] == "TieredJob"]
+    found = review(list(dict.fromkeys(files)), more_capacity=True)
+    found = found.with_problems(for_cluster(found))
+    if found.problems:
+        raise InvalidDocument(found.problems)
+    jobs = [entry for entry in found.objects if entry.kind == "TieredJob"]
     if follow and len(jobs) != 1:
         raise Refused(f"--watch follows one job, and there are {len(jobs)} in these files")
-    target = Target(namespace, context, kubeconfig)
+    _agree(jobs, namespace)
+    made: list[tuple[Object, str]] = []
 
-    async def send(cluster: Cluster) -> tuple[list[Object], list[str]]:
-        _agree(jobs, namespace)
-        lines, made = [], []
-        for document in sorted(documents, key=lambda found: str(found.data["kind"])):  # CapacityTiers come first
-            thing, word = await _send(cluster, document.data, update=update)
-            made.append(thing)
-            lines.append(f"{thing['kind'].lower()}.spotladder.io/{thing['metadata']['name']} {word}")
-        for warning in await _missing_capacity(cluster, jobs):
-            typer.echo(f"warning: {warning}", err=True)
-        return made, lines
+    async def send(cluster: Cluster) -> None:
+        await look(cluster, found, update=update)
+        bodies = (manifest(e.model) for e in found.objects if isinstance(e.model, TieredJob | CapacityTier))
+        for body in sorted(bodies, key=lambda body: str(body["kind"])):  # CapacityTiers come first
+            thing, word = await _send(cluster, body, update=update)
+            made.append((thing, word))
 
-    made, lines = on_cluster(target, send)
-    if output is not Format.TABLE:
-        print_data(shown.cleaned(made[0]) if len(made) == 1 else shown.listed(made), output)
-    else:
-        typer.echo("\n".join(lines))
+    try:
+        on_cluster(Target(namespace, context, kubeconfig), send)
+    finally:
+        _tell(made, output)  # also when a later one was refused
     if follow:
         from spotladder.cli.cluster.watch import follow_to_the_end
 
-        job = made[-1]["metadata"]
+        job = made[-1][0]["metadata"]
         raise typer.Exit(follow_to_the_end(Target(job["namespace"], context, kubeconfig), job["name"]))
 
 
-def _read(files: list[Path]) -> list[Document]:
-    from spotladder.api.problems import InvalidDocument, Problem
-    from spotladder.api.read import model_of, read_documents
-    from spotladder.api.world import World
-    from spotladder.errors import InvalidSpec
+def _tell(made: list[tuple[Object, str]], output: Format) -> None:
+    from spotladder.cli.cluster import shown
 
-    documents: list[Document] = []
-    problems: list[Problem] = []
-    for file in files:
-        found = read_documents(file)
-        if not found:
-            raise InvalidSpec("is empty; give a TieredJob", where=str(file))
-        for document in found:
-            try:
-                if isinstance(model_of(document), World):
-                    text = "is a world file, and a cluster is one: leave it out"
-                    problems.append(Problem(document.where(()), "", text))
-            except InvalidDocument as error:
-                problems += error.problems
-        documents += found
-    if problems:
-        raise InvalidDocument(problems)
-    return documents
+    things = [thing for thing, _ in made]
+    if output is Format.TABLE:
+        for thing, word in made:
+            typer.echo(f"{thing['kind'].lower()}.spotladder.io/{thing['metadata']['name']} {word}")
+    elif things:
+        print_data(shown.cleaned(things[0]) if len(things) == 1 else shown.listed(things), output)
 
 
-def _agree(jobs: list[Document], namespace: str | None) -> None:
+def _agree(jobs: list[Reviewed], namespace: str | None) -> None:
     """As kubectl: a namespace in the file and another on the command line is a mistake."""
-    for document in jobs:
-        said = document.data["metadata"].get("namespace")
+    for job in jobs:
+        said = job.document.data["metadata"].get("namespace")
         if said and namespace and said != namespace:
-            where = document.where(("metadata", "namespace"))
+            where = job.document.where(("metadata", "namespace"))
             raise Refused(f"{where}: the job says namespace {said}, --namespace says {namespace}: remove one of them")
 
 
 async def _send(cluster: Cluster, body: Object, *, update: bool) -> tuple[Object, str]:
+    from spotladder.cli.cluster.beforehand import exists
     from spotladder.clusters.errors import Conflict, NotFound
     from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
 
     kind = TIEREDJOBS if body["kind"] == "TieredJob" else CAPACITYTIERS
-    name = body["metadata"]["name"]
+    name, namespace = body["metadata"]["name"], ""
     if kind.namespaced:
-        body = {**body, "metadata": {"namespace": cluster.namespace, **body["metadata"]}}
+        namespace = body["metadata"].setdefault("namespace", cluster.namespace)
         if not update:
             try:
                 return await cluster.client.create(kind, body), "created"
-            except Conflict:
-                where = body["metadata"]["namespace"]
-                raise Refused(
-                    f"tieredjob {name} is in namespace {where} already: "
-                    "--update changes it; a new run needs another name, or `spotladder delete` first"
-                ) from None
+            except Conflict:  # by somebody else, just now
+                raise Refused(exists(name, namespace)) from None
     try:
-        before = await cluster.client.get(kind, name, body["metadata"].get("namespace", ""))
+        before = await cluster.client.get(kind, name, namespace)
     except NotFound:
         before = None
     after = await cluster.client.apply(kind, body, force=True)
@@ -131,22 +119,3 @@ async def _send(cluster: Cluster, body: Object, *, update: bool) -> tuple[Object
 
 def _version(thing: Object) -> str:
     return str(thing["metadata"]["resourceVersion"])
-
-
-async def _missing_capacity(cluster: Cluster, jobs: list[Document]) -> list[str]:
-    """Tiers whose capacity is not there (yet): the controller waits for it, and its user may have misspelt it."""
-    from spotladder.errors import SpotladderError
-    from spotladder.operator.records import CAPACITYTIERS
-
-    try:
-        pages = cluster.client.pages(CAPACITYTIERS)
-        known = {tier["metadata"]["name"] async for page in pages for tier in page.items}
-    except SpotladderError:
-        return []  # who may submit jobs may not be allowed to see capacity
-    return [
-        f"{document.where(('spec', 'tiers', index, 'capacityTier'))}: "
-        f"CapacityTier {tier['capacityTier']} does not exist in this cluster; the job waits for it"
-        for document in jobs
-        for index, tier in enumerate(document.data["spec"]["tiers"])
-        if tier["capacityTier"] not in known
-    ]

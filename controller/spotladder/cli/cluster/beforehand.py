@@ -1,0 +1,96 @@
+"""What a cluster knows of files that are to be sent to it: looked at before the first write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import typer
+
+from spotladder.cli.cluster.cluster import Cluster, Refused
+
+if TYPE_CHECKING:
+    from spotladder.api.problems import Problem
+    from spotladder.api.review import Review, Reviewed
+    from spotladder.operator.records import CapacityRecord
+
+
+async def look(cluster: Cluster, files: Review, *, update: bool) -> None:
+    """Warn of what the jobs will wait for. Raises InvalidDocument and Refused for what cannot be sent."""
+    from spotladder.api.capacitytier import CapacityTier
+    from spotladder.api.problems import InvalidDocument
+    from spotladder.api.resolve import missing_capacity
+    from spotladder.api.tieredjob import TieredJob
+    from spotladder.workloads.review import for_cluster
+
+    known = await _capacity(cluster)
+    valid = {name: record.model for name, record in (known or {}).items() if record.model is not None}
+    given = {entry.name for entry in files.objects if isinstance(entry.model, CapacityTier)}
+    jobs = [(entry, entry.model) for entry in files.objects if isinstance(entry.model, TieredJob)]
+    problems = [*for_cluster(files, valid), *_taken_names([entry for entry, _ in jobs], cluster.namespace)]
+    if given and known is not None:
+        everywhere = dict.fromkeys((*known, *given))
+        nowhere = "is no CapacityTier of these files or of the cluster"
+        for entry, job in jobs:
+            problems += missing_capacity(job, everywhere, entry.document, nowhere=nowhere)
+    if problems:
+        raise InvalidDocument(problems)
+    if not update and (existing := [refusal for entry, _ in jobs if (refusal := await _exists(cluster, entry))]):
+        raise Refused("\n".join(existing))
+    for entry, job in jobs:
+        for index, tier in enumerate(job.spec.tiers):
+            if known is not None and tier.capacity_tier not in known and not given:
+                where = entry.document.where(("spec", "tiers", index, "capacityTier"))
+                missing = f"CapacityTier {tier.capacity_tier} does not exist in this cluster; the job waits for it"
+                typer.echo(f"warning: {where}: {missing}", err=True)
+
+
+def namespace_of(job: Reviewed, default: str) -> str:
+    """The namespace that the job's file says; the command's when it says none."""
+    return str(job.document.data["metadata"].get("namespace", default))
+
+
+def exists(name: str, namespace: str) -> str:
+    """Why a job of a name that is taken is not sent."""
+    return (
+        f"tieredjob {name} is in namespace {namespace} already: "
+        "--update changes it; a new run needs another name, or `spotladder delete` first"
+    )
+
+
+async def _capacity(cluster: Cluster) -> Mapping[str, CapacityRecord] | None:
+    """The cluster's CapacityTiers; None when they cannot be seen: who may submit jobs need not be allowed to."""
+    from spotladder.clusters.errors import Forbidden
+    from spotladder.operator.records import CAPACITYTIERS, CapacityRecord
+
+    try:
+        pages = cluster.client.pages(CAPACITYTIERS)
+        return {thing["metadata"]["name"]: CapacityRecord.of(thing) async for page in pages for thing in page.items}
+    except Forbidden:
+        return None
+
+
+def _taken_names(jobs: list[Reviewed], default: str) -> list[Problem]:
+    """Jobs that become one because one of them says its namespace and the other gets it from the command."""
+    from spotladder.api.problems import Problem
+
+    first: dict[tuple[str, str], str] = {}
+    problems = []
+    for entry in jobs:
+        identity, where = (namespace_of(entry, default), entry.name), entry.document.where(("metadata", "name"))
+        if first.setdefault(identity, where) != where:
+            message = f'"{entry.name}" is taken by the TieredJob at {first[identity]}'
+            problems.append(Problem(where, "metadata.name", message))
+    return problems
+
+
+async def _exists(cluster: Cluster, job: Reviewed) -> str:
+    from spotladder.clusters.errors import Forbidden, NotFound
+    from spotladder.operator.records import TIEREDJOBS
+
+    namespace = namespace_of(job, cluster.namespace)
+    try:
+        await cluster.client.get(TIEREDJOBS, job.name, namespace)
+    except (NotFound, Forbidden):  # who may not look is told when the job is created
+        return ""
+    return exists(job.name, namespace)

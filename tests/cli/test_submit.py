@@ -1,0 +1,237 @@
+"""`spotladder submit` on a cluster that is only remembered: what is looked at before the first write, what is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.cli.cluster import submit as command
+from spotladder.cli.cluster.cluster import Cluster, Target
+from spotladder.clusters.client import Page
+from spotladder.clusters.errors import ApiError, Conflict, Forbidden, NotFound
+from tests.api.builders import JOB, WORLD, changed, written
+from tests.cli.terminal import call
+from tests.workloads.builders import ray_template
+
+Capture = pytest.CaptureFixture[str]
+Object = dict[str, Any]
+
+
+class Remembered:
+    """Objects by kind, namespace and name, with the calls of a client. `written` are the writes, in their order."""
+
+    def __init__(self) -> None:
+        self.things: dict[tuple[str, str, str], Object] = {}
+        self.written: list[Object] = []
+        self.refusing: dict[str, ApiError] = {}
+        self.listed = True
+        self.connection = type("Connection", (), {"context": "east", "namespace": "default"})
+
+    async def get(self, kind: Any, name: str, namespace: str = "") -> Object:
+        try:
+            return self.things[kind.kind, namespace, name]
+        except KeyError:
+            raise NotFound(404, "NotFound", f"{name} not found") from None
+
+    async def pages(self, kind: Any, namespace: str = "") -> AsyncIterator[Page]:
+        if not self.listed:
+            raise Forbidden(403, "Forbidden", "may not list")
+        yield Page([thing for key, thing in self.things.items() if key[0] == kind.kind], "7")
+
+    async def create(self, kind: Any, body: Object) -> Object:
+        if (kind.kind, body["metadata"].get("namespace", ""), body["metadata"]["name"]) in self.things:
+            raise Conflict(409, "AlreadyExists", "taken")
+        return await self.apply(kind, body)
+
+    async def apply(self, kind: Any, body: Object, *, force: bool = False) -> Object:
+        name = body["metadata"]["name"]
+        if name in self.refusing:
+            raise self.refusing[name]
+        version = str(len(self.written) + 1)
+        thing = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
+        self.things[kind.kind, body["metadata"].get("namespace", ""), name] = thing
+        self.written.append(body)
+        return thing
+
+    async def exists(self, kind: Any) -> bool:
+        return True
+
+    def has(self, kind: str, name: str, namespace: str = "", **spec: Any) -> None:
+        metadata = {"name": name, "namespace": namespace, "resourceVersion": "0"}
+        self.things[kind, namespace, name] = {"kind": kind, "metadata": metadata, "spec": spec}
+
+    def names(self) -> list[str]:
+        return [body["metadata"]["name"] for body in self.written]
+
+
+@pytest.fixture
+def remembered(monkeypatch: pytest.MonkeyPatch) -> Remembered:
+    from spotladder.cli.cluster.cluster import in_words
+
+    client = Remembered()
+
+    def talk(target: Target, work: Any) -> Any:
+        async def run() -> Any:
+            cluster = Cluster(client, target)  # type: ignore[arg-type]
+            try:
+                return await work(cluster)
+            except ApiError as error:
+                raise await in_words(error, cluster) from None
+
+        return asyncio.run(run())
+
+    monkeypatch.setattr(command, "on_cluster", talk)
+    return client
+
+
+def job(name: str = "digits", tier: str = "spot", **spec: Any) -> str:
+    document = {
+        "apiVersion": "spotladder.io/v1alpha1",
+        "kind": "TieredJob",
+        "metadata": {"name": name},
+        "spec": {
+            "tiers": [{"name": "a", "capacityTier": tier}],
+            "checkpoints": {"uri": "s3://bucket/prefix"},
+            "workload": {"ray": {"template": ray_template()}},
+            **spec,
+        },
+    }
+    return json.dumps(document)
+
+
+TIER = """\
+apiVersion: spotladder.io/v1alpha1
+kind: CapacityTier
+metadata: {name: spot}
+spec: {capacityType: spot, provider: aws, price: {perNodeHour: 1}}
+"""
+
+
+def test_capacity_comes_first_and_all_is_sent_as_the_schema_has_it(
+    remembered: Remembered, capsys: Capture, tmp_path: Path
+) -> None:
+    one = written(tmp_path, "job.yaml", job(budget=250, stallTimeout=None))
+    tier = written(tmp_path, "tier.yaml", TIER)
+    answer = call(capsys, "submit", one, tier, "-n", "team-a")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.splitlines() == [
+        "capacitytier.spotladder.io/spot created",
+        "tieredjob.spotladder.io/digits created",
+    ]
+    capacity, sent = remembered.written
+    assert capacity["spec"]["price"] == {"perNodeHour": "1"}
+    assert sent["metadata"] == {"name": "digits", "namespace": "team-a"}
+    assert sent["spec"]["budget"] == "250"
+    assert "stallTimeout" not in sent["spec"]
+
+
+def test_a_job_that_exists_is_found_before_anything_is_written(
+    remembered: Remembered, capsys: Capture, tmp_path: Path
+) -> None:
+    remembered.has("TieredJob", "old", "default")
+    remembered.has("TieredJob", "older", "default")
+    files = [written(tmp_path, f"{name}.yaml", job(name)) for name in ("new", "old", "older")]
+    answer = call(capsys, "submit", *files, written(tmp_path, "tier.yaml", TIER))
+    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert [line.partition(":")[2].partition(" is in ")[0] for line in answer.err.splitlines()] == [
+        " tieredjob old",
+        " tieredjob older",
+    ]
+    assert "--update changes it" in answer.err
+    assert call(capsys, "submit", "--update", *files).out.splitlines() == [
+        "tieredjob.spotladder.io/new created",
+        "tieredjob.spotladder.io/old configured",
+        "tieredjob.spotladder.io/older configured",
+    ]
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_what_was_written_before_a_refusal_is_said(
+    output: str, remembered: Remembered, capsys: Capture, tmp_path: Path
+) -> None:
+    remembered.refusing["bad"] = Forbidden(403, "Forbidden", "exceeded quota")
+    files = [written(tmp_path, f"{name}.yaml", job(name)) for name in ("good", "bad")]
+    answer = call(capsys, "submit", *files, written(tmp_path, "tier.yaml", TIER), "-o", output)
+    assert answer.code == 5
+    assert "exceeded quota" in answer.err
+    if output == "table":
+        assert answer.out.splitlines() == [
+            "capacitytier.spotladder.io/spot created",
+            "tieredjob.spotladder.io/good created",
+        ]
+    else:
+        assert [item["metadata"]["name"] for item in json.loads(answer.out)["items"]] == ["spot", "good"]
+
+
+def test_a_misspelt_tier_beside_its_capacity_is_refused(
+    remembered: Remembered, capsys: Capture, tmp_path: Path
+) -> None:
+    misspelt = written(tmp_path, "job.yaml", job(tier="spto"))
+    answer = call(capsys, "submit", misspelt, written(tmp_path, "tier.yaml", TIER))
+    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert 'spec.tiers[0].capacityTier: "spto" is no CapacityTier of these files or of the cluster' in answer.err
+    assert "did you mean spot?" in answer.err
+
+
+def test_a_tier_may_be_known_to_the_cluster_alone(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
+    remembered.has("CapacityTier", "there")
+    one, tier = written(tmp_path, "job.yaml", job(tier="there")), written(tmp_path, "tier.yaml", TIER)
+    answer = call(capsys, "submit", one, tier)
+    assert (answer.code, answer.err) == (0, "")
+    assert remembered.names() == ["spot", "digits"]
+
+
+def test_without_capacity_in_the_files_the_job_waits_for_it(
+    remembered: Remembered, capsys: Capture, tmp_path: Path
+) -> None:
+    answer = call(capsys, "submit", written(tmp_path, "job.yaml", job()))
+    assert (answer.code, answer.out) == (0, "tieredjob.spotladder.io/digits created\n")
+    assert answer.err.endswith("CapacityTier spot does not exist in this cluster; the job waits for it\n")
+    remembered.listed = False
+    answer = call(capsys, "submit", written(tmp_path, "other.yaml", job("other")))
+    assert (answer.code, answer.err) == (0, "")
+
+
+def test_two_jobs_of_one_name_are_refused(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
+    one, two = written(tmp_path, "1.yaml", job()), written(tmp_path, "2.yaml", job())
+    answer = call(capsys, "submit", one, two)
+    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert '"digits" is taken by the TieredJob at' in answer.err
+    assert call(capsys, "submit", one, one).code == 0
+    assert remembered.names() == ["digits"]
+
+
+def test_two_jobs_that_come_into_one_namespace(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
+    one = written(tmp_path, "1.yaml", job())
+    two = written(tmp_path, "2.yaml", job().replace('"name": "digits"', '"name": "digits", "namespace": "team-a"'))
+    answer = call(capsys, "submit", one, two, "-n", "team-a")
+    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert '"digits" is taken by the TieredJob at' in answer.err
+
+
+def test_what_the_controller_would_refuse_is_refused(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
+    local = written(tmp_path, "job.yaml", changed(JOB, ("s3://bucket/prefix", "checkpoints")))
+    answer = call(capsys, "submit", local)
+    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert "spec.checkpoints.uri: is a path" in answer.err
+    assert "headGroupSpec: is required on a cluster" in answer.err
+    assert call(capsys, "submit", written(tmp_path, "world.yaml", WORLD)).err.endswith(
+        "is a world file, and a cluster is one: leave it out\n"
+    )
+
+
+def test_what_contradicts_a_tier_of_the_cluster_is_refused(
+    remembered: Remembered, capsys: Capture, tmp_path: Path
+) -> None:
+    remembered.has("CapacityTier", "spot", provider="aws", capacityType="spot")
+    text = json.loads(job())
+    worker = text["spec"]["workload"]["ray"]["template"]["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
+    worker["template"]["spec"]["nodeSelector"] = {"karpenter.sh/capacity-type": "on-demand"}
+    answer = call(capsys, "submit", written(tmp_path, "job.yaml", json.dumps(text)))
+    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert 'nodeSelector["karpenter.sh/capacity-type"]' in answer.err
