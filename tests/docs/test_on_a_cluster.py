@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 from typing import Any
 
+import pytest
 from ruamel.yaml import YAML
 
 from spotladder.api.capacitytier import CapacityTier
@@ -15,7 +17,7 @@ from spotladder.workloads.names import Origin
 from spotladder.workloads.rayjob import RAYJOB
 from spotladder.workloads.review import problems
 from spotladder.workloads.tiers import resolve_tiers
-from tests.docs.markdown import ROOT, commands
+from tests.docs.markdown import ROOT, Block, blocks, commands
 
 FOLDER = ROOT / "examples" / "on-a-cluster"
 JOB = FOLDER / "digits.yaml"
@@ -44,6 +46,19 @@ def test_the_job_fits_all_its_tiers() -> None:
     assert problems(job, tiers) == ()
     assert [tier.capacity_type for tier in tiers] == ["spot", "on-demand"]
     assert len(containers()) == 2 * 2
+
+
+@pytest.mark.parametrize(
+    "block",
+    [block for block in blocks("yaml") if "kind: TieredJob" in block.text and block.page.name.startswith("cluster")],
+    ids=str,
+)
+def test_jobs_that_pages_about_clusters_show_run_on_clusters(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(block.text, encoding="utf-8")
+    job = read_job(file)
+    pool = capacity()["m6i-spot"]
+    assert problems(job, resolve_tiers(job, {tier.capacity_tier: pool for tier in job.spec.tiers})) == ()
 
 
 def test_the_image_is_what_the_job_takes_it_for() -> None:
