@@ -110,6 +110,28 @@ def test_where_there_is_no_log(tmp_path: Path, capsys: Output) -> None:
     assert f"{tmp_path}: no commit log here or one folder below" in err
 
 
+def test_what_else_lies_beside_a_job_is_passed_by(place: Path, capsys: Output) -> None:
+    (place / ".DS_Store").write_bytes(b"Bud1")
+    (place / "zeros").write_bytes(b"0")
+    (place / "around").symlink_to("around")
+    (place / "cut").symlink_to("nowhere")
+    (place / "back").symlink_to(place)
+    (place / "flat").mkdir()
+    (place / "flat" / "log").write_text("a file")
+    (place / "round" / "deep").mkdir(parents=True)
+    (place / "round" / "log").symlink_to("log")
+    (place / "var" / "log").mkdir(parents=True)
+    (place / "var" / "log" / "messages").write_text("of another kind")
+    assert run(capsys, "ls", str(place)) == run(capsys, "ls", str(place / "digits"))
+
+
+def test_a_folder_that_is_none(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "file").write_text("a file")
+    code, _, err = run(capsys, "ls", str(tmp_path / "file"))
+    assert (code, "a file lies where a folder must be" in err) == (5, True)
+    assert run(capsys, "ls", str(tmp_path / "none"))[0] == 2
+
+
 def test_where_there_are_several(place: Path, capsys: Output) -> None:
     CommitLog(open_store(place), "other").start(1)
     code, _, err = run(capsys, "ls", str(place))

@@ -90,6 +90,16 @@ class DiskStore:
             found = sorted(self._walk(self._path(prefix.rstrip("/")), prefix), key=lambda meta: meta.key)
         return (meta for meta in found if after is None or meta.key > after)
 
+    def folders(self) -> Sequence[str]:
+        """The names of the folders right below, as far as they can be looked into."""
+        found = []
+        with self._typed("list", ""), suppress(FileNotFoundError):
+            for item in os.scandir(self._root):
+                with suppress(OSError):  # a link that leads to itself
+                    if item.is_dir():
+                        found.append(item.name)
+        return sorted(found)
+
     def put_file(self, key: str, path: Path) -> FileEntry:
         target = self._path(key)
         path.stat()  # a file that is not there is the caller's mistake, not the store's

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,7 @@ from spotladder.errors import CheckpointCorrupt, InvalidSpec
 if TYPE_CHECKING:
     from spotladder.checkpoints.entries import Commit, Entry
     from spotladder.checkpoints.log import CommitLog
+    from spotladder.checkpoints.store import Store
 
 CORRUPT = 5
 
@@ -162,13 +165,7 @@ def _open(uri: str) -> CommitLog:
     store = open_store(uri)
     if any(True for _ in store.list("log/")):
         return CommitLog(store)
-    jobs: list[str] = []
-    after: str | None = None
-    while meta := next(store.list("", after), None):
-        name = meta.key.partition("/")[0]
-        after = f"{name}/\U0010ffff"
-        if any(True for _ in store.list(f"{name}/log/")):
-            jobs.append(name)
+    jobs = list(_jobs_below(store))
     if len(jobs) == 1:
         return CommitLog(folder_of(store, jobs[0]))
     base = uri.rstrip("/")
@@ -179,6 +176,25 @@ def _open(uri: str) -> CommitLog:
     raise InvalidSpec(
         f"{uri}: no commit log here or one folder below: the address is checkpoints.uri of the job and its name"
     )
+
+
+def _jobs_below(store: Store) -> Iterator[str]:
+    """The names of the folders right below that hold a log."""
+    from spotladder.checkpoints.disk import DiskStore
+    from spotladder.errors import StoreUnavailable
+
+    if isinstance(store, DiskStore):  # below a folder of a disk may be anything, and without end
+        for name in store.folders():
+            with suppress(StoreUnavailable):
+                if any(meta.key.endswith(".json") for meta in store.list(f"{name}/log/")):
+                    yield name
+        return
+    after: str | None = None
+    while meta := next(store.list("", after), None):
+        name = meta.key.partition("/")[0]
+        after = f"{name}/\U0010ffff"
+        if any(True for _ in store.list(f"{name}/log/")):
+            yield name
 
 
 def _chosen(log: CommitLog, step: int | None) -> list[Commit]:
