@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,19 @@ def test_a_wrong_variable_is_named(name: str, text: str, read: str) -> None:
     assert str(error.value).startswith(f"SPOTLADDER_{name}: ")
 
 
+def test_two_scripts_of_one_name_have_nothing_in_common_unless_they_are_told_to(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def uri(script: str, **variables: str) -> str:
+        monkeypatch.setattr("sys.argv", [script])
+        return Environment({"SPOTLADDER_STATE": str(tmp_path), **variables}).uri
+
+    monkeypatch.chdir(tmp_path)
+    assert uri("a/train.py") == uri(f"{tmp_path}/a/train.py") != uri("b/train.py")
+    named = {"SPOTLADDER_JOB": "digits"}
+    assert uri("a/train.py", **named) == uri("b/train.py", **named) == f"{tmp_path}/default/checkpoints"
+
+
 def test_outside_a_job_a_script_has_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["/somewhere/My Script.py"])
     here = Environment({"XDG_STATE_HOME": "/home/me/state"})
@@ -58,7 +72,7 @@ def test_outside_a_job_a_script_has_defaults(monkeypatch: pytest.MonkeyPatch) ->
         3,
         90.0,
     )
-    assert here.uri == "/home/me/state/spotladder/default/checkpoints"
+    assert re.fullmatch(r"/home/me/state/spotladder/default/checkpoints/somewhere-[0-9a-f]{8}", here.uri)
     assert (here.notice_file, here.notice_url, here.heartbeat_file) == (None, "", None)
 
 
@@ -69,7 +83,7 @@ def test_a_script_without_a_name_has_one(monkeypatch: pytest.MonkeyPatch, argume
 
 
 def test_the_state_folder_of_the_runner_is_the_default_for_checkpoints() -> None:
-    assert of(STATE="/srv/state", NAMESPACE="team").uri == "/srv/state/team/checkpoints"
+    assert of(STATE="/srv/state", NAMESPACE="team", JOB="digits").uri == "/srv/state/team/checkpoints"
 
 
 def test_what_another_process_gets_says_the_same() -> None:

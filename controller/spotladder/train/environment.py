@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from spotladder.core.durations import parse_duration
@@ -37,7 +38,7 @@ class Environment:
     @property
     def job(self) -> str:
         """The job's name; outside a job the name of the script."""
-        return self._get("JOB") or _UNSAFE.sub("-", Path(sys.argv[0] or "script").stem.lower()).strip("-") or "script"
+        return self._get("JOB") or _safe(Path(sys.argv[0] or "script").stem) or "script"
 
     @property
     def namespace(self) -> str:
@@ -54,8 +55,11 @@ class Environment:
 
     @property
     def uri(self) -> str:
-        """The bucket and prefix below which the job's folder lies; outside a job a folder of this user's."""
-        return self._get("URI") or str(self._state_folder() / self.namespace / "checkpoints")
+        """The bucket and prefix below which the job's folder lies; outside a job a folder of this user's, and where no
+        name is given, of the script's: many are called train.py, and none is to go on from another's commits."""
+        if uri := self._get("URI"):
+            return uri
+        return str(self._state_folder() / self.namespace / "checkpoints" / ("" if self._get("JOB") else _place()))
 
     @property
     def interval(self) -> Interval:
@@ -126,6 +130,16 @@ class Environment:
         if state := self._get("STATE"):
             return Path(state)
         return Path(self.variables.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "spotladder"
+
+
+def _place() -> str:
+    """Where the script lies, as a folder's name."""
+    folder = Path(sys.argv[0] or "script").resolve().parent
+    return f"{_safe(folder.name)}-{sha256(os.fsencode(folder)).hexdigest()[:8]}"
+
+
+def _safe(name: str) -> str:
+    return _UNSAFE.sub("-", name.lower()).strip("-")
 
 
 def read() -> Environment:
