@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.connection import connect, in_cluster
+from spotladder.clusters.connection import connect, contexts, in_cluster
 from spotladder.clusters.credentials import EARLY, REREAD, TokenFile, TokenProgram
 from spotladder.errors import EnvironmentFailure
 
@@ -152,6 +152,63 @@ def test_several_files_are_merged_as_kubectl_does(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("KUBECONFIG", paths)
     assert connect().server == "http://west"
     assert connect(context="work").server == "http://east:1"
+
+
+def both(folder: Path, monkeypatch: pytest.MonkeyPatch, first: Any, second: Any) -> None:
+    files = [written(folder, content, name) for name, content in (("a", first), ("b", second))]
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(files))
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(
+    "other",
+    [
+        "",
+        "# nothing yet",
+        {"users": [{"name": "you", "user": {}}]},
+        {"clusters": None},
+        {"clusters": [], "contexts": None, "users": None},
+        {"current-context": ""},
+    ],
+)
+def test_a_file_that_holds_little_is_fine_beside_another(
+    other: Any, swapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both(tmp_path, monkeypatch, *((config(), other) if swapped else (other, config())))
+    assert (connect().server, contexts()) == ("http://east:1", ("work",))
+
+
+def test_parts_of_a_kubeconfig_make_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = config()
+    users = {"users": whole.pop("users")}
+    both(tmp_path, monkeypatch, users, whole)
+    assert connect().server == "http://east:1"
+
+
+async def test_the_first_file_that_sets_a_value_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = config(token="other", username="me")  # noqa: S106
+    second["clusters"][0]["cluster"]["server"] = "http://other"
+    both(tmp_path, monkeypatch, config(), second)
+    found = connect()
+    assert found.server == "http://east:1"
+    assert await found.credentials.headers() == {"Authorization": "Bearer secret-token"}
+
+
+def test_files_of_which_none_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both(tmp_path, monkeypatch, "", {"users": []})
+    with pytest.raises(EnvironmentFailure, match=r"a, .*b: has no clusters; it should be a kubeconfig"):
+        connect()
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(tmp_path / "c"), str(tmp_path / "d")]))
+    with pytest.raises(EnvironmentFailure, match=r"c, .*d: No such file.*give a cluster with --kubeconfig"):
+        connect()
+    with pytest.raises(EnvironmentFailure, match=r"c, .*d: No such file"):
+        contexts()
+
+
+def test_a_file_that_cannot_be_read_is_none_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join([written(tmp_path, config()), str(tmp_path)]))
+    with pytest.raises(EnvironmentFailure, match="Is a directory"):
+        connect()
 
 
 def test_outside_of_a_pod(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import errno
 import os
 import ssl
 import tempfile
@@ -18,6 +19,8 @@ from spotladder.clusters.shape import check
 from spotladder.errors import EnvironmentFailure
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+_GIVE = "give a cluster with --kubeconfig or KUBECONFIG"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +58,21 @@ def _read(kubeconfig: str | None) -> tuple[dict[str, Any], str]:
     """The kubeconfig of all files, and their names."""
     named = kubeconfig or os.environ.get("KUBECONFIG")
     files = [Path(part).expanduser() for part in (named or "~/.kube/config").split(os.pathsep) if part]
-    merged: dict[str, Any] = {}
+    where = ", ".join(map(str, files)) or f"KUBECONFIG={named}"
+    merged: dict[str, Any] | None = None
     for file in files:
         try:
             text = file.read_text(encoding="utf-8")
-        except OSError as error:
-            if kubeconfig or len(files) == 1:
-                raise EnvironmentFailure(
-                    f"{file}: {error.strerror}: give a cluster with --kubeconfig or KUBECONFIG"
-                ) from None
+        except FileNotFoundError:
             continue
+        except OSError as error:
+            raise EnvironmentFailure(f"{file}: {error.strerror}: {_GIVE}") from None
         except UnicodeDecodeError:
             raise EnvironmentFailure(f"{file}: is no text; it should be a kubeconfig") from None
-        merged = _merged(merged, parse(text, str(file)), file.parent)
-    return merged, ", ".join(map(str, files))
+        merged = _merged(merged or {}, parse(text, str(file)), file.parent)
+    if merged is None:
+        raise EnvironmentFailure(f"{where}: {os.strerror(errno.ENOENT)}: {_GIVE}")
+    return merged, where
 
 
 def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> Connection:
@@ -93,22 +97,24 @@ def trusting(authority: str) -> ssl.SSLContext:
 
 
 def parse(text: str, where: str) -> dict[str, Any]:
-    """A kubeconfig's text. Raises EnvironmentFailure without quoting it: it may hold secrets."""
+    """A kubeconfig's text, or a part's. Raises EnvironmentFailure without quoting it: it may hold secrets."""
     from ruamel.yaml import YAML  # noqa: PLC0415 – only who reads a kubeconfig pays for it
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
 
     try:
-        data = YAML(typ="safe", pure=True).load(text)
+        data = YAML(typ="safe", pure=True).load(text) or {}
     except (YAMLError, LookupError, RecursionError, ValueError):  # the reader lets out what its tags and dates raise
         raise EnvironmentFailure(f"{where}: is not YAML; it should be a kubeconfig") from None
-    if not isinstance(data, dict) or not data.get("clusters"):
-        raise EnvironmentFailure(f"{where}: has no clusters; it should be a kubeconfig")
+    if not isinstance(data, dict):
+        raise EnvironmentFailure(f"{where}: is no mapping; it should be a kubeconfig")
     check(data, where)
     return data
 
 
 def from_kubeconfig(config: Mapping[str, Any], context: str | None = None, *, where: str = "kubeconfig") -> Connection:
     """The connection that a kubeconfig's context describes. Raises EnvironmentFailure."""
+    if not config.get("clusters"):
+        raise EnvironmentFailure(f"{where}: has no clusters; it should be a kubeconfig")
     chosen = context or config.get("current-context") or ""
     if not chosen:
         raise EnvironmentFailure(f"{where}: no current-context is set; give one with --context")
@@ -158,7 +164,7 @@ def _merged(first: dict[str, Any], second: dict[str, Any], folder: Path) -> dict
         for entry in second.get(section) or []:
             settings = entry.get(inner) or {}
             settings.update({key: str(folder / settings[key]) for key in keys if settings.get(key)})
-    merged = {**second, **first}
+    merged = {**second, **{key: value for key, value in first.items() if value}}
     for section in ("clusters", "users", "contexts"):
         mine = first.get(section) or []
         names = {entry["name"] for entry in mine}
