@@ -9,6 +9,7 @@ import pytest
 
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.errors import Forbidden
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import Delete, Launch
 from spotladder.core.reasons import Reason
@@ -50,6 +51,16 @@ class Client:
 
     async def delete(self, kind: GVR, name: str, _namespace: str, *, uid: str, grace: int | None) -> Any:
         self.removed.append((kind, name, uid, grace))
+
+
+@dataclass
+class Refusing(Client):
+    """Takes no RayJob."""
+
+    async def apply(self, kind: object, body: Any) -> Any:
+        if kind == RAYJOBS:
+            raise Forbidden(403, "Forbidden", "exceeded quota: gpu")
+        return await super().apply(kind, body)
 
 
 def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
@@ -125,3 +136,17 @@ async def test_an_attempt_is_removed_by_name_so_that_no_other_jobs_objects_are_r
         (PODS, "to-hurry", "p1", SHORT_GRACE),
         (PODS, "slow", "p2", SHORT_GRACE),
     ]
+
+
+async def test_what_was_made_for_a_refused_rayjob_is_taken_back_where_nothing_else_would_remove_it() -> None:
+    for link, taken_back in (
+        (None, []),
+        (SimpleNamespace(problem=""), [(DISRUPTION_BUDGETS, "digits-a001", "", None)]),
+    ):
+        client = Refusing()
+        loaded, applier, home = launching(job(ray_template()), client)
+        home.link = cast("Any", link)
+        problem = await applier.launch(loaded, Launch(1, "spot-a"))
+        assert problem is not None
+        assert "exceeded quota" in problem.message
+        assert client.removed == taken_back

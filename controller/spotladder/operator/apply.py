@@ -90,19 +90,32 @@ class Applier:
         main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: digest}
         if problem := self._occupied(cluster, loaded.record, action.attempt):
             return problem
-        kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
         with cluster.turn():
             if problem := await self._prepare(cluster, loaded.record, objects):
                 return problem
-            for index, body in enumerate(objects):
-                if index:
-                    reach(Point.BETWEEN_OBJECTS)
-                kind = kinds[body["apiVersion"], body["kind"]]
-                if cluster is self._clusters.home:
-                    body["metadata"]["ownerReferences"] = [owner(loaded)]
-                if refusal := await self._make(cluster, kind, body, loaded.record, action.attempt):
-                    return refusal
+            if problem := await self._make_all(cluster, loaded, objects, action.attempt):
+                return problem
         reach(Point.AFTER_LAUNCH)
+        return None
+
+    async def _make_all(
+        self, cluster: Cluster, loaded: Loaded, objects: list[dict[str, Any]], attempt: int
+    ) -> Problem | None:
+        """Make them one after the other; the last is what the others are found by."""
+        kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
+        for index, body in enumerate(objects):
+            if index:
+                reach(Point.BETWEEN_OBJECTS)
+            if not cluster.link:
+                body["metadata"]["ownerReferences"] = [owner(loaded)]
+            kind = kinds[body["apiVersion"], body["kind"]]
+            if refusal := await self._make(cluster, kind, body, loaded.record, attempt):
+                if cluster.link:  # what was made before goes with the TieredJob at home, and with nothing there
+                    for made in objects[:index]:
+                        name, namespace = made["metadata"]["name"], made["metadata"]["namespace"]
+                        of = kinds[made["apiVersion"], made["kind"]]
+                        await self._remove(cluster, of, Made(name=name, namespace=namespace, uid=""))
+                return refusal
         return None
 
     async def _refused(self, loaded: Loaded, attempt: int, digest: str) -> Problem | None:
