@@ -131,3 +131,11 @@ def test_a_terminal_without_unicode_gets_escapes() -> None:
     answer = start("cost", "--help", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
     assert (answer.code, answer.err) == (0, "")
     assert r"\u03b1" in answer.out
+
+
+def test_an_interrupt_while_modules_are_still_read_is_quiet(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    for program in ("-m", "spotladder.cli.main"), ("-c", "from spotladder.cli.main import main"):
+        command, found = [sys.executable, *program], {**os.environ, "PYTHONPATH": str(tmp_path)}
+        result = subprocess.run(command, capture_output=True, timeout=60, check=False, env=found)
+        assert (result.returncode, result.stdout, result.stderr) == (cli.INTERRUPTED, b"", b"")
