@@ -68,6 +68,15 @@ async def test_a_policy_that_nobody_offers(api_server: ApiServer) -> None:
         assert "no-such" in await says(here, "Valid", "False", "InvalidSpec")
 
 
+async def test_a_path_as_checkpoints_uri_which_is_another_folder_in_every_pod(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit(checkpoints={"uri": "checkpoints"})
+        message = await says(here, "Valid", "False", "InvalidSpec")
+        assert "spec.checkpoints.uri" in message
+        assert "file:///" in message
+        assert await here.rayjobs() == []
+
+
 async def test_a_cluster_that_is_not_registered(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         name = await here.capacity("far", cluster="east")

@@ -69,6 +69,34 @@ async def test_a_job_is_submitted_shown_and_deleted(api_server: ApiServer, cli: 
         assert empty == Answer(0, "", f"No TieredJobs found in namespace {here.namespace}.\n")
 
 
+async def test_what_is_accepted_is_sent_as_the_schema_wants_it(
+    api_server: ApiServer, cli: Cli, tmp_path: Path
+) -> None:
+    async with world(api_server) as here:
+        name = f"{here.namespace}-cheap"
+        price = {"perNodeHour": 0.42, "onDemandPerNodeHour": 1}
+        capacity = {
+            "apiVersion": TIEREDJOBS.api_version, "kind": "CapacityTier", "metadata": {"name": name},
+            "spec": {"capacityType": "spot", "price": price},
+        }  # fmt: skip
+        checkpoints = {"uri": "s3://bucket/prefix", "interval": "50 Steps"}
+        job = {
+            "apiVersion": TIEREDJOBS.api_version, "kind": "TieredJob", "metadata": {"name": "digits"},
+            "spec": {
+                "tiers": [{"name": "spot", "capacityTier": name}], "budget": 250, "checkpoints": checkpoints,
+                "stallTimeout": None, "workload": {"ray": {"template": {"spec": ray_spec()}}},
+            },
+        }  # fmt: skip
+        try:
+            answer = await cli("submit", written(tmp_path / "job.yaml", job, capacity), "-n", here.namespace)
+            assert (answer.code, answer.err) == (0, "")
+            spec = (await here.job())["spec"]
+            assert (spec["budget"], spec["checkpoints"]["interval"]) == ("250", "50steps")
+            assert "stallTimeout" not in spec
+        finally:
+            await here.client.delete(CAPACITYTIERS, name)
+
+
 async def test_the_namespace_is_that_of_the_flag_or_of_the_file(
     api_server: ApiServer, cli: Cli, tmp_path: Path
 ) -> None:
