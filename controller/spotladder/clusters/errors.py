@@ -9,6 +9,10 @@ class ClusterUnreachable(EnvironmentFailure):
     """Nobody answered, or the answer was that nobody can: try again later. A write may or may not have happened."""
 
 
+class ServerTrouble(ClusterUnreachable):
+    """The API server, or what stands before it, was reached and answered that something is wrong with itself."""
+
+
 class ApiError(SpotladderError):
     """The API server answered and refused. `status` is the HTTP code, `reason` Kubernetes' own word for it, `about` the
     resource that it speaks of, which need not be the one asked for."""
@@ -67,5 +71,5 @@ def api_error(status: int, reason: str, message: str, *, where: str = "", about:
     """The error for this answer."""
     if status >= 500:
         said = " ".join(f"{status} {reason}: {message}".split())
-        return ClusterUnreachable(f"{where}: the API server answers {said}; it is tried again")
+        return ServerTrouble(f"{where}: the API server answers {said}")
     return _BY_STATUS.get(status, ApiError)(status, reason, message, where=where, about=about)

@@ -22,9 +22,6 @@ Object = dict[str, Any]
 MANAGER = "spotladder-cli"
 """The field manager of what these commands write."""
 
-AGAIN = "; it is tried again"
-"""How an error ends whose cause is in a server that was reached. The operator tries again, a command does not."""
-
 
 class Refused(SpotladderError):
     """The command cannot be carried out as it was given."""
@@ -99,7 +96,7 @@ def on_cluster(target: Target, work: Callable[[Cluster], Awaitable[T]]) -> T:
 
 async def in_words(error: SpotladderError, cluster: Cluster) -> SpotladderError:
     """The error as it is said to who typed the command."""
-    from spotladder.clusters.errors import ClusterUnreachable, Forbidden, Invalid, NotFound, Unauthorized
+    from spotladder.clusters.errors import ClusterUnreachable, Forbidden, Invalid, NotFound, ServerTrouble, Unauthorized
 
     where = f"context {cluster.context}" if cluster.context else "the kubeconfig"
     match error:
@@ -107,11 +104,9 @@ async def in_words(error: SpotladderError, cluster: Cluster) -> SpotladderError:
             return EnvironmentFailure(f"{where}: the cluster does not take its credentials: log in again")
         case Forbidden():
             return EnvironmentFailure(f"{where}: {error.message}; who runs the cluster can grant it")
-        case ClusterUnreachable() if str(error).endswith(AGAIN):
+        case ServerTrouble():
             server = cluster.client.connection.server
-            return EnvironmentFailure(
-                f"{where}: the cluster at {server} is in trouble ({answered(error)}); try again later"
-            )
+            return EnvironmentFailure(f"{where}: the cluster at {server} is in trouble ({error}); try again later")
         case ClusterUnreachable():
             server = cluster.client.connection.server
             return EnvironmentFailure(f"{where}: the cluster at {server} cannot be reached ({error}); try --context")
@@ -120,11 +115,6 @@ async def in_words(error: SpotladderError, cluster: Cluster) -> SpotladderError:
         case Invalid():
             return Refused(f"the cluster refuses it: {error.message}")
     return error
-
-
-def answered(error: SpotladderError) -> str:
-    """What the cluster, or the way to it, said."""
-    return str(error).removesuffix(AGAIN)
 
 
 def _namespace_of(connection: Connection) -> str:

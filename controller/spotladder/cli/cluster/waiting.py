@@ -7,7 +7,6 @@ from types import TracebackType
 
 import typer
 
-from spotladder.cli.cluster.cluster import answered
 from spotladder.errors import SpotladderError
 
 
@@ -41,5 +40,5 @@ class Patience:
             return False
         if not self._told:
             self._told = True
-            typer.echo(f"{answered(error)}: it is asked again", err=True)
+            typer.echo(f"{error}: it is asked again", err=True)
         return True
