@@ -69,9 +69,7 @@ async def test_a_job_is_submitted_shown_and_deleted(api_server: ApiServer, cli: 
         assert empty == Answer(0, "", f"No TieredJobs found in namespace {here.namespace}.\n")
 
 
-async def test_what_is_accepted_is_sent_as_the_schema_wants_it(
-    api_server: ApiServer, cli: Cli, tmp_path: Path
-) -> None:
+async def test_what_is_accepted_is_sent_as_the_schema_wants_it(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
     async with world(api_server) as here:
         name = f"{here.namespace}-cheap"
         price = {"perNodeHour": 0.42, "onDemandPerNodeHour": 1}
