@@ -91,6 +91,20 @@ def test_a_failure_waits_for_a_loss_to_come_to_light() -> None:
     assert job.reasons[-1] is Reason.INTERRUPTED
 
 
+@pytest.mark.parametrize(("later", "reason"), [(19, Reason.INTERRUPTED), (20, Reason.APPLICATION_FAILED)])
+def test_a_failure_soon_after_a_recovery_is_the_losss(later: float, reason: Reason) -> None:
+    """Pods may be back before the program has ended because of those that went."""
+    job = Job(spec(tier("spot-a", 1), settle=20)).running()
+    job.see(attempt(1, head(), lost("w1-0", Cause.NODE_LOST), worker("w1-1")), after=1)
+    job.see(attempt(1, head(), worker("w1-2"), worker("w1-1")), after=15)
+    assert job.state.stage is Stage.RUNNING
+    failed = attempt(1, head(), worker("w1-2"), worker("w1-1"), exit=Exit.FAILED)
+    job.see(failed, after=later)
+    job.see(failed, after=20)
+    assert reason in (job.state.reason, *job.reasons)
+    assert (job.state.failures, job.state.application_failures) == (1, 0 if reason is Reason.INTERRUPTED else 1)
+
+
 def test_a_failure_of_the_program_alone_is_its_own_after_settling() -> None:
     job = Job(spec(tier("spot-a", 1), settle=20)).running()
     job.see(whole(1, exit=Exit.FAILED), after=1)

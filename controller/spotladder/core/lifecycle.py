@@ -308,13 +308,21 @@ class _Pass:
 
     def _program_failed(self, seen: AttemptSeen) -> None:
         exited_at = self._here.attempt.exited_at
-        if self.state.loss_counted:
+        if self.state.loss_counted or self._had_just_recovered:
             self._end_unless_exceeded(Reason.INTERRUPTED, seen.message)
         elif exited_at is not None and self.now - exited_at >= self.spec.settle:
             failed = self.state.application_failures + 1
             self.state = replace(self.state, application_failures=failed)
             over = failed > self.spec.application_failures
             self._move(Reason.APPLICATION_FAILED if over else Reason.APPLICATION_RETRY, seen.message)
+
+    @property
+    def _had_just_recovered(self) -> bool:
+        """Pods may be back before the program ends because of those that went."""
+        attempt = self._here.attempt
+        if attempt.exited_at is None or attempt.whole_at is None or attempt.whole_at == attempt.running_at:
+            return False
+        return attempt.exited_at - attempt.whole_at < self.spec.settle
 
     def _tier_exceeded(self) -> bool:
         """End the attempt if its tier, or the job, has had more failures than allowed."""
