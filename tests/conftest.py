@@ -16,5 +16,6 @@ settings.load_profile("spotladder")
 @pytest.fixture(autouse=True)
 def _a_log_of_its_own() -> Iterator[None]:
     """A command that is called sets the log up for a stream that ends with its test."""
+    before = structlog.get_config()
     yield
-    structlog.reset_defaults()
+    structlog.configure(**before)
