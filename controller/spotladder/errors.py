@@ -9,6 +9,11 @@ class SpotladderError(Exception):
     exit_code = 1
 
 
+def described(error: BaseException) -> str:
+    """An error that nobody expected, in one line: its kind says more than its words."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
 class InvalidSpec(SpotladderError):
     """The user must change the input. `path` names the field, `where` the file, line and column."""
 

@@ -76,38 +76,30 @@ class Panic(BaseException):
     """What a library that is not written in Python raises for a defect of its own."""
 
 
-async def test_a_defect_of_the_library_is_told_and_ends_nothing() -> None:
-    fake, woken, clock = Fake(Progress(step=7)), list[JobKey](), SteppedClock()
-    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake) as logs:
-        key = ("ns", "a")
-        logs.follow(key, address("a"), 1)
-        await until(lambda: len(woken) == 1)
-        for number, defect in enumerate((Panic("no header"), KeyError("x")), 2):
-            fake.answer = defect
-            logs.look(key)
-            await until(lambda number=number: len(woken) == number)
-            assert type(defect).__name__ in logs.follow(key, address("a"), 1).unreadable
-        fake.answer = Progress(step=8)
-        logs.look(key)
-        await until(lambda: len(woken) == 4)
-        assert logs.follow(key, address("a"), 1) == Reading(True, Progress(step=8))
-
-
 async def test_what_cannot_be_read_says_why_and_keeps_what_was_known() -> None:
     fake, woken, clock = Fake(Progress(step=7)), list[JobKey](), SteppedClock()
     async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake) as logs:
         key = ("ns", "a")
         logs.follow(key, address("a"), 1)
         await until(lambda: len(woken) == 1)
-        for number, (error, name) in enumerate(
-            [(StoreUnavailable("x"), "unreadable"), (LogCorrupt("y"), "corrupt"), (ForeignLog("z"), "foreign")], 2
-        ):
+        errors: list[tuple[BaseException, str, str]] = [
+            (StoreUnavailable("x"), "unreadable", "x"),
+            (LogCorrupt("y"), "corrupt", "y"),
+            (ForeignLog("z"), "foreign", "z"),
+            (Panic("no header"), "unreadable", "s3://one/prefix: RuntimeError: Panic: no header"),
+            (KeyError("x"), "unreadable", "s3://one/prefix: KeyError: 'x'"),
+        ]
+        for number, (error, name, says) in enumerate(errors, 2):
             fake.answer = error
             logs.look(key)
             await until(lambda number=number: len(woken) == number)
             reading = logs.follow(key, address("a"), 1)
-            assert getattr(reading, name) == str(error)
+            assert getattr(reading, name) == says
             assert reading.progress.step == 7
+        fake.answer = Progress(step=8)
+        logs.look(key)
+        await until(lambda: len(woken) == len(errors) + 2)
+        assert logs.follow(key, address("a"), 1) == Reading(True, Progress(step=8))
 
 
 async def test_a_bucket_that_hangs_holds_up_only_its_own_jobs() -> None:

@@ -76,10 +76,7 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
         "workers": workers,
     }
     set_up(log_format)
-    try:
-        settings = read_settings(config, flags)
-    except UnicodeDecodeError:
-        raise InvalidSpec("is no text: write name: value", where=str(config)) from None
+    settings = read_settings(config, flags)
     port = settings.listen.rpartition(":")[2]
     if port.isdecimal() and int(port) > LAST_PORT:
         given = f"{settings.listen}: a port is {LAST_PORT} at most"

@@ -103,19 +103,18 @@ class Applier:
     ) -> Problem | None:
         """Make them one after the other; the last is what the others are found by."""
         kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
-        for index, body in enumerate(objects):
-            if index:
+        made: list[tuple[GVR, Made]] = []
+        for body in objects:
+            if made:
                 reach(Point.BETWEEN_OBJECTS)
             if not cluster.link:
                 body["metadata"]["ownerReferences"] = [owner(loaded)]
-            kind = kinds[body["apiVersion"], body["kind"]]
+            kind, metadata = kinds[body["apiVersion"], body["kind"]], body["metadata"]
             if refusal := await self._make(cluster, kind, body, loaded.record, attempt):
-                if cluster.link:  # what was made before goes with the TieredJob at home, and with nothing there
-                    for made in objects[:index]:
-                        name, namespace = made["metadata"]["name"], made["metadata"]["namespace"]
-                        of = kinds[made["apiVersion"], made["kind"]]
-                        await self._remove(cluster, of, Made(name=name, namespace=namespace, uid=""))
+                for earlier in made if cluster.link else ():  # at home they go with the TieredJob, there with nothing
+                    await self._remove(cluster, *earlier)
                 return refusal
+            made.append((kind, Made(name=metadata["name"], namespace=metadata["namespace"], uid="")))
         return None
 
     async def _refused(self, loaded: Loaded, attempt: int, digest: str) -> Problem | None:

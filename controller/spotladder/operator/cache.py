@@ -25,7 +25,7 @@ from spotladder.clusters.client import Client, Object
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ClusterUnreachable, Expired, NotFound, Throttled
 from spotladder.core.model import Seconds
-from spotladder.errors import SpotladderError
+from spotladder.errors import SpotladderError, described
 from spotladder.workloads.records import GVR
 
 WATCH: Seconds = 300.0
@@ -169,7 +169,7 @@ class Cache(Generic[R]):
                 self._settled.set()
             except Exception as error:  # noqa: BLE001 – who follows nothing any more must not look healthy
                 _log.error("a cache has failed by a defect", kind=self.kind.plural, exc_info=error)
-                self._version, self.problem = "", f"{type(error).__name__}: {error}"
+                self._version, self.problem = "", described(error)
                 self._settled.set()
             if self._heard_now and not self.problem:
                 pause = FIRST_PAUSE

@@ -63,7 +63,7 @@ class Copies:
                     self._log.warning("copies are not looked after", cluster=cluster.name, error=str(error))
 
     async def _tend(self, cluster: Cluster) -> None:
-        needed = self._needed()
+        needed, used = self._needed(), self._needed(at=cluster)
         for kind in COPIED:
             try:
                 made = await self._made(cluster, kind)
@@ -71,8 +71,8 @@ class Copies:
                 if needed:
                     raise
                 return  # a cluster where copying was never allowed
-            used = {entry: "" for entry in self._needed(at=cluster) if entry[1].kind == kind}
-            for (namespace, reference), uid in (used | made).items():
+            lost = {entry: "" for entry in used if entry[1].kind == kind and entry not in made}
+            for (namespace, reference), uid in (made | lost).items():
                 # Looked up again before it is removed: a job that needs it may have come since.
                 if (namespace, reference) in needed or (namespace, reference) in self._needed():
                     await self._bring(cluster, namespace, reference)

@@ -138,14 +138,15 @@ class Inventory:
         Some name a node by its uid, others by its name in the place of a uid.
         """
         made = (*objects.pods, *objects.rayclusters, *filter(None, [objects.top]))
-        about: set[object] = {(capacity.NOT_CREATED, thing.namespace) for thing in made}
-        about |= {about for pod in objects.pods for about in (pod.uid, pod.node)} | {
-            node.uid for node in nodes.values()
+        about: set[object] = {
+            *((capacity.NOT_CREATED, thing.namespace) for thing in made),
+            *(pod.uid for pod in objects.pods),
+            *(pod.node for pod in objects.pods),
+            *(node.uid for node in nodes.values()),
         }
         found = self._said_of(about)
-        return found + self._said_of(
-            {(capacity.REFUSED_CLAIM, claim) for event in found for claim in nominated_for(event)}
-        )
+        claims: set[object] = {(capacity.REFUSED_CLAIM, claim) for event in found for claim in nominated_for(event)}
+        return found + self._said_of(claims)
 
     def _said_of(self, groups: set[object]) -> list[EventRecord]:
         return [event for cache in self._events for group in groups if group for event in cache.of(group)]

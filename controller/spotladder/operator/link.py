@@ -26,7 +26,7 @@ from spotladder.clusters.connection import Connection
 from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound, Throttled
 from spotladder.clusters.registry import Source
 from spotladder.core.model import Seconds
-from spotladder.errors import SpotladderError
+from spotladder.errors import SpotladderError, described
 from spotladder.operator.cache import Cache
 
 EVERY: Seconds = 5.0
@@ -95,7 +95,7 @@ class Link:
                     self._down(str(error))
                 except Exception as error:  # noqa: BLE001 – a defect here must not end the others, or this for ever
                     self._log.exception("a defect")
-                    self._down(f"{type(error).__name__}: {' '.join(str(error).split())}")
+                    self._down(described(error))
                 await self._clock.sleep(self._pause * (0.5 + self._jitter()))
                 self._pause = min(2 * self._pause, LONGEST_PAUSE)
 

@@ -22,7 +22,7 @@ from spotladder.checkpoints.progress import Follower
 from spotladder.clusters.clock import Clock
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress, Seconds
-from spotladder.errors import LogCorrupt, SpotladderError
+from spotladder.errors import LogCorrupt, SpotladderError, described
 from spotladder.operator.inventory import JobKey
 
 T = TypeVar("T")
@@ -230,7 +230,7 @@ class Logs:
             return Reading(True, before.progress, unreadable=str(error))
         except Exception as error:  # noqa: BLE001 – a defect in one log must not end its following, nor anybody else's
             _log.error("a log cannot be read by a defect", uri=followed.address.uri, exc_info=error)
-            return Reading(True, before.progress, unreadable=f"{followed.address.uri}: {_named(error)}")
+            return Reading(True, before.progress, unreadable=f"{followed.address.uri}: {described(error)}")
         return Reading(True, progress)
 
     async def _in_thread(self, address: LogAddress, work: Callable[[], T]) -> T:
@@ -260,16 +260,12 @@ async def _threaded(work: Callable[[], T]) -> T:
         except Exception as caught:  # noqa: BLE001 – it is raised where the answer is awaited
             error = caught
         except BaseException as caught:  # noqa: BLE001 – there it would end the whole controller
-            error = RuntimeError(_named(caught))
+            error = RuntimeError(described(caught))
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(settle, value, error)
 
     threading.Thread(target=run, name="spotladder-log", daemon=True).start()
     return await future
-
-
-def _named(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 @dataclass(slots=True)

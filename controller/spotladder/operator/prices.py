@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from spotladder.api.capacitytier import CapacityTier, CapacityTierSpec, PriceSource
 from spotladder.clusters.clock import Clock
 from spotladder.core.model import Instant, Price, Seconds
-from spotladder.errors import SpotladderError
+from spotladder.errors import SpotladderError, described
 from spotladder.workloads.tiers import price_of
 
 FRESH: Seconds = 3600.0
@@ -75,7 +75,7 @@ class Prices:
         except (SpotladderError, TimeoutError) as error:
             asked.problem = str(error) or f"no answer in {PATIENCE:g} s"
         except Exception as error:  # noqa: BLE001 – a vendor's answer of another shape; it is asked for again
-            asked.problem = f"{type(error).__name__}: {error}"
+            asked.problem = described(error)
         asked.due = self._clock.now() + (RETRY if asked.problem else FRESH)
         asked.task = None
         if (asked.price, asked.problem) != before:

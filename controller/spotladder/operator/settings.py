@@ -79,6 +79,8 @@ def _read(file: Path) -> dict[str, Any]:
         data = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidSpec(f"cannot be read: {error.strerror}", where=str(file)) from None
+    except UnicodeDecodeError:
+        raise InvalidSpec("is no text: write name: value", where=str(file)) from None
     except YAMLError as error:
         raise InvalidSpec(f"is not YAML: {' '.join(str(error).split())}", where=str(file)) from None
     if data is not None and not isinstance(data, dict):
