@@ -17,7 +17,7 @@ from spotladder.errors import StoreUnavailable
 from spotladder.operator.apply import SHORT_GRACE
 from spotladder.operator.records import FORCE_DELETE, TIEREDJOBS
 from spotladder.workloads import names
-from spotladder.workloads.records import NODES, PODS, RAYJOBS
+from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, NODES, PODS, RAYJOBS, REPLICATED_JOB
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import World, eventually, world
 
@@ -284,6 +284,27 @@ async def test_pods_on_a_silent_node_are_let_go_of(api_server: ApiServer, how: s
 
         await eventually(let_go)
         await eventually(counted)
+
+
+async def test_a_pod_of_a_job_on_a_silent_node_has_failed(api_server: ApiServer) -> None:
+    """A Job keeps its pod, though deleted, until it has ended, and makes none in its place."""
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        name = worker["metadata"]["name"]
+        labels = {REPLICATED_JOB: "workers", JOB_INDEX: "0", COMPLETION_INDEX: "0"}
+        held = {"metadata": {"labels": labels, "finalizers": ["batch.kubernetes.io/job-tracking"]}}
+        await here.client.merge(PODS, name, here.namespace, body=held)
+        try:
+            await here.set_node(worker["spec"]["nodeName"], ready="Unknown")
+
+            async def failed() -> bool:
+                pod = await here.client.get(PODS, name, here.namespace)
+                return pod["status"]["phase"] == "Failed" and "deletionTimestamp" in pod["metadata"]
+
+            await eventually(failed)
+        finally:
+            await here.client.merge(PODS, name, here.namespace, body={"metadata": {"finalizers": []}})
 
 
 async def test_pods_of_a_node_that_shuts_down_in_good_order_keep_their_grace(api_server: ApiServer) -> None:

@@ -31,6 +31,9 @@
   resources: [pods]
   verbs: [list, watch, patch, delete]   # patch: the notice
 - apiGroups: [""]
+  resources: [pods/status]
+  verbs: [patch]                        # to say that a pod of a Job has failed, when its machine is gone
+- apiGroups: [""]
   resources: [events]
   verbs: [list, watch]
 - apiGroups: [""]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -35,6 +36,7 @@ from spotladder.workloads.records import (
     RAYJOBS,
     AttemptRecord,
     Made,
+    PodRecord,
 )
 from spotladder.workloads.references import Reference, references
 from spotladder.workloads.workload import AttemptObjects
@@ -303,7 +305,19 @@ class Applier:
             for pod in found.objects.pods:
                 if pod.node and silent(nodes.get(pod.node)):
                     with found.cluster.turn():
+                        if pod.slot and pod.phase not in ("Failed", "Succeeded"):
+                            await self._fail(found.cluster, pod)
                         await self._remove(found.cluster, PODS, pod, grace=0)
+
+    async def _fail(self, cluster: Cluster, pod: PodRecord) -> None:
+        """Say that a pod of a Job has failed, as Kubernetes' own garbage collector of pods does before it deletes one.
+
+        The Job holds it by a finalizer until somebody says how it ended, and makes none in its place before.
+        """
+        status = {"phase": "Failed", "reason": "NodeLost", "message": f"nobody hears of node {pod.node} any more"}
+        body = {"metadata": {"uid": pod.uid}, "status": status}
+        with suppress(NotFound, Conflict):  # it is gone, or it is not that one any more
+            await cluster.client.merge(PODS, pod.name, pod.namespace, body=body, subresource="status")
 
 
 def _is_there(found: Located | None, cluster: Cluster, digest: str) -> bool:
