@@ -84,7 +84,7 @@ async def test_a_job_that_has_walked_two_tiers(api_server: ApiServer, cli: Cli, 
     ]
     assert [(each["attempt"], each["step"]) for each in found["commits"]] == [(1, 40), (2, 100)]
     assert [point["loss"] for curve in found["loss"] for point in curve["points"]] == [2.0, 0.5]
-    assert found["steps"] == {"reached": 100, "total": 100, "committed": 100, "recomputed": 0}
+    assert found["steps"] == {"reached": 100, "total": 100, "committed": 100, "recomputed": None}
     assert f"{found['cost']['paid']:.2f}" == status["cost"]["spent"]
     assert sum(each["cost"] for each in found["attempts"]) == pytest.approx(found["cost"]["paid"])
     assert [(each["tier"], each["attempt"]) for each in found["evictions"]] == [("spot-a", 1)] * 2

@@ -196,7 +196,9 @@ def test_a_program_without_heartbeats_is_judged_by_its_commits() -> None:
     silent = Recorded(tuple(record for record in run.records if not isinstance(record, Beat)))
     facts = gather(silent, run.state)
     assert facts.steps == TOTAL
-    assert facts.recomputed == 0, "what no commit has is not known"
+    assert facts.recomputed is None, "what no commit has is not known"
+    assert "– recomputed" in page(facts)
+    assert json.loads(as_json(facts))["steps"]["recomputed"] is None
     assert 0 < facts.time.new < facts.time.total
     assert list(facts.losses) == [1, 2, 4]
 
@@ -260,7 +262,7 @@ def test_in_any_world_the_numbers_hold_together(world: World, until: int) -> Non
     time = facts.time
     assert all(part >= 0 for part in (time.new, time.recomputed, time.waiting, time.starting, time.handover, time.idle))
     assert time.total <= facts.length + 1e-6
-    assert sum(each.recomputed for each in facts.attempts) == facts.recomputed
+    assert sum(each.recomputed or 0 for each in facts.attempts) == (facts.recomputed or 0)
     assert sum(each.failures for each in facts.attempts) == facts.state.failures
     assert facts.committed <= facts.steps
     assert all(each.start <= each.end for each in facts.attempts)

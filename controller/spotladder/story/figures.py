@@ -41,9 +41,9 @@ def money(usd: float | None, like: float | None = None) -> str:
     return f"${usd:,.{decimals}f}" if usd >= 0 else f"-${-usd:,.{decimals}f}"
 
 
-def count(number: int) -> str:
+def count(number: int | None) -> str:
     """A whole number with thin groups: `12 345`, never split at a line's end."""
-    return f"{number:,}".replace(",", "\u202f")
+    return NONE if number is None else f"{number:,}".replace(",", "\u202f")
 
 
 def percent(share: float | None, decimals: int = 0) -> str:

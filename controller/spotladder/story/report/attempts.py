@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from spotladder.core.model import TERMINAL, CapacityType, JobSpec, Move, Seconds, Stage
 from spotladder.core.reasons import Reason
-from spotladder.story.report.work import Stretch
+from spotladder.story.report.work import Stretch, done_again
 from spotladder.story.timeline import Billed, Committed, Lost, Moved, Record
 
 BETWEEN = (Stage.IDLE, Stage.SUSPENDED)
@@ -31,6 +31,7 @@ class AttemptFacts:
     """One attempt. `whole` are the times in which every worker was there; `work` those in which steps were done, `new`
     the seconds of it that went into steps done for the first time.
 
+    `recomputed` are the steps that were done again; None when nothing told of them.
     `overhead` is the time from the last new step before this attempt to its own first new step: what the restart cost.
     """
 
@@ -45,7 +46,7 @@ class AttemptFacts:
     start_step: int = 0
     end_step: int = 0
     committed_step: int = 0
-    recomputed: int = 0
+    recomputed: int | None = 0
     overhead: Seconds | None = None
     new: Seconds = 0.0
     whole: tuple[Span, ...] = ()
@@ -60,12 +61,14 @@ def attempts_of(
     spec: JobSpec,
     start_steps: Mapping[int, int],
     work: list[Stretch],
+    *,
+    told: bool,
 ) -> tuple[AttemptFacts, ...]:
-    """Every attempt that was planned, in order; a live one ends with the timeline."""
+    """Every attempt that was planned, in order; a live one ends with the timeline. `told`: as for `done_again`."""
     ledger = _Ledger(length, spec, start_steps)
     for record in records:
         ledger.enter(record)
-    return tuple(_with_work(attempt, work) for attempt in ledger.closed())
+    return tuple(_with_work(attempt, work, told=told) for attempt in ledger.closed())
 
 
 class _Ledger:
@@ -156,7 +159,7 @@ class _Ledger:
             self._found[number] = change(self._found[number])
 
 
-def _with_work(attempt: AttemptFacts, work: list[Stretch]) -> AttemptFacts:
+def _with_work(attempt: AttemptFacts, work: list[Stretch], *, told: bool) -> AttemptFacts:
     own = [stretch for stretch in work if stretch.attempt == attempt.number]
     first_new = next((stretch for stretch in own if stretch.new), None)
     before = [stretch for stretch in work if stretch.attempt < attempt.number and stretch.new]
@@ -166,7 +169,7 @@ def _with_work(attempt: AttemptFacts, work: list[Stretch]) -> AttemptFacts:
     return replace(
         attempt,
         end_step=max((stretch.last for stretch in own), default=attempt.start_step),
-        recomputed=sum(stretch.steps for stretch in own if not stretch.new),
+        recomputed=done_again(own, told=told),
         overhead=overhead,
         new=sum(stretch.seconds for stretch in own if stretch.new),
         work=_joined([Span(stretch.start, stretch.end) for stretch in own]),

@@ -18,7 +18,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.story.figures import saved
 from spotladder.story.narrate import Told, tell
 from spotladder.story.report.attempts import AttemptFacts, Span, attempts_of
-from spotladder.story.report.work import Stretch, stretches
+from spotladder.story.report.work import Stretch, done_again, stretches
 from spotladder.story.timeline import (
     Beat,
     Began,
@@ -87,7 +87,7 @@ class Facts:
     steps: int
     total: int
     committed: int
-    recomputed: int
+    recomputed: int | None  # None: not known
     evictions: tuple[Mark, ...]
     notices: tuple[Mark, ...]
     commits: tuple[Mark, ...]
@@ -153,8 +153,8 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
     spec = began[-1].spec
     last = next(record for record in reversed(records) if isinstance(record, Began | Ended | Looked))
     ended = last if isinstance(last, Ended) else None
-    attempts = _counted(attempts_of(records, clock.length, spec, start_steps, work), state)
     beats = [record for record in records if isinstance(record, Beat)]
+    attempts = _counted(attempts_of(records, clock.length, spec, start_steps, work, told=bool(beats)), state)
     commits = [record for record in records if isinstance(record, Committed)]
     losses = [record for record in records if isinstance(record, Lost)]
     return Facts(
@@ -175,7 +175,7 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
             (*(beat.total for beat in beats), *(commit.total for commit in commits)), default=state.progress.total
         ),
         committed=max((record.step for record in commits), default=state.progress.step),
-        recomputed=sum(stretch.steps for stretch in work if not stretch.new),
+        recomputed=done_again(work, told=bool(beats)),
         evictions=tuple(
             Mark(each.at, each.loss.tier, each.loss.attempt, f"{each.loss.pod} ({each.loss.cause})") for each in losses
         ),

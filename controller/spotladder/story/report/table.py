@@ -26,7 +26,7 @@ def rows(facts: Facts) -> list[tuple[str, ...]]:
             each.tier,
             span(each.end - each.start),
             f"{each.start_step} → {each.end_step}",
-            str(each.recomputed),
+            count(each.recomputed),
             str(each.failures),
             money(each.cost, dearest),
             str(each.reason),

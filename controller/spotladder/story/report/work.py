@@ -64,6 +64,11 @@ def stretches(records: Iterable[Record], start_steps: Mapping[int, int]) -> list
     return found
 
 
+def done_again(work: Iterable[Stretch], *, told: bool) -> int | None:
+    """Recomputed steps. Commits alone say nothing of them: None where no heartbeats `told` of the work in between."""
+    return sum(stretch.steps for stretch in work if not stretch.new) if told else None
+
+
 def _segments(records: list[Record], start_steps: Mapping[int, int]) -> list[_Segment]:
     sampled = any(isinstance(record, Beat) for record in records)
     segments: list[_Segment] = []
