@@ -225,6 +225,17 @@ def test_fenced_handover_does_not_wait_for_an_attempt_that_will_not_go() -> None
     assert decision.actions == (Delete(1, Reason.FELL_BACK), Launch(2, "on-demand"))
 
 
+def test_who_goes_while_the_attempt_is_removed_is_nothing_to_remember() -> None:
+    job = Job(spec(tier("spot-a"), tier("on-demand", -1))).running()
+    job.see(attempt(1, head(), worker("w1-0"), lost("w1-1")))
+    assert job.state.stage is Stage.ENDING
+    before = job.state.attempt
+    job.see(attempt(1, head()), after=1)
+    job.see(attempt(1), after=1)
+    assert job.state.attempt == before
+    assert job.state.failures == 1
+
+
 def test_handover_when_gone_waits_however_long_it_takes() -> None:
     job = Job(spec(tier("spot-a", 0), tier("on-demand"), handover=Handover.WHEN_GONE)).running()
     stuck = attempt(1, head(), lost("w1-0"), worker("w1-1"))

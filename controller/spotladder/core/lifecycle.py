@@ -113,10 +113,12 @@ class _Pass:
         self.state = replace(self.state, nodes=held_nodes(seen))
         if seen is None:
             return
-        if self._counts_losses(attempt):
+        counts = self._counts_losses(attempt)
+        if counts:
             self._count(lost_pods(attempt, seen))
             attempt = self._here.attempt
-        attempt = remember_alive(attempt, seen)
+        if seen.reachable:
+            attempt = replace(remember_alive(attempt, seen) if counts else attempt, seen=True)
         if seen.exit is Exit.FAILED and attempt.exited_at is None:
             attempt = replace(attempt, exited_at=self.now)
         self.state = replace(self.state, attempt=attempt)

@@ -86,10 +86,8 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
 
 def remember_alive(attempt: Attempt, seen: AttemptSeen) -> Attempt:
     """Note which pods are alive, so that one that vanishes without a trace is noticed."""
-    if not seen.reachable:
-        return attempt
     alive = tuple(sorted(pod.uid for pod in seen.pods if pod.phase is PodPhase.RUNNING))
-    return replace(attempt, seen=True, known_pods=alive)
+    return replace(attempt, known_pods=alive)
 
 
 def head_lost(seen: AttemptSeen) -> bool:

@@ -9,7 +9,9 @@ from enum import StrEnum
 from typing import Literal
 
 from spotladder.api.status import Condition
+from spotladder.core.acting import steady_reason
 from spotladder.core.model import TERMINAL, Decision, Instant, JobSpec, JobState, Observation, Stage
+from spotladder.core.situation import Situation
 from spotladder.operator.logs import Reading
 
 
@@ -109,9 +111,11 @@ def of_decision(spec: JobSpec, decision: Decision, seen: Observation, reading: R
     """What follows from where the job is now. A condition that is not mentioned stays as it was."""
     state = decision.state
     whole = state.stage in (Stage.RUNNING, Stage.DRAINING)
-    why = decision.reason if decision.reason != state.reason else state.reason
+    # Not the decision's reason: the next decision has another one, and a write for that alone is not worth it.
+    incomplete = state.stage in (Stage.STARTING, Stage.RECOVERING)
+    why = steady_reason(Situation(spec, state, seen, state.clock)) if incomplete else state.reason
     claims = {
-        ConditionType.PROVISIONED: Claim("True" if whole else "False", state.reason if whole else why, state.message),
+        ConditionType.PROVISIONED: Claim("True" if whole else "False", why, state.message),
         ConditionType.RUNNING: Claim(
             "True" if state.stage in (Stage.RUNNING, Stage.RECOVERING) else "False", state.reason, state.message
         ),
@@ -148,12 +152,16 @@ def merged(held: Sequence[Condition], claims: Claims, now: Instant, generation: 
     known = {condition.type: condition for condition in held}
     at = datetime.fromtimestamp(int(now), UTC)
     for kind, claim in claims.items():
-        before = known.get(kind)
+        before, message = known.get(kind), claim.message[:1024]
+        if before and (before.status, before.reason, before.message, before.observed_generation) == (
+            claim.status, claim.reason, message, generation,
+        ):  # fmt: skip
+            continue
         known[kind] = Condition(
             type=kind,
             status=claim.status,
             reason=claim.reason,
-            message=claim.message[:1024],
+            message=message,
             last_transition_time=before.last_transition_time if before and before.status == claim.status else at,
             observed_generation=generation,
         )

@@ -51,16 +51,13 @@ class Persistence:
             **conditions.of_troubles(problems),
             **more,
         }
-        wanted = status.of_state(
-            decision.state,
-            conditions.merged(loaded.status.conditions, claims, self._clock.now(), loaded.record.generation),
-            generation=loaded.record.generation,
-            uri=loaded.record.folder,
-            clusters=loaded.clusters,
-        )
-        before = loaded.before
-        if not status.worth_writing(loaded.status, wanted, before, decision.state):
+        before, after, generation = loaded.before, decision.state, loaded.record.generation
+        entries = conditions.merged(loaded.status.conditions, claims, self._clock.now(), generation)
+        if not status.worth_writing(loaded.status, entries, before, after, generation=generation):
             return loaded.status
+        wanted = status.of_state(
+            after, entries, generation=generation, uri=loaded.record.folder, clusters=loaded.clusters
+        )
         record = await self._write(loaded.record, wanted)
         self._witness.decided(loaded, before, decision)
         for note in notes_of(decision):

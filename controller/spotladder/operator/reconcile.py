@@ -317,8 +317,8 @@ class Reconciler:
     ) -> Seconds | None:
         now = self._clock.now()
         times = [] if decision.wake_at is None else [max(0.0, decision.wake_at - now)]
-        if (cost := status.cost_written_in(persisted, now)) is not None:
-            times.append(cost)
+        if (due := status.due_in(persisted, decision.state)) is not None:
+            times.append(due)
         if any(claim.status == "Unknown" for claim in claims.values()):
             times.append(RETRY_END)
         if reading.unreadable:  # a Secret that comes wakes nobody

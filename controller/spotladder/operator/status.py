@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
 from pydantic import ValidationError
@@ -25,6 +26,8 @@ from spotladder.operator.records import JobRecord
 COST_IS_OLD: Seconds = 300.0
 """Time alone changes what a job has cost; so often that is written down."""
 
+PODS_ARE_OLD: Seconds = 5.0
+"""So often at most is written down who came or went, when nothing else changes."""
 
 UNKNOWN = "unknown"
 
@@ -112,33 +115,51 @@ def plain(status: TieredJobStatus) -> dict[str, Any]:
     return status.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def worth_writing(before: TieredJobStatus, after: TieredJobStatus, old: JobState, new: JobState) -> bool:
-    """Whether anything changed but the time and what follows from it alone: that is written now and then."""
-    if not before.state or _lasting(before, old) != _lasting(after, new):
+def worth_writing(
+    held: TieredJobStatus, conditions: Sequence[Condition], old: JobState, new: JobState, *, generation: int
+) -> bool:
+    """Whether what is held, which says `old`, is to say `new` now.
+
+    What follows from the time alone is written now and then. So is which pods are alive: those of a large job come and
+    go one by one, and whoever takes over looks for itself.
+    """
+    if not held.state or _lasting(old) != _lasting(new):
+        return True
+    if (held.conditions, held.message, held.observed_generation) != (conditions, new.message, generation):
         return True
     waited = (new.waiting_since or 0.0) - (old.waiting_since or 0.0)
-    return waited >= WAITING_IS_OLD or (old.nodes > 0 and new.clock - old.clock >= COST_IS_OLD)
+    return waited >= WAITING_IS_OLD or new.clock >= _due(old, new)
 
 
-def cost_written_in(old: JobState, now: Instant) -> Seconds | None:
-    """When the cost is to be written at the latest."""
-    return max(1.0, old.clock + COST_IS_OLD - now) if old.nodes else None
+def due_in(old: JobState, new: JobState) -> Seconds | None:
+    """In how many seconds a status that says `old` is to be written anew, though nothing more happens."""
+    due = _due(old, new)
+    return None if due == inf else max(0.1, due - new.clock)
 
 
-def _lasting(status: TieredJobStatus, state: JobState) -> tuple[Any, ...]:
+def _due(old: JobState, new: JobState) -> Instant:
+    return min(
+        old.clock + PODS_ARE_OLD if _alive(old) != _alive(new) else inf,
+        old.clock + COST_IS_OLD if old.nodes else inf,
+    )
+
+
+def _alive(state: JobState) -> tuple[int, tuple[str, ...]]:
+    return state.nodes, state.attempt.known_pods if state.attempt else ()
+
+
+def _lasting(state: JobState) -> JobState:
+    """The state without what is written now and then."""
     tiers = tuple(replace(tier, node_seconds=0.0, cost=0.0, on_demand_cost=0.0, unpriced=0.0) for tier in state.tiers)
-    return (
-        status.conditions,
-        status.observed_generation,
-        status.message,
-        replace(
-            state,
-            clock=0.0,
-            revision=0,
-            tiers=tiers,
-            waiting_since=state.waiting_since and 0.0,
-            recovering_since=state.recovering_since and 0.0,
-        ),
+    return replace(
+        state,
+        clock=0.0,
+        revision=0,
+        nodes=0,
+        attempt=state.attempt and replace(state.attempt, known_pods=()),
+        tiers=tiers,
+        waiting_since=state.waiting_since and 0.0,
+        recovering_since=state.recovering_since and 0.0,
     )
 
 
