@@ -18,6 +18,7 @@ from spotladder.clusters.registry import HOME, Source
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
+from spotladder.operator import heap
 from spotladder.operator.apply import Applier
 from spotladder.operator.cache import Cache, Scoped
 from spotladder.operator.clusters import Cluster, Clusters, selector
@@ -161,7 +162,8 @@ class Session:
             running = [asyncio.create_task(work) for work in (*caches, *map(self._kept, works))]
             try:
                 began = self._clock.ticks()
-                await asyncio.gather(*(cache.settled() for cache in self.caches))
+                with heap.uncollected():
+                    await asyncio.gather(*(cache.settled() for cache in self.caches))
                 jobs = sum(len(cache) for cache in self.jobs.caches)
                 self._log.info("caught up", jobs=jobs, seconds=round(self._clock.ticks() - began, 3))
                 yield
@@ -169,6 +171,7 @@ class Session:
                 for task in running:
                     task.cancel()
                 await asyncio.gather(*running, return_exceptions=True)
+                heap.collected_again()
 
     async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
         """What runs beside the passes runs for ever: a defect in it is told, and it begins again."""
