@@ -6,6 +6,7 @@ Name some to run only those: `python -m tests.bench import log`. The page keeps 
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -41,7 +42,8 @@ def main() -> int:
     for result in sorted(OUT.glob("*.json")):
         found = json.loads(result.read_text())
         sections.append(f"## {found['title']}\n\n{table([Row(**row) for row in found['rows']])}")
-    machine = f"Measured with Python {platform.python_version()} on {platform.system()} {platform.machine()}.\n"
+    system = f"{platform.system()} {platform.machine()} with {os.cpu_count()} processors"
+    machine = f"Measured with Python {platform.python_version()} on {system}.\n"
     PAGE.write_text("\n".join([HEAD, machine, *sections]))
     print(f"written to {PAGE.relative_to(ROOT)}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0

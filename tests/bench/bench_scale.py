@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from spotladder.operator.cache import Cache
 from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, JobRecord
 from spotladder.workloads.records import NODES
 from tests.bench import rows
+from tests.bench.bare import Fallbacks
 from tests.bench.rows import Row
 from tests.kube.apiserver import ApiServer, missing, processor_time
 from tests.kube.kuberay import AT_ONCE, KubeRay
@@ -38,14 +39,15 @@ from tests.kube.world import NAMESPACES, eventually, install_kinds, ray_spec
 
 JOBS = 2000
 WORKERS = 4
-CALM, STORM = 1.0, 50.0
-"""Evictions a second: what an API server on two cores can still serve, and what a region's bad hour brings."""
+CALM, BUSY, STORM = 1.0, 5.0, 50.0
+"""Evictions a second: an ordinary day's, what an API server on two cores still serves with ease, and what a region's
+bad hour brings."""
 
 EVICTED = 60
-"""So many jobs are evicted at each of the two."""
+"""So many jobs are evicted at each of them."""
 
 REST = 20.0
-"""Seconds in which nothing happens."""
+"""Seconds in which nothing happens, after three times as many in which what has happened is written down."""
 
 SOLO = 20
 """So many jobs one after the other give the figures of one running job."""
@@ -109,14 +111,21 @@ class Crowd:
             enough = max(0, len(left) - PORTION)
             await eventually(enough_have, limit=LIMIT)
 
-    async def evict(self, names: Sequence[str], *, every: float = 0.0) -> list[tuple[float, float]]:
-        """A worker of each is lost: seconds until the old attempt is asked to go, and until the next one exists."""
+    async def evict(
+        self, names: Sequence[str], *, every: float = 0.0, then: Callable[[str], Awaitable[None]] | None = None
+    ) -> list[tuple[float, float]]:
+        """A worker of each is lost: seconds until the old attempt is asked to go, and until the next one exists.
+
+        `then` is done about it when there is no controller.
+        """
         lost: dict[str, float] = {}
         old = {name: self.kuberay.attempt[name] for name in names}
         self.kuberay.capacity.clear()
 
         async def one(name: str) -> None:
             lost[name] = await self.kuberay.evict(name)
+            if then:
+                await then(name)
 
         async with asyncio.TaskGroup() as tasks:
             began = time.monotonic()
@@ -171,11 +180,15 @@ class Crowd:
         await eventually(leads, limit=LIMIT)
         return time.monotonic() - began
 
-    async def restart(self, jobs: int) -> tuple[float, float]:
-        """Another controller takes over: seconds until it is ready, and until it has looked at every job."""
+    async def stop(self) -> None:
+        """End the controller."""
         self.process.send(signal.SIGTERM)
         await self.process.ended()
         await self.process.close()
+
+    async def restart(self, jobs: int) -> tuple[float, float]:
+        """Another controller takes over: seconds until it is ready, and until it has looked at every job."""
+        await self.stop()
         began = time.monotonic()
         ready = await self.start()
 
@@ -266,6 +279,7 @@ async def measured(server: ApiServer, folder: Path, *, jobs: int, evicted: int, 
             running, number = level, min(evicted, level // 2)
             found += await _storm(here, range(number), level, CALM)
             found += await _storm(here, range(number, 2 * number), level, STORM)
+        found += await _storm(here, range(many - number, many), many, BUSY)
         await here.submit(map(_job_name, range(many, jobs)))
         found += await _rest(here, jobs, rest)
         found += _weight(here, jobs, empty, "after all that")
@@ -274,6 +288,7 @@ async def measured(server: ApiServer, folder: Path, *, jobs: int, evicted: int, 
         found.append(Row(f"{what} ready", ready, "s", "limit", 10.0, "< 10 s", ready < 10))
         found.append(Row(f"{what} every job looked at", looked, "s", "-"))
         found += _weight(here, jobs, empty, "after a restart")
+        found += await _bare(here, range(jobs - number, jobs))
     return found
 
 
@@ -315,9 +330,25 @@ async def _storm(here: Crowd, numbers: range, level: int, rate: float) -> list[R
     return found
 
 
+async def _bare(here: Crowd, numbers: range) -> list[Row]:
+    """The storm again, without a controller."""
+    names = [_job_name(number) for number in numbers]
+    await here.stop()
+    fallbacks = Fallbacks(here.client, here.namespace)
+    await fallbacks.prepare((name, here.kuberay.attempt[name]) for name in names)
+    before, began = here.server.processor_time(), time.monotonic()
+    reactions = await here.evict(names, every=1 / STORM, then=fallbacks)
+    lasted, server = time.monotonic() - began, here.server.processor_time() - before
+    what = f"the least calls for a fallback alone, no controller, {STORM:.0f} evictions/s"
+    found = _reactions(reactions, what, ours=False)
+    found.append(Row(f"evictions that were dealt with, {what}", len(names) / lasted, "/s", "were asked for", STORM))
+    found.append(Row(f"processor time of the API server for one, {what}", 1000 * server / len(names), "ms", "-"))
+    return found
+
+
 async def _rest(here: Crowd, jobs: int, seconds: float) -> list[Row]:
     """What jobs cost to which nothing happens."""
-    await asyncio.sleep(seconds / 4)
+    await asyncio.sleep(3 * seconds)
     before, began = (here.processor_time(), await here.calls()), time.monotonic()
     await asyncio.sleep(seconds)
     lasted = time.monotonic() - began
@@ -335,14 +366,14 @@ def _weight(here: Crowd, jobs: int, empty: float, when: str) -> list[Row]:
     return [Row(what, memory, "MB", beside, MEMORY * jobs, "< 200 MB", memory < 200)]
 
 
-def _reactions(seconds: list[tuple[float, float]], where: str, *, goal: bool = False) -> list[Row]:
+def _reactions(seconds: list[tuple[float, float]], where: str, *, ours: bool = True, goal: bool = False) -> list[Row]:
     found = []
     for what, values in (
         ("old attempt asked to go", [stopped for stopped, _made in seconds]),
         ("next RayJob", [made for _stopped, made in seconds]),
     ):
         cuts = statistics.quantiles(values, n=100, method="inclusive")
-        judged = what == "next RayJob"
+        judged = ours and what == "next RayJob"
         for percent in (50, 99):
             value = cuts[percent - 1]
             say(f"{where}: pod lost → {what}, p{percent}: {1000 * value:.0f} ms")

@@ -16,6 +16,8 @@ def test_the_figures_of_many_jobs_can_be_had(api_server: ApiServer) -> None:
         assert 0 < asked < made
     assert found["start with 8 jobs and 40 pods → ready"].measured > 0
     assert found["memory, 8 jobs with 40 pods, after a restart"].met
+    bare = "the least calls for a fallback alone, no controller, 50 evictions/s"
+    assert 0 < _median(found, "old attempt asked to go", bare) < _median(found, "next RayJob", bare)
     assert found["API calls for a fallback, Events included"].measured < 25
 
 
