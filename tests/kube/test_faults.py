@@ -8,9 +8,9 @@ from typing import Any
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.operator.records import TIEREDJOBS
-from tests.kube.apiserver import ApiServer
+from tests.kube.apiserver import ROOT, ApiServer
 from tests.kube.proxy import Proxy
-from tests.kube.world import World, eventually, world
+from tests.kube.world import World, eventually, install_kinds, world
 
 
 async def test_nothing_is_written_when_nothing_changes(api_server: ApiServer) -> None:
@@ -136,6 +136,39 @@ async def test_the_crds_are_missing_at_the_start(api_server: ApiServer) -> None:
             await here.submit()
             await eventually(lambda: here.rayjob(1))
             assert session.health.trouble == ""
+
+
+async def test_the_crds_are_upgraded_under_a_job_that_runs(api_server: ApiServer) -> None:
+    """Helm does not upgrade them with the controller: for a while it writes into an older schema."""
+    released = sorted((ROOT / "tests" / "api" / "released" / "0.1.0").glob("*.yaml"))
+    assert released
+    async with world(api_server) as here:
+        try:
+            await install_kinds(api_server, released)
+            async with here.operator() as session:
+                await here.submit()
+                await here.run(1)
+                await eventually(lambda: here.has_phase("Running"))
+                here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
+                await here.clock.advance(30)
+                await eventually(lambda: _progress(here, "40/100"))
+                await here.quiet()
+                version = (await here.job())["metadata"]["resourceVersion"]
+                session.queue.add((here.namespace, "digits"))
+                await here.quiet()
+                assert (await here.job())["metadata"]["resourceVersion"] == version, "what it leaves out is not missed"
+                await here.kill_worker(1)
+                await eventually(lambda: _failures(here, 1))
+                await install_kinds(api_server)
+                await here.kill_worker(1)
+                await here.collect(1)
+                await eventually(lambda: here.is_on("spot-b", 2))
+                await here.run(2)
+                await eventually(lambda: here.has_phase("Running"))
+                assert (await here.status())["failures"] == 2
+                assert await here.rayjobs() == ["digits-a002"]
+        finally:
+            await install_kinds(api_server)
 
 
 async def test_an_etcd_that_was_set_back_does_not_stop_a_job_for_ever(api_server: ApiServer) -> None:
