@@ -8,29 +8,42 @@ from typing import Any
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.operator.records import TIEREDJOBS
+from spotladder.operator.session import Session
 from tests.kube.apiserver import ROOT, ApiServer
 from tests.kube.proxy import Proxy
 from tests.kube.world import World, eventually, install_kinds, world
 
 
 async def test_nothing_is_written_when_nothing_changes(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await here.submit()
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
-        here.bucket.commit(here.namespace, "digits", attempt=1, step=10)
-        await here.clock.advance(30)
-        await eventually(lambda: _progress(here, "10/100"))
-        await here.quiet()
-        version = (await here.job())["metadata"]["resourceVersion"]
+    async with world(api_server) as here, here.operator() as session:
+        version = await _settled(here)
         for _ in range(20):
             await here.pass_time(10)
-            assert here.session
-            here.session.queue.add((here.namespace, "digits"))
-            await here.quiet()
-        assert (await here.job())["metadata"]["resourceVersion"] == version
+            await _looked_at(here, session)
+        assert await _version(here) == version
         await here.pass_time(500)  # but for the cost, now and then
         assert float((await here.status())["cost"]["spent"]) >= 0.25
+
+
+async def _settled(here: World) -> str:
+    """A job runs and has committed, and nothing is left to write. Returns its version."""
+    await here.submit()
+    await here.run(1)
+    await eventually(lambda: here.has_phase("Running"))
+    here.bucket.commit(here.namespace, "digits", attempt=1, step=10)
+    await here.clock.advance(30)
+    await eventually(lambda: _progress(here, "10/100"))
+    await here.quiet()
+    return await _version(here)
+
+
+async def _looked_at(here: World, session: Session) -> None:
+    session.queue.add((here.namespace, "digits"))
+    await here.quiet()
+
+
+async def _version(here: World) -> str:
+    return str((await here.job())["metadata"]["resourceVersion"])
 
 
 async def _progress(here: World, text: str) -> bool:
@@ -146,17 +159,9 @@ async def test_the_crds_are_upgraded_under_a_job_that_runs(api_server: ApiServer
         try:
             await install_kinds(api_server, released)
             async with here.operator() as session:
-                await here.submit()
-                await here.run(1)
-                await eventually(lambda: here.has_phase("Running"))
-                here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
-                await here.clock.advance(30)
-                await eventually(lambda: _progress(here, "40/100"))
-                await here.quiet()
-                version = (await here.job())["metadata"]["resourceVersion"]
-                session.queue.add((here.namespace, "digits"))
-                await here.quiet()
-                assert (await here.job())["metadata"]["resourceVersion"] == version, "what it leaves out is not missed"
+                version = await _settled(here)
+                await _looked_at(here, session)
+                assert await _version(here) == version, "what the schema leaves out is not missed"
                 await here.kill_worker(1)
                 await eventually(lambda: _failures(here, 1))
                 await install_kinds(api_server)

@@ -28,14 +28,14 @@ BEFORE = JobState(
 )
 
 
-def held(state: JobState = BEFORE, *entries: Condition, generation: int = 1) -> TieredJobStatus:
+def held(state: JobState = BEFORE, *entries: Condition) -> TieredJobStatus:
     return TieredJobStatus(
-        state=codec.dump(state), message=state.message, conditions=list(entries), observed_generation=generation
+        state=codec.dump(state), message=state.message, conditions=list(entries), observed_generation=1
     )
 
 
-def worth_writing(after: JobState, *, before: JobState = BEFORE, generation: int = 1) -> bool:
-    return status.worth_writing(held(before), [], before, after, generation=generation)
+def worth_writing(after: JobState, *, generation: int = 1) -> bool:
+    return status.worth_writing(held(), [], BEFORE, after, generation=generation)
 
 
 def later(seconds: float, **changes: Any) -> JobState:
@@ -115,13 +115,13 @@ def test_one_pass_says_what_the_next_will_say() -> None:
         decision = decide(job.spec, job.state, observation, job.now, Ordered())
         claims = conditions.of_decision(job.spec, decision, observation, Reading(True, job.progress))
         entries = conditions.merged([], claims, job.now, 1)
-        before = [] if decision.losses else [conditions.ConditionType.EVICTED]
+        left_out = [] if decision.losses else [ConditionType.EVICTED]
         again = decide(job.spec, decision.state, observation, job.now, Ordered())
         if not again.moves:
             more = conditions.of_decision(job.spec, again, observation, Reading(True, job.progress))
             same = conditions.merged(entries, more, job.now, 1)
-            assert [entry for entry in same if entry.type not in before] == [
-                entry for entry in entries if entry.type not in before
+            assert [entry for entry in same if entry.type not in left_out] == [
+                entry for entry in entries if entry.type not in left_out
             ]
         written += status.worth_writing(held(job.state, *entries), entries, job.state, decision.state, generation=1)
         job.state = decision.state

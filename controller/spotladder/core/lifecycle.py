@@ -118,7 +118,9 @@ class _Pass:
             self._count(lost_pods(attempt, seen))
             attempt = self._here.attempt
         if seen.reachable:
-            attempt = replace(remember_alive(attempt, seen) if counts else attempt, seen=True)
+            attempt = replace(attempt, seen=True)
+            if counts:
+                attempt = remember_alive(attempt, seen)
         if seen.exit is Exit.FAILED and attempt.exited_at is None:
             attempt = replace(attempt, exited_at=self.now)
         self.state = replace(self.state, attempt=attempt)

@@ -11,6 +11,7 @@ from typing import Literal
 from spotladder.api.status import Condition
 from spotladder.core.acting import steady_reason
 from spotladder.core.model import TERMINAL, Decision, Instant, JobSpec, JobState, Observation, Stage
+from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 from spotladder.operator.logs import Reading
 
@@ -112,8 +113,8 @@ def of_decision(spec: JobSpec, decision: Decision, seen: Observation, reading: R
     state = decision.state
     whole = state.stage in (Stage.RUNNING, Stage.DRAINING)
     # Not the decision's reason: the next decision has another one, and a write for that alone is not worth it.
-    incomplete = state.stage in (Stage.STARTING, Stage.RECOVERING)
-    why = steady_reason(Situation(spec, state, seen, state.clock)) if incomplete else state.reason
+    waits_for = steady_reason(Situation(spec, state, seen, state.clock))
+    why = state.reason if waits_for is Reason.STEADY else waits_for
     claims = {
         ConditionType.PROVISIONED: Claim("True" if whole else "False", why, state.message),
         ConditionType.RUNNING: Claim(
