@@ -1,0 +1,125 @@
+"""Finds in a program's output what ended it: its last traceback or, without one, its last line.
+
+Rules
+
+1. Terminal codes are removed, and so are the prefixes that Ray puts before the lines of its workers. Lines of several
+   workers may be interleaved: a traceback is read from the lines of one of them.
+2. The last traceback counts. A chain ("During handling of the above exception …") ends with the exception that was not
+   caught, and Ray quotes the traceback of the rank that failed inside its own message.
+3. A traceback with more than `STALE_AFTER` lines behind it was caught and logged: the program went on. Then the last
+   line is what there is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from spotladder.output.redact import redacted
+
+STALE_AFTER = 40
+"""Lines behind a traceback from which on it is not what ended the program."""
+
+LONGEST_ERROR = 300
+"""Characters of `last_error` at most."""
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_RAY = re.compile(r"^(\([\w.:<>\[\]() -]*?\bpid=\d+(?:, ip=[\w.:]+)?\)) ?")
+_REPEATED = re.compile(r" ?\[repeated \d+x across cluster\].*$")
+_GROUP = re.compile(r"^\s*\| ?")
+_FRAME = re.compile(r'^\s+File "([^"]*)", line (\d+)')
+_HEADER = re.compile(r"Traceback \(most recent call last\):\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    source: str
+    """The worker that printed it, as Ray calls it; "" for the program itself."""
+    text: str
+
+
+def plain(text: str) -> str:
+    """The text without terminal codes; of a line that was overwritten by carriage returns, what was last seen."""
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in _ANSI.sub("", text).split("\n"))
+
+
+def last_error(text: str, longest: int = LONGEST_ERROR) -> str:
+    """One line: the exception that ended the program and where it was raised, else the last line; "" for no output.
+
+    Secrets are removed. Example: `ValueError: no data in s3://b/x (train.py:31)`.
+    """
+    lines = _lines(text)
+    if (found := _last_traceback(lines)) is not None:
+        said = " ".join(line.text.strip() for line in found.message if line.text.strip())
+        where = f" ({found.where})"
+        return redacted(_shortened(said, longest - len(where)) + where)
+    last = next((line.text.strip() for line in reversed(lines) if line.text.strip()), "")
+    return redacted(_shortened(last, longest))
+
+
+def last_lines(text: str, most: int = 20) -> tuple[str, ...]:
+    """The last traceback with its exception, at most so many lines of it; else the last lines. Secrets are removed."""
+    lines = _lines(text)
+    if (found := _last_traceback(lines)) is not None:
+        told = [line.text.rstrip() for line in found.lines]
+        if len(told) > most:  # the frames that matter are the last ones
+            told = [told[0], "  …", *told[len(told) - most + 2 :]]
+    else:
+        told = [line.text.rstrip() for line in lines if line.text.strip()][-most:]
+    return tuple(redacted("\n".join(told)).split("\n")) if told else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Traceback:
+    lines: list[_Line]
+    message: list[_Line]
+    where: str
+
+
+def _lines(text: str) -> list[_Line]:
+    return [_line(line) for line in plain(text).split("\n")]
+
+
+def _line(text: str) -> _Line:
+    source = ""
+    if prefix := _RAY.match(text):
+        source, text = prefix[1], _REPEATED.sub("", text[prefix.end() :])
+    return _Line(source, _GROUP.sub("", text))
+
+
+def _last_traceback(lines: list[_Line]) -> _Traceback | None:
+    for at in range(len(lines) - 1, -1, -1):
+        if frame := _FRAME.match(lines[at].text):
+            break
+    else:
+        return None
+    source = lines[at].source
+    behind = [line for line in lines[at + 1 :] if line.source == source]
+    end = next((index for index, line in enumerate(behind) if line.text and not line.text[0].isspace()), None)
+    if end is None:
+        return None  # cut off before its exception
+    message = _message(behind[end:])
+    if sum(1 for line in behind[end + len(message) :] if line.text.strip()) > STALE_AFTER:
+        return None
+    where = f"{frame[1].rpartition('/')[2]}:{frame[2]}"
+    return _Traceback([*_frames(lines[: at + 1], source), *behind[:end], *message], message, where)
+
+
+def _message(behind: list[_Line]) -> list[_Line]:
+    """The line of the exception, and the next one where it announces more."""
+    return behind[:2] if behind[0].text.rstrip().endswith(":") and len(behind) > 1 else behind[:1]
+
+
+def _frames(before: list[_Line], source: str) -> list[_Line]:
+    """The lines of the traceback down to its last frame: from its header on, where it has one."""
+    told = [line for line in before if line.source == source]
+    for index in range(len(told) - 1, -1, -1):
+        if _HEADER.search(told[index].text):
+            return told[index:]
+        if not told[index].text[:1].isspace():
+            return told[index + 1 :]
+    return told
+
+
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: max(0, longest - 1)].rstrip() + "…"

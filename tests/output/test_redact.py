@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from spotladder.output.redact import redacted
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "AWS_SECRET_ACCESS_KEY=[redacted]"),
+        ("key AKIAIOSFODNN7EXAMPLE.", "key [redacted]."),
+        ('{"api_key": "abcdef123456", "step": 3}', '{"api_key": [redacted], "step": 3}'),
+        ("postgres://me:s3cr3t@db/x", "postgres://me:[redacted]@db/x"),
+        ("Authorization: Bearer abc.def.ghi", "Authorization: Bearer [redacted]"),
+        ("token hf_abcdefghijklmnopqrstuvwxyz", "token [redacted]"),
+        ("https://b.s3.amazonaws.com/x?X-Amz-Signature=abc123&a=1", "https://b.s3.amazonaws.com/x?X-Amz-Signature=[redacted]&a=1"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nnext", "[redacted]\nnext"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc", "[redacted]"),
+        # What training prints every day stays.
+        ("tokens: 4096, loss 0.31", "tokens: 4096, loss 0.31"),
+        ("num_tokens=123456789", "num_tokens=123456789"),
+        ("secret: no", "secret: no"),
+        ("KeyError: 'rate'", "KeyError: 'rate'"),
+        ("s3://bucket/prefix/step=12", "s3://bucket/prefix/step=12"),
+        ("File \"train.py\", line 3, in tokenize", "File \"train.py\", line 3, in tokenize"),
+    ],
+)  # fmt: skip
+def test_shapes(text: str, left: str) -> None:
+    assert redacted(text) == left
+
+
+def test_known_values() -> None:
+    assert redacted("a=hunter22 hunter22x ab", ["hunter22", "ab", "hunter22x"]) == "a=[redacted] [redacted] ab"
+
+
+def test_a_long_line_takes_no_time() -> None:
+    line = "a.b-c_" * 40_000
+    began = time.process_time()
+    assert redacted(line) == line
+    assert time.process_time() - began < 2.0
