@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import call, start
+from tests.workloads.test_review import JOBSET
 
 Capture = pytest.CaptureFixture[str]
 
@@ -53,6 +54,13 @@ def test_json_and_yaml_carry_the_problems(capsys: Capture, tmp_path: Path) -> No
     assert (answer.code, answer.err, json.loads(answer.out)) == (2, "", expected)
     answer = call(capsys, "validate", job, "--output", "yaml")
     assert (answer.code, answer.err, YAML(typ="safe").load(answer.out)) == (2, "", expected)
+
+
+def test_a_broken_jobset_is_seen_without_a_cluster(capsys: Capture, tmp_path: Path) -> None:
+    job = written(tmp_path, "job.yaml", JOBSET)
+    answer = call(capsys, "validate", job)
+    assert answer.code == 2
+    assert "replicatedJobs[0].template.spec.backoffLimit: is spotladder's" in answer.err
 
 
 def test_standard_input() -> None:

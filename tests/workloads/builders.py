@@ -210,13 +210,15 @@ def worker_spec(template: dict[str, Any]) -> dict[str, Any]:
     return spec["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]  # type: ignore[no-any-return]
 
 
-def job(template: dict[str, Any] | None = None, *, tier: dict[str, Any] | None = None, **spec: Any) -> TieredJob:
+def job(
+    template: dict[str, Any] | None = None, *, name: str = "digits", tier: dict[str, Any] | None = None, **spec: Any
+) -> TieredJob:
     template = template or ray_template()
     workload = {"ray" if "rayClusterSpec" in template["spec"] else "jobSet": {"template": template}}
     data = {
         "apiVersion": "spotladder.io/v1alpha1",
         "kind": "TieredJob",
-        "metadata": {"name": "digits", "namespace": "team-a", "uid": "1b4e28ba"},
+        "metadata": {"name": name, "namespace": "team-a", "uid": "1b4e28ba"},
         "spec": {
             "tiers": [{"name": "spot-a", "capacityTier": "pool", "maxFailures": 3, **(tier or {})}],
             "checkpoints": {"uri": "s3://bucket/prefix", "interval": "50steps"},

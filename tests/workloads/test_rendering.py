@@ -440,6 +440,61 @@ def test_the_coordinator_is_where_the_user_says() -> None:
     assert env_of(workers(of)["containers"][0])["MASTER_ADDR"] == "digits-a003-workers-0-2.mesh"
 
 
+def named_jobset(name: str, *, workers: str = "workers", replicas: int = 1, pods: int = 2, **spec: Any) -> TieredJob:
+    template = jobset_template()
+    (entry,) = template["spec"]["replicatedJobs"]
+    entry.update(name=workers, replicas=replicas)
+    entry["template"]["spec"]["parallelism"] = pods
+    template["spec"].update(spec)
+    return job(template, name=name)
+
+
+@pytest.mark.parametrize(
+    ("of", "name"),
+    [
+        (named_jobset("j" * 20), "j" * 20 + "-a003"),
+        (named_jobset("j" * 21), None),
+        (named_jobset("j" * 42), None),
+        (named_jobset("j" * 42, replicas=100, pods=1000), None),
+        (named_jobset("j" * 42, workers="w" * 24), None),
+        (named_jobset("j" * 37, network={"subdomain": "mesh"}), "j" * 37 + "-a003"),
+        (named_jobset("j" * 42, network={"subdomain": "m" * 20}), None),
+        (named_jobset("j" * 42, coordinator={"replicatedJob": "workers", "podIndex": 1}), None),
+    ],
+    ids=["20 fit", "21", "42", "large indexes", "long replicated job", "short subdomain", "long subdomain", "chosen"],
+)
+def test_what_jobset_derives_from_a_name_has_at_most_63_characters(of: TieredJob, name: str | None) -> None:
+    jobset = rendered(of)
+    made, spec = jobset["metadata"]["name"], jobset["spec"]
+    (entry,) = spec["replicatedJobs"]
+    pods = entry["template"]["spec"]["completions"]
+    assert len(f"{made}-{entry['name']}-{entry.get('replicas', 1) - 1}-{pods - 1}-abcde") <= 63
+    chosen, subdomain = spec["coordinator"], (spec.get("network") or {}).get("subdomain") or made
+    place = f"{chosen['replicatedJob']}-{chosen.get('jobIndex', 0)}-{chosen.get('podIndex', 0)}"
+    assert len(f"{made}-{place}.{subdomain}") <= 63
+    assert made.startswith("j")
+    assert made.endswith("-a003")
+    assert name in (None, made)
+
+
+def test_names_that_are_cut_do_not_meet() -> None:
+    jobs = named_jobset("j" * 40 + "a"), named_jobset("j" * 40 + "b")
+    assert len({rendered(of)["metadata"]["name"] for of in jobs}) == 2
+
+
+@pytest.mark.parametrize(
+    ("of", "path"),
+    [
+        (named_jobset("digits", workers="w" * 40), f"{SET}.replicatedJobs[0].name"),
+        (named_jobset("digits", network={"subdomain": "m" * 50}), f"{SET}.network.subdomain"),
+    ],
+)
+def test_a_jobset_whose_own_names_leave_no_room_is_refused(of: TieredJob, path: str) -> None:
+    error = refusal(of)
+    assert error.path == path
+    assert "63" in error.message
+
+
 def test_a_rank_that_is_not_one_number_is_the_templates() -> None:
     assert "RANK" not in env_of(workers(many(2, 2))["containers"][0])
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.api.review import review
-from spotladder.workloads.review import for_cluster, problems
+from spotladder.workloads.review import for_cluster, for_clusters_alone, problems
 from spotladder.workloads.tiers import resolve_tiers
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.workloads.builders import capacity, job, ray_template, worker_spec
@@ -40,6 +40,33 @@ def test_what_is_wrong_on_every_tier_is_told_once() -> None:
     template = ray_template()
     template["spec"]["submissionMode"] = "InteractiveMode"
     assert found(template) == ["spec.workload.ray.template.spec.submissionMode"]
+
+
+JOBSET = """
+apiVersion: spotladder.io/v1alpha1
+kind: TieredJob
+metadata: {name: plain}
+spec:
+  tiers: [{name: spot, capacityTier: spot}]
+  checkpoints: {uri: "s3://bucket/prefix", interval: 50steps}
+  workload:
+    jobSet:
+      template:
+        spec:
+          replicatedJobs:
+            - name: workers
+              template: {spec: {parallelism: 2, backoffLimit: 6, template: {spec: {containers: [{name: train}]}}}}
+"""
+
+
+def test_a_jobset_runs_on_clusters_alone_and_is_always_looked_at_as_there(tmp_path: Path) -> None:
+    (problem,) = for_clusters_alone(review([written(tmp_path, "job.yaml", JOBSET)]))
+    assert problem.path.endswith("replicatedJobs[0].template.spec.backoffLimit")
+    assert problem.where.startswith(f"{tmp_path}/job.yaml:14:")
+
+
+def test_a_ray_job_may_be_for_this_machine(tmp_path: Path) -> None:
+    assert for_clusters_alone(review([written(tmp_path, "job.yaml", JOB)])) == []
 
 
 @pytest.mark.parametrize("uri", ["checkpoints", "./checkpoints", "/mnt/checkpoints"])

@@ -28,7 +28,8 @@ def validate(
     a CapacityTier or a world file is among the files. Exit code 2 when there is any problem.
 
     A file may be right for `spotladder run` and not for a cluster, where pods need images and checkpoints a bucket:
-    --cluster also checks that, as `spotladder submit` does, without asking the cluster.
+    --cluster also checks that, as `spotladder submit` does, without asking the cluster. Jobs with a JobSet run on a
+    cluster only and are always checked so.
 
     \b
     Examples:
@@ -38,12 +39,10 @@ def validate(
     """
     from spotladder.api.problems import InvalidDocument
     from spotladder.api.review import review
+    from spotladder.workloads.review import for_cluster, for_clusters_alone
 
     found = review(files)
-    if cluster:
-        from spotladder.workloads.review import for_cluster
-
-        found = found.with_problems(for_cluster(found))
+    found = found.with_problems(for_cluster(found) if cluster else for_clusters_alone(found))
     if output is not Format.TABLE:
         print_data(_plain(found), output)
         raise typer.Exit(2 if found.problems else 0)

@@ -7,6 +7,7 @@
     means is for the decision core, which sees the exit codes on the pods.
  3. Jobs retry nothing: the restart is the JobSet's.
  4. All pods are on the tier's nodes: there is no head.
+ 5. JobSet makes names and label values of 63 characters at most from the set's name: the set's name is cut to fit.
 
 With one replicated job, RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set unless the template sets them, so that a
 script for torch.distributed or spotladder.train needs no launcher. With several, what a rank is, is the template's.
@@ -17,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spotladder.api.problems import Path, dotted
+from spotladder.api.fields import LONGEST_LABEL, LONGEST_RAYJOB_NAME
+from spotladder.api.problems import Path, dotted, quoted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import PodRole
 from spotladder.errors import InvalidSpec
@@ -77,8 +79,9 @@ class JobSetWorkload:
     def render(
         self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
-        template, name = template_of(job, _FIELD), names.attempt_name(job.metadata.name, attempt)
-        outfit, pods = Outfit.of(job, origin, tier, attempt, env), self.workers(job)
+        template, pods = template_of(job, _FIELD), self.workers(job)
+        name = names.attempt_name(job.metadata.name, attempt, longest_name(template.spec))
+        outfit = Outfit.of(job, origin, tier, attempt, env)
         jobset = made_of(template, JOBSETS, name=name, job=job, outfit=outfit, spec=_spec(template.spec, outfit, name))
         return [budget(name, job, outfit.labels, pods), jobset]
 
@@ -98,12 +101,61 @@ def _spec(given: Mapping[str, Any], outfit: Outfit, name: str) -> dict[str, Any]
         "maxRestarts": NEVER_BY_ITSELF,
         "rules": [{"name": "ProgramEnded", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}],
     }
-    coordinator = spec.setdefault("coordinator", {"replicatedJob": jobs[0]["name"]})
+    spec["coordinator"] = _coordinator(spec)
     if len(jobs) == 1:
-        subdomain = (spec.get("network") or {}).get("subdomain") or name
-        place = f"{coordinator.get('jobIndex', 0)}-{coordinator.get('podIndex', 0)}"
-        _rank(jobs[0], f"{name}-{coordinator['replicatedJob']}-{place}.{subdomain}")
+        _rank(jobs[0], f"{name}-{_coordinator_place(spec)}.{_subdomain(spec) or name}")
     return spec
+
+
+def longest_name(spec: Mapping[str, Any]) -> int:
+    """Characters that a JobSet of this spec may have in its name.
+
+    JobSet derives `NAME-JOB-0-0-abcde` (a pod; its webhook checks it) and `NAME-JOB-0-0.SUBDOMAIN` (the label
+    `jobset.sigs.k8s.io/coordinator`, which the API server checks), where SUBDOMAIN is NAME unless the spec has one.
+
+    Raises:
+        InvalidSpec: the template's own names leave no room; names the field.
+    """
+    longest = LONGEST_RAYJOB_NAME
+    for index, entry in enumerate(spec["replicatedJobs"]):
+        inner = entry["template"]["spec"]
+        last_job = (entry.get("replicas") or 1) - 1
+        last_pod = (inner.get("completions") or inner.get("parallelism") or 1) - 1
+        room = LONGEST_LABEL - len(f"-{entry['name']}-{last_job}-{last_pod}-abcde")
+        _enough(room, entry["name"], (*_JOBS, index, "name"))
+        longest = min(longest, room)
+    subdomain = _subdomain(spec)
+    room = LONGEST_LABEL - len(f"-{_coordinator_place(spec)}.{subdomain}")
+    if subdomain:
+        _enough(room, subdomain, (*_AT, "network", "subdomain"))
+        return min(longest, room)
+    chosen = ("coordinator", "replicatedJob") if spec.get("coordinator") else ("replicatedJobs", 0, "name")
+    _enough(room // 2, _coordinator(spec)["replicatedJob"], (*_AT, *chosen))
+    return min(longest, room // 2)
+
+
+def _enough(room: int, given: str, at: Path) -> None:
+    if room < names.SHORTEST_LIMIT:
+        message = (
+            f"{quoted(given)} is too long: JobSet joins it with the attempt's name and indexes into names of "
+            f"at most {LONGEST_LABEL} characters; shorten it"
+        )
+        raise InvalidSpec(message, path=dotted(at))
+
+
+def _coordinator(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {"replicatedJob": spec["replicatedJobs"][0]["name"], **(spec.get("coordinator") or {})}
+
+
+def _coordinator_place(spec: Mapping[str, Any]) -> str:
+    """`workers-0-0`: replicated job, index of its job, index of the pod."""
+    chosen = _coordinator(spec)
+    return f"{chosen['replicatedJob']}-{chosen.get('jobIndex', 0)}-{chosen.get('podIndex', 0)}"
+
+
+def _subdomain(spec: Mapping[str, Any]) -> str:
+    """The subdomain of the set's pods that the template chose; "" for JobSet's default, the set's name."""
+    return (spec.get("network") or {}).get("subdomain") or ""
 
 
 def _job(entry: dict[str, Any], outfit: Outfit, at: Path) -> None:

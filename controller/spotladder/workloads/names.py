@@ -38,13 +38,20 @@ COPY_OF = "spotladder.io/copy-of"
 _DIGEST = 8
 
 
-def attempt_name(job: str, attempt: int) -> str:
-    """`digits-a001`: the same for the same attempt, and short enough for a RayJob however long the job's name is."""
+SHORTEST_LIMIT = 1 + 1 + _DIGEST + len("-a0001")
+"""Characters that an attempt's name needs at least: one of the job's name, a digest of it, the number."""
+
+
+def attempt_name(job: str, attempt: int, longest: int = LONGEST_RAYJOB_NAME) -> str:
+    """`digits-a001`: the same for the same attempt, in at most `longest` (≥ SHORTEST_LIMIT) characters.
+
+    A job's name that does not fit is cut, and a digest of the whole name keeps it apart from others.
+    """
     suffix = f"-a{attempt:03d}"
-    if len(job) + len(suffix) <= LONGEST_RAYJOB_NAME:
+    if len(job) + len(suffix) <= longest:
         return job + suffix
     digest = hashlib.sha256(job.encode()).hexdigest()[:_DIGEST]
-    kept = job[: LONGEST_RAYJOB_NAME - len(suffix) - _DIGEST - 1].rstrip("-.")
+    kept = job[: longest - len(suffix) - _DIGEST - 1].rstrip("-.")
     return f"{kept}-{digest}{suffix}"
 
 

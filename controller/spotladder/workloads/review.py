@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.problems import Problem
 from spotladder.api.record import API_VERSION
-from spotladder.api.review import Review
+from spotladder.api.review import Review, Reviewed
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
@@ -62,11 +62,25 @@ def for_cluster(files: Review, there: Mapping[str, CapacityTier] | None = None) 
                 found.append(Problem(entry.document.where_named(error.path), error.path, error.message))
     for entry in files.objects:
         if isinstance(entry.model, TieredJob):
-            found += [
-                Problem(entry.document.where_named(error.path), error.path, error.message)
-                for error in problems(entry.model, _as_known(entry.model, capacity))
-            ]
+            found += _of_job(entry, entry.model, capacity)
     return found
+
+
+def for_clusters_alone(files: Review) -> list[Problem]:
+    """What is wrong with the jobs of the files that run on a cluster only: a JobSet runs nowhere else."""
+    capacity = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
+    found = []
+    for entry in files.objects:
+        if isinstance(entry.model, TieredJob) and entry.model.spec.workload.job_set is not None:
+            found += _of_job(entry, entry.model, capacity)
+    return found
+
+
+def _of_job(entry: Reviewed, job: TieredJob, capacity: Mapping[str, CapacityTier]) -> list[Problem]:
+    return [
+        Problem(entry.document.where_named(error.path), error.path, error.message)
+        for error in problems(job, _as_known(job, capacity))
+    ]
 
 
 def _as_known(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> Iterator[ResolvedTier]:

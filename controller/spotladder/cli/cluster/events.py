@@ -94,10 +94,12 @@ async def _attempts_too(home: Cluster, clusters: Elsewhere, job: Object) -> list
 
 
 async def _of_attempts(cluster: Cluster, job: Object) -> list[Object]:
+    from spotladder.workloads.kinds import longest_attempt_name
     from spotladder.workloads.names import attempt_name
 
     last = (job.get("status") or {}).get("attempt") or 0
-    names = tuple(attempt_name(job["metadata"]["name"], number) for number in range(1, last + 1))
+    name, longest = job["metadata"]["name"], longest_attempt_name(job["spec"]["workload"])
+    names = tuple(attempt_name(name, number, longest) for number in range(1, last + 1))
     return [
         event
         for event in await _list(cluster, "involvedObject.kind!=TieredJob")
