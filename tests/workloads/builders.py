@@ -50,6 +50,7 @@ def pod_object(
     container: dict[str, Any] | None = None,
     exit_code: int | None = None,
     exit_reason: str = "",
+    exit_message: str = "",
     waiting: str = "",
     waiting_message: str = "",
     labels: dict[str, str] | None = None,
@@ -59,7 +60,7 @@ def pod_object(
         meta["deletionTimestamp"] = "2026-11-21T12:02:00Z"
     state: dict[str, Any] = {"running": {"startedAt": AT}}
     if exit_code is not None:
-        state = {"terminated": {"exitCode": exit_code, "reason": exit_reason or "Error"}}
+        state = {"terminated": {"exitCode": exit_code, "reason": exit_reason or "Error", "message": exit_message}}
     elif waiting or phase == "Pending":
         state = {"waiting": {"reason": waiting or "ContainerCreating", "message": waiting_message}}
     conditions = [{"type": "Ready", "status": "True" if ready and phase == "Running" else "False"}]

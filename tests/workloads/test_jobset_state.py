@@ -139,6 +139,12 @@ def test_exit(record: JobSetRecord | None, pods: tuple[PodRecord, ...], expected
     assert seen(record, *pods).exit is expected
 
 
+def test_a_failure_is_told_by_the_exception_that_ended_the_program() -> None:
+    log = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in f\n    x\nNameError: no x\n'
+    found = seen(jobset(), member(0, phase="Failed", exit_code=1, exit_message=log), member(1))
+    assert found.message == "workers-0-0-0: exit code 1: NameError: no x (train.py:3)"
+
+
 def test_an_orderly_stop_of_all_ranks_is_no_loss_of_each() -> None:
     whole = seen(jobset(), member(0), member(1))
     stopped = seen(jobset(), member(0, phase="Failed", exit_code=75), member(1, phase="Failed", exit_code=75))

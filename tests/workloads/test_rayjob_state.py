@@ -10,7 +10,14 @@ from spotladder.workloads.records import RayClusterRecord, RayJobRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import NODES, event, pod, raycluster, rayjob
 
-LOGS = ", last available logs (truncated to 20,000 chars):\nTraceback …"
+LOGS = """\
+, last available logs (truncated to 20,000 chars):
+step 1
+Traceback (most recent call last):
+  File "/app/train.py", line 31, in <module>
+    raise ValueError("no data")
+ValueError: no data
+"""
 
 SIDECAR = "Ray head pod container ray-job-submitter terminated with exit code 1: Error"
 
@@ -82,9 +89,19 @@ def test_exit(record: RayJobRecord, expected: Exit | None) -> None:
     assert seen(record).exit is expected
 
 
-def test_a_failure_is_told_in_its_first_line() -> None:
+def test_a_failure_is_told_by_the_exception_that_ended_the_program() -> None:
     message = seen(rayjob("Failed", "FAILED", "AppFailed", failed(1))).message
-    assert message == "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):"
+    assert message == "Job entrypoint command failed with exit code 1: ValueError: no data (train.py:31)"
+
+
+def test_the_exception_is_found_at_the_end_of_a_long_log() -> None:
+    text = failed(1).replace("step 1\n", "step 1\n" * 2500)
+    assert seen(rayjob("Failed", "FAILED", "AppFailed", text)).message.endswith("ValueError: no data (train.py:31)")
+
+
+def test_a_failure_without_output_is_told_as_it_is() -> None:
+    message = seen(rayjob("Failed", "FAILED", "AppFailed", "Job entrypoint command failed with exit code 3")).message
+    assert message == "Job entrypoint command failed with exit code 3"
 
 
 def test_a_rayjob_that_is_gone_while_its_pods_are_not() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
 
 _ENTRY = re.compile(r"log/(\d{8,})\.json")
-_FILE = re.compile(r"attempts/\d{4,}(\.\d+)?/.+")
+_FILE = re.compile(r"(attempts|outputs)/\d{4,}(\.\d+)?/.+")
 
 
 def remove(log: CommitLog, *, ours: bool = False) -> None:

@@ -28,7 +28,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), MASK),
     (re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|hf_[A-Za-z0-9]{20,})"), MASK),
     (re.compile(r"\bxox[abprs]-[\w-]{10,}"), MASK),
-    (re.compile(r"\b(?:sk|pk|rk)[-_](?:live|test|proj|ant)?[-_]?[A-Za-z0-9_-]{20,}"), MASK),
+    (re.compile(r"\b(?:sk-(?=[\w-]{0,80}\d)[\w-]{20,}|[prs]k_(?:live|test)_\w{16,})"), MASK),
     (re.compile(r"\bAIza[\w-]{35}|\bya29\.[\w-]{20,}"), MASK),
     (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), MASK),
     (re.compile(r"(://[^/\s:@]*:)[^@\s/]+@"), rf"\1{MASK}@"),

@@ -64,7 +64,7 @@ def _exit(jobset: JobSetRecord, pods: Sequence[PodRecord]) -> tuple[Exit | None,
     if jobset.state == "Completed":
         return Exit.SUCCEEDED, ""
     found = {
-        ended: f"{pod.name}: exit code {container.exit_code}"
+        ended: f"{pod.name}: exit code {container.exit_code}" + (f": {container.error}" if container.error else "")
         for pod in pods
         if pod.restart == jobset.restarts
         for container in pod.containers

@@ -119,6 +119,8 @@ def dressed(
     programs = containers[:1] if only_first else containers
     for container in programs:
         _tell(container, outfit)
+        # The end of a failed program's log becomes part of the pod's status, where it is read without further rights.
+        container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
     spec["volumes"] = _by_name(spec.get("volumes"), [_notice_volume()])
     override(programs[0], outfit, role)
     harden(spec, programs)

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from spotladder.core.model import AttemptSeen, Exit
 from spotladder.workloads import capacity
-from spotladder.workloads.records import EventRecord, NodeRecord, RayJobRecord
+from spotladder.workloads.records import LOGS, EventRecord, NodeRecord, RayJobRecord
 from spotladder.workloads.seen import pods_seen
 from spotladder.workloads.workload import AttemptObjects
 
@@ -75,6 +75,8 @@ def _exit(rayjob: RayJobRecord) -> tuple[Exit | None, str]:
     if state not in ("Complete", "Failed") or _invalid(rayjob):
         return None, ""
     message = _first_line(rayjob.message) or f"{state}, {rayjob.job_status or 'no job status'}"
+    if rayjob.error:
+        message = f"{message}: {rayjob.error}"
     if _SIDECAR_ENDED in rayjob.message:
         return Exit.FAILED, message
     return REASONS.get(rayjob.reason) or exit_of(rayjob.message), message
@@ -108,4 +110,4 @@ def _blocked(objects: AttemptObjects, name: str, events: Sequence[EventRecord]) 
 
 
 def _first_line(message: str) -> str:
-    return message.strip().partition("\n")[0]
+    return message.partition(LOGS)[0].strip().partition("\n")[0]

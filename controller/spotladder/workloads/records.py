@@ -13,6 +13,7 @@ from sys import intern
 from typing import Any, ClassVar, Self
 
 from spotladder.core.model import Instant, PodRole
+from spotladder.output.last_error import last_error
 from spotladder.workloads import names
 
 Object = Mapping[str, Any]
@@ -20,6 +21,9 @@ Object = Mapping[str, Any]
 
 LONGEST_MESSAGE = 1024
 """Characters kept of a message: its beginning says what happened, Ray appends its logs."""
+
+LOGS = ", last available logs"
+"""Between what Ray says of a driver that failed and the last 20,000 characters that the driver printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,11 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class ContainerRecord:
-    """One container of a pod. `exit_code` is None until it has ended; `waiting` is the reason why it does not run."""
+    """One container of a pod. `exit_code` is None until it has ended; `waiting` is the reason why it does not run.
+
+    `error` is what ended the program: the last traceback's exception or the last line, from the end of its log that the
+    kubelet keeps with the container's status.
+    """
 
     name: str
     running: bool = False
@@ -82,6 +90,7 @@ class ContainerRecord:
     waiting_message: str = ""
     exit_code: int | None = None
     exit_reason: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +217,8 @@ class AttemptRecord(Made):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayJobRecord(AttemptRecord):
-    """A RayJob, in KubeRay's own words."""
+    """A RayJob, in KubeRay's own words. `error` is what ended its driver, from the log that Ray appends to its message;
+    the log itself is not kept."""
 
     kind: ClassVar[GVR] = RAYJOBS
 
@@ -216,11 +226,13 @@ class RayJobRecord(AttemptRecord):
     job_status: str = ""
     reason: str = ""
     message: str = ""
+    error: str = ""
     cluster: str = ""
 
     @classmethod
     def of(cls, rayjob: Object) -> Self:
         status = _part(rayjob, "status")
+        printed = driver_log(status.get("message") or "")
         return cls(
             **_made(rayjob),
             digest=_digest(rayjob),
@@ -228,6 +240,7 @@ class RayJobRecord(AttemptRecord):
             job_status=intern(status.get("jobStatus") or ""),
             reason=intern(status.get("reason") or ""),
             message=_message(status),
+            error=last_error(printed) if printed else "",
             cluster=status.get("rayClusterName") or "",
         )
 
@@ -323,6 +336,12 @@ def instant(text: str | None) -> Instant | None:
         return None
 
 
+def driver_log(message: str) -> str:
+    """What the driver printed last, from the message of a RayJob or of Ray's job; "" when there is none in it."""
+    _, found, rest = message.partition(LOGS)
+    return rest.partition("\n")[2] if found else ""
+
+
 def _digest(attempt: Object) -> str:
     return str((attempt["metadata"].get("annotations") or {}).get(names.DIGEST, ""))
 
@@ -353,6 +372,7 @@ def _container(status: Object) -> ContainerRecord:
         waiting_message=_message(waiting),
         exit_code=ended.get("exitCode"),
         exit_reason=intern(ended.get("reason") or ""),
+        error=last_error(ended["message"]) if ended.get("message") else "",
     )
 
 

@@ -1,0 +1,94 @@
+"""What the programs of a job printed, kept beside its commit log: the end of each source's output, attempt by attempt.
+
+    <uri>/<job>/outputs/0003/driver.log.gz          what the driver of attempt 3 printed last
+    <uri>/<job>/outputs/0003.1/workers-0-1.log.gz   a rank of the first restart in place inside attempt 3
+
+1. An object is created once and never changed. So two controllers, or a runner that was started again, do no harm, and
+   what an old attempt leaves behind never overwrites the output of a newer one: each has its own folder.
+2. Secrets are removed by the caller, before the text is given here: what is kept is read by everyone who may read the
+   checkpoints.
+3. The newest `KEPT_ATTEMPTS` attempts keep their output, as many as `status.attempts` has.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spotladder.checkpoints.store import Store
+from spotladder.errors import LogCorrupt
+
+FOLDER = "outputs"
+
+KEPT_ATTEMPTS = 20
+
+LONGEST = 262_144
+"""Bytes kept of one source at most, uncompressed: its end."""
+
+CUT = "[… the beginning of this output is not kept]\n"
+
+_KEY = re.compile(rf"{FOLDER}/(\d{{4,}})(?:\.(\d+))?/([a-z0-9][a-z0-9.-]*)\.log\.gz")
+_UNSAFE = re.compile(r"[^a-z0-9.-]+")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Output:
+    """What one source of an attempt printed. `restart` counts restarts in place; `source` is "driver" or a rank."""
+
+    attempt: int
+    restart: int
+    source: str
+
+    @property
+    def key(self) -> str:
+        """The object's key below the job's folder."""
+        restart = f".{self.restart}" if self.restart else ""
+        source = _UNSAFE.sub("-", self.source.lower()).strip("-.") or "output"
+        return f"{FOLDER}/{self.attempt:04d}{restart}/{source}.log.gz"
+
+
+def end_of(text: str, longest: int = LONGEST) -> str:
+    """The last whole lines that fit into so many bytes of UTF-8, after a line that says when others are missing."""
+    data = text.encode(errors="replace")
+    if len(data) <= longest:
+        return text
+    return CUT + data[len(data) - longest :].decode(errors="ignore").partition("\n")[2]
+
+
+def keep(store: Store, output: Output, text: str) -> bool:
+    """Keep the end of the text; False when this source's output was kept before. Raises StoreUnavailable."""
+    return store.put_if_absent(output.key, gzip.compress(end_of(text).encode(errors="replace"), mtime=0))
+
+
+def kept(store: Store, attempt: int | None = None) -> list[Output]:
+    """What is there, of one attempt or of all, in order: the driver first. Raises StoreUnavailable."""
+    prefix = f"{FOLDER}/"
+    found = [match for meta in store.list(prefix) if (match := _KEY.fullmatch(meta.key))]
+    outputs = [Output(int(match[1]), int(match[2] or 0), match[3]) for match in found]
+    chosen = [output for output in outputs if attempt is None or output.attempt == attempt]
+    return sorted(chosen, key=lambda output: (output.attempt, output.restart, output.source != "driver", output.source))
+
+
+def read(store: Store, outputs: Sequence[Output]) -> list[str]:
+    """The texts; "" for one that is gone meanwhile. Raises LogCorrupt, StoreUnavailable."""
+    texts = []
+    for output, data in zip(outputs, store.get_many([output.key for output in outputs]), strict=True):
+        try:
+            texts.append(gzip.decompress(data).decode(errors="replace") if data else "")
+        except (OSError, EOFError, zlib.error) as error:
+            raise LogCorrupt(f"{store.uri}/{output.key}: is not a gzip file ({error}): delete it") from None
+    return texts
+
+
+def trim(store: Store, newest: int = KEPT_ATTEMPTS) -> int:
+    """Delete the output of all but so many attempts, the newest; how many objects were deleted. Raises
+    StoreUnavailable."""
+    outputs = kept(store)
+    stay = set(sorted({output.attempt for output in outputs})[-newest:])
+    gone = [output.key for output in outputs if output.attempt not in stay]
+    if gone:
+        store.delete(gone)
+    return len(gone)

@@ -1,0 +1,80 @@
+"""What programs printed, kept beside the log: once, bounded, and removed with the job."""
+
+from __future__ import annotations
+
+import pytest
+
+from spotladder.checkpoints import outputs
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.outputs import CUT, LONGEST, Output
+from spotladder.checkpoints.removal import remove
+from spotladder.checkpoints.store import folder_of
+from spotladder.errors import LogCorrupt
+
+
+@pytest.mark.parametrize(
+    ("output", "key"),
+    [
+        (Output(3, 0, "driver"), "outputs/0003/driver.log.gz"),
+        (Output(3, 1, "workers-0-1"), "outputs/0003.1/workers-0-1.log.gz"),
+        (Output(12345, 0, "../Other Job/x"), "outputs/12345/other-job-x.log.gz"),
+        (Output(1, 0, "…"), "outputs/0001/output.log.gz"),
+    ],
+)
+def test_where_it_lies(output: Output, key: str) -> None:
+    assert output.key == key
+
+
+def test_it_is_kept_once_and_read_again() -> None:
+    store = MemoryStore()
+    assert outputs.keep(store, Output(1, 0, "driver"), "first\n")
+    assert not outputs.keep(store, Output(1, 0, "driver"), "second\n")
+    assert outputs.read(store, [Output(1, 0, "driver"), Output(2, 0, "driver")]) == ["first\n", ""]
+
+
+def test_attempts_are_told_in_order_the_driver_first() -> None:
+    store = MemoryStore()
+    given = [Output(2, 0, "a-rank"), Output(2, 0, "driver"), Output(1, 1, "driver"), Output(1, 0, "driver")]
+    for output in given:
+        outputs.keep(store, output, "x")
+    store.put_if_absent("outputs/readme.txt", b"by hand")
+    assert outputs.kept(store) == [given[3], given[2], given[1], given[0]]
+    assert outputs.kept(store, 2) == [given[1], given[0]]
+
+
+def test_of_a_long_output_the_last_lines() -> None:
+    store, output = MemoryStore(), Output(1, 0, "driver")
+    text = "".join(f"step {step} 😀\n" for step in range(50_000))
+    outputs.keep(store, output, text)
+    (told,) = outputs.read(store, [output])
+    assert told.startswith(CUT + "step ")
+    assert told.endswith("step 49999 😀\n")
+    assert LONGEST - 100 < len(told.encode()) <= LONGEST + len(CUT.encode())
+    assert text.endswith(told.removeprefix(CUT))
+
+
+def test_the_newest_attempts_stay() -> None:
+    store = MemoryStore()
+    for attempt in range(1, 26):
+        outputs.keep(store, Output(attempt, 0, "driver"), "x")
+        outputs.keep(store, Output(attempt, 0, "rank"), "x")
+    assert outputs.trim(store) == 10
+    assert {output.attempt for output in outputs.kept(store)} == set(range(6, 26))
+    assert outputs.trim(store) == 0
+
+
+def test_what_is_no_output_is_named() -> None:
+    store = MemoryStore()
+    store.put_if_absent(Output(1, 0, "driver").key, b"torn")
+    with pytest.raises(LogCorrupt, match=r"outputs/0001/driver\.log\.gz: is not a gzip file"):
+        outputs.read(store, [Output(1, 0, "driver")])
+
+
+def test_it_goes_with_the_job() -> None:
+    store = MemoryStore()
+    log = CommitLog(store, "digits", namespace="team-a")
+    log.start(1)
+    outputs.keep(folder_of(store, "digits"), Output(1, 0, "driver"), "x")
+    remove(log)
+    assert list(store.list("")) == []
