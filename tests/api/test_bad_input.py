@@ -289,6 +289,80 @@ JOB_CASES = [
         "job.yaml:16:11: spec.budget: must be finite",
     ),
     Case(
+        "misspelt key of the runtime environment",
+        "entrypoint: python train.py",
+        "entrypoint: python train.py\n          runtimeEnvYAML: 'envvars: {A: b}'",
+        "job.yaml:27:27: spec.workload.ray.template.spec.runtimeEnvYAML: envvars is not a known field; did you mean "
+        "env_vars?",
+    ),
+    Case(
+        "another misspelt key of the runtime environment",
+        "entrypoint: python train.py",
+        "entrypoint: python train.py\n          runtimeEnvYAML: 'workingdir: .'",
+        "job.yaml:27:27: spec.workload.ray.template.spec.runtimeEnvYAML: workingdir is not a known field; did you mean "
+        "working_dir?",
+    ),
+    Case(
+        "unbalanced quotes in the entrypoint",
+        "entrypoint: python train.py",
+        "entrypoint: python 'train.py",
+        "job.yaml:26:23: spec.workload.ray.template.spec.entrypoint: cannot be read as a command: no closing "
+        "quotation; close the quotes, or write \\ before a single one",
+    ),
+    Case(
+        "variable in the address",
+        "uri: s3://bucket/prefix",
+        "uri: $HOME/checkpoints",
+        'job.yaml:19:10: spec.checkpoints.uri: contains "$HOME": environment variables are not expanded; write the '
+        "value; ~ stands for the home folder",
+    ),
+    Case(
+        "variable in the address of a bucket",
+        "uri: s3://bucket/prefix",
+        "uri: s3://${BUCKET}/prefix",
+        'job.yaml:19:10: spec.checkpoints.uri: contains "${BUCKET}": environment variables are not expanded; write the '
+        "value",
+    ),
+    Case(
+        "parent folder in the address of a bucket",
+        "uri: s3://bucket/prefix",
+        "uri: s3://bucket/../x",
+        'job.yaml:19:10: spec.checkpoints.uri: must not contain "." or ".." as a part of the path: write the path '
+        "without it",
+    ),
+    Case(
+        "worker bound to a node",
+        "replicas: 2",
+        "replicas: 2\n              template: {spec: {nodeName: node-7}}",
+        "job.yaml:31:33: spec.workload.ray.template.spec.rayClusterSpec.workerGroupSpecs[0].template.spec.nodeName: "
+        "binds the pod to one node, whatever the tier says: remove it, or use nodeSelector",
+    ),
+    Case(
+        "head bound to a node",
+        "            workerGroupSpecs:",
+        "            headGroupSpec: {template: {spec: {nodeName: node-7}}}\n            workerGroupSpecs:",
+        "job.yaml:28:47: spec.workload.ray.template.spec.rayClusterSpec.headGroupSpec.template.spec.nodeName: "
+        "binds the pod to one node, whatever the tier says: remove it, or use nodeSelector",
+    ),
+    Case(
+        "duration that is not a number",
+        "  grace: 90s",
+        "  grace: .nan",
+        "job.yaml:16:10: spec.grace: must be a duration like 90s, 10m or 1h30m",
+    ),
+    Case(
+        "duration without end",
+        "  grace: 90s",
+        "  grace: .inf",
+        "job.yaml:16:10: spec.grace: must be a duration like 90s, 10m or 1h30m",
+    ),
+    Case(
+        "interval that is not a number",
+        "interval: 5m",
+        "interval: .nan",
+        "job.yaml:20:15: spec.checkpoints.interval: must be a number of steps or a duration, like 50steps or 5m",
+    ),
+    Case(
         "deadline without zone",
         "  grace: 90s",
         "  deadline: 2026-12-01T00:00:00",
@@ -524,6 +598,12 @@ JOB_CASES = [
 ]
 
 WORLD_CASES = [
+    Case(
+        "step before the first",
+        "{at: [20s, 45s]}",
+        "{atSteps: [-5]}",
+        "world.yaml:8:31: pools.g5-spot-use1a.interruptions.atSteps[0]: must be at least 1, not -5",
+    ),
     Case(
         "no pools",
         WORLD,

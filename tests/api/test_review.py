@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime
 from pathlib import Path
+
+import pytest
 
 from spotladder.api.review import Review, review
 from tests.api.builders import JOB, WORLD, changed, written
@@ -68,3 +72,68 @@ def test_problems_of_all_files_are_said(tmp_path: Path) -> None:
     lines = said(tmp_path, "a: [", "", changed(JOB, ("grace: 90s", "grace: 90")), "kind: Pod")
     assert [line.split(":")[0] for line in lines] == ["0.yaml", "1.yaml", "2.yaml", "3.yaml"]
     assert lines[1] == "1.yaml: is empty; give a TieredJob, CapacityTier or world file"
+
+
+DEADLINE = changed(JOB, ("  grace: 90s", "  deadline: 2026-12-01T00:00:00Z"))
+
+
+@pytest.mark.parametrize(("day", "late"), [(1, True), (2, True), (30, False)])
+def test_a_deadline_that_has_passed(tmp_path: Path, day: int, late: bool) -> None:
+    now = datetime(2026, 11 if day == 30 else 12, day, tzinfo=UTC).timestamp()
+    problems = review([written(tmp_path, "job.yaml", DEADLINE)], now=now).problems
+    assert [str(problem).removeprefix(f"{tmp_path}/") for problem in problems] == [
+        "job.yaml:16:13: spec.deadline: is in the past (2026-12-01 00:00:00 UTC): set a later time, or remove it"
+    ][: int(late)]
+
+
+TRACED = changed(WORLD, ("{at: [20s, 45s]}", "{trace: trace.json}"))
+AT = "0.yaml:8:28: pools.g5-spot-use1a.interruptions.trace"
+
+
+@pytest.mark.parametrize(
+    ("trace", "message"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        ('{"metadata": {"gap_sec', "is not valid JSON (Unterminated string"),
+        ('{"metadata": {"gap_seconds": 0}, "data": [0]}', "metadata.gap_seconds must be a number of seconds above 0"),
+        ('{"metadata": {"gap_seconds": NaN}, "data": [0]}', "metadata.gap_seconds must be a number of seconds above 0"),
+        ('{"metadata": {}, "data": [0]}', "metadata.gap_seconds is missing: expected {"),
+        ('{"metadata": {"gap_seconds": 60}, "data": []}', "data must be a list of at least one sample"),
+        ('{"metadata": {"gap_seconds": 60}}', "data must be a list of at least one sample"),
+        ('{"metadata": {"gap_seconds": 60}, "data": [0, 2]}', "data[1] must be 0 (available) or 1 (taken away)"),
+        ('{"metadata": {"gap_seconds": 60}, "data": ["1"]}', "data[0] must be 0 (available) or 1 (taken away)"),
+        ("[]", "metadata.gap_seconds is missing"),
+        ('{"metadata": {"gap_seconds": 60}, "data": [0, 1]}', ""),
+    ],
+)
+def test_a_trace_is_read_with_its_world(tmp_path: Path, trace: str | None, message: str) -> None:
+    if trace is not None:
+        written(tmp_path, "trace.json", trace)
+    lines = said(tmp_path, TRACED)
+    if not message:
+        assert lines == []
+        return
+    (line,) = lines
+    assert line.startswith(f"{AT}: {tmp_path}/trace.json ")
+    assert message in line
+    assert [entry.valid for entry in reviewed(tmp_path, TRACED).objects] == [False]
+
+
+@pytest.mark.timeout(20)
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "job.yaml")
+    (problem,) = review([tmp_path / "job.yaml"]).problems
+    assert problem.message == (
+        "cannot be read: it is a named pipe, not a file; use - to read standard input; give the path of a YAML file"
+    )
+    os.mkfifo(tmp_path / "trace.json")
+    assert ["trace.json cannot be read: it is a named pipe" in line for line in said(tmp_path, TRACED)] == [True]
+
+
+def test_a_pipe_of_the_shell_is_read(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, JOB.encode())
+    os.close(writer)
+    found = review([f"/dev/fd/{reader}"])
+    os.close(reader)
+    assert (found.problems, [entry.name for entry in found.objects]) == ((), ["digits"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -37,6 +38,13 @@ def test_help_of_every_command_has_an_example(capsys: pytest.CaptureFixture[str]
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     answer = call(capsys, "--version")
     assert (answer.code, answer.out.split()[0]) == (0, "spotladder")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_arguments_without_types_of_the_language(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    help_text = call(capsys, name, "--help").out
+    assert "list[" not in help_text
+    assert not re.search(r"[{}]|\.{6}", help_text)
 
 
 def test_no_command_shows_the_help_and_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

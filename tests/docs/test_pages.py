@@ -47,6 +47,8 @@ def test_yaml_is_valid(block: Block, tmp_path: Path) -> None:
     if "kind: TieredJob" in block.text:
         read_job(file)
     elif block.text.lstrip().startswith("pools:"):
+        for trace in (other for other in blocks("json") if other.page == block.page and "gap_seconds" in other.text):
+            (tmp_path / "trace.json").write_text(trace.text)
         read_world(file)
     else:
         assert list(read_documents(file)), "neither a TieredJob nor a world file"

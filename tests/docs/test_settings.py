@@ -6,8 +6,9 @@ import json
 import re
 from pathlib import Path
 
+from spotladder.api.trace import read_trace
 from spotladder.clusters.clock import SteppedClock
-from spotladder.local.pools import Window, read_trace
+from spotladder.local.pools import Window, windows_of
 from spotladder.operator.metrics import Metrics
 from spotladder.operator.settings import Settings
 from tests.docs.markdown import ROOT, blocks
@@ -58,4 +59,4 @@ def test_the_trace_that_is_shown_is_read(tmp_path: Path) -> None:
     (block,) = [block for block in blocks("json") if block.page == ROOT / "docs" / "quickstart.md"]
     (tmp_path / "trace.json").write_text(block.text, encoding="utf-8")
     gap = json.loads(block.text)["metadata"]["gap_seconds"]
-    assert read_trace(tmp_path / "trace.json", 10.0) == (Window(2 * gap / 10, 4 * gap / 10),)
+    assert windows_of(read_trace(tmp_path / "trace.json"), 10.0) == (Window(2 * gap / 10, 4 * gap / 10),)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spotladder.api.trace import read_trace
 from spotladder.api.world import Pool
 from spotladder.errors import InvalidSpec
-from spotladder.local.pools import Held, PoolClock, PoolPlan, Window, plan_of, read_trace
+from spotladder.local.pools import Held, PoolClock, PoolPlan, Window, plan_of, windows_of
 
 BEGAN = 1_000_000.0
 
@@ -144,15 +145,14 @@ def trace(folder: Path, *samples: int) -> Path:
             ),
             id="stays as it was at the end",
         ),
-        pytest.param((), (), id="empty"),
     ],
 )
 def test_a_trace_becomes_windows(tmp_path: Path, samples: tuple[int, ...], windows: tuple[Window, ...]) -> None:
-    assert read_trace(trace(tmp_path, *samples), speedup=600) == windows
+    assert windows_of(read_trace(trace(tmp_path, *samples)), speedup=600) == windows
 
 
 def test_a_traced_pool_takes_all_it_gave_and_gives_nothing_meanwhile(tmp_path: Path) -> None:
-    clock = pool(nodes=2, reclaimed=read_trace(trace(tmp_path, 0, 1, 0), speedup=60))
+    clock = pool(nodes=2, reclaimed=windows_of(read_trace(trace(tmp_path, 0, 1, 0)), speedup=60))
     assert clock.give(BEGAN + 5) == 1
     held = [Held("one", 1, BEGAN + 5), Held("two", 2, BEGAN + 6)]
     assert clock.reclaims(BEGAN + 10, held) == ["one", "two"]
@@ -165,12 +165,12 @@ def test_what_is_no_trace_is_refused_with_what_is_wanted(tmp_path: Path, text: s
     path = tmp_path / "trace.json"
     path.write_text(text)
     with pytest.raises(InvalidSpec, match=r"trace\.json.*gap_seconds"):
-        read_trace(path, 1.0)
+        read_trace(path)
 
 
 def test_a_missing_trace_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec, match=r"none\.json"):
-        read_trace(tmp_path / "none.json", 1.0)
+        read_trace(tmp_path / "none.json")
 
 
 def test_a_pool_of_a_world_file_becomes_a_plan(tmp_path: Path) -> None:

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from spotladder.cli.main import main
-from spotladder.cli.run import _again
+from spotladder.cli.run import _again, _report
+from spotladder.core.model import JobSpec, JobState, Stage, Tier
 from spotladder.local import nodes, preflight
+from spotladder.local.run import Outcome
+from spotladder.story import timeline
 
 JOB = """\
 apiVersion: spotladder.io/v1alpha1
@@ -174,3 +177,52 @@ def test_nothing_is_left_where_nothing_ran(files: Files) -> None:
     assert files.run() == 2
     assert not files.state.exists()
     assert not (files.folder / "checkpoints").exists()
+
+
+def test_a_deadline_that_has_passed(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files.change("  tiers:", "  deadline: 2020-01-01T00:00:00Z\n  tiers:")
+    assert files.run() == 2
+    assert re.search(r"job\.yaml:5:13: spec\.deadline: is in the past", capsys.readouterr().err)
+    assert main(["validate", str(files.job)]) == 2
+    assert "job.yaml:5:13: spec.deadline: is in the past" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--state-dir", "--report"])
+def test_the_empty_name_of_a_folder(
+    files: Files, capsys: pytest.CaptureFixture[str], option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files.folder)
+    before = sorted(files.folder.iterdir())
+    assert main(["run", str(files.job), option, ""]) == 2
+    assert "the name of the folder is empty" in capsys.readouterr().err
+    assert sorted(files.folder.iterdir()) == before
+
+
+def test_a_state_folder_on_a_file_system_that_has_no_files(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(files.job), "--state-dir", "/proc/1/x"]) == 5
+    said = capsys.readouterr().err
+    assert "/proc/1/x" in said
+    assert "cannot make it" in said
+    assert "full" not in said
+
+
+def test_a_report_that_cannot_be_written_is_told_before_anything_starts(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert files.run("--report", str(files.folder / "train.py" / "report")) == 5
+    assert "train.py/report: cannot be written: Not a directory; name another folder" in capsys.readouterr().err
+    assert not files.state.exists()
+
+
+def test_a_report_folder_that_went_away_meanwhile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    spec = JobSpec(tiers=(Tier("spot-a", max_failures=0),), workers=1, submitted_at=1.0)
+    with timeline.Timeline(folder / "timeline.jsonl") as lines:
+        lines.append(timeline.Began(1.0, "digits", "team-a", spec, resumed=False))
+    (tmp_path / "file").write_text("")
+    _report(Outcome(0, JobState(stage=Stage.SUCCEEDED), folder), tmp_path / "file" / "report", None)
+    said = capsys.readouterr()
+    assert "file/report: cannot write the report: Not a directory" in said.err
+    assert said.out == f"report: {folder / 'report' / 'report.html'}\n"
+    assert (folder / "report" / "report.html").is_file()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any
 
+from spotladder.api.files import open_regular
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted, printable, quoted
 from spotladder.api.scalars import meaning
 from spotladder.errors import InvalidSpec
@@ -98,7 +99,7 @@ def _text(path: str | File, name: str) -> str:
         if str(path) == "-" and sys.stdin is not None:
             raw = sys.stdin.buffer.read(LARGEST_FILE + 1)
         else:
-            with File(path).open("rb") as stream:
+            with open_regular(path) as stream:
                 raw = stream.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -38,6 +38,7 @@ _STEPS = re.compile(r"([0-9]{1,12}) ?steps?")
 _SCHEMES = ("s3", "gs", "az", "file")
 _OTHER_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "gsutil": "gs", "azure": "az", "abfs": "az", "abfss": "az",
                   "wasb": "az", "wasbs": "az", "nfs": "file"}  # fmt: skip
+_VARIABLE = re.compile(r"\$(?:\{[^}]*\}?|\([^)]*\)?|[A-Za-z_][A-Za-z0-9_]*)")
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)?")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _LABEL_KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -80,6 +81,8 @@ def _duration(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise refused("must be a duration like 90s, 10m or 1h30m")
     if not isinstance(value, str):
+        if not math.isfinite(value):
+            raise refused("must be a duration like 90s, 10m or 1h30m")
         if value < 0:
             raise refused("must not be negative")
         raise refused(f"needs a unit: write {value}s for seconds (or 10m, 1h30m)")
@@ -334,8 +337,9 @@ PolicyName = Annotated[str, BeforeValidator(_policy_name)]
 
 
 def _interval(value: Any) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        raise refused(f"needs a unit: write {value}steps or {value}s")
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        in_steps = f"{value}steps or " if isinstance(value, int) else ""
+        raise refused(f"needs a unit: write {in_steps}{value}s")
     if not isinstance(value, str):
         raise refused("must be a number of steps or a duration, like 50steps or 5m")
     if steps := _STEPS.fullmatch(value.strip().lower()):
@@ -355,6 +359,9 @@ Interval = Annotated[
 
 def _uri(value: Any) -> str:
     uri = _text(value)
+    if variable := _VARIABLE.search(uri):
+        home = "; ~ stands for the home folder" if "://" not in uri else ""
+        raise refused(f"contains {quoted(variable[0])}: environment variables are not expanded; write the value{home}")
     scheme, separator, rest = uri.partition("://")
     if not separator:
         if one_slash := re.match(rf"({'|'.join(_SCHEMES)}):", uri, re.IGNORECASE):
@@ -375,6 +382,8 @@ def _uri(value: Any) -> str:
             raise refused(f"needs an absolute path after file://: write file:///{rest}")
     elif not rest.split("/")[0]:
         raise refused(f"names no bucket: write {scheme.lower()}://bucket/prefix")
+    if not {".", ".."}.isdisjoint(rest.split("/")):
+        raise refused('must not contain "." or ".." as a part of the path: write the path without it')
     return f"{scheme.lower()}://{rest}"
 
 

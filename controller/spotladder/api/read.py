@@ -13,6 +13,7 @@ from spotladder.api.record import API_VERSION, Record
 from spotladder.api.resolve import missing_capacity
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import TieredJob
+from spotladder.api.trace import trace_problems
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
 
@@ -29,8 +30,11 @@ def read_job(path: str | File) -> TieredJob:
 
 
 def read_world(path: str | File) -> World:
-    """The world of a file. Raises InvalidSpec with every problem found."""
-    return _only(path, World, "a world file (pools: …)")[1]
+    """The world of a file; its traces can be read. Raises InvalidSpec with every problem found."""
+    document, world = _only(path, World, "a world file (pools: …)")
+    if problems := trace_problems(world, document, File(path).parent):
+        raise InvalidDocument(problems)
+    return world
 
 
 def read_job_and_world(job_path: str | File, world_path: str | File) -> tuple[TieredJob, World]:

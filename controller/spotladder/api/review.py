@@ -8,12 +8,15 @@ from pathlib import Path
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.check import checked
+from spotladder.api.deadline import check_deadline
 from spotladder.api.document import Document, file_name, read_documents
 from spotladder.api.problems import InvalidDocument, Problem, quoted
 from spotladder.api.read import kind_of
 from spotladder.api.resolve import missing_capacity
 from spotladder.api.tieredjob import TieredJob
+from spotladder.api.trace import trace_problems
 from spotladder.api.world import World
+from spotladder.core.model import Instant
 from spotladder.errors import InvalidSpec
 
 Model = TieredJob | CapacityTier | World
@@ -48,12 +51,14 @@ class Review:
         return Review(tuple(objects), (*self.problems, *more))
 
 
-def review(files: Sequence[Path | str], *, more_capacity: bool = False) -> Review:
+def review(files: Sequence[Path | str], *, more_capacity: bool = False, now: Instant | None = None) -> Review:
     """Check all documents of all files. Never raises for what is in them.
 
-    `more_capacity`: jobs may name CapacityTiers that are not in the files.
+    `more_capacity`: jobs may name CapacityTiers that are not in the files. `now`: jobs whose deadline is earlier are
+    refused.
     """
     problems: list[Problem] = []
+    broken: list[Problem] = []
     found: list[tuple[Document, type[Model] | None, Model | None]] = []
     for file in files:
         try:
@@ -68,6 +73,10 @@ def review(files: Sequence[Path | str], *, more_capacity: bool = False) -> Revie
             try:
                 kind = kind_of(document)
                 model = checked(document, kind)
+                if isinstance(model, World):
+                    broken += trace_problems(model, document, Path(file).parent)
+                elif isinstance(model, TieredJob) and now is not None:
+                    check_deadline(model, now, document)
             except InvalidSpec as error:
                 problems += problems_of(error)
             found.append((document, kind, model))
@@ -76,7 +85,7 @@ def review(files: Sequence[Path | str], *, more_capacity: bool = False) -> Revie
         for document, kind, model in found
     )
     missing = [] if more_capacity else _missing_capacity(found)
-    return Review(objects, tuple(problems)).with_problems([*_taken_names(found), *missing])
+    return Review(objects, tuple(problems)).with_problems([*broken, *_taken_names(found), *missing])
 
 
 def problems_of(error: InvalidSpec) -> tuple[Problem, ...]:

@@ -5,6 +5,7 @@ The template's `spec` is the other project's and is passed through; only what sp
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from pydantic import Field, field_validator, model_validator
@@ -29,6 +30,11 @@ _RAYCLUSTER_FIELDS = (
 _WORKER_GROUP_FIELDS = (
     "groupName", "idleTimeoutSeconds", "labels", "maxReplicas", "minReplicas", "numOfHosts", "rayStartParams",
     "replicas", "resources", "scaleStrategy", "suspend", "template",
+)  # fmt: skip
+
+_RUNTIME_ENV_FIELDS = (
+    "_nsight", "_rocprof_sys", "conda", "config", "container", "env_vars", "excludes", "image_uri", "java_jars",
+    "nsight", "pip", "py_executable", "py_modules", "uv", "worker_process_setup_hook", "working_dir",
 )  # fmt: skip
 
 # Every layer has one owner: what spotladder decides must not be decided in the template as well.
@@ -94,6 +100,12 @@ class JobSetTemplate(Record):
     def _check_spec(cls, spec: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(spec.get("replicatedJobs"), list) or not spec["replicatedJobs"]:
             raise several([Finding(("replicatedJobs",), "is required: a list of at least one replicated job")])
+        templates = (
+            (("replicatedJobs", index, "template", "spec", "template"), _inner(job, "template", "spec", "template"))
+            for index, job in enumerate(spec["replicatedJobs"])
+        )
+        if found := [finding for at, template in templates for finding in _bound_to_a_node(template, at)]:
+            raise several(found)
         return spec
 
 
@@ -130,6 +142,8 @@ def _rayjob_problems(spec: dict[str, Any]) -> list[Finding]:
     elif not (entrypoint or "").strip():
         missing = "is required: the command that starts the program, like: python train.py"
         found.append(Finding(("entrypoint",), missing))
+    elif fault := _unbalanced(str(entrypoint)):
+        found.append(Finding(("entrypoint",), fault))
     found += [
         Finding((name,), why, at_key=True) for name, why in _OWNED.items() if spec.get(name) not in (None, 0, False, "")
     ]
@@ -137,6 +151,8 @@ def _rayjob_problems(spec: dict[str, Any]) -> list[Finding]:
     cluster = spec.get("rayClusterSpec")
     if not isinstance(cluster, dict):
         return [*found, Finding(("rayClusterSpec",), "is required: a mapping with workerGroupSpecs")]
+    at = ("rayClusterSpec", "headGroupSpec", "template")
+    found += _bound_to_a_node(_inner(cluster, "headGroupSpec", "template"), at)
     return [*found, *_unknown(cluster, _RAYCLUSTER_FIELDS, ("rayClusterSpec",)), *_worker_problems(cluster)]
 
 
@@ -148,6 +164,7 @@ def _worker_problems(cluster: dict[str, Any]) -> list[Finding]:
     found: list[Finding] = []
     for index, group in enumerate(groups):
         found += _unknown(group, _WORKER_GROUP_FIELDS, (*at, index))
+        found += _bound_to_a_node(group.get("template"), (*at, index, "template"))
         for name, least in (("replicas", 0), ("numOfHosts", 1)):
             count = group.get(name, least)
             if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= 100_000:
@@ -155,6 +172,21 @@ def _worker_problems(cluster: dict[str, Any]) -> list[Finding]:
     if not found and workers_of({"rayClusterSpec": cluster}) == 0:
         found.append(Finding(at, "asks for no workers: set replicas of a worker group to 1 or more"))
     return found
+
+
+def _bound_to_a_node(template: Any, at: Path) -> list[Finding]:
+    """A pod that names its node is not scheduled: the tier's selectors would not apply to it."""
+    if not _inner(template, "spec", "nodeName"):
+        return []
+    message = "binds the pod to one node, whatever the tier says: remove it, or use nodeSelector"
+    return [Finding((*at, "spec", "nodeName"), message, at_key=True)]
+
+
+def _inner(thing: Any, *names: str) -> Any:
+    """The value below these keys; None where one is missing or is not a mapping."""
+    for name in names:
+        thing = thing.get(name) if isinstance(thing, dict) else None
+    return thing
 
 
 def _runtime_env_problems(text: Any) -> list[Finding]:
@@ -172,21 +204,37 @@ def _runtime_env_problems(text: Any) -> list[Finding]:
     data = documents[0].data
     if len(documents) > 1 or not isinstance(data, dict):
         return [Finding(at, "must hold one YAML mapping, like env_vars: {KEY: value}")]
+    unknown = [
+        Finding(at, f"{printable(str(finding.path[-1]))} {finding.message}")
+        for finding in _unknown(data, _RUNTIME_ENV_FIELDS, (), cutoff=0.6)
+    ]
     variables = data.get("env_vars", {})
     if not isinstance(variables, dict):
-        return [Finding(at, "env_vars must be a mapping of names to text")]
+        return [*unknown, Finding(at, "env_vars must be a mapping of names to text")]
     wrong = [name for name, value in variables.items() if not isinstance(value, str)]
     taken = [name for name in variables if name in OWN_ENVIRONMENT]
     return [
+        *unknown,
         *(Finding(at, f"env_vars.{printable(name)} must be text: write the value in quotes") for name in wrong),
         *(Finding(at, f"env_vars.{name} is set by spotladder for each attempt; remove it") for name in taken),
     ]
 
 
-def _unknown(given: dict[str, Any], known: tuple[str, ...], at: Path) -> list[Finding]:
+def _unbalanced(command: str) -> str:
+    """What is wrong with the command's quotes; "" for one with comments or several lines, which only a shell reads."""
+    if "#" in command or "\n" in command:
+        return ""
+    try:
+        shlex.split(command)
+    except ValueError as error:
+        return f"cannot be read as a command: {str(error).lower()}; close the quotes, or write \\ before a single one"
+    return ""
+
+
+def _unknown(given: dict[str, Any], known: tuple[str, ...], at: Path, *, cutoff: float = 0.8) -> list[Finding]:
     """Misspelt fields. One that resembles nothing known may belong to a newer KubeRay and passes."""
     return [
         Finding((*at, name), f"is not a known field; did you mean {near}?", at_key=True)
         for name in given
-        if name not in known and (near := closest(name, known, cutoff=0.8))
+        if name not in known and (near := closest(name, known, cutoff=cutoff))
     ]

@@ -39,7 +39,7 @@ class Interruptions(Record):
     at: list[Duration] | None = Field(
         default=None, description="One node is taken at each of these times after the start of the run."
     )
-    at_steps: list[WholeNumber] | None = Field(
+    at_steps: list[Annotated[WholeNumber, Field(ge=1)]] | None = Field(
         default=None,
         description="One node is taken when the job has done each of these steps on this pool: the same story on a "
         "machine of any speed.",

@@ -29,6 +29,7 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     cluster: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME=ADDRESS",
             help="A cluster beside home, repeatable: NAME=secret:SECRET, NAME=kubeconfig:FILE#CONTEXT, "
             "NAME=eks:REGION/NAME or NAME=gke:PROJECT/LOCATION/NAME."
         ),

@@ -7,13 +7,17 @@ from typing import Annotated
 
 import typer
 
+from spotladder.cli.folders import folder
 from spotladder.cli.output import Format, print_data
 from spotladder.errors import EnvironmentFailure
 
 
 def crds(
     to: Annotated[
-        Path | None, typer.Option("--to", help="Write one file for each into this folder, instead of printing.")
+        Path | None,
+        typer.Option(
+            "--to", metavar="DIR", parser=folder, help="Write one file for each into this folder, instead of printing."
+        ),
     ] = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="How to print them: yaml or json.")] = Format.YAML,
 ) -> None:

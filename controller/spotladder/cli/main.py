@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_command
 
 from spotladder.errors import SpotladderError
@@ -68,6 +68,26 @@ class _Root(TyperGroup):
         return result
 
 
+class _Argument(TyperArgument):
+    """An argument as kubectl's help shows it: FILE..., without braces and Python types."""
+
+    def _usage_display_name(self) -> str:
+        name = self.display_name_raw.removesuffix("...") + ("..." if self.nargs != 1 else "")
+        return name if self.required else f"[{name}]"
+
+    def display_type_rich(self, ctx: Any) -> None:
+        """No type: the name and the help say what is meant."""
+
+
+def _with_plain_arguments(command: Any) -> Any:
+    for parameter in command.params:
+        if isinstance(parameter, TyperArgument):
+            parameter.__class__ = _Argument
+    for inner in getattr(command, "commands", {}).values():
+        _with_plain_arguments(inner)
+    return command
+
+
 class _Deferred(TyperCommand):
     """Stands for a command in the list of commands; becomes it when it is used."""
 
@@ -86,7 +106,7 @@ class _Deferred(TyperCommand):
             app.command(self.name)(target)
             target = app
         target.rich_markup_mode = None
-        return get_command(target)
+        return _with_plain_arguments(get_command(target))
 
 
 def _version(asked: bool) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spotladder.errors import InvalidSpec
+from spotladder.cli.folders import check_writable, folder
+from spotladder.errors import InvalidSpec, SpotladderError
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
@@ -31,12 +33,15 @@ def run(
         bool, typer.Option("--resume", help="Go on with an earlier run, from its newest commit.")
     ] = False,
     report: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the report is written. Default: with the run's state.")
+        Path | None,
+        typer.Option(metavar="DIR", parser=folder, help="Where the report is written. Default: with the run's state."),
     ] = None,
     state_dir: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where runs keep their state. Default: $SPOTLADDER_STATE, or ~/.local/state/spotladder."
+            metavar="DIR",
+            parser=folder,
+            help="Where runs keep their state. Default: $SPOTLADDER_STATE, or ~/.local/state/spotladder.",
         ),
     ] = None,
 ) -> None:
@@ -57,6 +62,7 @@ def run(
         raise typer.BadParameter("--fresh and --resume exclude each other")
     from rich.console import Console
 
+    from spotladder.api.deadline import check_deadline
     from spotladder.api.read import located, read_job, read_job_and_world
     from spotladder.local.earlier import Begin
     from spotladder.local.run import Request, run_locally
@@ -76,9 +82,13 @@ def run(
             world=pools,
             file=job,
             world_file=world or job,
-            state_root=state_dir.expanduser().resolve() if state_dir else state_root(os.environ),
+            state_root=state_dir.resolve() if state_dir else state_root(os.environ),
             begin=Begin.FRESH if fresh else Begin.RESUME if resume else Begin.NEW,
         )
+        if not resume:
+            check_deadline(read, time.time())
+        if report:
+            check_writable(report)
         with Stopping() as stopping:
             outcome = run_locally(request, lambda history: view_on(console, history), stopping)
             _report(outcome, report, console)
@@ -107,8 +117,17 @@ def _report(outcome: Outcome, folder: Path | None, console: object) -> None:
     from spotladder.story.report.table import print_report
     from spotladder.story.timeline import read
 
-    place = folder or outcome.folder / "report"
-    facts = write_report(place, read(outcome.folder / "timeline.jsonl"), outcome.state)
+    place = own = outcome.folder / "report"
+    recorded = read(outcome.folder / "timeline.jsonl")
+    try:
+        place = folder or own
+        facts = write_report(place, recorded, outcome.state)
+    except SpotladderError as error:  # it was writable when the run began
+        if folder is None:
+            raise
+        typer.echo(f"warning: {error}", err=True)
+        place = own
+        facts = write_report(place, recorded, outcome.state)
     if isinstance(console, Console):
         print_report(facts, console)
     typer.echo(f"report: {place / 'report.html'}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,7 +42,7 @@ def validate(
     from spotladder.api.review import review
     from spotladder.workloads.review import for_cluster, for_clusters_alone
 
-    found = review(files)
+    found = review(files, now=time.time())
     found = found.with_problems(for_cluster(found) if cluster else for_clusters_alone(found))
     if output is not Format.TABLE:
         print_data(_plain(found), output)

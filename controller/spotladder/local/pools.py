@@ -6,7 +6,6 @@ not suffer the same interruption twice, and what would have happened while nobod
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from bisect import bisect_right
@@ -15,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spotladder.api.trace import Trace, read_trace
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import Instant, Seconds
-from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.api.world import Pool
@@ -126,7 +125,7 @@ def plan_of(name: str, pool: Pool, folder: Path) -> PoolPlan:
     taken = pool.interruptions
     reclaimed: tuple[Window, ...] = ()
     if taken is not None and taken.trace is not None:
-        reclaimed = read_trace(folder / taken.trace, taken.speedup or 1.0)
+        reclaimed = windows_of(read_trace(folder / taken.trace), taken.speedup or 1.0)
     return PoolPlan(
         name=name,
         nodes=pool.nodes,
@@ -142,20 +141,9 @@ def plan_of(name: str, pool: Pool, folder: Path) -> PoolPlan:
     )
 
 
-def read_trace(path: Path, speedup: float) -> tuple[Window, ...]:
-    """The times in which the traced capacity was not there: `{"metadata": {"gap_seconds"}, "data": [1 = taken, …]}`.
-
-    After its last sample a trace stays as it was.
-    """
-    try:
-        trace = json.loads(path.read_text(encoding="utf-8"))
-        gap = float(trace["metadata"]["gap_seconds"]) / speedup
-        samples = [bool(sample) for sample in trace["data"]]
-    except OSError as error:
-        raise InvalidSpec(f"cannot be read: {error.strerror}", where=str(path)) from error
-    except (ValueError, KeyError, TypeError) as error:
-        wanted = '{"metadata": {"gap_seconds": 600}, "data": [0, 0, 1, …]} with 1 = taken away'
-        raise InvalidSpec(f"is no availability trace ({error!r}); wanted: {wanted}", where=str(path)) from error
+def windows_of(trace: Trace, speedup: float) -> tuple[Window, ...]:
+    """When the traced capacity was taken away, played `speedup` times faster. The last sample holds for ever."""
+    gap, samples = trace.gap / speedup, trace.taken
     changes = [index for index in range(len(samples)) if index == 0 or samples[index] != samples[index - 1]]
     windows = []
     for index in (change for change in changes if samples[change]):

@@ -42,8 +42,8 @@ def check_entrypoint(entrypoint: str, cwd: Path) -> None:
     """
     try:
         words = shlex.split(entrypoint)
-    except ValueError as error:
-        raise InvalidSpec(f"cannot be read as a command: {error}", path=_ENTRYPOINT) from error
+    except ValueError:
+        return  # a comment or a here-document: the reader of the file has refused quotes that are certainly open
     if not words:
         raise InvalidSpec("is empty; give a command, e.g. python train.py", path=_ENTRYPOINT)
     while words and "=" in words[0] and words[0].partition("=")[0].isidentifier():
@@ -119,8 +119,9 @@ def check_disk(*folders: Path) -> None:
     """There is room for logs and state."""
     for folder in folders:
         there = next((parent for parent in (folder, *folder.parents) if parent.exists()), Path("/"))
-        free = shutil.disk_usage(there).free
-        if free < LEAST_DISK:
+        usage = shutil.disk_usage(there)
+        free = usage.free
+        if usage.total and free < LEAST_DISK:  # /proc and the like have no size: no file can be made there at all
             raise EnvironmentFailure(
                 f"{folder}: the disk is full ({free / 1024**2:.0f} MiB free, {LEAST_DISK // 1024**2} needed); make room"
             )

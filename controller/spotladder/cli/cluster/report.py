@@ -13,6 +13,7 @@ from spotladder.cli.cluster import shown
 from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.remembered import Remembered, remembered
+from spotladder.cli.folders import folder
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 ATTEMPTS = ("#", "Tier", "Cluster", "Waited", "Ran", "Steps", "Failures", "Ended by")
@@ -24,7 +25,9 @@ def report(
     *,
     to: Annotated[
         Path | None,
-        typer.Option("--to", metavar="DIR", help="Also write report.html, report.json and timeline.png there."),
+        typer.Option(
+            "--to", metavar="DIR", parser=folder, help="Also write report.html, report.json and timeline.png there."
+        ),
     ] = None,
     output: OutputOption = Format.TABLE,
     namespace: NamespaceOption = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,7 +46,7 @@ def submit(
     from spotladder.cli.cluster.beforehand import look
     from spotladder.workloads.review import for_cluster
 
-    found = review(list(dict.fromkeys(files)), more_capacity=True)
+    found = review(list(dict.fromkeys(files)), more_capacity=True, now=None if update else time.time())
     found = found.with_problems(for_cluster(found))
     if found.problems:
         raise InvalidDocument(found.problems)
