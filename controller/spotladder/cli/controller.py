@@ -31,7 +31,7 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
         typer.Option(
             metavar="NAME=ADDRESS",
             help="A cluster beside home, repeatable: NAME=secret:SECRET, NAME=kubeconfig:FILE#CONTEXT, "
-            "NAME=eks:REGION/NAME or NAME=gke:PROJECT/LOCATION/NAME."
+            "NAME=eks:REGION/NAME or NAME=gke:PROJECT/LOCATION/NAME.",
         ),
     ] = None,
     lease_namespace: Annotated[str | None, typer.Option(help="Where the lease is; default: the own namespace.")] = None,
