@@ -82,6 +82,7 @@ def job_spec(
         stall_timeout=spec.stall_timeout or _default_stall_timeout(spec.checkpoints),
         grace=spec.grace,
         handover=spec.handover,
+        update_strategy=spec.update_strategy,
         failure_unit=spec.failure_unit,
         backoff_limit=spec.restart_policy.backoff_limit,
         application_failures=spec.application_failures.limit,

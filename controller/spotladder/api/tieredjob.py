@@ -32,7 +32,14 @@ from spotladder.api.fields import (
 )
 from spotladder.api.record import API_VERSION, Metadata, Record
 from spotladder.api.workload import Workload
-from spotladder.core.model import FOR_EVER, Exhausted, FailureUnit, Handover, OnInsufficientCapacity
+from spotladder.core.model import (
+    FOR_EVER,
+    Exhausted,
+    FailureUnit,
+    Handover,
+    OnInsufficientCapacity,
+    UpdateStrategy,
+)
 
 MOST_TIERS = 32
 MOST_COPIES = 32
@@ -197,6 +204,11 @@ class TieredJobSpec(Record):
         max_length=MOST_COPIES,
         description="What is copied to a tier's cluster, into the same namespace, before an attempt starts there; kept "
         "equal, and removed when no job needs it any more. Everything else that the template names must be there.",
+    )
+    update_strategy: Annotated[UpdateStrategy, choice(UpdateStrategy)] = Field(
+        default=UpdateStrategy.NOW,
+        description="When a changed workload, or changed overrides of its tier, replace the attempt: Now (commit, "
+        "then a new attempt on the same tier) or AtNextAttempt (when the next attempt starts for another reason).",
     )
     suspend: Switch = Field(default=False, description="True: commit, stop, and hold nothing until it is false again.")
     workload: Workload = Field(description="What runs: exactly one of ray and jobSet.")

@@ -11,6 +11,7 @@ Rules
     end the attempt, not the tier.
  6. The program's own errors never change the tier; a failure that coincides with an eviction is an eviction.
  7. A terminal stage is never left.
+ 8. An attempt is judged by the spec that it was launched with. A spec with other pods is a reason for the next attempt.
 
 The stages and what leads from one to another: `transitions.py`. Facts that decisions rest on: `situation.py`. What a
 move brings along: `moving.py`. What a state asks for: `acting.py`.
@@ -41,8 +42,9 @@ from spotladder.core.model import (
     OnInsufficientCapacity,
     PodSeen,
     Stage,
+    UpdateStrategy,
 )
-from spotladder.core.moving import moved, planned
+from spotladder.core.moving import launched_with, moved, planned
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import LIVE, PATIENCE, Situation
@@ -82,14 +84,15 @@ class _Pass:
         self.state = replace(account(rewound(state, now), spec, now), revision=seen.revision)
         self.moves: list[Move] = []
         self.losses: list[Loss] = []
+        self.replanned = False
 
     def run(self) -> Decision:
         self._look()
         while self._step():
             pass
         moves, losses = tuple(self.moves), tuple(self.losses)
-        if moves:
-            return Decision(self.state, (), moves[-1].reason, self.now, moves, losses)
+        if moves or self.replanned:
+            return Decision(self.state, (), self.state.reason, self.now, moves, losses)
         todo = actions(self._here)
         return Decision(
             self.state, todo, steady_reason(self._here), wake_at(self._here, acted=bool(todo)), losses=losses
@@ -110,7 +113,8 @@ class _Pass:
             self.state = replace(self.state, nodes=0)
             return
         seen = self.seen.attempt(attempt.number)
-        self.state = replace(self.state, nodes=held_nodes(seen))
+        attempt = self._kept_with_spec(attempt, launched=attempt.seen or seen is not None)
+        self.state = replace(self.state, attempt=attempt, nodes=held_nodes(seen))
         if seen is None:
             return
         counts = self._counts_losses(attempt)
@@ -124,6 +128,16 @@ class _Pass:
         if seen.exit is Exit.FAILED and attempt.exited_at is None:
             attempt = replace(attempt, exited_at=self.now)
         self.state = replace(self.state, attempt=attempt)
+
+    def _kept_with_spec(self, attempt: Attempt, *, launched: bool) -> Attempt:
+        """An attempt that is not launched yet will be launched with the spec of now: that is written down first."""
+        if attempt.workers is None:  # written by a version that did not keep it
+            return launched_with(attempt, self.spec)
+        if launched or self.state.stage is not Stage.STARTING:
+            return attempt
+        planned = launched_with(attempt, self.spec)
+        self.replanned = planned != attempt
+        return planned
 
     def _counts_losses(self, attempt: Attempt) -> bool:
         """Pods lost while we take the attempt down ourselves are not failures; those of an eviction under way are."""
@@ -375,6 +389,8 @@ class _Pass:
             wish = (Reason.SUSPEND_REQUESTED, "")
         if wish is None and self._here.tier is None:
             wish = (Reason.TIER_REMOVED, f"{self._here.attempt.tier} is no longer among the tiers")
+        if wish is None and self._updates_now:
+            wish = (Reason.SPEC_UPDATED, self._here.pending_update)
         if wish is None:
             choice = self.policy.choose(self._here.view(live=True))
             if choice.tier in self._here.open and choice.tier != self._here.attempt.tier:
@@ -382,6 +398,12 @@ class _Pass:
         if wish is not None:
             self._move(*wish)
         return wish is not None
+
+    @property
+    def _updates_now(self) -> bool:
+        """Whether a spec with other pods ends the live attempt: an attempt that never ran has nothing to lose."""
+        never_ran = self._here.attempt.running_at is None
+        return bool(self._here.pending_update) and (never_ran or self.spec.update_strategy is UpdateStrategy.NOW)
 
 
 def _pods(pods: list[PodSeen]) -> str:

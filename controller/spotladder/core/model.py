@@ -48,6 +48,13 @@ class Exhausted(StrEnum):
     WAIT = "Wait"  # hold nothing for the longest provisionTimeout, then as Restart
 
 
+class UpdateStrategy(StrEnum):
+    """When a change of the spec that changes pods (image, workers, resources, …) takes effect on a running attempt."""
+
+    NOW = "Now"  # commit, stop, and start the next attempt on the same tier
+    AT_NEXT_ATTEMPT = "AtNextAttempt"  # whenever the next attempt starts for another reason
+
+
 class OnInsufficientCapacity(StrEnum):
     """What a provisioner's explicit refusal means."""
 
@@ -67,7 +74,9 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """One entry of a job's ordered tiers. `notice` is how long before a reclaim its cloud says so; 0: not known."""
+    """One entry of a job's ordered tiers. `notice` is how long before a reclaim its cloud says so; 0: not known.
+    `template` is a digest of the part of the spec that the pods of an attempt on this tier are made from; "" where
+    pods never change (a local run)."""
 
     name: str
     max_failures: int = 0
@@ -76,15 +85,16 @@ class Tier:
     price: Price = Price()
     on_insufficient_capacity: OnInsufficientCapacity = OnInsufficientCapacity.WAIT
     notice: Seconds = 0.0
+    template: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """What the user asked for, resolved: tiers with their prices, all defaults filled in.
 
-    `workers` is the number of worker pods that make the job whole. `submitted_at` is when the job was created;
-    `max_duration` counts from there. `budget` is in USD. `settle` is how long after a program's failure the loss of a
-    pod may still come to light: until then the failure is not called the program's own.
+    `workers` is the number of worker pods of an attempt that is planned now. `submitted_at` is when the job was
+    created; `max_duration` counts from there. `budget` is in USD. `settle` is how long after a program's failure the
+    loss of a pod may still come to light: until then the failure is not called the program's own.
     """
 
     tiers: tuple[Tier, ...]
@@ -95,6 +105,7 @@ class JobSpec:
     grace: Seconds = 90.0
     settle: Seconds = 0.0
     handover: Handover = Handover.FENCED
+    update_strategy: UpdateStrategy = UpdateStrategy.NOW
     failure_unit: FailureUnit = FailureUnit.POD
     backoff_limit: int | None = None
     application_failures: int = 0
@@ -263,7 +274,8 @@ class Attempt:
 
     `known_pods` are identities seen alive, so that one that vanishes is noticed; `lost_pods` are identities already
     counted. `end_reason` is why it is being ended, once it is. `drain_by` is when a drain is cut. `exited_at` is when
-    its program was first seen to have failed.
+    its program was first seen to have failed. `workers` and `template` are those of the spec that it was launched
+    with, by which it is judged whatever the spec says later; None and "" in states written before they were kept.
     """
 
     number: int
@@ -280,6 +292,8 @@ class Attempt:
     drain_by: Instant | None = None
     ending_since: Instant | None = None
     exited_at: Instant | None = None
+    workers: int | None = None
+    template: str = ""
 
 
 @dataclass(frozen=True, slots=True)

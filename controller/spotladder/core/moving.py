@@ -48,21 +48,28 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
     reason = way(here.spec, state.tier, tier)
     message = f"attempt {number} on {tier}"
     changed = state.tier != tier
+    updated = bool(state.history) and state.history[-1].reason is Reason.SPEC_UPDATED
     if state.tier and changed:
         spent = state.record(state.tier).spent
         message += f", from {state.tier}" + (f" ({spent})" if spent else "")
     record = state.record(tier)
     state = replace(
         with_record(state, replace(record, attempts=record.attempts + 1)),
-        attempt=Attempt(number, tier, now, start_step=here.seen.progress.step),
+        attempt=launched_with(Attempt(number, tier, now, start_step=here.seen.progress.step), here.spec),
         last_number=number,
         tier=tier,
-        waiting_since=now if changed or state.waiting_since is None else state.waiting_since,
+        waiting_since=now if changed or updated or state.waiting_since is None else state.waiting_since,
         started_at=now if state.started_at is None else state.started_at,
         paused_until=None,
         loss_counted=False,
     )
     return state, reason, message
+
+
+def launched_with(attempt: Attempt, spec: JobSpec) -> Attempt:
+    """The attempt, to be launched with this spec and judged by it."""
+    tier = spec.tier(attempt.tier)
+    return replace(attempt, workers=spec.workers, template=tier.template if tier else attempt.template)
 
 
 def way(spec: JobSpec, before: str, tier: str) -> Reason:

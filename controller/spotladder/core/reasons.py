@@ -41,6 +41,7 @@ class Reason(StrEnum):
     VANISHED = "Vanished"  # the attempt's objects were removed by somebody else
     INTERRUPTED = "Interrupted"  # the program committed and stopped because capacity is going (exit code 75)
     APPLICATION_RETRY = "ApplicationRetry"  # the program's own error, within applicationFailures
+    SPEC_UPDATED = "SpecUpdated"  # the spec's pods changed: commit, then a new attempt with the new spec
     # an attempt ends and so does the tier
     MAX_FAILURES_EXCEEDED = "MaxFailuresExceeded"
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"  # nothing ran for provisionTimeout, or the provisioner refused

@@ -55,6 +55,22 @@ class Situation:
         return self.spec.tier(self.state.tier)
 
     @property
+    def workers(self) -> int:
+        """The number of worker pods that make the live attempt whole: what it was launched with."""
+        attempt = self.state.attempt
+        return self.spec.workers if attempt is None or attempt.workers is None else attempt.workers
+
+    @property
+    def pending_update(self) -> str:
+        """How the spec's pods differ from those of the live attempt, in words; "" when they do not."""
+        attempt, tier = self.state.attempt, self.tier
+        if attempt is None or tier is None or attempt.template == tier.template:
+            return ""
+        if self.workers != self.spec.workers:
+            return f"the spec's pods changed (workers {self.workers} → {self.spec.workers})"
+        return "the spec's pods changed"
+
+    @property
     def reachable(self) -> bool:
         """Whether what is not seen is known not to exist."""
         seen = self.attempt_seen
@@ -69,7 +85,7 @@ class Situation:
         ready = [pod for pod in seen.pods if pod.phase is PodPhase.RUNNING and pod.ready]
         workers = sum(1 for pod in ready if pod.role is PodRole.WORKER)
         heads = [pod for pod in seen.pods if pod.role is PodRole.HEAD]
-        return workers >= self.spec.workers and (not heads or any(pod.role is PodRole.HEAD for pod in ready))
+        return workers >= self.workers and (not heads or any(pod.role is PodRole.HEAD for pod in ready))
 
     @property
     def moves_again(self) -> bool:

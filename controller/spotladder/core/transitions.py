@@ -43,6 +43,7 @@ _WANTED = (
     Reason.BUDGET_EXCEEDED,
     Reason.TIER_REMOVED,
     Reason.POLICY,
+    Reason.SPEC_UPDATED,
 )
 # The same wish drains a job that is whole, and simply removes one that is not: it cannot commit anything.
 _DRAIN: Mapping[Reason, Stage] = dict.fromkeys(_WANTED, Stage.DRAINING)

@@ -24,6 +24,7 @@ class ConditionType(StrEnum):
     EVICTED = "Evicted"
     FELL_BACK = "FellBack"
     CHECKPOINTING = "Checkpointing"
+    UPDATED = "Updated"  # whether the live attempt was launched with the pods of the present spec
     COMPLETED = "Completed"
     DEGRADED = "Degraded"
     AVAILABLE = "Available"  # this and the next: of a CapacityTier
@@ -135,9 +136,19 @@ def of_decision(spec: JobSpec, decision: Decision, seen: Observation, reading: R
         claims[ConditionType.FELL_BACK] = Claim(
             "True" if away else "False", spent or ("AfterFirstTier" if away else "OnFirstTier"), state.tier
         )
+    if state.attempt is not None:
+        claims[ConditionType.UPDATED] = _updated(Situation(spec, state, seen, state.clock))
     if state.stage not in TERMINAL:
         claims[ConditionType.CHECKPOINTING] = _checkpointing(state, seen, reading)
     return claims
+
+
+def _updated(here: Situation) -> Claim:
+    if not (pending := here.pending_update):
+        return Claim("True", "UpToDate")
+    if here.attempt.end_reason is not None:
+        return Claim("False", "Replacing", f"{pending}: the next attempt has them")
+    return Claim("False", "PendingNextAttempt", f"{pending}: {here.spec.update_strategy}, with the next attempt")
 
 
 def _checkpointing(state: JobState, seen: Observation, reading: Reading) -> Claim:

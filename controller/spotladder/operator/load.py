@@ -34,6 +34,7 @@ from spotladder.operator.conditions import Problem, Trouble
 from spotladder.operator.logs import LogAddress, Reading
 from spotladder.operator.records import CapacityRecord, JobRecord
 from spotladder.workloads.rayjob_state import begun
+from spotladder.workloads.template import digests_of
 from spotladder.workloads.tiers import ResolvedTier, resolve_tier
 from spotladder.workloads.workload import AttemptObjects, Workload
 
@@ -66,13 +67,21 @@ class Specs:
     """Parses specs, once for each generation of those in use."""
 
     def __init__(self) -> None:
-        self._parsed: OrderedDict[tuple[str, int], TieredJob] = OrderedDict()
+        self._parsed: OrderedDict[tuple[str, int], tuple[TieredJob, Mapping[str, str]]] = OrderedDict()
 
     def of(self, record: JobRecord) -> TieredJob:
         """The TieredJob. Raises InvalidSpec with every problem."""
+        return self._of(record)[0]
+
+    def templates(self, record: JobRecord) -> Mapping[str, str]:
+        """For each tier a digest of what its pods are made from. Raises InvalidSpec as `of`."""
+        return self._of(record)[1]
+
+    def _of(self, record: JobRecord) -> tuple[TieredJob, Mapping[str, str]]:
         key = record.uid, record.generation
         if key not in self._parsed:
-            self._parsed[key] = checked(Document("", record.document(), {}, {}), TieredJob)
+            job = checked(Document("", record.document(), {}, {}), TieredJob)
+            self._parsed[key] = job, digests_of(job)
             if len(self._parsed) > PARSED:
                 self._parsed.popitem(last=False)
         self._parsed.move_to_end(key)
@@ -128,9 +137,16 @@ def resolve(
 
 
 def spec_of(
-    record: JobRecord, job: TieredJob, *, workload: Workload, tiers: Tiers, reading: Reading, settle: Seconds
+    record: JobRecord,
+    job: TieredJob,
+    *,
+    workload: Workload,
+    templates: Mapping[str, str],
+    tiers: Tiers,
+    reading: Reading,
+    settle: Seconds,
 ) -> JobSpec:
-    """The job as the core sees it.
+    """The job as the core sees it. `templates` are the digests of `Specs.templates`.
 
     One that is being deleted is suspended: it commits and holds nothing. Without a look at the log nobody can tell a
     job that has stalled from one that goes on.
@@ -144,6 +160,7 @@ def spec_of(
     spec = job_spec(job, capacity, submitted_at=record.created_at, workers=workload.workers(job))
     return replace(
         spec,
+        tiers=tuple(replace(tier, template=templates.get(tier.name, "")) for tier in spec.tiers),
         settle=settle,
         suspend=spec.suspend or record.deleting,
         stall_timeout=inf if reading.unreadable or not reading.known else spec.stall_timeout,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 from spotladder.api.tieredjob import TieredJob
@@ -18,6 +20,21 @@ def template_of(job: TieredJob, field: str) -> Any:
     if given is None:
         raise InvalidSpec("is not this job's workload", path=f"spec.workload.{field}", where=job.metadata.name)
     return given.template
+
+
+def digests_of(job: TieredJob) -> dict[str, str]:
+    """For each tier a digest of the part of the spec that its pods are made from: the workload and the overrides.
+
+    Defaults are left out, so that a field that a later version adds changes no digest. A CapacityTier is no part of it:
+    an edit by an administrator must not replace running attempts.
+    """
+    workload = job.spec.workload.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+    found = {}
+    for tier in job.spec.tiers:
+        overrides = tier.overrides.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+        text = json.dumps([workload, overrides], sort_keys=True)
+        found[tier.name] = sha256(text.encode()).hexdigest()[:16]
+    return found
 
 
 def made_of(

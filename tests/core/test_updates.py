@@ -1,0 +1,101 @@
+"""A spec that changes while an attempt runs: the attempt is judged by the spec that it was launched with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spotladder.core.model import Exit, JobSpec, Launch, Stage, UpdateStrategy
+from spotladder.core.reasons import Reason
+from tests.core.builders import Job, attempt, head, lost, pending, spec, tier, whole, worker
+
+
+def first(workers: int = 2, template: str = "one", **more: object) -> JobSpec:
+    return spec(tier("spot-a", 1, template=template), tier("on-demand", -1, template=template), workers=workers, **more)
+
+
+def test_more_workers_do_not_make_a_healthy_attempt_incomplete() -> None:
+    job = Job(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
+    job.spec = first(3, "two", update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)
+    for _ in range(10):
+        job.see(whole(1), after=200)
+        job.progress = replace(job.progress, step=job.progress.step + 1)
+    assert (job.state.stage, job.state.failures) == (Stage.RUNNING, 0)
+
+
+def test_the_next_attempt_has_the_new_spec() -> None:
+    job = Job(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
+    job.spec = first(3, "two", update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)
+    job.see(whole(1), after=1)
+    job.see(attempt(1, lost("head"), exit=Exit.LOST), after=1)
+    job.see(after=1)
+    assert job.state.attempt is not None
+    assert (job.state.attempt.number, job.state.attempt.workers, job.state.attempt.template) == (2, 3, "two")
+    job.see(whole(2, 2), after=1)
+    assert job.state.stage is Stage.STARTING
+    job.see(whole(2, 3), after=1)
+    assert job.state.stage is Stage.RUNNING
+
+
+@pytest.mark.parametrize("changed", [first(3, "two"), first(1, "two"), first(2, "two")], ids=["more", "fewer", "image"])
+def test_now_commits_first_and_stays_on_the_tier(changed: JobSpec) -> None:
+    job = Job(first()).running()
+    job.spec = changed
+    job.see(whole(1), after=1)
+    assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.SPEC_UPDATED)
+    assert job.state.message.startswith("the spec's pods changed")
+    job.see(whole(1, exit=Exit.INTERRUPTED), after=1)
+    job.see(after=1)
+    assert job.state.attempt is not None
+    assert (job.state.attempt.tier, job.state.attempt.workers) == ("spot-a", changed.workers)
+    assert job.state.failures == 0
+    job.see(whole(2, changed.workers), after=1)
+    assert job.state.stage is Stage.RUNNING
+
+
+@pytest.mark.parametrize("strategy", UpdateStrategy)
+def test_an_attempt_that_never_ran_is_replaced_at_once(strategy: UpdateStrategy) -> None:
+    job = Job(first(update_strategy=strategy))
+    job.see()
+    job.see(attempt(1, head(), pending("w")), after=1)
+    job.spec = first(2, "two", update_strategy=strategy)
+    job.see(attempt(1, head(), pending("w")), after=590)
+    assert job.state.reason is Reason.SPEC_UPDATED
+    job.see(after=1)
+    assert job.state.attempt is not None
+    assert (job.state.attempt.number, job.state.attempt.tier) == (2, "spot-a")
+    job.see(attempt(2, head(), pending("w")), after=100)
+    assert job.state.stage is Stage.STARTING, "provisionTimeout begins anew with the new pods"
+
+
+def test_an_attempt_that_is_not_launched_yet_follows_the_spec_and_is_written_down_first() -> None:
+    job = Job(first())
+    job.see()
+    job.spec = first(3, "two")
+    job.revision += 1
+    decision = job.see(after=1)
+    assert decision.actions == (), "not launched with what is not written down"
+    assert job.state.attempt is not None
+    assert (job.state.attempt.number, job.state.attempt.workers, job.state.attempt.template) == (1, 3, "two")
+    assert job.see(after=1).actions == (Launch(1, "spot-a"),)
+
+
+def test_a_state_without_the_launched_spec_takes_that_of_now() -> None:
+    """As a version before this one wrote it: nothing is known of what the attempt was launched with."""
+    job = Job(first()).running()
+    assert job.state.attempt is not None
+    job.state = replace(job.state, attempt=replace(job.state.attempt, workers=None, template=""))
+    job.see(whole(1), after=1)
+    assert job.state.stage is Stage.RUNNING
+    assert job.state.attempt is not None
+    assert (job.state.attempt.workers, job.state.attempt.template) == (2, "one")
+
+
+def test_losses_are_recovered_from_by_the_spec_of_the_launch() -> None:
+    job = Job(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
+    job.spec = first(3, "two", update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)
+    job.see(attempt(1, head(), worker("w1-0"), lost("w1-1"), pending("w1-2")), after=1)
+    assert job.state.stage is Stage.RECOVERING
+    job.see(attempt(1, head(), worker("w1-0"), worker("w1-2")), after=10)
+    assert job.state.stage is Stage.RUNNING
