@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 UV     := $(BIN)/uv pip install --quiet --compile-bytecode --constraint constraints.txt
+PROCESSES ?= 3
 FRAMEWORK ?= tensorflow
 DEMO_tensorflow := digits-tensorflow
 DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference setup-frameworks demo test test-frameworks test-stores test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference setup-frameworks demo test test-frameworks test-torch test-jax test-stores test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -36,21 +37,35 @@ demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on
 	@$(if $(DEMO_$(FRAMEWORK)),,$(error FRAMEWORK is tensorflow, torch or jax, not '$(FRAMEWORK)'))$(BIN)/spotladder run examples/$(DEMO_$(FRAMEWORK))/job.yaml --world examples/$(DEMO_$(FRAMEWORK))/world.yaml --fresh --report demo-report
 
 test: setup ## Tests that need nothing but this machine
-	$(BIN)/python -m pytest -m "not frameworks" --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e
 
+# PyTorch and JAX run in separate processes: the compilers that they bring do not work in the same one.
 test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts
-	@# In two processes: the compilers that PyTorch and JAX bring do not bear each other in one.
-	$(BIN)/python -m pytest -m frameworks -k torch tests/frameworks/test_torch.py tests/frameworks/test_same_weights.py tests/examples
-	$(BIN)/python -m pytest -m frameworks -k jax tests/frameworks/test_jax.py tests/frameworks/test_same_weights.py tests/examples
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-torch test-jax
+
+test-torch test-jax: test-%: setup-frameworks
+	$(BIN)/python -m pytest -p no:cacheprovider -m frameworks -k $* tests/frameworks/test_$*.py tests/frameworks/test_same_weights.py tests/examples
 
 test-stores: setup ## The commit log on the stores of several vendors (needs npm)
 	$(BIN)/python -m pytest tests/stores
 
-test-kube: setup ## The controller on a bare API server (needs etcd and kube-apiserver: KUBEBUILDER_ASSETS or SPOTLADDER_TOOLS)
-	$(BIN)/python -m pytest tests/kube $(PYTEST)
+# RETRY=1 runs once more, one at a time, the tests that failed: real API servers and machines share this one.
+KUBE := $(BIN)/python -m pytest tests/kube -n 2
 
-test-e2e: setup ## Everything on real nodes that are killed (needs root and a provider of clusters: SPOTLADDER_CLUSTER_TOOL)
-	$(BIN)/python -m pytest tests/e2e $(if $(ONLY),-k $(ONLY)) $(PYTEST)
+test-kube: setup ## The controller on a bare API server (needs etcd and kube-apiserver: KUBEBUILDER_ASSETS or SPOTLADDER_TOOLS)
+	$(KUBE) $(if $(RETRY),|| $(KUBE) -n 0 --last-failed)
+
+# Two tests at a time, each process with a cluster of its own.
+E2E := $(BIN)/python -m pytest tests/e2e -n 2 --maxschedchunk 1 --ignore=tests/e2e/test_zz_removal.py
+
+test-e2e: setup ## Everything on real nodes that are killed, then the removal (needs root and SPOTLADDER_CLUSTER_TOOL; ONLY=zombie)
+ifdef ONLY
+	$(BIN)/python -m pytest tests/e2e -k $(ONLY)
+else
+	rm -rf .e2e-calls
+	$(E2E) $(if $(RETRY),|| $(E2E) -n 0 --last-failed)
+	$(BIN)/python -m pytest tests/e2e/test_zz_removal.py
+endif
 
 kind-up: ## A kind cluster with KubeRay and the controller (needs docker, kind, kubectl, helm)
 	@infra/kind/up

@@ -46,6 +46,7 @@ def site(tag: str) -> Iterator[Site]:
     """The cluster that most tests share, with the controller in it."""
     with installed("e2e", tag, "kuberay", "jobset") as made:
         yield made
+        made.save_calls()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ from tests.e2e.world import HEADS, SECRET, SHARED, World, world
 
 SYSTEM = "spotladder-system"
 CHARTS = images.ROOT / "charts"
+
+CALLS = images.ROOT / ".e2e-calls"
+"""Folder with the calls that the installed controllers of each test process have made; `make test-e2e` empties it."""
 
 Call = tuple[str, str, str]
 """Resource (with subresource), verb, and the HTTP status of the answer."""
@@ -42,6 +46,12 @@ class Site:
             for counted in re.findall(r"spotladder_api_requests_total\{(.*)\}", system.run("get", "--raw", path)):
                 labels = dict(re.findall(r'(\w+)="([^"]*)"', counted))
                 self.calls.add((labels["resource"], labels["verb"], labels["code"]))
+
+    def save_calls(self) -> None:
+        """Write the calls down for the tests of the removal, which run after all other test processes have ended."""
+        self.listen()
+        CALLS.mkdir(exist_ok=True)
+        (CALLS / f"{self.cluster.name}.json").write_text(json.dumps(sorted(self.calls)))
 
     def world(self) -> AbstractContextManager[World]:
         """A namespace in it."""

@@ -1,0 +1,113 @@
+"""Decides whether a suite of the checks needs to run, from a hash of its inputs.
+
+    python .ci/suites.py passed kube   # exit 0 if the suite passed in full with exactly these inputs, 1 if not
+    python .ci/suites.py record kube   # write the hash of its inputs to .ci/passed.json
+
+A suite's inputs are the files of the working tree that its tests, or the code under test, read, the programs of the
+cluster provider and the Python version. `record` is called after a suite has passed. Commit .ci/passed.json to
+let later runs skip the suite until one of its inputs changes. `make test` is never skipped.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RECORD = ROOT / ".ci" / "passed.json"
+
+SHARED_INPUTS = (
+    ".ci/run",
+    "Makefile",
+    "constraints.txt",
+    "pyproject.toml",
+    "tests/__init__.py",
+    "tests/absent.py",
+    "tests/conftest.py",
+)
+"""Inputs of every suite."""
+
+SUITES: dict[str, tuple[str, ...]] = {
+    "stores": (
+        "controller/spotladder/checkpoints",
+        "controller/spotladder/errors.py",
+        "tests/checkpoints",
+        "tests/stores",
+    ),
+    "frameworks": ("controller", "examples", "tests/examples", "tests/frameworks", "tests/train"),
+    "kube": (
+        "charts",
+        "controller",
+        "tests/bench",
+        "tests/charts",
+        "tests/cli",
+        "tests/golden",
+        "tests/kube",
+        "tests/workloads",
+    ),
+    "e2e": ("charts", "controller", "examples", "tests/charts", "tests/e2e", "tests/kube", "tests/workloads"),
+}
+"""The files and folders, relative to the repository root, that each suite reads beside SHARED_INPUTS."""
+
+NEEDS_PROVIDER = frozenset({"kube", "e2e"})
+"""Suites that run programs of the cluster provider."""
+
+
+def inputs(suite: str) -> list[Path]:
+    """The files whose content the suite depends on: tracked ones and new ones that git does not ignore."""
+    command = ["git", "ls-files", "-z", "-co", "--exclude-standard", "--", *SHARED_INPUTS, *SUITES[suite]]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return sorted({ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()})
+
+
+def digest(suite: str) -> str:
+    """SHA-256 over the suite's inputs, their paths included."""
+    tool = os.environ.get("SPOTLADDER_CLUSTER_TOOL", "")
+    provider = sorted(Path(tool).parent.glob("*")) if suite in NEEDS_PROVIDER and tool else []
+    total = hashlib.sha256(f"python {sys.version_info[0]}.{sys.version_info[1]}\0".encode())
+    for name, path in [*_named(inputs(suite), ROOT), *_named(provider, Path(tool).parent)]:
+        total.update(f"{name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def passed(suite: str) -> bool:
+    """Whether the suite is recorded to have passed with its present inputs. Prints why it is skipped."""
+    known = _read().get(suite, {})
+    if known.get("inputs") != digest(suite):
+        return False
+    print(f"=== {suite} skipped: it passed in full on {known['date']} with the same inputs ({known['inputs'][:12]})")
+    return True
+
+
+def record(suite: str) -> None:
+    """Write down that the suite has passed with its present inputs."""
+    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    entries = {**_read(), suite: {"inputs": digest(suite), "date": today}}
+    RECORD.write_text(json.dumps(entries, indent=2, sort_keys=True) + "\n")
+
+
+def _read() -> dict[str, dict[str, str]]:
+    if not RECORD.exists():
+        return {}
+    entries: dict[str, dict[str, str]] = json.loads(RECORD.read_text())
+    return entries
+
+
+def _named(paths: Iterable[Path], root: Path) -> list[tuple[str, Path]]:
+    return [(str(path.relative_to(root)), path) for path in paths if path.is_file()]
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["passed", suite] if suite in SUITES:
+            sys.exit(0 if passed(suite) else 1)
+        case ["record", suite] if suite in SUITES:
+            record(suite)
+        case _:
+            sys.exit(f"usage: suites.py passed|record {'|'.join(SUITES)}")

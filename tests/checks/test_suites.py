@@ -1,0 +1,114 @@
+"""A suite is skipped only if none of its inputs has changed since it passed in full."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def loaded(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("suites", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SUITES = loaded(ROOT / ".ci" / "suites.py")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> ModuleType:
+    """The script in a small repository of its own."""
+    for name in (".ci/run", "Makefile", "tests/kube/test_one.py", "controller/a.py", "docs/page.md", ".gitignore"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("*.pyc\n" if name == ".gitignore" else name)
+    (tmp_path / ".ci" / "suites.py").write_text((ROOT / ".ci" / "suites.py").read_text())
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    return loaded(tmp_path / ".ci" / "suites.py")
+
+
+@pytest.fixture(autouse=True)
+def _no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPOTLADDER_CLUSTER_TOOL", raising=False)
+
+
+def test_a_recorded_suite_is_skipped_and_says_why(checkout: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert not checkout.passed("kube")
+    checkout.record("kube")
+    assert checkout.passed("kube")
+    assert capsys.readouterr().out.startswith("=== kube skipped: it passed in full on ")
+    assert not checkout.passed("e2e")
+
+
+@pytest.mark.parametrize(
+    ("changed", "runs"),
+    [
+        ("controller/a.py", True),
+        ("controller/new.py", True),
+        ("tests/kube/test_one.py", True),
+        ("Makefile", True),
+        (".ci/run", True),
+        ("docs/page.md", False),
+        ("controller/a.pyc", False),
+    ],
+)
+def test_a_changed_input_makes_the_suite_run(checkout: ModuleType, changed: str, runs: bool) -> None:
+    checkout.record("kube")
+    (checkout.ROOT / changed).write_text("changed")
+    assert checkout.passed("kube") is not runs
+
+
+def test_a_removed_or_renamed_input_makes_the_suite_run(checkout: ModuleType) -> None:
+    checkout.record("kube")
+    source = checkout.ROOT / "controller" / "a.py"
+    source.rename(source.with_name("b.py"))
+    assert not checkout.passed("kube")
+
+
+def test_a_changed_provider_makes_the_suite_run(
+    checkout: ModuleType, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path_factory.mktemp("provider") / "cluster"
+    tool.write_text("1")
+    monkeypatch.setenv("SPOTLADDER_CLUSTER_TOOL", str(tool))
+    checkout.record("kube")
+    checkout.record("stores")
+    tool.write_text("2")
+    assert not checkout.passed("kube")
+    assert checkout.passed("stores")
+
+
+@pytest.mark.parametrize("suite", sorted(SUITES.SUITES))
+def test_the_inputs_hold_every_module_that_the_tests_import(suite: str) -> None:
+    inputs = set(SUITES.inputs(suite))
+    assert imported(sorted((ROOT / "tests" / suite).glob("*.py"))) <= inputs
+
+
+def imported(files: list[Path]) -> set[Path]:
+    """These files, and the files under tests/ that they import, directly or not."""
+    found, queue = set(files), list(files)
+    while queue:
+        for node in ast.walk(ast.parse(queue.pop().read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests"):
+                names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names if alias.name.startswith("tests")]
+            else:
+                continue
+            for name in names:
+                path = ROOT / f"{name.replace('.', '/')}.py"
+                if path.exists() and path not in found:
+                    found.add(path)
+                    queue.append(path)
+    return found
