@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +30,7 @@ from spotladder.local import driver
 from spotladder.local.backend import SPARE_AFTER, LocalBackend, LocalJob, LocalTier
 from spotladder.local.pools import PoolClock, PoolPlan
 from spotladder.local.program import Program
-from spotladder.story.timeline import DriverExited, DriverStarted, Launched, PoolChanged, Record
+from spotladder.story.timeline import DriverExited, DriverStarted, Launched, Noted, PoolChanged, Record
 
 BEGAN = 1_000_000.0
 
@@ -43,6 +43,7 @@ class FakeNode:
     why: str | None = None
     address: str = "10.0.0.1:6379"
     agent: str = "http://10.0.0.1:1"
+    used: bool = True
 
     def failed(self) -> str | None:
         return self.why
@@ -85,7 +86,7 @@ class Rig:
         monkeypatch.setattr(module, "Worker", node)
         monkeypatch.setattr(Program, "submit", submit)
         tier = LocalTier("pool", "python train.py", {"LR": "0.1", "SPOTLADDER_TIER": "not this"})
-        machine: Any = SimpleNamespace(folder=folder)
+        machine: Any = SimpleNamespace(folder=folder, temporary=lambda number: folder / "tmp" / f"a{number}")
         self.pool = PoolClock(PoolPlan("pool", nodes=4), BEGAN, BEGAN)
         job = LocalJob("digits", "team-a", 2, folder, {"spot-a": tier, "spot-b": tier}, {"SPOTLADDER_URI": "s3://b/p"})
         self.backend = LocalBackend(
@@ -152,6 +153,7 @@ def test_what_the_program_is_told(rig: Rig) -> None:
     assert environment == {
         "LR": "0.1",
         "RAY_ADDRESS": "10.0.0.1:6379",
+        "TMPDIR": str(rig.folder / "tmp" / "a1"),
         "SPOTLADDER_URI": "s3://b/p",
         "SPOTLADDER_JOB": "digits",
         "SPOTLADDER_NAMESPACE": "team-a",
@@ -319,3 +321,71 @@ def test_what_the_program_shows_moves_by_this_clock(rig: Rig) -> None:
     assert rig.look().moved_at == BEGAN + 5
     (beat,) = rig.backend.beats()
     assert (beat.step, beat.total, beat.metrics) == (3, 9, {"loss": 0.5})
+
+
+def test_temporary_files_go_with_the_attempt(rig: Rig) -> None:
+    rig.whole()
+    (rig.folder / "tmp" / "a1" / "left.pb").touch()
+    rig.backend.delete(Delete(1, Reason.STALLED))
+    assert not (rig.folder / "tmp" / "a1").exists()
+
+
+def plain(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The program has shown that it does not use Ray; the list grows when it is killed with its node."""
+    killed: list[str] = []
+    monkeypatch.setattr(Program, "go_with_node", lambda program: killed.append(program.folder.name))
+    rig.whole()
+    rig.nodes["h1"].used = False
+    driver.note(rig.attempt() / "heartbeat.json", step=1, total=9)
+    rig.look()
+    return killed
+
+
+def test_a_program_without_ray_goes_with_a_node_that_is_lost_without_notice(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = plain(rig, monkeypatch)
+    (told,) = rig.of(Noted)
+    assert "counts as running on a1-w1, a1-w2" in str(told)
+    rig.nodes["a1-w2-1"].alive = False
+    rig.look()
+    assert killed == ["0001"]
+    assert "a1-w3-1" not in rig.nodes, "nothing is left to recover in place"
+    driver.note(rig.attempt() / "exited.json", code=-9, at=BEGAN)
+    seen = rig.look()
+    assert (seen.exit, seen.message) == (Exit.FAILED, "the program ran on a1-w2, which is lost")
+
+
+@pytest.mark.parametrize("beats", [True, False])
+def test_a_program_that_may_still_connect_to_ray_or_has_is_left_to_ray(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, beats: bool
+) -> None:
+    killed: list[str] = []
+    monkeypatch.setattr(Program, "go_with_node", lambda program: killed.append(program.folder.name))
+    rig.whole()
+    rig.nodes["h1"].used = beats
+    if beats:
+        driver.note(rig.attempt() / "heartbeat.json", step=1, total=9)
+    rig.look()
+    rig.nodes["a1-w2-1"].alive = False
+    rig.look()
+    rig.look()
+    assert killed == []
+    assert "a1-w3-1" in rig.nodes
+    assert rig.of(Noted) == []
+
+
+def test_a_program_without_ray_has_its_node_until_the_notice_ends(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen: Ray drains an idle node at once, and the program was killed 1–2 s after its notice."""
+    rig.pool.plan = replace(rig.pool.plan, taken_at=(10.0,), notice=20.0)
+    killed = plain(rig, monkeypatch)
+    rig.now += 11
+    rig.look()
+    rig.nodes["a1-w1-1"].alive = False  # drained
+    rig.backend.drain(Drain(1, rig.now + 20, Reason.EVICTION_NOTICE))
+    rig.now += 19
+    noticed = next(pod for pod in rig.look().pods if pod.uid == "a1-w1")
+    assert (noticed.phase, noticed.noticed, killed) == (PodPhase.RUNNING, True, [])
+    rig.now += 1
+    rig.look()
+    assert killed == ["0001"]

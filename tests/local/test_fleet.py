@@ -139,14 +139,19 @@ def test_an_interruption_gives_notice_and_then_kills_and_another_takes_the_place
     assert rig.changes("a1-w1") == [NodeChange.ASKED, NodeChange.UP, NodeChange.NOTICED, NodeChange.GONE]
 
 
-def test_a_node_that_ends_before_its_notice_does_is_interrupted_all_the_same() -> None:
+def test_a_node_that_ray_has_drained_is_there_until_its_notice_ends() -> None:
+    """Ray ends an idle node at once; the machine stays, and the program on it has its whole notice."""
     rig = bench(taken_at=(20.0,), notice=30.0)
     rig.at(0)
     rig.up()
     rig.at(1)
     rig.at(20)
     rig.nodes["a1-w1-1"].alive = False
-    assert rig.at(21)[0].cause is Cause.INTERRUPTION
+    assert phases(rig.at(49.9)) == [PodPhase.RUNNING] * 2
+    assert rig.fleet.lost == []
+    pods = rig.at(50)
+    assert (pods[0].phase, pods[0].cause) == (PodPhase.LOST, Cause.INTERRUPTION)
+    assert rig.fleet.lost == ["a1-w1"]
 
 
 def test_without_notice_the_node_is_killed_at_once() -> None:

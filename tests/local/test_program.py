@@ -223,3 +223,36 @@ def test_a_refused_submission_is_told(tmp_path: Path) -> None:
     assert eventually(lambda: program.submission_error is not None)
     agent.server.shutdown()
     assert program.submission_error == "Ray refused the program: RuntimeError: no worker could be started"
+
+
+DAEMON = (
+    "import os, sys; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); "
+    "open(sys.argv[1], 'w').write(str(os.getpid())); os.execve('/bin/sleep', ['sleep', '600'], {})"
+)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS has no child subreapers")
+@pytest.mark.parametrize("how", ["kill", "go_with_node"])
+def test_a_daemon_without_environment_or_session_ends_with_its_program(tmp_path: Path, how: str) -> None:
+    """Seen: `setsid` children outlived their attempt, those of `env -i` the whole run."""
+    with Supervised(tmp_path, f'{sys.executable} -c "{DAEMON}" daemon.pid; echo $$ > shell; sleep 600') as job:
+        job.program.release()
+        noted = [tmp_path / "daemon.pid", tmp_path / "shell"]
+        assert eventually(lambda: all(file.exists() and file.read_text() for file in noted))
+        daemon, shell = (int(file.read_text()) for file in noted)
+        assert alive(daemon)
+        getattr(job.program, how)()
+        assert not alive(daemon)
+        assert not alive(shell)
+        if how == "go_with_node":
+            assert job.ended() is Exit.FAILED, "the driver notes the end"
+            assert job.program.exit_code == -signal.SIGKILL
+
+
+def test_processes_that_orphan_themselves_leave_no_zombie(tmp_path: Path) -> None:
+    with Supervised(tmp_path, "for n in 1 2 3; do sh -c 'sleep 0 & sleep 0 &'; done; touch done; sleep 600") as job:
+        job.program.release()
+        assert eventually((tmp_path / "done").exists)
+        children = Path(f"/proc/{job.process.pid}/task/{job.process.pid}/children")
+        if children.exists():
+            assert eventually(lambda: len(children.read_text().split()) == 1)

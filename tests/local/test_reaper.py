@@ -141,6 +141,26 @@ def test_the_watchdog_does_not_go_with_signals_of_the_terminal(mark: str, tmp_pa
     assert reaper._watchdog.returncode == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS has no child subreapers")
+def test_a_daemon_with_neither_mark_nor_session_ends_with_the_run(mark: str, tmp_path: Path) -> None:
+    """Below a subreaper of the run (`ray start`), it is found by its descent."""
+    bare = "os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); os.execve('/bin/sleep', ['bare', '600'], {})"
+    start = [sys.executable, "-c", f"import os; {bare}"]
+    node = (
+        "import subprocess, sys, time; from spotladder.local.driver import keep_orphans; keep_orphans(); "
+        f"subprocess.run({start!r}); print('started', flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", node], stdout=subprocess.PIPE, start_new_session=True, env={**os.environ, MARK: mark}
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert eventually(lambda: len(members(mark, set())) == 2)
+        left = members(mark, set())
+        assert end_all(mark, set()) == []
+        assert not any(map(alive, left))
+
+
 def test_ending_a_session_spares_others(bystander: subprocess.Popen[bytes]) -> None:
     command = ["sh", "-c", "sleep 600 & sleep 600"]
     with subprocess.Popen(command, start_new_session=True) as tree:

@@ -6,11 +6,15 @@
    each RayJob has: what an attempt leaves behind in Ray (placement groups, actors, nodes that Ray does not yet know to
    be dead) would take the place of the next one's. Once the program runs, the next attempt's head is started ahead.
 3. Submission and nodes come up side by side; the program is let go in the moment the job is whole.
-4. What a backend remembers dies with its process, and so does all that it started: a new one has no attempts.
+4. Ray runs the program's driver on the head. A program that never connects to Ray is all in its driver; it counts as
+   running on its workers' nodes, so the loss of a node kills it.
+5. Each attempt's program has a TMPDIR of its own, which is removed with the attempt.
+6. What a backend remembers dies with its process, and so does all that it started: a new one has no attempts.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +49,10 @@ HEAD_STARTS = 3
 
 SPARE_AFTER: Seconds = 60.0
 """After the program's start, unless it shows progress before: until then it has the machine for itself."""
+
+
+CONNECTS_WITHIN: Seconds = 60.0
+"""A program without heartbeats that has not connected to Ray for so long after its start does not use Ray."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +105,8 @@ class _Attempt:
     noted_start: bool = False
     exited_at: Instant | None = None
     beat: Beat | None = None
+    without_ray: bool | None = None
+    went_with: str = ""
 
 
 class LocalBackend:
@@ -120,6 +130,7 @@ class LocalBackend:
         self._spare: Head | None = None
         self._heads = 0
         self._available: dict[str, bool] = {}
+        self._told_placement = False
         self.last_exit: int | None = None
         """With which code a program ended last."""
 
@@ -137,6 +148,7 @@ class LocalBackend:
         fleet = Fleet(action, self._job.workers, pool, start, self._tell)
         folder = self._machine.folder / "attempts" / f"{action.attempt:04d}"
         program = Program(folder, tier.entrypoint, self._job.cwd)
+        self._machine.temporary(action.attempt).mkdir(parents=True, exist_ok=True)
         attempt = _Attempt(action.attempt, action.tier, fleet, program, self._take_head())
         self._attempts[action.attempt] = attempt
         self._tell(timeline.Launched(self._clock(), action.attempt, action.tier))
@@ -156,6 +168,7 @@ class LocalBackend:
             attempt.head.kill()
             attempt.fleet.close(self._clock())
             self._note_exit(attempt)
+            shutil.rmtree(self._machine.temporary(attempt.number), ignore_errors=True)
 
     def finish(self, action: Finish) -> None:
         """Note the outcome in the commit log; what is left of the job goes with the run."""
@@ -191,7 +204,11 @@ class LocalBackend:
             raise EnvironmentFailure(program.submission_error)
         stopping = program.notice_file.exists()
         step = max(self._log.progress.step, attempt.beat.step if attempt.beat else 0)
-        fleet.advance(now, replace=ended is None and not stopping, step=step)
+        replaced = ended is None and not stopping and not attempt.without_ray
+        fleet.advance(now, replace=replaced, step=step)
+        if attempt.without_ray and fleet.lost and ended is None:
+            attempt.went_with = attempt.went_with or ", ".join(fleet.lost)
+            program.go_with_node()
         if stopping and not program.released:
             ended = ended or Exit.INTERRUPTED  # it never began: there is nothing to commit
         elif fleet.whole and not program.released:
@@ -203,18 +220,20 @@ class LocalBackend:
         waits = since is not None and now - since < LAST_COMMIT_LIMIT
         told = None if waits else ended
         attempt.beat = program.beat(now)
+        self._note_placement(attempt, now)
         self._start_spare(attempt, now)
         return AttemptSeen(
             attempt.number,
             pods=(self._head_pod(attempt), *fleet.seen()),
             exit=told,
-            message=program.last_words() if told in (Exit.FAILED, Exit.LOST) else "",
+            message=_why(attempt) if told in (Exit.FAILED, Exit.LOST) else "",
             moved_at=attempt.beat.at if attempt.beat else None,
         )
 
     def _environment(self, attempt: _Attempt) -> dict[str, str]:
         program = attempt.program
         return {
+            "TMPDIR": str(self._machine.temporary(attempt.number)),
             **self._job.tiers[attempt.tier].environment,
             **self._job.environment,
             "RAY_ADDRESS": attempt.head.address,  # of all Ray clusters on this machine, this one
@@ -230,6 +249,21 @@ class LocalBackend:
         if not attempt.noted_start and (at := attempt.program.started_at) is not None:
             attempt.noted_start = True
             self._tell(timeline.DriverStarted(at, attempt.number))
+
+    def _note_placement(self, attempt: _Attempt, now: Instant) -> None:
+        """Find out whether the program uses Ray, and say once that one without Ray goes with its nodes."""
+        started = attempt.program.started_at
+        if attempt.without_ray is False or started is None:
+            return
+        if attempt.head.used:
+            attempt.without_ray = False
+        elif attempt.without_ray is None and (attempt.beat or now - started >= CONNECTS_WITHIN):
+            attempt.without_ray = True
+            if not self._told_placement:
+                self._told_placement = True
+                nodes = ", ".join(pod.node for pod in attempt.fleet.seen() if pod.phase is not PodPhase.LOST)
+                text = f"the program does not use Ray: it counts as running on {nodes}, and ends when a node is lost"
+                self._tell(timeline.Noted(now, text, attempt.number))
 
     def _note_exit(self, attempt: _Attempt) -> None:
         if attempt.noted_start and attempt.exited_at is None:
@@ -292,3 +326,9 @@ class LocalBackend:
             if self._available.get(tier, True) is not available:
                 self._tell(timeline.PoolChanged(now, tier, available))
             self._available[tier] = available
+
+
+def _why(attempt: _Attempt) -> str:
+    if attempt.went_with:
+        return f"the program ran on {attempt.went_with}, which is lost"
+    return attempt.program.last_words()

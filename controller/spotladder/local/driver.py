@@ -4,6 +4,8 @@ Ray's job supervisor and this process come up while the nodes do, so the entrypo
 is there. It is the runner's only source for the program's process and exit code: files in the attempt's folder, written
 whole or not at all. It runs by itself and imports the standard library only, so that it starts in a moment.
 
+A process that the program leaves behind becomes a child of this one (Linux), so that it ends with the attempt.
+
 | file | says |
 |---|---|
 | `program.json` | (from the runner) `entrypoint`, `cwd` |
@@ -17,6 +19,7 @@ whole or not at all. It runs by itself and imports the standard library only, so
 """
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -37,6 +40,23 @@ def note(path: Path, **facts: object) -> None:
     partial.replace(path)
 
 
+def keep_orphans() -> None:
+    """Make this process the parent of its orphaned descendants (prctl(2), PR_SET_CHILD_SUBREAPER). Linux only."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+_SET_CHILD_SUBREAPER = 36
+
+
+def _ended(pid: int) -> int:
+    """Wait for that child; its exit code. Orphans that end meanwhile are waited for, too: none stays a zombie."""
+    while True:
+        child, status = os.wait()
+        if child == pid:
+            return os.waitstatus_to_exitcode(status)
+
+
 def drive(folder: Path) -> int:
     """Run the attempt's program; its exit code."""
     try:
@@ -49,6 +69,7 @@ def drive(folder: Path) -> int:
         time.sleep(POLL)
     if cancelled:
         return 0
+    keep_orphans()
     program = json.loads((folder / "program.json").read_text())
     with (folder / "driver.log").open("ab", buffering=0) as log:
         process = subprocess.Popen(
@@ -67,7 +88,7 @@ def drive(folder: Path) -> int:
 
     signal.signal(signal.SIGTERM, forward)
     signal.signal(signal.SIGINT, forward)
-    code = process.wait()
+    code = process.returncode = _ended(process.pid)
     note(folder / "exited.json", code=code, at=time.time())
     return code if code >= 0 else 128 - code
 

@@ -6,8 +6,10 @@
 | PROVISIONING | the node was given and is on its way (provisionDelay) | there → STARTING; the pool ran dry → WANTED |
 | STARTING | `ray start` runs | joined → UP; failed → once more, then an error |
 | UP | takes part | reclaimed → NOTICED; its process ended → GONE |
-| NOTICED | takes part until the notice ends | ended → GONE |
+| NOTICED | takes part until the notice ends | the notice ended → GONE |
 | GONE | is history; another pod is WANTED in its place, as KubeRay would have it | |
+
+An idle Ray node that is noticed drains and ends at once. Its machine is there until the notice ends, and so is the pod.
 """
 
 from __future__ import annotations
@@ -95,6 +97,11 @@ class Fleet:
         """Whether every pod takes part."""
         return all(pod.stage in (Stage.UP, Stage.NOTICED) for pod in self._pods if pod.stage is not Stage.GONE)
 
+    @property
+    def lost(self) -> list[str]:
+        """The pods that took part and are gone."""
+        return [pod.uid for pod in self._pods if pod.stage is Stage.GONE and pod.up_at]
+
     def close(self, now: Instant) -> None:
         """End all nodes and give their places back to the pool."""
         self._closed = True
@@ -129,7 +136,8 @@ class Fleet:
                 self._join(pod, now)
             case Stage.UP | Stage.NOTICED:
                 killed = pod.cause is Cause.INTERRUPTION and now >= pod.ends_at
-                if killed or pod.node is None or not pod.node.alive:
+                ended = pod.stage is Stage.UP and (pod.node is None or not pod.node.alive)
+                if killed or ended:
                     self._gone(pod, now, pod.cause if pod.cause is not Cause.UNKNOWN else Cause.NODE_LOST)
                     if replace:
                         self._want()

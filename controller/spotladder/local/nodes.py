@@ -26,7 +26,7 @@ from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import raystart
-from spotladder.local.reaper import MARK, Reaper, end_session
+from spotladder.local.reaper import MARK, TEMPORARY, Reaper, end_session
 
 STARTED = b"Ray runtime started."
 """What `ray start` writes once the node has joined its cluster."""
@@ -53,6 +53,10 @@ class Machine:
     reaper: Reaper
     object_store: int
     environment: Mapping[str, str] = field(default_factory=dict)
+
+    def temporary(self, attempt: int) -> Path:
+        """The TMPDIR of that attempt's program."""
+        return self.scratch / TEMPORARY / f"a{attempt}"
 
     def environ(self) -> dict[str, str]:
         """The environment of a node: this process's, with this interpreter first, and without what is said of another
@@ -176,6 +180,11 @@ class Head(Node):
         if not found:
             raise EnvironmentFailure(f"{self.log}: Ray has not said where its head is")
         return found.group(1)
+
+    @property
+    def used(self) -> bool:
+        """Whether a program has connected to Ray here: Ray opens a log for each driver."""
+        return next(iter(self.folder.glob("session_2*/logs/python-core-driver-*")), None) is not None
 
     @property
     def agent(self) -> str | None:

@@ -22,7 +22,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from spotladder.core.model import Exit, Instant
 from spotladder.local import driver
-from spotladder.local.reaper import alive, end_session
+from spotladder.local.reaper import alive, end_all, end_below
 
 SUBMIT_LIMIT = 60.0
 """Seconds that Ray may take to accept a job; on a busy machine the agent's first one takes several."""
@@ -175,13 +175,20 @@ class Program:
         return self._beat
 
     def kill(self) -> None:
-        """End it, now, wherever it is on its way."""
+        """End it now, with everything it has started."""
         (self.folder / "cancelled").touch()
+        sessions = set()
         waiting = _read(self.folder / "waiting.json")
         if waiting is not None and alive(int(waiting["pid"])):
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                if os.getsid(int(waiting["pid"])) == int(waiting["session"]):
-                    end_session(int(waiting["session"]))
+                sessions = {os.getsid(int(waiting["pid"]))} & {int(waiting["session"])}
+        end_all(f"SPOTLADDER_HEARTBEAT={self.heartbeat_file}", sessions)
+
+    def go_with_node(self) -> None:
+        """Kill the program's processes, as the loss of their machine does. The driver stays and notes the end."""
+        waiting = _read(self.folder / "waiting.json")
+        if waiting is not None and alive(int(waiting["pid"])):
+            end_below(int(waiting["pid"]))
 
 
 def _read(path: Path) -> dict[str, Any] | None:

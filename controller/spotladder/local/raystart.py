@@ -17,6 +17,9 @@ def main() -> None:
     from ray._private import node, utils
     from ray.scripts import scripts
 
+    from spotladder.local.driver import keep_orphans
+
+    keep_orphans()  # a process that outlives a Ray worker stays below its node
     if "--head" in sys.argv:
         if hasattr(scripts, "get_ray_client_dependency_error"):
             scripts.get_ray_client_dependency_error = lambda: "not wanted here"

@@ -2,11 +2,14 @@
 
 1. The watchdog is a small process in a session of its own. It holds the read end of a pipe whose only write end is the
    runner's: when the runner goes, in whatever way, the watchdog reads the end of the pipe and ends everything.
-2. What belongs to the run: the sessions the runner told of, and every process that carries the run's mark in its
-   environment. The mark finds what made a session of its own (a driver, a daemon); the sessions find what has
-   overwritten its environment (Ray's workers write their title there). Both work on Linux and macOS.
+2. What belongs to the run: the sessions the runner told of, every process that carries the run's mark in its
+   environment, and the descendants of all of these. The mark finds a process in a session of its own; the session finds
+   a process that has overwritten its environment (Ray's workers write their title there); descent finds a process with
+   neither (`env -i setsid …`). On Linux `ray start` and the driver are child subreapers (`driver.keep_orphans`), so an
+   orphan stays below one of them. macOS has no subreapers: an orphan is found there by its mark or session only.
 3. There is one way to end a run, `Reaper.close`, and it takes the same path as a crash: close the pipe and wait.
-4. Pids are used again: a session is forgotten as soon as it was seen to be empty, and what is left of it keeps its
+4. Processes are stopped (SIGSTOP) before the first one is killed: the death of a parent would hide its children.
+5. Pids are used again: a session is forgotten as soon as it was seen to be empty, and what is left of it keeps its
    number from being given to another.
 
 The file is also the watchdog's program, run by itself so that it starts in a moment: it imports the standard library
@@ -20,10 +23,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 MARK = "SPOTLADDER_RUN"
 """The environment variable that every process of a run carries."""
+
+TEMPORARY = "tmp"
+"""Below the scratch folder: temporary files of the programs, or a link to their folder."""
 
 LINUX = sys.platform == "linux"
 
@@ -88,14 +95,39 @@ class Reaper:
 
 
 def end_all(mark: str, sessions: set[int]) -> list[int]:
-    """Kill every process of the run, until none is left; those that would not go (there should be none)."""
+    """Kill every process of the run, until none is left; returns those that did not end in time.
+
+    `mark` is the environment entry `NAME=VALUE`, or only the value of `MARK`; "": only the sessions count.
+    """
+    return _end(lambda: members(mark, sessions))
+
+
+def end_below(pid: int) -> list[int]:
+    """Kill every descendant of that process, not itself; returns those that did not end in time."""
+    return _end(lambda: sorted(_below({pid}, lineage()) - {os.getpid()}))
+
+
+def _end(find: Callable[[], list[int]]) -> list[int]:
+    """Stop what is found until nothing new is, then kill it; again until nothing is left."""
     deadline = time.monotonic() + PATIENCE
-    while (left := members(mark, sessions)) and time.monotonic() < deadline:
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)
-    return left
+    stopped: set[int] = set()
+    while time.monotonic() < deadline:
+        left = {*find(), *filter(alive, stopped)}
+        if not left:
+            return []
+        new = left - stopped
+        _signal(new or left, signal.SIGSTOP if new else signal.SIGKILL)
+        stopped |= new
+        if not new:
+            time.sleep(0.01)
+    _signal(stopped, signal.SIGKILL)
+    return sorted(filter(alive, stopped))
+
+
+def _signal(pids: set[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
 
 
 def end_run(mark: str) -> None:
@@ -108,20 +140,53 @@ def end_run(mark: str) -> None:
 
 
 def end_session(session: int) -> bool:
-    """Kill every process of one session; whether it is empty then."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(session, signal.SIGKILL)  # the leader's group first: it is what would start others
+    """Kill every process of one session, and their descendants; whether none is left."""
     return not end_all("", {session})
 
 
 def members(mark: str, sessions: set[int]) -> list[int]:
-    """The living processes of a run: in one of its sessions, or carrying its mark. Never this process itself."""
+    """The living processes of a run: in one of its sessions, carrying its mark, or below one that is. Never this
+    process itself."""
     found = marked(mark) if mark else set()
-    for pid in everyone():
+    parents = lineage()
+    for pid in parents:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            if os.getsid(pid) in sessions and alive(pid):
+            if os.getsid(pid) in sessions:
                 found.add(pid)
-    return sorted(found - {os.getpid()})
+    found.discard(os.getpid())
+    return sorted((found | _below(found, parents)) - {os.getpid()})
+
+
+def _below(pids: set[int], parents: dict[int, int]) -> set[int]:
+    """The descendants of these processes; `parents` as from `lineage`."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents.items():
+        children.setdefault(parent, []).append(pid)
+    found: set[int] = set()
+    todo = list(pids)
+    while todo:
+        new = [pid for pid in children.get(todo.pop(), []) if pid not in found and pid not in pids]
+        found.update(new)
+        todo += new
+    return found
+
+
+def lineage() -> dict[int, int]:
+    """Every living process with its parent; a zombie is not living."""
+    if LINUX:
+        read = ((pid, _stat(pid)) for pid in everyone())
+        return {pid: int(stat[1]) for pid, stat in read if stat and stat[0] not in (b"Z", b"X")}
+    listed = subprocess.run(["/bin/ps", "-axo", "pid=,ppid=,stat="], capture_output=True, text=True, check=False).stdout
+    rows = (line.split() for line in listed.splitlines())
+    return {int(row[0]): int(row[1]) for row in rows if len(row) > 2 and not row[2].startswith("Z")}
+
+
+def _stat(pid: int) -> list[bytes]:
+    """State, parent and more of a process, as Linux has them; empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
 def everyone() -> list[int]:
@@ -135,18 +200,15 @@ def everyone() -> list[int]:
 def alive(pid: int) -> bool:
     """Whether the process still runs; one that nobody has waited for yet does not."""
     if LINUX:
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_bytes()
-        except OSError:
-            return False
-        return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+        stat = _stat(pid)
+        return bool(stat) and stat[0] not in (b"Z", b"X")
     shown = subprocess.run(["/bin/ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return bool(shown.stdout.strip()) and not shown.stdout.startswith("Z")
 
 
 def marked(mark: str) -> set[int]:
-    """The pids of the processes whose environment carries the mark."""
-    wanted = f"{MARK}={mark}"
+    """The pids of the processes whose environment carries the mark, as `end_all` is given it."""
+    wanted = mark if "=" in mark else f"{MARK}={mark}"
     found: set[int] = set()
     if LINUX:
         for pid in everyone():
@@ -162,6 +224,13 @@ def marked(mark: str) -> set[int]:
     return found
 
 
+def remove(scratch: Path) -> None:
+    """Remove the run's scratch folder, and the folder of temporary files that it may have a link to."""
+    with contextlib.suppress(OSError):
+        shutil.rmtree(scratch / os.readlink(scratch / TEMPORARY), ignore_errors=True)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
 def watch(mark: str, scratch: Path) -> int:
     """The watchdog: collect sessions until the pipe ends, then end them."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -171,7 +240,7 @@ def watch(mark: str, scratch: Path) -> int:
         told = int(line)
         (sessions.add if told > 0 else sessions.discard)(abs(told))
     left = end_all(mark, sessions)
-    shutil.rmtree(scratch, ignore_errors=True)
+    remove(scratch)
     return 1 if left else 0
 
 

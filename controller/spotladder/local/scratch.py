@@ -11,14 +11,13 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import shutil
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.reaper import end_run
+from spotladder.local.reaper import TEMPORARY, end_run, remove
 
 PREFIX = "sl-"
 
@@ -48,9 +47,19 @@ def new_scratch(mark: str) -> Scratch:
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.write(lock, mark.encode())
         draft.rename(path / _OWNER)
+        _make_temporary(path)
     except OSError as error:
         raise EnvironmentFailure(f"{short}: cannot make a temporary folder: {error.strerror}; make room") from error
     return Scratch(path, lock)
+
+
+def _make_temporary(scratch: Path) -> None:
+    """A folder in the scratch folder, or a link to one where TMPDIR says: checkpoints may need that disk's room."""
+    wanted = Path(tempfile.gettempdir())
+    if wanted.resolve() == scratch.parent.resolve():
+        (scratch / TEMPORARY).mkdir(mode=0o700)
+    else:
+        (scratch / TEMPORARY).symlink_to(tempfile.mkdtemp(prefix=PREFIX, dir=wanted))
 
 
 def sweep(beside: Path) -> list[Path]:
@@ -71,7 +80,7 @@ def _sweep(folder: Path) -> bool:
         mark = os.read(lock, 64).decode(errors="replace")
         if known := _MARK.fullmatch(mark) is not None:
             end_run(mark)
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
         return known
     finally:
         os.close(lock)
