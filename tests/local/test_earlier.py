@@ -10,13 +10,12 @@ import pytest
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.store import open_store
 from spotladder.checkpoints.upload import commit_folder
-from spotladder.core.model import Attempt, JobSpec, JobState, Stage, Tier, TierRecord
-from spotladder.core.policies.ordered import Ordered
+from spotladder.core.model import Attempt, JobSpec, JobState, Price, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
 from spotladder.local.earlier import Begin, TakenUp, settled, take_up, untold
 from spotladder.local.state import JobFolder, Run
-from spotladder.story.timeline import Committed, Noted
+from spotladder.story.timeline import Billed, Committed, Noted
 
 NOW = Run(began=50.0, python="3.11", ray="2.58.1", uri="file:///x", mark="new")
 THEN = Run(began=10.0, python="3.11", ray="2.58.1", uri="file:///x", mark="old")
@@ -61,11 +60,18 @@ def test_where_nothing_was_everything_is_new(place: Place, begin: Begin) -> None
     assert (taken.state, taken.run, taken.resumed) == (JobState(), NOW, False)
 
 
-@pytest.mark.parametrize("state", [SUSPENDED, EXHAUSTED, SUCCEEDED])
-def test_without_a_word_a_run_is_not_touched(place: Place, state: JobState) -> None:
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (SUSPENDED, r"unfinished \(Suspended\); --resume goes on from .*, --fresh "),
+        (EXHAUSTED, r"failed \(TiersExhausted\); --resume tries again from .*, --fresh "),
+        (SUCCEEDED, r"it has succeeded; --fresh (?!.*--resume)"),
+    ],
+)
+def test_without_a_word_a_run_is_not_touched(place: Place, state: JobState, told: str) -> None:
     place.left(state)
     place.commit(40)
-    with pytest.raises(InvalidSpec, match=r"--resume .* --fresh "):
+    with pytest.raises(InvalidSpec, match=told):
         take_up(Begin.NEW, place.folder, place.log, NOW)
     assert place.folder.load() == state
     assert place.log.newest() is not None
@@ -152,21 +158,26 @@ def test_resuming_with_another_python_is_refused(place: Place) -> None:
         take_up(Begin.RESUME, place.folder, place.log, Run(50.0, "3.13", "2.58.1", NOW.uri))
 
 
-def test_the_attempt_of_a_killed_runner_is_laid_down(place: Place) -> None:
-    spec = JobSpec(tiers=(Tier("spot-a"),))
+def test_the_attempt_of_a_killed_runner_ends_when_the_runner_was_last_known_to_live(place: Place) -> None:
+    """Seen: the time until --resume was in the attempt's cost, and SuspendRequested was told though nobody asked."""
+    spec = JobSpec(tiers=(Tier("spot-a", price=Price(3600.0)),))
     attempt = Attempt(2, "spot-a", 11.0, seen=True, running_at=12.0, whole_at=12.0, known_pods=("w1",))
     place.left(JobState(stage=Stage.RUNNING, attempt=attempt, last_number=2, tier="spot-a", clock=20.0, nodes=1))
     taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
-    taken, moves = settled(taken, spec, place.log, 60.0, Ordered())
-    assert taken.state.stage is Stage.SUSPENDED
+    told = (Billed(24.0, 4.0, 4.0, 1), Committed(25.0, 2, "spot-a", 40))
+    taken, moves = settled(taken, spec, place.log, told)
+    assert taken.state.stage is Stage.IDLE
     assert taken.state.failures == 0
-    assert moves[0].reason is Reason.SUSPEND_REQUESTED
+    assert taken.state.spent_usd == pytest.approx(4.0), "until the last sign of life, not until now"
+    assert [(each.at, each.move.reason) for each in moves] == [(24.0, Reason.INTERRUPTED), (24.0, Reason.GONE)]
+    assert taken.state.history[-1].ended_at == 24.0
+    assert taken.state.history[-1].reason is Reason.INTERRUPTED
 
 
 def test_without_a_live_attempt_nothing_is_laid_down(place: Place) -> None:
     place.left(SUSPENDED)
     taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
-    assert settled(taken, JobSpec(tiers=(Tier("spot-a"),)), place.log, 60.0, Ordered()) == (taken, [])
+    assert settled(taken, JobSpec(tiers=(Tier("spot-a"),)), place.log, ()) == (taken, [])
 
 
 def test_what_a_killed_runner_could_not_tell_is_told_by_the_next() -> None:

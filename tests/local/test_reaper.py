@@ -144,7 +144,8 @@ def test_the_watchdog_does_not_go_with_signals_of_the_terminal(mark: str, tmp_pa
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS has no child subreapers")
 def test_a_daemon_with_neither_mark_nor_session_ends_with_the_run(mark: str, tmp_path: Path) -> None:
     """Below a subreaper of the run (`ray start`), it is found by its descent."""
-    bare = "os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); os.execve('/bin/sleep', ['bare', '600'], {})"
+    leave = "os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); "
+    bare = leave + "os.execve('/bin/sleep', ['bare', '600'], {})"
     start = [sys.executable, "-c", f"import os; {bare}"]
     node = (
         "import subprocess, sys, time; from spotladder.local.driver import keep_orphans; keep_orphans(); "

@@ -86,7 +86,7 @@ class Rig:
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        assert self.now < BEGAN + 3600, "the runner does not end"
+        assert self.now < BEGAN + 7200, "the runner does not end"
         while self.script and self.now >= BEGAN + self.script[0][0]:
             self.script.pop(0)[1](self)
 
@@ -335,20 +335,21 @@ def test_a_program_that_does_not_heed_is_cut_after_its_grace() -> None:
 
 
 @pytest.mark.parametrize("stage", [Stage.STARTING, Stage.RUNNING, Stage.RECOVERING, Stage.DRAINING, Stage.ENDING])
-def test_a_killed_runner_is_taken_for_a_stop(stage: Stage) -> None:
-    """No failure is counted, and the night in between costs nothing."""
+def test_a_killed_runner_counts_no_failure_and_costs_nothing_until_the_next(stage: Stage) -> None:
     before = _killed_in(stage)
     assert before.stage is stage
-    spent = before.spent_usd
-    state, moves = laid_down(SPEC, before, Progress(), before.clock + 8 * 3600, Ordered())
-    assert state.stage is Stage.SUSPENDED
+    state, moves = laid_down(SPEC, before, Progress(), before.clock + 2)
+    assert state.stage is Stage.IDLE
     assert state.attempt is None
     assert moves
+    assert Reason.SUSPEND_REQUESTED not in [move.reason for move in moves if stage is not Stage.DRAINING]
     assert state.failures == before.failures
-    assert state.spent_usd == spent
-    rig = Rig(script=[(1, comes_up(state.last_number + 1)), (3, ends(state.last_number + 1, Exit.SUCCEEDED))])
-    rig.now = BEGAN
-    assert rig.run(replace(state, clock=BEGAN)) == 0
+    assert state.spent_usd == pytest.approx(before.spent_usd + 2 * before.nodes), "a dollar a second and node"
+    number = state.last_number + 1
+    rig = Rig(script=[(3600, comes_up(number)), (3601, ends(number, Exit.SUCCEEDED))], now=BEGAN + 3599)
+    assert rig.run(state) == 0
+    assert rig.saved[1].spent_usd == state.spent_usd
+    assert [record.reason for record in rig.runner.state.history][-1] is Reason.COMPLETED
 
 
 def _killed_in(stage: Stage) -> JobState:

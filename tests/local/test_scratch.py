@@ -109,3 +109,17 @@ def test_another_users_folder_is_left_alone(mine: Scratch, mark: str, monkeypatc
     assert sweep(mine.path) == []
     monkeypatch.undo()
     assert other.path in sweep(mine.path)
+
+
+def test_temporary_files_lie_on_the_disk_that_tmpdir_names_and_go_with_the_folder(
+    mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module.tempfile, "gettempdir", lambda: str(tmp_path))
+    scratch = new_scratch(mark)
+    temporary = (scratch.path / "tmp").resolve()
+    assert temporary.parent == tmp_path
+    (temporary / "a1").mkdir()
+    Reaper(mark, scratch.path, scratch.lock).close()
+    scratch.close()
+    assert not scratch.path.exists()
+    assert not temporary.exists()

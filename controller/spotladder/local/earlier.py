@@ -7,13 +7,12 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.removal import remove
-from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Move, Stage
-from spotladder.core.policies import Policy
+from spotladder.core.model import TERMINAL, JobSpec, JobState, Stage
 from spotladder.errors import InvalidSpec
 from spotladder.local import preflight
 from spotladder.local.runner import laid_down
 from spotladder.local.state import JobFolder, Run
-from spotladder.story.timeline import Committed, Record
+from spotladder.story.timeline import Committed, Moved, Record
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
@@ -50,9 +49,7 @@ def take_up(begin: Begin, folder: JobFolder, log: CommitLog, now: Run) -> TakenU
     state, run, history = folder.load(), folder.load_run(), log.read()
     if begin is Begin.NEW:
         if state is not None:
-            ended = state.stage in TERMINAL
-            what = f"it has ended ({state.reason})" if ended else f"it is unfinished ({state.phase})"
-            raise InvalidSpec(f"there is a run of this job: {what}; {_CHOICE}", where=str(folder.path))
+            raise InvalidSpec(f"there is a run of this job: {_what(state)}", where=str(folder.path))
         if history.seq >= 0:
             step = history.newest.step if history.newest else 0
             raise InvalidSpec(f"there are checkpoints of this job, up to step {step}; {_CHOICE}", where=log.uri)
@@ -71,20 +68,33 @@ def _reopened(state: JobState) -> JobState:
     return JobState(last_number=state.last_number, tiers=tiers, history=state.history, started_at=state.started_at)
 
 
-def settled(taken: TakenUp, spec: JobSpec, log: CommitLog, now: Instant, policy: Policy) -> tuple[TakenUp, list[Move]]:
-    """The attempt of a runner that was killed is laid down; with the moves that this took."""
+def settled(taken: TakenUp, spec: JobSpec, log: CommitLog, told: tuple[Record, ...]) -> tuple[TakenUp, list[Moved]]:
+    """The attempt of a runner that was killed is closed; with the moves of that, at the time when they happened.
+
+    `told` is what that runner told: its last record is its last sign of life, where it is later than the saved state.
+    """
     if taken.state.attempt is None:
         return taken, []
     from spotladder.checkpoints.progress import progress
 
-    state, moves = laid_down(spec, taken.state, progress(log), now, policy)
-    return replace(taken, state=state), moves
+    signs = [record.at for record in told if not isinstance(record, Committed)]  # a commit has the program's clock
+    alive_until = max([taken.state.clock, *signs[-1:]])
+    state, moves = laid_down(spec, taken.state, progress(log), alive_until)
+    return replace(taken, state=state), [Moved(alive_until, move) for move in moves]
 
 
 def untold(commits: list[Committed], told: tuple[Record, ...]) -> list[Committed]:
     """Commits of an earlier runner's attempt that it was no more there to tell; none of a run that is not known."""
     known = {(record.attempt, record.step) for record in told if isinstance(record, Committed)}
     return [commit for commit in commits if told and (commit.attempt, commit.step) not in known]
+
+
+def _what(state: JobState) -> str:
+    if state.stage is Stage.SUCCEEDED:
+        return "it has succeeded; --fresh removes it with its checkpoints and begins anew"
+    if state.stage in TERMINAL:
+        return f"it has failed ({state.reason}); {_CHOICE.replace('goes on', 'tries again', 1)}"
+    return f"it is unfinished ({state.phase}); {_CHOICE}"
 
 
 _CHOICE = "--resume goes on from its newest commit, --fresh removes it and begins anew"

@@ -183,8 +183,19 @@ class Head(Node):
 
     @property
     def used(self) -> bool:
-        """Whether a program has connected to Ray here: Ray opens a log for each driver."""
-        return next(iter(self.folder.glob("session_2*/logs/python-core-driver-*")), None) is not None
+        """Whether a program has connected to Ray here: Ray opens a log for each driver, named by its process.
+
+        The agent that jobs are submitted to is a driver, too: it is in the head's own session.
+        """
+        for log in self.folder.glob("session_2*/logs/python-core-driver-*_*.log"):
+            try:
+                if os.getsid(int(log.stem.rpartition("_")[2])) != self.session:
+                    return True
+            except ProcessLookupError:
+                return True
+            except ValueError:
+                continue
+        return False
 
     @property
     def agent(self) -> str | None:

@@ -227,7 +227,7 @@ def marked(mark: str) -> set[int]:
 def remove(scratch: Path) -> None:
     """Remove the run's scratch folder, and the folder of temporary files that it may have a link to."""
     with contextlib.suppress(OSError):
-        shutil.rmtree(scratch / os.readlink(scratch / TEMPORARY), ignore_errors=True)
+        shutil.rmtree((scratch / TEMPORARY).readlink(), ignore_errors=True)
     shutil.rmtree(scratch, ignore_errors=True)
 
 

@@ -82,10 +82,10 @@ def run_locally(
         check_store(log.store)
         taken = replace(taken, run=replace(taken.run, mark=uuid.uuid4().hex))
         spec = replace(plan.spec, submitted_at=taken.run.began)
-        taken, moves = settled(taken, spec, log, time.time(), plan.policy)
         folder.save_run(taken.run)
         with timeline.Timeline(folder.timeline) as lines:
             history = timeline.read(folder.timeline).records
+            taken, moves = settled(taken, spec, log, history)
             with view_on(history) as view:
 
                 def tell(record: timeline.Record) -> None:
@@ -95,10 +95,10 @@ def run_locally(
                 watch = LogWatch(log)
                 for commit in untold(_Commits(watch).take_new(), history):
                     tell(commit)
+                for move in moves:
+                    tell(move)
                 meta = request.job.metadata
                 tell(timeline.Began(time.time(), meta.name, meta.namespace, spec, taken.resumed))
-                for move in moves:
-                    tell(timeline.Moved(time.time(), move))
                 for text in plan.warnings:
                     tell(timeline.Noted(time.time(), text))
                 return _run(replace(plan, spec=spec), taken, folder, watch, (tell, view), stopping=stopping)

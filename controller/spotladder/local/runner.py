@@ -2,8 +2,8 @@
 
 1. The state is on the disk before anything is done because of it.
 2. The first request to stop drains (`suspend`), the second kills; both can be resumed.
-3. A runner that was killed took its attempt with it (`reaper`). Going on, the next runner treats that as what the
-   user's stop would have been: no failure of the tier, and nothing is paid for the time in between.
+3. A runner that was killed took its attempt with it (`reaper`). The next runner closes that attempt as interrupted at
+   the last sign of life: no failure of the tier, and nothing is paid for the time in between.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
+from spotladder.core.accounting import account
 from spotladder.core.backend import AttemptBackend
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
-    AttemptSeen,
     Decision,
     Delete,
     Drain,
@@ -34,8 +34,10 @@ from spotladder.core.model import (
     Seconds,
     Stage,
 )
+from spotladder.core.moving import moved
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
+from spotladder.core.situation import Situation
 from spotladder.errors import EnvironmentFailure, SpotladderError
 from spotladder.story.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
 from spotladder.story.view import View, ViewSnapshot
@@ -203,21 +205,21 @@ class Runner:
         return FAILED_EXIT_CODES.get(self.state.reason, 1)
 
 
-def laid_down(
-    spec: JobSpec, state: JobState, progress: Progress, now: Instant, policy: Policy
-) -> tuple[JobState, list[Move]]:
-    """The state of a runner that was killed, as if the user had stopped it then; with the moves that lead there."""
-    suspended = replace(spec, suspend=True)
-    state = replace(state, nodes=0)  # they went with the runner: nobody paid for them since
+def laid_down(spec: JobSpec, state: JobState, progress: Progress, alive_until: Instant) -> tuple[JobState, list[Move]]:
+    """The state of a runner that was killed with its attempt, and the moves that lead there.
+
+    The attempt ended at `alive_until`, when the runner was last known to live: until then its nodes are paid for.
+    No failure is counted, and the next attempt starts on the same tier.
+    """
+    here = Situation(spec, account(state, spec, alive_until), Observation(state.revision, (), progress), alive_until)
     moves: list[Move] = []
-    while state.attempt is not None:
-        attempt = state.attempt
-        # It cannot be asked any more; in a moment it will be seen to be gone.
-        seen = () if attempt.drain_by is not None else (AttemptSeen(attempt.number, reachable=False),)
-        decision = decide(suspended, state, Observation(state.revision + 1, seen, progress), now, policy)
-        moves += decision.moves
-        state = decision.state
-    return state, moves
+    while here.state.attempt is not None:
+        reason = {Stage.DRAINING: Reason.DRAINED, Stage.ENDING: Reason.GONE}.get(here.state.stage, Reason.INTERRUPTED)
+        message = "it ended with its runner" if reason is Reason.INTERRUPTED else ""
+        state, move = moved(here, reason, message)
+        here = replace(here, state=state)
+        moves.append(move)
+    return replace(here.state, waiting_since=None, recovering_since=None), moves
 
 
 def _essence(state: JobState) -> JobState:
