@@ -50,6 +50,20 @@ def test_a_tier_without_pool(tmp_path: Path) -> None:
     assert [entry.valid for entry in reviewed(tmp_path, WORLD, job).objects] == [True, False]
 
 
+def test_a_pool_that_is_smaller_than_the_job(tmp_path: Path) -> None:
+    """Seen: `validate` said ok, and `run` went through all tiers for lack of capacity."""
+    world = changed(WORLD, ("spot\n    nodes: 2", "spot\n    nodes: 1"))
+    assert said(tmp_path, world, JOB) == [
+        (
+            '1.yaml:9:19: spec.tiers[0].capacityTier: the pool "g5-spot-use1a" has 1 node, and the job needs 2 workers '
+            "at once: set pools.g5-spot-use1a.nodes to 2 or more in the world file, or lower replicas"
+        )
+    ]
+    assert said(tmp_path, changed(WORLD, ("spot\n    nodes: 2", "spot\n    nodes: 0")), JOB) == [], (
+        "a pool without capacity"
+    )
+
+
 def test_an_invalid_world_is_not_held_against_the_job(tmp_path: Path) -> None:
     lines = said(tmp_path, WORLD.replace("notice", "notise"), JOB)
     assert lines == ["0.yaml:7:5: pools.g5-spot-use1a.notise: is not a known field; did you mean notice?"]

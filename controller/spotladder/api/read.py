@@ -10,7 +10,7 @@ from spotladder.api.check import checked
 from spotladder.api.document import Document, file_name, read_documents
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted, quoted
 from spotladder.api.record import API_VERSION, Record
-from spotladder.api.resolve import missing_capacity
+from spotladder.api.resolve import missing_capacity, small_pools
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.trace import trace_problems
@@ -38,10 +38,10 @@ def read_world(path: str | File) -> World:
 
 
 def read_job_and_world(job_path: str | File, world_path: str | File) -> tuple[TieredJob, World]:
-    """Both, and every tier of the job has its pool. Raises InvalidSpec with every problem found."""
+    """Both, and every tier of the job has its pool, large enough. Raises InvalidSpec with every problem found."""
     document, job = _only(job_path, TieredJob, "a TieredJob")
     world = read_world(world_path)
-    if problems := missing_capacity(job, world.pools, document):
+    if problems := missing_capacity(job, world.pools, document) + small_pools(job, world.pools, document):
         raise InvalidDocument(problems)
     return job, world
 

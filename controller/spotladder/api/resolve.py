@@ -11,7 +11,7 @@ from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import Checkpoints, TieredJob
 from spotladder.api.workload import workers_of
-from spotladder.api.world import World
+from spotladder.api.world import Pool, World
 from spotladder.core.durations import parse_duration
 from spotladder.core.model import CapacityType, Instant, JobSpec, Price, Seconds, Tier
 from spotladder.errors import InvalidSpec
@@ -111,6 +111,26 @@ def missing_capacity(
         near = closest(tier.capacity_tier, known)
         hint = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
         message = f'"{tier.capacity_tier}" {nowhere}; {hint}'
+        problems.append(Problem(document.where(path) if document else "", dotted(path), message))
+    return problems
+
+
+def small_pools(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:
+    """One problem for each tier whose pool of a world has nodes, but fewer than the job has workers: it can never be
+    whole there. A pool of 0 nodes stands for one without capacity."""
+    ray = job.spec.workload.ray
+    workers = workers_of(ray.template.spec) if ray else 0
+    problems = []
+    for index, tier in enumerate(job.spec.tiers):
+        pool = known.get(tier.capacity_tier)
+        if not isinstance(pool, Pool) or not 0 < pool.nodes < workers:
+            continue
+        path: Path = ("spec", "tiers", index, "capacityTier")
+        name, has = tier.capacity_tier, "1 node" if pool.nodes == 1 else f"{pool.nodes} nodes"
+        message = (
+            f'the pool "{name}" has {has}, and the job needs {workers} workers at once: '
+            f"set pools.{name}.nodes to {workers} or more in the world file, or lower replicas"
+        )
         problems.append(Problem(document.where(path) if document else "", dotted(path), message))
     return problems
 

@@ -12,7 +12,7 @@ from spotladder.api.deadline import check_deadline
 from spotladder.api.document import Document, file_name, read_documents
 from spotladder.api.problems import InvalidDocument, Problem, quoted
 from spotladder.api.read import kind_of
-from spotladder.api.resolve import missing_capacity
+from spotladder.api.resolve import missing_capacity, small_pools
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.trace import trace_problems
 from spotladder.api.world import World
@@ -124,7 +124,11 @@ def _missing_capacity(found: _Found) -> list[Problem]:
     if not known or any(model is None and kind in (World, CapacityTier) for _, kind, model in found):
         return []
     jobs = ((document, model) for document, _, model in found if isinstance(model, TieredJob))
-    return [problem for document, job in jobs for problem in missing_capacity(job, known, document)]
+    return [
+        problem
+        for document, job in jobs
+        for problem in (*missing_capacity(job, known, document), *small_pools(job, known, document))
+    ]
 
 
 def _name(document: Document) -> str:
