@@ -49,6 +49,7 @@ COMMANDS = {
     "resume": _Entry("spotladder.cli.cluster.change", "resume", "Let a suspended job go on."),
     "stop": _Entry("spotladder.cli.cluster.change", "stop", "Suspend a job and wait until it holds nothing."),
     "delete": _Entry("spotladder.cli.cluster.delete", "delete", "Delete jobs; their checkpoints stay."),
+    "infra": _Entry("spotladder.cli.infra", "app", "Clusters, pools and buckets from one fleet file."),
     "crds": _Entry("spotladder.cli.crds", "crds", "Print the CustomResourceDefinitions for a cluster."),
     "controller": _Entry("spotladder.cli.controller", "controller", "Run the operator of a Kubernetes cluster."),
     "cost": _Entry("spotladder.cli.cost", "cost", "What spot capacity saves, by the closed formulas."),

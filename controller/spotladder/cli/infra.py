@@ -1,0 +1,127 @@
+"""`spotladder infra`: what the make targets for infrastructure call.
+
+The packages of a cloud are imported only by the command that needs them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+
+if TYPE_CHECKING:
+    from spotladder_infra.topology.read import FleetFile
+
+app = typer.Typer(add_completion=False)
+
+FleetOption = Annotated[Path, typer.Option("--fleet", "-f", help="The fleet file; - is stdin.")]
+ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster of the fleet.")]
+FLEET = Path("fleet.yaml")
+
+
+@app.callback(invoke_without_command=True)
+def _root(context: typer.Context) -> None:
+    """Create clusters, pools and checkpoint buckets from one fleet file.
+
+    \b
+    Examples:
+      spotladder infra validate --fleet fleet.yaml
+      spotladder infra render --cluster east
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+@app.command()
+def validate(fleet: FleetOption = FLEET, *, output: OutputOption = Format.TABLE) -> None:
+    """Check a fleet file, offline.
+
+    Every problem is printed with file, line, column, field and remedy; warnings name risks and costs. Exit code 2 when
+    there is any problem.
+
+    \b
+    Examples:
+      spotladder infra validate
+      spotladder infra validate --fleet fleet.yaml --output json
+    """
+    from spotladder.api.problems import InvalidDocument
+
+    try:
+        found = _read(fleet, warn=output is Format.TABLE)
+    except InvalidDocument as error:
+        if output is Format.TABLE:
+            raise
+        print_data({"valid": False, "problems": _plain(error.problems), "warnings": []}, output)
+        raise typer.Exit(2) from None
+    if output is not Format.TABLE:
+        print_data({"valid": True, "problems": [], "warnings": _plain(found.warnings)}, output)
+        return
+    rows = [
+        (
+            entry.name,
+            str(entry.cloud),
+            entry.region or "–",
+            entry.kubernetes,
+            str(len(entry.pools)),
+            entry.bucket or "–",
+        )
+        for entry in found.fleet.spec.clusters
+    ]
+    print_table(("Cluster", "Cloud", "Region", "Kubernetes", "Pools", "Bucket"), rows)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of a fleet file.
+
+    \b
+    Example:
+      spotladder infra schema > fleet.schema.json
+    """
+    from spotladder_infra.topology.schema import schema as of_fleets
+
+    print_data(of_fleets(), Format.JSON)
+
+
+@app.command()
+def render(
+    fleet: FleetOption = FLEET,
+    cluster: ClusterOption = None,
+    *,
+    output: Annotated[Format, typer.Option("--output", "-o", help="How to print them: yaml or json.")] = Format.YAML,
+) -> None:
+    """Print the NodePools or ComputeClasses, and the CapacityTiers, of each cluster.
+
+    They are printed as values of the chart spotladder-pools, by the name of the cluster.
+
+    \b
+    Examples:
+      spotladder infra render
+      spotladder infra render --cluster east --output json
+    """
+    from spotladder_infra.rendering.values import values
+
+    found = _read(fleet, warn=False).fleet
+    chosen = [found.cluster(cluster)] if cluster else found.spec.clusters
+    data = {entry.name: values(found, entry) for entry in chosen}
+    print_data(data, Format.YAML if output is Format.TABLE else output)
+
+
+def _read(path: Path, *, warn: bool) -> FleetFile:
+    from datetime import UTC, datetime
+
+    from spotladder_infra.topology.read import read_fleet
+
+    found = read_fleet(path, datetime.now(UTC).date())
+    if warn:
+        for problem in found.warnings:
+            typer.echo(f"warning: {problem}", err=True)
+    return found
+
+
+def _plain(problems: Any) -> list[dict[str, str]]:
+    return [{"where": entry.where, "path": entry.path, "message": entry.message} for entry in problems]

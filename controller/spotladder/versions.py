@@ -1,0 +1,94 @@
+"""The versions that work together: Kubernetes, Karpenter, KubeRay and Ray, and how long each cloud supports a minor.
+
+One table for the infrastructure's checks, the platform's pins and the controller's preflight. Standard library only.
+
+Sources, read on `AS_OF`: karpenter.sh/docs/upgrading/compatibility, docs.ray.io (KubeRay upgrade guide),
+docs.aws.amazon.com/eks (release calendar), cloud.google.com/kubernetes-engine/docs/release-schedule. The dates of GKE
+are Google's estimates for the Regular channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from types import MappingProxyType
+
+AS_OF = date(2026, 11, 22)
+
+KUBERNETES = "1.35"
+"""The minor version of a cluster whose topology names none."""
+
+KARPENTER = "1.14.0"
+KARPENTER_GCP = "0.5.0"
+KUBERAY = "1.6.1"
+RAY = "2.58.0"
+
+END_OF_SUPPORT_NOTICE = timedelta(days=60)
+"""A minor whose standard support ends sooner than this is reported."""
+
+Version = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kubernetes:
+    """A Kubernetes minor version. An end of standard support that is None is not in our sources yet."""
+
+    minor: str
+    karpenter: str
+    eks_until: date | None
+    gke_until: date | None
+
+
+SUPPORTED: Mapping[str, Kubernetes] = MappingProxyType(
+    {
+        entry.minor: entry
+        for entry in (
+            Kubernetes("1.33", "1.5", date(2026, 7, 29), None),
+            Kubernetes("1.34", "1.6", date(2026, 12, 2), date(2026, 10, 1)),
+            Kubernetes("1.35", "1.9", date(2027, 3, 27), date(2027, 4, 11)),
+            Kubernetes("1.36", "1.13", None, None),
+        )
+    }
+)
+"""Each minor with the oldest Karpenter that supports it."""
+
+OLDEST_RAY: Mapping[str, str] = MappingProxyType({"1.5": "2.38", "1.6": "2.38"})
+"""Each supported minor of KubeRay with the oldest Ray that it supports."""
+
+
+def parse(version: str) -> Version:
+    """`v1.35.2` as `(1, 35, 2)`. Raises ValueError for text that is no version."""
+    return tuple(int(part) for part in version.removeprefix("v").split("."))
+
+
+def conflicts(
+    *, kubernetes: str, karpenter: str | None = None, kuberay: str = KUBERAY, ray: str = RAY
+) -> tuple[str, ...]:
+    """Why these versions do not work together, one sentence each; empty when they do.
+
+    Args:
+        kubernetes: A minor such as `1.35`.
+        karpenter: None for a cluster without the Karpenter of AWS.
+        kuberay, ray: Versions such as `1.6.1`.
+    """
+    found = []
+    known = SUPPORTED.get(kubernetes)
+    if known is None:
+        found.append(f"Kubernetes {kubernetes} is not supported: choose one of {', '.join(SUPPORTED)}")
+    elif karpenter is not None and parse(karpenter) < parse(known.karpenter):
+        found.append(
+            f"Karpenter {karpenter} does not support Kubernetes {kubernetes}: use Karpenter {known.karpenter} or newer"
+        )
+    oldest = OLDEST_RAY.get(".".join(kuberay.removeprefix("v").split(".")[:2]))
+    if oldest is None:
+        found.append(f"KubeRay {kuberay} is not supported: choose one of {', '.join(OLDEST_RAY)}")
+    elif parse(ray) < parse(oldest):
+        found.append(f"KubeRay {kuberay} does not support Ray {ray}: use Ray {oldest} or newer")
+    return tuple(found)
+
+
+def standard_support_ends(kubernetes: str, cloud: str) -> date | None:
+    """Last day of the minor's standard support on `aws` or `gcp`; None where that is unknown or does not apply."""
+    known = SUPPORTED.get(kubernetes)
+    return None if known is None else {"aws": known.eks_until, "gcp": known.gke_until}.get(cloud)

@@ -1,0 +1,132 @@
+"""Regions with their zones, and where accelerators are offered.
+
+The tables hold the regions in which training usually runs. A region that is missing here is not an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from types import MappingProxyType
+
+AS_OF = date(2026, 11, 22)
+
+
+def _zones(separator: str, **regions: str) -> Mapping[str, tuple[str, ...]]:
+    return MappingProxyType(
+        {
+            region.replace("_", "-"): tuple(f"{region.replace('_', '-')}{separator}{letter}" for letter in letters)
+            for region, letters in regions.items()
+        }
+    )
+
+
+ZONES: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "aws": _zones(
+            "",
+            us_east_1="abcdef", us_east_2="abc", us_west_1="abc", us_west_2="abcd", ca_central_1="abd",
+            eu_west_1="abc", eu_west_2="abc", eu_west_3="abc", eu_central_1="abc", eu_north_1="abc",
+            ap_northeast_1="acd", ap_northeast_2="abcd", ap_south_1="abc", ap_southeast_1="abc", ap_southeast_2="abc",
+            sa_east_1="abc",
+        ),
+        "gcp": _zones(
+            "-",
+            us_central1="abcf", us_east1="bcd", us_east4="abc", us_east5="abc", us_west1="abc", us_west4="abc",
+            northamerica_northeast1="abc", southamerica_east1="abc",
+            europe_west1="bcd", europe_west2="abc", europe_west3="abc", europe_west4="abc", europe_north1="abc",
+            asia_east1="abc", asia_northeast1="abc", asia_northeast3="abc", asia_south1="abc", asia_southeast1="abc",
+        ),
+    }
+)  # fmt: skip
+
+_ZONE_FORM = {
+    "aws": re.compile(r"([a-z]{2}(?:-[a-z]+)+-[0-9])[a-z]"),
+    "gcp": re.compile(r"([a-z]+-[a-z]+[0-9]+)-[a-z]"),
+}
+_REGION_FORM = {"aws": re.compile(r"[a-z]{2}(?:-[a-z]+)+-[0-9]"), "gcp": re.compile(r"[a-z]+-[a-z]+[0-9]+")}
+
+
+def is_region(cloud: str, name: str) -> bool:
+    """Whether the name has the form of a region of that cloud."""
+    return _REGION_FORM[cloud].fullmatch(name) is not None
+
+
+def region_of(cloud: str, zone: str) -> str | None:
+    """The region that the zone's name belongs to; None when it has not the form of a zone."""
+    found = _ZONE_FORM[cloud].fullmatch(zone)
+    return found[1] if found else None
+
+
+def default_zones(cloud: str, region: str) -> tuple[str, ...]:
+    """The first three zones of the region; empty when the region is not in the table."""
+    return ZONES[cloud].get(region, ())[:3]
+
+
+ACCELERATORS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "aws": MappingProxyType(
+            {
+                "g4dn": "nvidia-t4",
+                "g5": "nvidia-a10g",
+                "g6": "nvidia-l4",
+                "g6e": "nvidia-l40s",
+                "p4d": "nvidia-a100-40gb",
+                "p4de": "nvidia-a100-80gb",
+                "p5": "nvidia-h100-80gb",
+                "p5en": "nvidia-h200-141gb",
+            }
+        ),
+        "gcp": MappingProxyType(
+            {
+                "g2": "nvidia-l4",
+                "a2-highgpu": "nvidia-a100-40gb",
+                "a2-ultragpu": "nvidia-a100-80gb",
+                "a3-highgpu": "nvidia-h100-80gb",
+                "a3-ultragpu": "nvidia-h200-141gb",
+            }
+        ),
+    }
+)
+"""The accelerator of each accelerated instance family."""
+
+OFFERED: Mapping[str, Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "aws": MappingProxyType(
+            {
+                "p4de": frozenset({"us-east-1", "us-west-2"}),
+                "p4d": frozenset(
+                    {"us-east-1", "us-east-2", "us-west-2", "eu-west-1", "ap-northeast-1", "ap-northeast-2"}
+                ),
+                "p5": frozenset(
+                    {
+                        "us-east-1", "us-east-2", "us-west-2", "eu-west-2", "eu-north-1", "ap-northeast-1",
+                        "ap-south-1", "ap-southeast-2", "sa-east-1",
+                    }
+                ),
+            }
+        ),
+        "gcp": MappingProxyType(
+            {
+                "a2-ultragpu": frozenset({"us-central1", "us-east4", "us-east5", "europe-west4", "asia-southeast1"}),
+                "a3-highgpu": frozenset(
+                    {
+                        "us-central1", "us-east4", "us-east5", "us-west1", "us-west4", "europe-west1", "europe-west4",
+                        "asia-northeast1", "asia-southeast1",
+                    }
+                ),
+            }
+        ),
+    }
+)  # fmt: skip
+"""The regions of scarce families. Clouds add regions often, so a region that is missing here is only a warning."""
+
+
+def family_of(cloud: str, instance_type: str) -> str:
+    """The instance family: `g5` of `g5.xlarge`, `a2-highgpu` of `a2-highgpu-1g`, `g2` of `g2-standard-8`."""
+    if cloud == "aws":
+        return instance_type.partition(".")[0]
+    parts = instance_type.split("-")
+    accelerated = "-".join(parts[:2])
+    return accelerated if accelerated in ACCELERATORS["gcp"] else parts[0]

@@ -1,0 +1,34 @@
+"""The names of what is created in a cloud, all made of the cluster's name, and the tags that mark it as ours.
+
+Stacks and renderers both use them, so a NodeClass finds the role and the subnets without being told.
+"""
+
+from __future__ import annotations
+
+from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.fleet import Fleet
+
+SYSTEM_NAMESPACE = "kube-system"
+CONTROLLER_NAMESPACE = "spotladder-system"
+CONTROLLER_ACCOUNT = "spotladder-controller"
+KARPENTER_ACCOUNT = "karpenter"
+
+
+def discovery_tag(cluster: Cluster) -> dict[str, str]:
+    """The tag by which Karpenter finds subnets and security groups."""
+    return {"karpenter.sh/discovery": cluster.name}
+
+
+def node_role(cluster: Cluster) -> str:
+    """The IAM role and instance profile (AWS) or service account id (Google Cloud) of Karpenter's nodes."""
+    return f"{cluster.name}-node"
+
+
+def interruption_queue(cluster: Cluster) -> str:
+    """The SQS queue of interruption notices."""
+    return f"{cluster.name}-interruptions"
+
+
+def common_tags(fleet: Fleet, cluster: Cluster) -> dict[str, str]:
+    """The tags of every resource of a cluster."""
+    return {**fleet.spec.tags, "spotladder-fleet": fleet.metadata.name, "spotladder-cluster": cluster.name}

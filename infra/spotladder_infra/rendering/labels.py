@@ -1,0 +1,55 @@
+"""How a pod finds the nodes of a pool: one label and one taint, written on the nodes and asked for by the tier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spotladder_infra.topology.cluster import Autoscaler, Cloud, Cluster
+from spotladder_infra.topology.pool import Pool, PoolRole, Taint
+
+POOL = "spotladder.io/pool"
+ROLE = "spotladder.io/role"
+NODEPOOL = "karpenter.sh/nodepool"
+COMPUTE_CLASS = "cloud.google.com/compute-class"
+ACCELERATOR_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+Object = dict[str, Any]
+
+
+def has_karpenter(cluster: Cluster) -> bool:
+    """Whether Karpenter makes the cluster's nodes."""
+    return cluster.cloud in (Cloud.AWS, Cloud.GCP) and cluster.autoscaler is Autoscaler.KARPENTER
+
+
+def selectors(cluster: Cluster, pool: Pool) -> dict[str, str]:
+    """The node labels that only this pool's nodes have."""
+    if has_karpenter(cluster):
+        return {NODEPOOL: pool.name}
+    if cluster.cloud is Cloud.GCP:
+        return {COMPUTE_CLASS: pool.name}
+    return dict(pool.selectors)
+
+
+def taints(cluster: Cluster, pool: Pool) -> list[Object]:
+    """The taints of the pool's nodes. GKE taints the nodes of a ComputeClass itself."""
+    own = (
+        [] if pool.role is PoolRole.HEADS or not has_karpenter(cluster) else [_taint(Taint(key=POOL, value=pool.name))]
+    )
+    return own + [_taint(taint) for taint in pool.taints]
+
+
+def tolerations(cluster: Cluster, pool: Pool) -> list[Object]:
+    """What the pods of the pool's tier tolerate: the pool's taints, and that of GPU nodes."""
+    found: list[Object] = [
+        {"key": taint["key"], "operator": "Equal", "value": taint["value"], "effect": taint["effect"]}
+        for taint in taints(cluster, pool)
+    ]
+    if cluster.cloud is Cloud.GCP and not has_karpenter(cluster):
+        found.append({"key": COMPUTE_CLASS, "operator": "Equal", "value": pool.name, "effect": "NoSchedule"})
+    if pool.accelerator is not None and pool.accelerator.type.startswith("nvidia"):
+        found.append(dict(ACCELERATOR_TAINT))
+    return found
+
+
+def _taint(taint: Taint) -> Object:
+    return {"key": taint.key, "value": taint.value, "effect": str(taint.effect)}

@@ -1,0 +1,81 @@
+"""The CapacityTiers of a fleet: each pool of workers as the capacity that jobs name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spotladder.api.capacitytier import ApplyTo
+from spotladder.clusters.registry import HOME
+from spotladder.core.durations import format_duration
+from spotladder.core.model import CapacityType
+from spotladder_infra.facts import prices
+from spotladder_infra.rendering.labels import Object, selectors, tolerations
+from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.defaults import notice_of, provider_of
+from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.pool import Pool, PoolRole
+
+
+def capacity_tiers(fleet: Fleet) -> list[Object]:
+    """The CapacityTiers of all clusters, which belong into the home cluster, in the order of the file."""
+    return [
+        capacity_tier(fleet, cluster, pool)
+        for cluster in fleet.spec.clusters
+        for pool in cluster.pools
+        if pool.role is PoolRole.WORKERS
+    ]
+
+
+def capacity_tier(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
+    """The CapacityTier of one pool."""
+    spec: dict[str, Any] = {
+        "capacityType": str(pool.capacity_type),
+        "provider": str(provider_of(cluster)),
+        "cluster": HOME if cluster.name == fleet.spec.home else cluster.name,
+        "extraSelectors": selectors(cluster, pool),
+        "applyTo": str(ApplyTo.WORKERS),
+    }
+    if cluster.cloud in CREATED:
+        spec["region"] = cluster.region
+    if pool.zones:
+        spec["zones"] = list(pool.zones)
+    if pool.instance_types:
+        spec["instanceTypes"] = list(pool.instance_types)
+    if tolerated := tolerations(cluster, pool):
+        spec["extraTolerations"] = tolerated
+    heads = next((other for other in cluster.pools if other.role is PoolRole.HEADS), None)
+    if heads is not None:
+        spec["headSelectors"] = selectors(cluster, heads)
+    if notice := notice_of(cluster, pool):
+        spec["notice"] = format_duration(notice)
+    if price := _price(cluster, pool):
+        spec["price"] = price
+    bucket = fleet.bucket_of(cluster)
+    if bucket is not None and bucket.region != cluster.region:
+        spec["egressPerGiB"] = _usd(prices.REGION_EGRESS_GIB[cluster.cloud])
+    if pool.limits.nodes is not None:
+        spec["limits"] = {"nodes": pool.limits.nodes}
+    return {
+        "apiVersion": "spotladder.io/v1alpha1",
+        "kind": "CapacityTier",
+        "metadata": {"name": pool.name, "labels": {"spotladder.io/fleet": fleet.metadata.name}},
+        "spec": spec,
+    }
+
+
+def _price(cluster: Cluster, pool: Pool) -> Object | None:
+    listed = prices.dearest(pool.instance_types) if cluster.cloud in CREATED else None
+    if pool.price is not None:
+        found = {"perNodeHour": _usd(pool.price.per_node_hour)}
+        on_demand = pool.price.on_demand_per_node_hour or listed
+    elif pool.capacity_type is CapacityType.SPOT and cluster.cloud is Cloud.AWS:
+        found, on_demand = {"source": "aws"}, listed
+    elif pool.capacity_type is CapacityType.ON_DEMAND and listed is not None:
+        return {"perNodeHour": _usd(listed)}
+    else:
+        return None
+    return {**found, "onDemandPerNodeHour": _usd(on_demand)} if on_demand is not None else found
+
+
+def _usd(amount: float) -> str:
+    return f"{amount:.6f}".rstrip("0").rstrip(".")

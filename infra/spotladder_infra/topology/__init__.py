@@ -1,0 +1,1 @@
+"""The fleet file: its model, its checks, and how it is read."""

@@ -1,0 +1,168 @@
+"""Clusters of a fleet: the cloud, the network, who reaches the API server, and the pools."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from spotladder.api.fields import FilledText, Finding, Name, Switch, Usd, choice, several
+from spotladder.api.record import Record
+from spotladder.core.model import CapacityType
+from spotladder.versions import KUBERNETES
+from spotladder_infra.topology.pool import Pool
+from spotladder_infra.topology.values import BucketName, Cidr, Email, Minor
+
+
+class Cloud(StrEnum):
+    """Where a cluster comes from."""
+
+    AWS = "aws"
+    GCP = "gcp"
+    EXISTING = "existing"
+    KIND = "kind"
+
+
+CREATED = (Cloud.AWS, Cloud.GCP)
+"""Clouds in which the cluster itself is created."""
+
+
+class Autoscaler(StrEnum):
+    """Which controller makes nodes for pending pods."""
+
+    KARPENTER = "karpenter"
+    COMPUTE_CLASS = "compute-class"
+
+
+class Nat(StrEnum):
+    """How private nodes reach the internet."""
+
+    SINGLE = "single"
+    PER_ZONE = "per-zone"
+    NONE = "none"
+
+
+class Network(Record):
+    """The cluster's network."""
+
+    cidr: Cidr = Field(default="10.0.0.0/16", description="Addresses of the nodes (and of the pods, on AWS).")
+    pods: Cidr | None = Field(default=None, description="Addresses of the pods (GKE). Default: 10.128.0.0/14.")
+    services: Cidr | None = Field(
+        default=None, description="Addresses of the services. Default: 172.20.0.0/16 (EKS), 10.96.0.0/20 (GKE)."
+    )
+    nat: Annotated[Nat, choice(Nat)] = Field(
+        default=Nat.SINGLE, description="How nodes reach the internet: single, per-zone or none."
+    )
+    interface_endpoints: Switch = Field(
+        default=False, description="Private endpoints of the AWS services that nodes call; needed with nat none."
+    )
+
+
+class Api(Record):
+    """Who reaches the Kubernetes API server."""
+
+    allowed: list[Cidr] = Field(
+        default_factory=list, description="Public IPv4 ranges that may connect. Private only when empty."
+    )
+    admins: list[FilledText] = Field(
+        default_factory=list,
+        description="IAM roles or users (AWS) that administer the cluster; its creator when empty.",
+    )
+
+
+class SystemNodes(Record):
+    """The on-demand nodes of Karpenter, CoreDNS, KubeRay and the controller."""
+
+    instance_type: FilledText | None = Field(default=None, description="Default: m7i.large (EKS), e2-standard-4 (GKE).")
+    count: Annotated[int, Field(ge=1, le=20)] = Field(default=2, description="Nodes (in each zone on GKE).")
+
+
+class BudgetAlarm(Record):
+    """A mail when the cluster becomes expensive (AWS)."""
+
+    monthly: Usd = Field(description="USD a month.")
+    email: Email = Field(description="Recipient.")
+
+
+class Cluster(Record):
+    """One Kubernetes cluster with its pools."""
+
+    name: Name = Field(description="The cluster's name, also in the controller's registry.")
+    cloud: Annotated[Cloud, choice(Cloud)] = Field(description="aws, gcp, existing or kind.")
+    region: FilledText | None = Field(default=None, description="The region (aws, gcp).")
+    zones: list[FilledText] = Field(default_factory=list, description="Zones; the first three when empty.")
+    project: FilledText | None = Field(default=None, description="The Google Cloud project (gcp).")
+    account: FilledText | None = Field(
+        default=None, description="The AWS account id; any other account is refused (aws)."
+    )
+    context: FilledText | None = Field(default=None, description="The kubeconfig context (existing).")
+    kubernetes: Minor = Field(default=KUBERNETES, description='The Kubernetes minor version, in quotes: "1.35".')
+    autoscaler: Annotated[Autoscaler, choice(Autoscaler)] = Field(
+        default=Autoscaler.KARPENTER, description="karpenter, or compute-class (gcp). Karpenter on gcp is alpha."
+    )
+    network: Network = Field(default_factory=Network, description="The cluster's network.")
+    api: Api = Field(default_factory=Api, description="Who reaches the API server.")
+    system: SystemNodes = Field(default_factory=SystemNodes, description="The nodes of the controllers.")
+    bucket: BucketName | None = Field(default=None, description="The checkpoint bucket: an entry of spec.buckets.")
+    budget_alarm: BudgetAlarm | None = Field(default=None, description="A mail when it becomes expensive (aws).")
+    artifact_registry: Switch = Field(default=False, description="A repository for training images (gcp).")
+    deletion_protection: Switch = Field(default=False, description="Refuse to delete the cluster until this is off.")
+    pools: list[Pool] = Field(default_factory=list, description="The cluster's capacity.")
+
+    @model_validator(mode="after")
+    def _fits_its_cloud(self) -> Cluster:
+        needed = {
+            Cloud.AWS: ("region",),
+            Cloud.GCP: ("region", "project"),
+            Cloud.EXISTING: ("context",),
+            Cloud.KIND: (),
+        }[self.cloud]
+        given = self.model_fields_set
+        found = [Finding((name,), f"is required for cloud {self.cloud}") for name in needed if not getattr(self, name)]
+        for name, clouds in _ONLY_FOR.items():
+            if name in given and self.cloud not in clouds:
+                message = f"does not belong to cloud {self.cloud}, only to {', '.join(clouds)}: remove it"
+                found.append(Finding((Cluster.model_fields[name].alias or name,), message, at_key=True))
+        if self.cloud is Cloud.AWS and self.autoscaler is Autoscaler.COMPUTE_CLASS:
+            found.append(Finding(("autoscaler",), "compute-class exists on gcp only: use karpenter"))
+        for index, pool in enumerate(self.pools):
+            found += [Finding(("pools", index, *path), message) for path, message in _pool_findings(self, pool)]
+        if found:
+            raise several(found)
+        return self
+
+
+_ONLY_FOR: dict[str, tuple[Cloud, ...]] = {
+    "region": CREATED,
+    "zones": CREATED,
+    "project": (Cloud.GCP,),
+    "account": (Cloud.AWS,),
+    "context": (Cloud.EXISTING,),
+    "network": CREATED,
+    "api": CREATED,
+    "system": CREATED,
+    "autoscaler": CREATED,
+    "budget_alarm": (Cloud.AWS,),
+    "artifact_registry": (Cloud.GCP,),
+    "deletion_protection": CREATED,
+}
+
+
+def _pool_findings(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, ...], str]]:
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    if cluster.cloud in CREATED:
+        if not (pool.instance_types or pool.families):
+            found.append(((), "names no instances: give instanceTypes or families"))
+        if pool.selectors:
+            found.append((("selectors",), "chooses nodes that exist already: use labels for nodes that are made"))
+        if pool.capacity_type is CapacityType.RESERVED and pool.reservation is None:
+            found.append(((), "is reserved but names no capacity: give reservation"))
+        gcp_karpenter = cluster.cloud is Cloud.GCP and cluster.autoscaler is Autoscaler.KARPENTER
+        if gcp_karpenter and pool.capacity_type is CapacityType.RESERVED:
+            found.append((("capacityType",), "reserved needs autoscaler compute-class: Karpenter on gcp has none"))
+    elif not pool.selectors:
+        found.append(((), f"chooses no nodes: give selectors (labels of nodes that exist) for cloud {cluster.cloud}"))
+    if pool.efa and cluster.cloud is not Cloud.AWS:
+        found.append((("efa",), "exists on aws only: remove it"))
+    return found

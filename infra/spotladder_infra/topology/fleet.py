@@ -1,0 +1,115 @@
+"""`fleet.yaml`: clusters, pools, checkpoint buckets and teams of one fleet.
+
+Rules that one object breaks by itself are checked by the models; rules between objects, and facts about clouds, in
+`checks`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from spotladder.api.fields import Count, FilledText, Finding, Name, Quantity, Switch, Usd, choice, several
+from spotladder.api.problems import quoted
+from spotladder.api.record import Metadata, Record
+from spotladder.errors import InvalidSpec
+from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.values import BucketName, StateUri
+
+
+class Bucket(Record):
+    """A bucket for checkpoints. It is created with the first cluster that uses it."""
+
+    name: BucketName = Field(description="The bucket's name, unique in the whole cloud.")
+    cloud: Annotated[Cloud, choice(Cloud)] = Field(description="aws or gcp.")
+    region: FilledText = Field(description="The bucket's region.")
+    create: Switch = Field(default=True, description="Create it; false for a bucket that exists already.")
+    replicate_to: FilledText | None = Field(default=None, description="Copy new objects to this region (aws).")
+    monthly_gi_b: Count = Field(
+        default=1000, alias="monthlyGiB", description="GiB read and written a month, for the cost of egress."
+    )
+
+    @model_validator(mode="after")
+    def _fits_its_cloud(self) -> Bucket:
+        if self.cloud not in CREATED:
+            raise several([Finding(("cloud",), f"{self.cloud} has no buckets: use aws or gcp")])
+        if self.replicate_to and self.cloud is not Cloud.AWS:
+            raise several([Finding(("replicateTo",), "exists on aws only: GCS has dual-region buckets; remove it")])
+        if self.replicate_to == self.region:
+            raise several([Finding(("replicateTo",), "must be another region than the bucket's own")])
+        return self
+
+
+class Quota(Record):
+    """What a team may use at once in one cluster."""
+
+    cpu: Quantity | None = Field(default=None, description="CPUs.")
+    memory: Quantity | None = Field(default=None, description="Memory.")
+    accelerators: Count | None = Field(default=None, description="NVIDIA accelerators.")
+
+
+class Team(Record):
+    """A namespace for the jobs of one team, with access to its own prefix of the checkpoint buckets."""
+
+    name: Name = Field(description="The team's name; also its namespace.")
+    clusters: list[Name] = Field(default_factory=list, description="Clusters of the team; all when empty.")
+    service_account: Name = Field(default="training", description="The service account of its training pods.")
+    budget: Usd | None = Field(default=None, description="USD a month.")
+    quota: Quota = Field(default_factory=Quota, description="What it may use at once in each cluster.")
+
+
+class State(Record):
+    """Where Terraform keeps its state."""
+
+    uri: StateUri = Field(description="s3://bucket/prefix or gs://bucket/prefix.")
+    region: FilledText | None = Field(default=None, description="The bucket's region (s3).")
+
+    @model_validator(mode="after")
+    def _has_a_region(self) -> State:
+        if self.uri.startswith("s3://") and not self.region:
+            raise several([Finding(("region",), "is required for s3")])
+        return self
+
+
+class FleetSpec(Record):
+    """What the fleet consists of."""
+
+    home: Name = Field(description="The cluster in which the controller runs.")
+    state: State | None = Field(default=None, description="Where Terraform keeps its state; local files when absent.")
+    tags: dict[str, FilledText] = Field(default_factory=dict, description="Tags (labels on gcp) of all resources.")
+    buckets: list[Bucket] = Field(default_factory=list, description="Buckets for checkpoints.")
+    teams: list[Team] = Field(default_factory=list, description="Namespaces of teams.")
+    clusters: Annotated[list[Cluster], Field(min_length=1)] = Field(description="The clusters.")
+
+
+class Fleet(Record):
+    """Everything that `spotladder infra` creates and installs."""
+
+    api_version: Literal["spotladder.io/v1alpha1"] = Field(description="Always spotladder.io/v1alpha1.")
+    kind: Literal["Fleet"] = Field(description="Always Fleet.")
+    metadata: Metadata = Field(description="The fleet's name.")
+    spec: FleetSpec = Field(description="What the fleet consists of.")
+
+    def cluster(self, name: str) -> Cluster:
+        """The cluster of that name. Raises InvalidSpec."""
+        for entry in self.spec.clusters:
+            if entry.name == name:
+                return entry
+        known = ", ".join(entry.name for entry in self.spec.clusters)
+        raise InvalidSpec(f"the fleet has no cluster {quoted(name)} (it has {known})")
+
+    def bucket_of(self, cluster: Cluster) -> Bucket | None:
+        """The checkpoint bucket that the cluster uses."""
+        return next((entry for entry in self.spec.buckets if entry.name == cluster.bucket), None)
+
+    def owner_of(self, bucket: Bucket) -> Cluster | None:
+        """The cluster whose stack creates the bucket: the first one of its cloud that uses it."""
+        if not bucket.create:
+            return None
+        users = (entry for entry in self.spec.clusters if entry.bucket == bucket.name and entry.cloud is bucket.cloud)
+        return next(users, None)
+
+    def teams_of(self, cluster: Cluster) -> tuple[Team, ...]:
+        """The teams with a namespace in the cluster."""
+        return tuple(team for team in self.spec.teams if not team.clusters or cluster.name in team.clusters)

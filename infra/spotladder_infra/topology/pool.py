@@ -1,0 +1,157 @@
+"""Pools of a cluster: what nodes there may be, when they are given back and what they cost."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from spotladder.api.capacitytier import TaintEffect
+from spotladder.api.fields import (
+    Duration,
+    FilledText,
+    Finding,
+    LabelKey,
+    LabelValue,
+    Name,
+    PositiveDuration,
+    Quantity,
+    Switch,
+    Usd,
+    choice,
+    refused,
+    several,
+)
+from spotladder.api.record import Record
+from spotladder.core.model import CapacityType
+from spotladder_infra.topology.values import Family
+
+
+class PoolRole(StrEnum):
+    """Which Ray pods a pool is for."""
+
+    WORKERS = "workers"
+    HEADS = "heads"
+
+
+class Accelerator(Record):
+    """The accelerators of one node."""
+
+    type: FilledText = Field(description="The accelerator, as in nvidia-a10g or nvidia-h100-80gb.")
+    count: Annotated[int, Field(ge=1, le=16)] = Field(default=1, description="Accelerators of one node.")
+
+
+class Taint(Record):
+    """A Kubernetes taint."""
+
+    key: LabelKey = Field(description="The taint's key.")
+    value: LabelValue = Field(default="", description="The taint's value.")
+    effect: Annotated[TaintEffect, choice(TaintEffect)] = Field(
+        default=TaintEffect.NO_SCHEDULE, description="NoSchedule, PreferNoSchedule or NoExecute."
+    )
+
+
+class PoolLimits(Record):
+    """How large a pool may become."""
+
+    nodes: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Nodes at once.")
+    cpu: Quantity | None = Field(default=None, description="CPUs of all nodes.")
+    memory: Quantity | None = Field(default=None, description="Memory of all nodes.")
+
+
+class Disruption(Record):
+    """When a node may be given back."""
+
+    consolidate_after: PositiveDuration = Field(
+        default=1800.0,
+        description="How long a node stays empty before it is given back. Longer than a restart of a job: otherwise a "
+        "scarce spot node is lost between two attempts.",
+    )
+    expire_after: PositiveDuration | None = Field(
+        default=None, description="Age at which a node is replaced; never when absent."
+    )
+    termination_grace_period: PositiveDuration | None = Field(
+        default=None,
+        description="Time after which a node that is being deleted ends although pods still drain. Pods with a longer "
+        "grace period are deleted at once. Not set by default: the cloud's notice is the limit.",
+    )
+
+
+class Reservation(Record):
+    """Capacity that is paid for in advance."""
+
+    ids: list[FilledText] = Field(default_factory=list, description="Capacity reservations: cr-… or GCE names.")
+    capacity_blocks: list[FilledText] = Field(
+        default_factory=list, description="Capacity Blocks for ML (AWS), by the id of their reservation: cr-…"
+    )
+    tags: dict[str, str] = Field(default_factory=dict, description="Or the reservations with these tags (AWS).")
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Reservation:
+        if not (self.ids or self.capacity_blocks or self.tags):
+            raise refused("names no reservation: give ids, capacityBlocks or tags")
+        return self
+
+
+class PoolPrice(Record):
+    """What a node costs."""
+
+    per_node_hour: Usd = Field(description="USD per node and hour.")
+    on_demand_per_node_hour: Usd | None = Field(
+        default=None, description="USD per hour for the same node on demand: the yardstick for savings."
+    )
+
+
+class Pool(Record):
+    """One kind of capacity in one cluster: a NodePool or ComputeClass, and the CapacityTier of the same name."""
+
+    name: Name = Field(description="The name of the NodePool or ComputeClass, and of the CapacityTier.")
+    role: Annotated[PoolRole, choice(PoolRole)] = Field(
+        default=PoolRole.WORKERS, description="workers (tainted, one CapacityTier) or heads (Ray heads, not tainted)."
+    )
+    capacity_type: Annotated[CapacityType, choice(CapacityType)] = Field(
+        default=CapacityType.ON_DEMAND, description="spot, on-demand or reserved."
+    )
+    instance_types: list[FilledText] = Field(default_factory=list, description="Instance types that may be used.")
+    families: list[Family] = Field(default_factory=list, description="Or instance families that may be used.")
+    zones: list[FilledText] = Field(default_factory=list, description="Zones; those of the cluster when empty.")
+    accelerator: Accelerator | None = Field(default=None, description="The accelerators of one node.")
+    limits: PoolLimits = Field(default_factory=PoolLimits, description="How large the pool may become.")
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict, description="Labels of the nodes.")
+    taints: list[Taint] = Field(default_factory=list, description="Taints beside the pool's own; tiers tolerate them.")
+    startup_taints: list[Taint] = Field(
+        default_factory=list, description="Taints that a DaemonSet removes when the node is ready for work."
+    )
+    disruption: Disruption = Field(default_factory=Disruption, description="When a node may be given back.")
+    reservation: Reservation | None = Field(default=None, description="The capacity of a reserved pool.")
+    efa: Switch = Field(default=False, description="Elastic Fabric Adapter interfaces (AWS).")
+    placement_group: FilledText | None = Field(
+        default=None, description="A cluster placement group (AWS) or compact placement policy (GKE)."
+    )
+    image: FilledText | None = Field(default=None, description="The node image, pinned, as in al2023@v20261015 (AWS).")
+    disk_gi_b: Annotated[int, Field(ge=30, le=16384)] = Field(
+        default=200, alias="diskGiB", description="Size of the root volume in GiB."
+    )
+    notice: Duration | None = Field(
+        default=None, description="Time between notice and reclaim; the cloud's by default."
+    )
+    price: PoolPrice | None = Field(
+        default=None, description="What a node costs. Default: looked up for spot nodes of AWS, else the price table."
+    )
+    selectors: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict, description="Labels of the nodes that exist already (existing and kind only)."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Pool:
+        reserved = self.capacity_type is CapacityType.RESERVED
+        found = []
+        if self.reservation is not None and not reserved:
+            found.append(Finding(("reservation",), "needs capacityType reserved", at_key=True))
+        if self.role is PoolRole.HEADS and self.capacity_type is CapacityType.SPOT:
+            message = "must not be spot for role heads: the loss of a head ends the attempt; use on-demand"
+            found.append(Finding(("capacityType",), message))
+        if found:
+            raise several(found)
+        return self

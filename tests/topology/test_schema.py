@@ -1,0 +1,42 @@
+"""The published JSON schema accepts what the models accept, and refuses what they refuse by form."""
+
+from __future__ import annotations
+
+import jsonschema
+import pytest
+from ruamel.yaml import YAML
+
+from spotladder_infra.topology.cluster import Api, Cluster, Network
+from spotladder_infra.topology.fleet import Bucket, Fleet, FleetSpec, Team
+from spotladder_infra.topology.pool import Disruption, Pool, PoolLimits, Reservation
+from spotladder_infra.topology.schema import schema
+from tests.topology.builders import FLEET
+
+
+def load(text: str) -> object:
+    return YAML(typ="safe", pure=True).load(text)
+
+
+def test_a_right_fleet() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.validate(load(FLEET), schema(), jsonschema.Draft202012Validator)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("cloud: kind", "cloud: azure"),
+        ("home: east", "hom: east"),
+        ("cidr: 10.0.0.0/16", "cidr: wide"),
+        ("  home: east\n", ""),
+    ],
+)
+def test_a_wrong_one(old: str, new: str) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(load(FLEET.replace(old, new, 1)), schema(), jsonschema.Draft202012Validator)
+
+
+def test_every_field_says_what_it_is() -> None:
+    for model in (Fleet, FleetSpec, Cluster, Network, Api, Pool, PoolLimits, Disruption, Reservation, Bucket, Team):
+        for name, field in model.model_fields.items():
+            assert field.description, f"{model.__name__}.{name}"
