@@ -4,10 +4,87 @@ from __future__ import annotations
 
 import logging
 import secrets
+import socket
+import struct
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit
 
 import pytest
+
+
+class Outage:
+    """A port of 127.0.0.1 that passes on to a server, or treats its callers as `kind` says:
+
+    `refused`: connections are reset. `503`: every request is answered so. `hanging`: nothing is ever answered.
+    """
+
+    def __init__(self, endpoint: str) -> None:
+        self.kind = ""
+        self._behind = urlsplit(endpoint)
+        self._open: set[socket.socket] = set()
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.endpoint = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def begin(self, kind: str) -> None:
+        """Be away from now on, also for connections that are open."""
+        self.kind = kind
+        if kind != "hanging":
+            self._drop_all()
+
+    def end(self) -> None:
+        self.kind = ""
+        self._drop_all()
+
+    def close(self) -> None:
+        self._drop_all()
+        self._listener.close()
+
+    def _drop_all(self) -> None:
+        for connection in list(self._open):
+            self._open.discard(connection)
+            with suppress(OSError):
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                caller, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(caller,), daemon=True).start()
+
+    def _serve(self, caller: socket.socket) -> None:
+        self._open.add(caller)
+        with suppress(OSError), caller:
+            if self.kind == "refused":
+                caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                return
+            if self.kind == "503":
+                caller.recv(1 << 16)
+                caller.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                return
+            with socket.create_connection((self._behind.hostname or "", self._behind.port or 0)) as server:
+                self._open.add(server)
+                back = threading.Thread(target=self._pass_on, args=(server, caller), daemon=True)
+                back.start()
+                self._pass_on(caller, server)
+                back.join()
+                self._open.discard(server)
+        self._open.discard(caller)
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                while self.kind == "hanging":
+                    time.sleep(0.01)
+                target.sendall(data)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
 
 
 @contextmanager

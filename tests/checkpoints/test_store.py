@@ -8,6 +8,7 @@ import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from obstore.exceptions import GenericError, PermissionDeniedError, UnauthenticatedError
@@ -15,7 +16,15 @@ from obstore.exceptions import GenericError, PermissionDeniedError, Unauthentica
 from spotladder.checkpoints import disk
 from spotladder.checkpoints.bucket import BucketStore
 from spotladder.checkpoints.memory import MemoryStore
-from spotladder.checkpoints.store import Store, StoreRefused, check_store, folder_of, open_store
+from spotladder.checkpoints.store import (
+    ObjectMissing,
+    RightsRefused,
+    Store,
+    StoreRefused,
+    check_store,
+    folder_of,
+    open_store,
+)
 from spotladder.errors import InvalidSpec, StoreUnavailable
 from tests.checkpoints.contract import StoreContract
 from tests.checkpoints.gcs import google
@@ -124,6 +133,20 @@ class TestDisk(StoreContract):
         with pytest.raises(StoreRefused, match="a file lies where a folder must be"):
             check_store(open_store(tmp_path / "file"))
 
+    def test_a_folder_in_the_place_of_a_file_is_no_object(self, store: Store, tmp_path: Path) -> None:
+        (tmp_path / "in").write_bytes(b"w")
+        store.put_file("a/w", tmp_path / "in")
+        root = Path(unquote(store.uri.removeprefix("file://")))
+        (root / "a/w").unlink()
+        (root / "a/w").mkdir()
+        (root / "b").write_bytes(b"x")
+        for key in ("a/w", "b/w"):
+            with pytest.raises(ObjectMissing):
+                store.get_file(key, None)
+            with pytest.raises(ObjectMissing):
+                store.get(key)
+            assert store.head(key) is None
+
     def test_a_read_only_folder(self, tmp_path: Path) -> None:
         if os.geteuid() == 0:
             pytest.skip("root may write everywhere")
@@ -209,13 +232,13 @@ class TestS3(StoreContract):
     [
         (
             PermissionDeniedError("403 AccessDenied"),
-            StoreRefused,
+            RightsRefused,
             "access denied: check the bucket's policy and AWS_ACC",
         ),
-        (UnauthenticatedError("401"), StoreRefused, "access denied"),
-        (GenericError("... <Code>SignatureDoesNotMatch</Code>"), StoreRefused, "access denied"),
+        (UnauthenticatedError("401"), RightsRefused, "access denied"),
+        (GenericError("... <Code>SignatureDoesNotMatch</Code>"), RightsRefused, "access denied"),
         (GenericError("403: <Code>RequestTimeTooSkewed</Code>"), StoreRefused, "this machine's clock is wrong: set it"),
-        (GenericError("PUT http://169.254.169.254/latest/api/token"), StoreRefused, "no credentials found: set AWS_"),
+        (GenericError("PUT http://169.254.169.254/latest/api/token"), RightsRefused, "no credentials found: set AWS_"),
         (GenericError("status code: 404: <Code>NoSuchBucket</Code>"), StoreRefused, "there is no bucket bkt"),
         (FileNotFoundError("Object at location k not found"), StoreRefused, "there is no bucket bkt"),
         (OSError(errno.ENOSPC, "No space left on device"), StoreRefused, "No space left on device on this machine"),

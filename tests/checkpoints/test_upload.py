@@ -1,8 +1,7 @@
-"""Work in the background: one at a time, in order, no error lost."""
+"""The upload of a checkpoint's files."""
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -10,66 +9,9 @@ import pytest
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.store import StoreRefused
-from spotladder.checkpoints.upload import Uploader, commit_folder, upload_folder
-from spotladder.errors import Fenced, InvalidSpec, StoreUnavailable
+from spotladder.checkpoints.upload import commit_folder, upload_folder
+from spotladder.errors import InvalidSpec, StoreUnavailable
 from tests.checkpoints.builders import a_folder, a_log
-
-
-def test_pieces_never_overlap_and_keep_their_order() -> None:
-    uploader = Uploader()
-    running = threading.Semaphore(1)
-    done: list[int] = []
-
-    def piece(number: int) -> None:
-        assert running.acquire(blocking=False), "two pieces at a time"
-        done.append(number)
-        running.release()
-
-    for number in range(20):
-        uploader.submit(lambda number=number: piece(number))  # type: ignore[misc]
-    assert uploader.wait()
-    assert done == list(range(20))
-
-
-def test_submit_returns_before_the_work_is_done_and_waits_for_the_one_before() -> None:
-    uploader = Uploader()
-    go, entered = threading.Event(), threading.Event()
-
-    def piece() -> None:
-        entered.set()
-        go.wait(10)
-
-    uploader.submit(piece)
-    assert entered.wait(10)
-    assert uploader.busy
-    assert not uploader.wait(timeout=0.01)
-    second = threading.Thread(target=lambda: uploader.submit(lambda: None))
-    second.start()
-    second.join(0.05)
-    assert second.is_alive()
-    go.set()
-    second.join(10)
-    assert uploader.wait()
-    assert not uploader.busy
-
-
-@pytest.mark.parametrize("call", ["submit", "wait"])
-def test_an_error_comes_up_at_the_next_call_once(call: str) -> None:
-    told: list[BaseException] = []
-    uploader = Uploader(told.append)
-    ran: list[int] = []
-
-    def fail() -> None:
-        raise Fenced("a newer attempt has started")
-
-    uploader.submit(fail)
-    with pytest.raises(Fenced, match="newer attempt"):
-        uploader.submit(lambda: ran.append(1)) if call == "submit" else uploader.wait()
-    assert [str(error) for error in told] == ["a newer attempt has started"]
-    assert not ran
-    uploader.submit(lambda: ran.append(2))
-    assert uploader.wait()
-    assert ran == [2]
 
 
 class TornStore(MemoryStore):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import Fenced, StoreUnavailable
 from spotladder.train.ending import exit_code_of
 from spotladder.train.interruption import Interrupted
@@ -28,6 +29,9 @@ def test_exit_codes_of_a_driver() -> None:
         (ControllerError(Fenced("…")), 76),
         (Fenced("…"), 76),
         (StoreUnavailable("…"), 5),
+        (RightsRefused("…"), 77),
+        (WorkerGroupError("…", {0: lost, 1: RightsRefused("…")}), 77),
+        (WorkerGroupError("…", {0: Interrupted(7), 1: RightsRefused("…")}), 75),
         (caused, 75),
         (WorkerGroupError("…", {0: KeyError("a bug")}), None),
         (lost, None),

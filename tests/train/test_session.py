@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.errors import CheckpointCorrupt, Fenced, StoreUnavailable
+from spotladder.checkpoints.store import RightsRefused
+from spotladder.errors import CheckpointCorrupt, Fenced
 from spotladder.train import notice
 from spotladder.train.interruption import Interrupted
 from spotladder.train.session import Job
@@ -161,7 +162,7 @@ def test_a_failed_upload_is_raised_by_the_next_call_once(tmp_path: Path) -> None
         one._member.log.store.put_file = refuse  # type: ignore[method-assign]
     while one._member.commits.busy:
         pass
-    with pytest.raises(StoreUnavailable, match="the bucket is away"):
+    with pytest.raises(RightsRefused, match="access denied"):
         one.should_commit(2)
     assert not one.should_commit(3)
 
@@ -338,13 +339,13 @@ def test_the_heartbeat_says_how_far_the_program_is(tmp_path: Path) -> None:
 def held_uploads(job: Job) -> Iterator[threading.Event]:
     """No upload of this job ends before the event is set."""
     release = threading.Event()
-    upload = job._member.commits._upload
+    upload = job._member.commits._uploaded
 
-    def held(*arguments: object) -> object:
+    def held(path: str) -> dict[str, object]:
         release.wait(10)
-        return upload(*arguments)  # type: ignore[arg-type]
+        return upload(path)
 
-    job._member.commits._upload = held  # type: ignore[method-assign, assignment]
+    job._member.commits._uploaded = held  # type: ignore[method-assign]
     try:
         yield release
     finally:
@@ -352,4 +353,4 @@ def held_uploads(job: Job) -> Iterator[threading.Event]:
 
 
 def refuse(*_: object) -> None:
-    raise StoreUnavailable("the bucket is away")
+    raise RightsRefused("access denied")

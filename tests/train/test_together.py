@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
-from spotladder.train import notice, rendezvous
+from spotladder.train import commits, notice, patience, rendezvous
 from spotladder.train.interruption import Interrupted, RankLost
 from spotladder.train.ranks import World
 from spotladder.train.session import Job
@@ -140,11 +142,11 @@ def test_when_one_rank_cannot_upload_nothing_is_committed_and_all_hear_of_it(tmp
     with Ranks(tmp_path, 2) as ranks:
 
         def refuse(*_: object) -> None:
-            raise StoreUnavailable("the bucket is away")
+            raise RightsRefused("access denied")
 
         ranks.jobs[1]._member.log.store.put_file = refuse  # type: ignore[method-assign]
         ends = ranks.on_all(lambda job: write_own(job, 5))
-        assert [type(end) for end in ends] == [StoreUnavailable] * 2
+        assert [type(end) for end in ends] == [RightsRefused] * 2
     assert log_of(tmp_path).newest() is None
 
 
@@ -182,7 +184,7 @@ def test_ranks_of_a_restarted_group_find_the_new_rank_0(tmp_path: Path) -> None:
 
 
 def test_a_rank_that_finds_nobody_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rendezvous.seek, "__kwdefaults__", {**rendezvous.seek.__kwdefaults__, "patience": 0.02})
+    monkeypatch.setattr(rendezvous.seek, "__kwdefaults__", {**rendezvous.seek.__kwdefaults__, "timeout": 0.02})
     with pytest.raises(RankLost, match="rank 1 found no rank 0"):
         member(tmp_path, World(1, 2, "test"))
 
@@ -234,3 +236,56 @@ def seen(job: Job) -> tuple[int, tuple[int, ...], str, list[str]]:
         assert found is not None
         merged = sorted(path.name for path in found.merged().iterdir())
         return found.step, found.ranks, (found.path / "shared").read_text(), merged
+
+
+@pytest.mark.parametrize("away_for", [{0}, {1}, {0, 1, 2}])
+def test_ranks_go_on_without_the_store_and_commit_the_same_step_when_it_is_back(
+    tmp_path: Path, away_for: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "FIRST_RETRY_INTERVAL", 0.005)
+    monkeypatch.setattr(patience, "LONGEST_RETRY_INTERVAL", 0.01)
+    monkeypatch.setattr(commits, "PATIENCE", 0.05)
+    away = threading.Event()
+    barrier = threading.Barrier(3)
+    seen_during: list[int] = []
+
+    def cut_off(job: Job) -> None:
+        store = job._member.log.store
+        put = store.put_file
+
+        def put_file(key: str, path: Path) -> FileEntry:
+            if away.is_set():
+                raise StoreUnavailable("the bucket is away")
+            return put(key, path)
+
+        store.put_file = put_file  # type: ignore[method-assign]
+
+    def on_step(step: int) -> None:
+        if barrier.wait(10) == 0:
+            if step == 15:
+                away.set()
+            if 40 < step < 400:
+                time.sleep(0.001)
+            if step == 390:
+                newest = log_of(tmp_path).newest()
+                seen_during.append(newest.step if newest else 0)
+            if step == 400:
+                away.clear()
+        barrier.wait(10)
+
+    with Ranks(tmp_path, 3) as ranks:
+        for rank in away_for:
+            cut_off(ranks.jobs[rank])
+        ends = ranks.on_all(lambda job: train(job, 600, on_step=on_step))
+        assert ends == [list(range(10, 601, 10))] * 3
+    assert seen_during == [10], "training went on while the store was away"
+    steps = [commit.step for commit in log_of(tmp_path).commits()]
+    assert steps[-1] == 600
+    assert not any(20 < step < 380 for step in steps)
+    assert files_of(tmp_path) == [f"rank-{rank:04d}/sum" for rank in range(3)]
+    log = log_of(tmp_path)
+    for commit in log.commits():
+        log.verify(commit)
+    named = {commit.path for commit in log.commits()}
+    found = {meta.key.split("/rank-")[0] for meta in log.store.list("attempts/") if "/rank-" in meta.key}
+    assert found == named, "nothing is left of what was let go"

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from zlib_ng.zlib_ng import crc32
 
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, StoreRefused
+from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, RightsRefused, StoreRefused
 from spotladder.errors import SpotladderError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -35,6 +35,17 @@ AT_ONCE = 8
 
 MOST_PARTS = 9_000
 """Of one upload; S3 takes 10,000. A file of more than 70 GiB goes in larger parts."""
+
+CONNECT_TIMEOUT = timedelta(seconds=5)
+
+SMALL_REQUEST_TIMEOUT = timedelta(seconds=10)
+"""For requests of a few kilobytes: log entries, listings, deletions."""
+
+DATA_REQUEST_TIMEOUT = timedelta(seconds=60)
+"""For one part of an upload or one range of a download."""
+
+RETRY_TIMEOUT = timedelta(seconds=15)
+"""A failed request is repeated inside one call for this long. Longer waits belong to the caller."""
 
 _CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or a role), AWS_REGION, AWS_ENDPOINT_URL",
@@ -54,6 +65,13 @@ _GIVEN = {
     ),
 }  # fmt: skip
 """Variables that may be given instead of set: those without a path in them, which would be another machine's."""
+
+_FIXED = {
+    "s3": frozenset({"AWS_ACCESS_KEY_ID"}),
+    "gs": frozenset({"GOOGLE_SERVICE_ACCOUNT_KEY"}),
+    "az": frozenset({"AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_CLIENT_SECRET"}),
+}
+"""Variables that hold a credential itself: where one is set, the credentials of this process cannot change."""
 
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist|InvalidBucketName", re.I)
 _FORBIDDEN = re.compile(
@@ -76,12 +94,34 @@ class BucketStore:
     ) -> None:
         self._scheme = scheme
         self._bucket = bucket
+        self._prefix = prefix
+        self._environment = environment
         self.uri = f"{scheme}://{bucket}" + (f"/{prefix}" if prefix else "")
         self._endpoint = _endpoint(scheme, environment)
         _check(scheme, environment)
-        with self._typed("open", ""):
-            self._store = _connect(scheme, bucket, prefix, environment)
+        self._store = self._connected(SMALL_REQUEST_TIMEOUT)
+        self._data_store: S3Store | GCSStore | AzureStore | None = None
         self._pool = ThreadPoolExecutor(2 * AT_ONCE, thread_name_prefix="spotladder-store")
+
+    def renew(self) -> bool:
+        """Read the credentials again: the library below keeps what it has once read from files and services."""
+        if any(self._environment.get(name) or os.environ.get(name) for name in _FIXED[self._scheme]):
+            return False
+        self._store = self._connected(SMALL_REQUEST_TIMEOUT)
+        self._data_store = None
+        return True
+
+    def _connected(self, timeout: timedelta) -> S3Store | GCSStore | AzureStore:
+        with self._typed("open", ""):
+            return _connect(self._scheme, self._bucket, self._prefix, self._environment, timeout)
+
+    @property
+    def _data(self) -> S3Store | GCSStore | AzureStore:
+        """The client for files; opened when the first file is transferred."""
+        store = self._data_store
+        if store is None:
+            store = self._data_store = self._connected(DATA_REQUEST_TIMEOUT)
+        return store
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         from obstore.exceptions import AlreadyExistsError, PreconditionError
@@ -127,9 +167,9 @@ class BucketStore:
     def put_file(self, key: str, path: Path) -> FileEntry:
         with _Parts(path) as parts, self._typed("write", key):
             if parts.length <= PART:
-                self._store.put(key, b"".join(parts), use_multipart=False)
+                self._data.put(key, b"".join(parts), use_multipart=False)
             else:
-                self._store.put(key, parts, use_multipart=True, chunk_size=parts.each, max_concurrency=AT_ONCE)
+                self._data.put(key, parts, use_multipart=True, chunk_size=parts.each, max_concurrency=AT_ONCE)
         return FileEntry(key.rpartition("/")[2], parts.size, f"{parts.crc:08x}")
 
     def get_file(self, key: str, path: Path | None) -> FileEntry:
@@ -149,18 +189,18 @@ class BucketStore:
         from obstore.exceptions import BaseError
 
         try:
-            return self._store.get(key, options={"range": (0, RANGE)})
+            return self._data.get(key, options={"range": (0, RANGE)})
         except BaseError as error:
             if not _NO_RANGE.search(str(error)):
                 raise
-            return self._store.get(key)  # an empty object has no ranges
+            return self._data.get(key)  # an empty object has no ranges
 
     def _ranges(self, key: str, begin: int, size: int) -> Iterator[Any]:
         """The object's bytes from `begin` on in order, fetched ahead in parallel."""
         flying: deque[Future[Any]] = deque()
         try:
             for start in range(begin, size, RANGE):
-                flying.append(self._pool.submit(self._store.get_range, key, start=start, end=min(start + RANGE, size)))
+                flying.append(self._pool.submit(self._data.get_range, key, start=start, end=min(start + RANGE, size)))
                 if len(flying) == AT_ONCE:
                     yield flying.popleft().result()
             while flying:
@@ -214,11 +254,11 @@ class BucketStore:
         if missing:
             return ObjectMissing(f"{self.uri}/{key}: no such object")
         if _NO_CREDENTIALS.search(text):
-            return StoreRefused(f"{self.uri}: no credentials found: set {_CREDENTIALS[self._scheme]}")
+            return RightsRefused(f"{self.uri}: no credentials found: set {_CREDENTIALS[self._scheme]}")
         if "RequestTimeTooSkewed" in text:
             return StoreRefused(f"cannot {doing} {self.uri}/{key}: this machine's clock is wrong: set it")
         if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _FORBIDDEN.search(text):
-            return StoreRefused(
+            return RightsRefused(
                 f"cannot {doing} {self.uri}/{key}: access denied: check the bucket's policy and "
                 f"{_CREDENTIALS[self._scheme]}"
             )
@@ -264,7 +304,7 @@ def _profile(name: str) -> Any:
     try:
         return Boto3CredentialProvider()
     except (BotoCoreError, ValueError) as error:
-        raise StoreRefused(f"AWS_PROFILE={name}: {error}: correct it, or set {_CREDENTIALS['s3']}") from None
+        raise RightsRefused(f"AWS_PROFILE={name}: {error}: correct it, or set {_CREDENTIALS['s3']}") from None
 
 
 class _Parts:
@@ -291,7 +331,9 @@ class _Parts:
             yield part
 
 
-def _connect(scheme: str, bucket: str, prefix: str, environment: Mapping[str, str]) -> S3Store | GCSStore | AzureStore:
+def _connect(
+    scheme: str, bucket: str, prefix: str, environment: Mapping[str, str], timeout: timedelta
+) -> S3Store | GCSStore | AzureStore:
     from obstore.store import AzureStore, GCSStore, S3Store
 
     options: dict[str, Any] = {
@@ -299,13 +341,13 @@ def _connect(scheme: str, bucket: str, prefix: str, environment: Mapping[str, st
         "config": {name.lower(): value for name, value in environment.items() if name in _GIVEN[scheme]} or None,
         "client_options": {
             "allow_http": True,  # only an endpoint that the user wrote with http:// makes use of it
-            "connect_timeout": timedelta(seconds=5),
-            "timeout": timedelta(seconds=120),
+            "connect_timeout": CONNECT_TIMEOUT,
+            "timeout": timeout,
         },
         # Long waits are the caller's: the log tries again with what it has learned meanwhile.
         "retry_config": {
             "max_retries": 5,
-            "retry_timeout": timedelta(seconds=30),
+            "retry_timeout": RETRY_TIMEOUT,
             "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=5), "base": 2},
         },
     }

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from zlib_ng.zlib_ng import crc32
 
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, StoreRefused
+from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, RightsRefused, StoreRefused
 from spotladder.errors import SpotladderError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -81,7 +81,9 @@ class DiskStore:
     def head(self, key: str) -> ObjectMeta | None:
         try:
             with self._typed("read", key):
-                return ObjectMeta(key, self._path(key).stat().st_size)
+                path = self._path(key)
+                size = path.stat().st_size
+                return None if path.is_dir() else ObjectMeta(key, size)
         except ObjectMissing:
             return None
 
@@ -167,14 +169,16 @@ class DiskStore:
 
     def _failure(self, doing: str, key: str, error: OSError) -> SpotladderError:
         what = f"{self.uri}/{key}"
-        if isinstance(error, FileNotFoundError) and doing == "read":
+        if isinstance(error, FileNotFoundError | NotADirectoryError) and doing == "read":
             return ObjectMissing(f"{what}: no such object")
+        if isinstance(error, IsADirectoryError) and doing == "read":
+            return ObjectMissing(f"{what}: is a folder, not a file")
         if error.errno in _FULL:
             return StoreRefused(f"cannot {doing} {what}: the disk is full: free space or use another checkpoint folder")
         if error.errno == errno.EROFS:
             return StoreRefused(f"cannot {doing} {what}: the file system is read-only: use another checkpoint folder")
         if error.errno in _FORBIDDEN:
-            return StoreRefused(
+            return RightsRefused(
                 f"cannot {doing} {what}: permission denied: give this user the right or use another folder"
             )
         if isinstance(error, NotADirectoryError | IsADirectoryError | FileExistsError):

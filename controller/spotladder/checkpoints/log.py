@@ -168,7 +168,8 @@ class CommitLog:
     def start(self, attempt: int, tier: str = "", *, now: float | None = None, nonce: str | None = None) -> Writer:
         """Begin to write as rank 0 of `attempt`: from here on every older writer is fenced.
 
-        Also an in-place restart inside an attempt starts. Raises Fenced when a newer attempt has started already.
+        Also an in-place restart inside an attempt starts. The same `nonce` again is the same start, for a caller that
+        got no answer. Raises Fenced when a newer attempt has started already.
         """
         from spotladder.checkpoints.writer import Writer
 
@@ -191,7 +192,10 @@ class CommitLog:
                 restart=last.restart + 1 if last and last.attempt == attempt else 0,
             )
 
-        history, entry = self.append(self.read(), build)
+        history = self.read()
+        if history.start is not None and history.start.nonce == mine:
+            return Writer(self, history, history.start)
+        history, entry = self.append(history, build)
         assert isinstance(entry, Start)  # noqa: S101 – build makes nothing else
         return Writer(self, history, entry)
 

@@ -7,7 +7,7 @@ that of two writers exactly one wins. Everything else may be slow, repeated or l
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +19,14 @@ from spotladder.errors import InvalidSpec, SpotladderError, StoreUnavailable
 
 class StoreRefused(StoreUnavailable):
     """The store answers and says no: missing bucket, no rights, read-only, full. A person must act; do not retry."""
+
+
+class RightsRefused(StoreRefused):
+    """The store refuses the credentials: missing, wrong, expired, or without the right that the request needs."""
+
+
+class UploadTorn(StoreUnavailable):
+    """The store does not show an uploaded file, or not with its size. Upload the files again, then commit."""
 
 
 class ObjectMissing(SpotladderError):
@@ -102,6 +110,12 @@ def open_store(uri: str | Path, environment: Mapping[str, str] | None = None) ->
     return BucketStore(scheme, bucket, prefix.strip("/"), environment or {})
 
 
+def renew(store: Store) -> bool:
+    """Make the store read its credentials again. False when they cannot change while this process lives."""
+    renewing: Callable[[], bool] | None = getattr(store, "renew", None)
+    return renewing is not None and renewing()
+
+
 def check_store(store: Store, *, write: bool = True) -> None:
     """Find out now, before anything is started, whether the store can be listed and (`write`) written.
 
@@ -154,3 +168,6 @@ class SubStore:
 
     def delete(self, keys: Iterable[str]) -> None:
         self._store.delete([self._prefix + key for key in keys])
+
+    def renew(self) -> bool:
+        return renew(self._store)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from spotladder.checkpoints.entries import Commit, End, Entry, FileEntry, Start, metrics_of
 from spotladder.checkpoints.history import History
-from spotladder.errors import Fenced, InvalidSpec, StoreUnavailable
+from spotladder.checkpoints.store import UploadTorn
+from spotladder.errors import Fenced, InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.garbage import Collected
@@ -58,8 +59,8 @@ class Writer:
         """Record a checkpoint whose files (names relative to `path`, by default `folder(step)`) have been uploaded.
 
         The store's listing must show every file with its size. Committing the same path again returns the commit
-        that is there. Raises Fenced; StoreUnavailable when a file is missing or short, or the outcome is not known:
-        then the same call again is right; InvalidSpec for a path that another start has committed.
+        that is there. Raises Fenced; UploadTorn when a file is missing or short; StoreUnavailable when the outcome
+        is not known: then the same call again is right; InvalidSpec for a path that another start has committed.
         """
         path = path or self.folder(step)
         files = tuple(sorted(files, key=lambda file: file.name))
@@ -143,6 +144,6 @@ class Writer:
             size = found.get(f"{path}/{file.name}")
             if size != file.size:
                 what = "is missing" if size is None else f"has {size} bytes instead of {file.size}"
-                raise StoreUnavailable(
+                raise UploadTorn(
                     f"{self.log.uri}/{path}/{file.name}: {what} after its upload: upload the file again, then commit"
                 )

@@ -1,9 +1,23 @@
-"""One rank's side of a commit: upload in the background, then one append by rank 0 for all ranks."""
+"""One rank's side of a commit: upload in the background, then one append by rank 0 for all ranks.
+
+1. One checkpoint is on its way, and at most one more waits: the newest. The program waits for the checkpoint before,
+   but not for longer than `patience`, and not at all while the store is away. What is on its way, what waits and what
+   the program writes at this moment is all that lies on the disk.
+2. While the store is away, all ranks try again together, with growing intervals. After each failed round rank 0 decides
+   whether to go on with this checkpoint or with the next one. A checkpoint whose append may have arrived is never given
+   up.
+3. A rank may have let go of a checkpoint that another rank still holds. Before each commit the ranks therefore agree on
+   the step; a rank that is behind lets go too and waits until its program has come to that step.
+4. An error that waiting does not help against is raised by the program's next call, on all ranks.
+"""
 
 from __future__ import annotations
 
+import itertools
 import logging
 import shutil
+import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -12,9 +26,11 @@ from typing import TYPE_CHECKING, Any
 
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.resume import rank_folder
-from spotladder.checkpoints.upload import Uploader, upload_folder
+from spotladder.checkpoints.store import UploadTorn
+from spotladder.checkpoints.upload import upload_folder
 from spotladder.errors import Fenced, InvalidSpec, SpotladderError, StoreUnavailable
 from spotladder.train.channel import Channel, described, raised
+from spotladder.train.patience import Patience
 from spotladder.train.ranks import World
 
 if TYPE_CHECKING:
@@ -22,6 +38,14 @@ if TYPE_CHECKING:
     from spotladder.checkpoints.writer import Writer
 
 _log = logging.getLogger("spotladder.train")
+
+PATIENCE = 10.0
+"""Seconds that the program waits for the checkpoint before."""
+
+LAST_RETRY_INTERVAL = 1.0
+"""Seconds between two tries once the last checkpoint of a drained attempt waits: its window is short."""
+
+Wait = Callable[[threading.Condition, Callable[[], bool], "float | None"], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +66,26 @@ class Checkpoint:
     last: bool = False
 
 
+@dataclass(slots=True, eq=False)
+class _Pending:
+    """A checkpoint until it is committed or let go. `gave_up`: why the program will not take part in this commit."""
+
+    checkpoint: Checkpoint
+    folder: Path | None
+    owned: bool
+    gave_up: str = ""
+
+    def release(self) -> None:
+        """Remove the files, unless they are the program's."""
+        if self.owned and self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
 class Commits:
     """Commits of one process, one at a time and in order. Every rank makes the same ones.
 
-    An error in the background is raised by the next call of `wait` or `submit`; `fenced` is called at once, from the
-    background, when a newer writer owns the log.
+    An error in the background is raised by the next call; `fenced` is called at once, from the background, when a newer
+    writer owns the log. `wait` waits for a condition, like `threading.Condition.wait_for`.
     """
 
     def __init__(
@@ -58,6 +97,8 @@ class Commits:
         *,
         keep: int,
         fenced: Callable[[Fenced], None],
+        patience: Patience | None = None,
+        wait: Wait = threading.Condition.wait_for,
     ) -> None:
         self._log = log
         self._writer = writer
@@ -65,72 +106,280 @@ class Commits:
         self._world = world
         self._keep = keep
         self._fenced = fenced
+        self._patience = patience or Patience(log.store)
+        self._wait = wait
         self._count = 0
-        self._uploader = Uploader(self._failed)
+        self._changed = threading.Condition()
+        self._current: _Pending | None = None
+        self._waiting: _Pending | None = None
+        self._overdue: _Pending | None = None
+        self._skipped = False
+        self._orphans: list[str] = []
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+
+    # --- the program's side -----------------------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
         """Whether a commit is on its way."""
-        return self._uploader.busy
+        return self._current is not None or self._waiting is not None
+
+    @property
+    def away(self) -> bool:
+        """Whether the store does not answer. The program then goes on, and commits as if nothing were on its way."""
+        return self._patience.outage is not None
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until everything submitted is committed; False after `timeout` seconds. Raises what went wrong."""
-        return self._uploader.wait(timeout)
+        with self._changed:
+            self._wait(self._changed, lambda: not self.busy or self._error is not None, timeout)
+            self._raise()
+            return not self.busy
 
     def check(self) -> None:
         """Raise what went wrong with a commit that is over; never waits."""
-        if not self._uploader.busy:
-            self._uploader.wait()
+        with self._changed:
+            self._raise()
+
+    def make_room(self) -> None:
+        """Wait for the checkpoint before, as long as the program may wait for it. Raises its error."""
+        with self._changed:
+            if not self._wait(self._changed, lambda: self._error is not None or self._has_room, PATIENCE):
+                self._overdue = self._current  # it was waited for long enough
+            self._raise()
+
+    @property
+    def _has_room(self) -> bool:
+        return not self.busy or self.away or (self._overdue is not None and self._overdue is self._current)
 
     def submit(self, checkpoint: Checkpoint) -> None:
-        """Commit in the background. Waits for the commit before, and raises its error instead."""
-        number = self._next()
-        self._uploader.submit(lambda: self._commit(number, checkpoint))
+        """Commit in the background. Waits as `make_room` does; then takes the place of a checkpoint that waits."""
+        self.make_room()
+        self._put(_Pending(checkpoint, checkpoint.folder, not checkpoint.keep_folder))
+
+    def settle(self) -> bool:
+        """Let the program have its folders back: wait as `make_room` does, then copy what is not committed.
+
+        Returns whether everything is committed.
+        """
+        self.make_room()
+        for pending in (self._current, self._waiting):
+            if pending is not None:
+                self._copy(pending)
+        return not self.busy
 
     def abandon(self, step: int, reason: BaseException) -> None:
         """This rank will not take part in the commit of `step` that the others make: tell them."""
-        number = self._next()
         if self._world.size > 1:
-            self._uploader.submit(lambda: self._give_up(number, step, reason))
+            self._put(_Pending(Checkpoint(step, None), None, owned=False, gave_up=repr(reason)))
 
-    def _next(self) -> int:
-        self._count += 1
-        return self._count
+    def _put(self, pending: _Pending) -> None:
+        with self._changed:
+            if self._waiting is not None:
+                self._waiting.release()
+                self._skipped = True
+            self._waiting = pending
+            self._changed.notify_all()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="spotladder-commit", daemon=True)
+                self._thread.start()
 
-    def _commit(self, number: int, checkpoint: Checkpoint) -> None:
-        try:
-            path = self._agreed_path(number, checkpoint)
-            self._exchange(number, self._upload(path, checkpoint), checkpoint, path)
-        finally:
-            if checkpoint.folder is not None and not checkpoint.keep_folder:
-                shutil.rmtree(checkpoint.folder, ignore_errors=True)
-        if not checkpoint.last:
+    def _raise(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _copy(self, pending: _Pending) -> None:
+        if pending.owned or pending.folder is None:
+            return
+        copy = Path(tempfile.mkdtemp(prefix="spotladder-commit-"))
+        shutil.copytree(pending.folder, copy, dirs_exist_ok=True)
+        with self._changed:
+            if pending is self._current or pending is self._waiting:
+                pending.folder, pending.owned = copy, True
+                return
+        shutil.rmtree(copy, ignore_errors=True)
+
+    # --- in the background ------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            self._take()
+            try:
+                self._commit()
+            except BaseException as error:  # noqa: BLE001 – raised again in the program's thread
+                self._failed(error)
+            else:
+                self._let_go()
+
+    def _take(self) -> None:
+        """Wait for a checkpoint, and make it the one that is on its way."""
+        with self._changed:
+            self._wait(self._changed, lambda: self._waiting is not None, None)
+            self._current, self._waiting = self._waiting, None
+
+    def _let_go(self, *, skipped: bool = False) -> None:
+        """The checkpoint on its way is committed, or a newer one takes its place (`skipped`)."""
+        with self._changed:
+            self._on_its_way.release()
+            self._current = None
+            self._skipped = skipped or (self._skipped and self._waiting is not None)
+            self._changed.notify_all()
+
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, Fenced):
+            self._fenced(error)
+        with self._changed:
+            pending = [self._current, self._waiting]
+            for each in pending:
+                if each is not None:
+                    each.release()
+            self._current = self._waiting = None
+            self._error = error
+            self._changed.notify_all()
+
+    @property
+    def _on_its_way(self) -> _Pending:
+        if self._current is None:
+            raise AssertionError("no checkpoint is on its way")
+        return self._current
+
+    def _commit(self) -> None:
+        """Commit the checkpoint that is on its way, or the newer one that all ranks agree on."""
+        while True:
+            self._count += 1
+            path = self._agreed_path(self._count)
+            if not path:
+                return
+            if self._committed(self._count, path):
+                break
+            self._orphans.append(path)
+            self._let_go(skipped=True)
+            self._take()
+        if not self._on_its_way.checkpoint.last:
             self._collect()
 
-    def _exchange(self, number: int, given: Mapping[str, Any], checkpoint: Checkpoint, path: str) -> None:
-        """Give this rank's part; rank 0 appends when it has all of them. Every rank hears what became of it."""
-        self._channel.exchange(
-            f"commit {number}", given, lambda gifts: self._append(checkpoint, path, [_files(gift) for gift in gifts])
-        )
+    def _agreed_path(self, number: int) -> str:
+        """Where the files go, once all ranks have the same checkpoint on its way. "": this rank has given up."""
+        for again in itertools.count():
+            pending = self._on_its_way
+            offer = {"step": pending.checkpoint.step, "skipped": self._skipped, "gave_up": pending.gave_up}
+            try:
+                agreed = self._channel.exchange(f"folder {number}.{again}", offer, self._agree_on_path)
+            except SpotladderError as error:
+                if not pending.gave_up:
+                    raise
+                _log.info("%s", error)  # this rank has an error of its own to show
+                return ""
+            if agreed["path"]:
+                return str(agreed["path"])
+            if pending.checkpoint.step < agreed["step"]:
+                self._let_go(skipped=True)
+                self._take()
+        raise AssertionError("unreachable")
 
-    def _upload(self, path: str, checkpoint: Checkpoint) -> dict[str, Any]:
+    def _agree_on_path(self, offers: list[dict[str, Any]]) -> dict[str, Any]:
+        for rank, offer in enumerate(offers):
+            if offer["gave_up"]:
+                raise SpotladderError(f"rank {rank} gave up the commit of step {offer['step']}: {offer['gave_up']}")
+        steps = [offer["step"] for offer in offers]
+        if len(set(steps)) == 1:
+            if self._writer is None:
+                raise AssertionError("only rank 0 decides")
+            return {"step": steps[0], "path": self._on_its_way.checkpoint.path or self._writer.folder(steps[0])}
+        if not any(offer["skipped"] for offer in offers):
+            raise SpotladderError(
+                f"ranks commit different steps {steps}: every rank must call should_commit and commit for the same "
+                "steps"
+            )
+        return {"step": max(steps), "path": ""}
+
+    def _committed(self, number: int, path: str) -> bool:
+        """Upload and append until the store has taken it; False when a newer checkpoint is to be committed instead."""
+        appending = False
+        gift: dict[str, Any] = {}
+
+        def decide(gifts: list[dict[str, Any]]) -> dict[str, Any]:
+            nonlocal appending
+            files = [_files(gift) for gift in gifts if "away" not in gift]
+            away = next((gift["away"] for gift in gifts if "away" in gift), "")
+            if away:
+                newer = not appending and all(gift["newer"] for gift in gifts)
+                return {"committed": False, "away": away, "newer": newer}
+            try:
+                self._append(path, files)
+            except StoreUnavailable as error:
+                appending = appending or not isinstance(error, UploadTorn)
+                if not self._patience.waits_for(error):
+                    raise
+                return {"committed": False, "away": str(error), "again": isinstance(error, UploadTorn)}
+            return {"committed": True}
+
+        for again in itertools.count():
+            if "files" not in gift:
+                gift = self._uploaded(path)
+            outcome = self._channel.exchange(f"commit {number}.{again}", {**gift, "newer": self._newer}, decide)
+            if outcome["committed"]:
+                self._patience.answered()
+                return True
+            interval = self._patience.failed(outcome["away"])
+            if outcome.get("again"):
+                gift = {}
+            self._pause(interval)
+            if outcome.get("newer"):
+                return False
+        raise AssertionError("unreachable")
+
+    @property
+    def _newer(self) -> bool:
+        """Whether a newer checkpoint waits."""
+        return self._waiting is not None
+
+    def _pause(self, interval: float) -> None:
+        """Wait for the next try; for a short time only when the last checkpoint of the attempt is to be committed."""
+        with self._changed:
+            self._changed.notify_all()  # the program need not wait any more
+            if self._is_last(self._current) or self._is_last(self._waiting):
+                interval = min(interval, LAST_RETRY_INTERVAL)
+                self._wait(self._changed, lambda: False, interval)
+            else:
+                self._wait(self._changed, lambda: self._is_last(self._waiting), interval)
+
+    @staticmethod
+    def _is_last(pending: _Pending | None) -> bool:
+        return pending is not None and pending.checkpoint.last
+
+    def _uploaded(self, path: str) -> dict[str, Any]:
         """What this rank gives to the commit: its files, or why there are none. The others must hear of a failure."""
-        if checkpoint.folder is None:
-            return {"files": []}
-        alone = self._world.size == 1 or bool(checkpoint.path)
-        try:
-            below = "" if alone else rank_folder(self._world.rank)
-            files = upload_folder(self._log.store, checkpoint.folder, path, below)
-        except Exception as error:
-            if self._world.size == 1:
-                raise
-            _log.error("the upload of step %d failed: %s", checkpoint.step, error)
-            return {"error": described(error)}
-        return {"files": [asdict(file) for file in files]}
+        pending = self._on_its_way
+        step = pending.checkpoint.step
+        alone = self._world.size == 1 or bool(pending.checkpoint.path)
+        below = "" if alone else rank_folder(self._world.rank)
+        while True:
+            folder = pending.folder
+            if folder is None:
+                return {"files": []}
+            try:
+                if self.away:
+                    next(iter(self._log.store.list(f"{path}/")), None)  # fails sooner than an upload
+                files = upload_folder(self._log.store, folder, path, below)
+            except Exception as error:
+                if folder != pending.folder:
+                    continue  # the program has removed its folder meanwhile; the files were copied before
+                if self._patience.waits_for(error):
+                    return {"away": str(error)}
+                if self._world.size == 1:
+                    raise
+                _log.error("the upload of step %d failed: %s", step, error)
+                return {"error": described(error)}
+            if folder == pending.folder:
+                return {"files": [asdict(file) for file in files]}
 
-    def _append(self, checkpoint: Checkpoint, path: str, files_by_rank: list[list[FileEntry]]) -> int:
+    def _append(self, path: str, files_by_rank: list[list[FileEntry]]) -> None:
         if self._writer is None:
             raise AssertionError("only rank 0 appends")
+        checkpoint = self._on_its_way.checkpoint
         files = {file.name: file for files in reversed(files_by_rank) for file in files}
         if checkpoint.path:
             _refuse_collisions(files_by_rank)
@@ -138,42 +387,18 @@ class Commits:
             checkpoint.step, files.values(), total=checkpoint.total, path=path, metrics=checkpoint.metrics
         )
         _log.info("committed step %d of attempt %d (%d bytes)", commit.step, commit.attempt, commit.size)
-        return commit.step
 
     def _collect(self) -> None:
         """Old checkpoints go after every commit. A bucket that is slow to delete is no reason to stop training."""
         if self._writer is None:
             return
         try:
+            while self._orphans:
+                self._log.store.delete([meta.key for meta in self._log.store.list(f"{self._orphans[-1]}/")])
+                self._orphans.pop()
             self._writer.collect(self._keep)
         except StoreUnavailable as error:
             _log.warning("old checkpoints were not deleted: %s", error)
-
-    def _agreed_path(self, number: int, checkpoint: Checkpoint) -> str:
-        def decide(steps: list[int]) -> str:
-            if len(set(steps)) > 1:
-                raise SpotladderError(
-                    f"ranks commit different steps {steps}: every rank must call should_commit and commit for the "
-                    "same steps"
-                )
-            if self._writer is None:
-                raise AssertionError("only rank 0 decides")
-            return checkpoint.path or self._writer.folder(checkpoint.step)
-
-        path: str = self._channel.exchange(f"folder {number}", checkpoint.step, decide)
-        return path
-
-    def _give_up(self, number: int, step: int, reason: BaseException) -> None:
-        given = {"error": ["SpotladderError", f"rank {self._world.rank} gave up the commit of step {step}: {reason!r}"]}
-        try:
-            nothing = Checkpoint(step, None)
-            self._exchange(number, given, nothing, self._agreed_path(number, nothing))
-        except SpotladderError as error:
-            _log.info("%s", error)  # this rank has an error of its own to show
-
-    def _failed(self, error: BaseException) -> None:
-        if isinstance(error, Fenced):
-            self._fenced(error)
 
 
 def _files(gift: Mapping[str, Any]) -> list[FileEntry]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 from types import TracebackType
 
+from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import Fenced, SpotladderError
-from spotladder.train.interruption import FENCED, INTERRUPTED, Interrupted
+from spotladder.train.interruption import FENCED, INTERRUPTED, REFUSED, Interrupted
 
 
 def exit_code_of(error: BaseException | None) -> int | None:
-    """75 or 76 when that is what this error, or one inside it, means; the code of any other error of ours; else None.
+    """75, 76 or 77 when that is what this error, or one inside it, means; the code of any other error of ours; else
+    None.
 
     Ray wraps what its workers raised: those errors are looked through.
     """
     if isinstance(error, SpotladderError):
-        return error.exit_code
+        return REFUSED if isinstance(error, RightsRefused) else error.exit_code
     seen: list[BaseException] = []
     while error is not None and error not in seen:
         seen.append(error)
@@ -25,6 +27,8 @@ def exit_code_of(error: BaseException | None) -> int | None:
         # Ray gives up on a preemption only because the workers were interrupted (see RecoverInPlace).
         if any(isinstance(found, Interrupted) or type(found).__name__ == "PreemptionError" for found in inner):
             return INTERRUPTED
+        if any(isinstance(found, RightsRefused) for found in inner):
+            return REFUSED
         error = error.__cause__ or error.__context__
     return None
 
@@ -44,7 +48,11 @@ def exit_with_what_happened() -> None:
             before(kind, error, trace)
             return
         own = error if isinstance(error, SpotladderError) else ""
-        what = {INTERRUPTED: "interrupted: committed, to be resumed", FENCED: own or "replaced by a newer attempt"}
+        what = {
+            INTERRUPTED: "interrupted: committed, to be resumed",
+            FENCED: own or "replaced by a newer attempt",
+            REFUSED: own or "the store refuses this job's credentials",
+        }
         sys.stderr.write(f"spotladder: {what.get(code, own)} (exit code {code})\n")
         raise SystemExit(code)
 

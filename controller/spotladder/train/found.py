@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spotladder.checkpoints.entries import Commit, decode, encode
-from spotladder.checkpoints.resume import rank_folder
+from spotladder.checkpoints.resume import Resumed, rank_folder
 from spotladder.errors import CheckpointCorrupt
 from spotladder.train.channel import Channel
+from spotladder.train.patience import Patience
 from spotladder.train.ranks import World
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Found:
     commit: Commit = field(repr=False)
     _log: CommitLog = field(repr=False)
     _folder: Path = field(repr=False)
+    _patience: Patience = field(repr=False)
 
     @property
     def step(self) -> int:
@@ -65,8 +67,8 @@ class Found:
     def merged(self) -> Path:
         """A folder with the files of all ranks side by side, as sharded formats want it.
 
-        Downloads and verifies what this rank has not yet. A name that several ranks wrote is the lowest rank's. Raises
-        CheckpointCorrupt.
+        Downloads and verifies what this rank has not yet. A name that several ranks wrote is the lowest rank's. A store
+        that is away is waited for. Raises CheckpointCorrupt.
         """
         if not self.ranks:
             return self.path
@@ -74,7 +76,7 @@ class Found:
         merged = self._folder.with_name(f"{self._folder.name}.merged")
         if merged.exists():
             return merged
-        self._log.fetch(self.commit, whole)
+        self._patience.until_answered(lambda: self._log.fetch(self.commit, whole))
         for file in sorted(self.commit.files, key=lambda file: file.name, reverse=True):
             match = _RANK.fullmatch(file.name)
             target = merged / (match[2] if match else file.name)
@@ -83,7 +85,9 @@ class Found:
         return merged
 
 
-def find(log: CommitLog, channel: Channel, world: World, folder: Path, call: int) -> Found | None:
+def find(  # noqa: PLR0917 – one call, from `Job.resume`
+    log: CommitLog, channel: Channel, world: World, folder: Path, call: int, patience: Patience
+) -> Found | None:
     """The newest commit whose files verify on every rank. Collective; `call` counts the calls of this process.
 
     Each rank downloads what it needs. When a file is not what was committed, all ranks step back together.
@@ -92,7 +96,7 @@ def find(log: CommitLog, channel: Channel, world: World, folder: Path, call: int
     tries = 0
     while True:
         tries += 1
-        mine = _newest(log, folder, corrupt) if world.rank == 0 else None
+        mine = _newest(log, folder, corrupt, patience) if world.rank == 0 else None
         chosen = channel.exchange(f"resume {call}.{tries}", None, lambda _: _settled(mine))  # noqa: B023 – used at once
         if chosen is None:
             return None
@@ -100,32 +104,37 @@ def find(log: CommitLog, channel: Channel, world: World, folder: Path, call: int
         if not isinstance(commit, Commit):
             raise AssertionError(f"{commit.kind} is no commit")  # noqa: TRY004 – our bug, not the caller's
         target = folder / Path(commit.path).name
-        problem = _fetched(log, commit, target, world)
+        problem = patience.until_answered(lambda: _fetched(log, commit, target, world))  # noqa: B023 – used at once
         bad = channel.exchange(
             f"resumed {call}.{tries}", problem, lambda problems: next((p for p in problems if p is not None), None)
         )
         if bad is None:
             own = target / rank_folder(_source(commit, world.rank))
-            return Found(own if own.is_dir() else target, commit, log, target)
+            return Found(own if own.is_dir() else target, commit, log, target, patience)
         corrupt[commit.path] = bad
         _log.warning("step %d is not resumed from: %s", commit.step, bad)
 
 
-def find_as_of(log: CommitLog, started: int, folder: Path) -> Found | None:
+def find_as_of(log: CommitLog, started: int, folder: Path, patience: Patience) -> Found | None:
     """The newest commit whose files verify of those before entry `started`, with the files of all ranks.
 
     Not collective: every rank that asks reads the same log and comes to the same commit. For a program that does not
     ask on all of its ranks.
     """
-    later = {commit.path: "made by this group itself" for commit in log.commits() if commit.seq > started}
-    resumed = log.resume(folder, without=later) if len(later) < len(log.commits()) else None
-    return Found(resumed.path, resumed.commit, log, resumed.path) if resumed else None
+
+    def look() -> Resumed | None:
+        commits = log.commits()
+        later = {commit.path: "made by this group itself" for commit in commits if commit.seq > started}
+        return log.resume(folder, without=later) if len(later) < len(commits) else None
+
+    resumed = patience.until_answered(look)
+    return Found(resumed.path, resumed.commit, log, resumed.path, patience) if resumed else None
 
 
-def _newest(log: CommitLog, folder: Path, corrupt: Mapping[str, str]) -> Commit | Exception | None:
+def _newest(log: CommitLog, folder: Path, corrupt: Mapping[str, str], patience: Patience) -> Commit | Exception | None:
     """Rank 0's part downloaded, stepping back over what does not verify. An error is for all ranks to raise."""
     try:
-        resumed = log.resume(folder, ranks=[0], without=corrupt)
+        resumed = patience.until_answered(lambda: log.resume(folder, ranks=[0], without=corrupt))
     except Exception as error:  # noqa: BLE001 – raised by all ranks in the exchange
         return error
     if resumed is None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from spotladder.checkpoints.entries import metrics_of
+from spotladder.train.patience import Outage
 
 _log = logging.getLogger("spotladder.train")
 
@@ -22,6 +24,8 @@ SPACING = 1.0
 class Heartbeat:
     """Writes `{"step", "total", "at", …metrics}` to a file, atomically and at most once a second.
 
+    While the store is away there is also `"store": {"since", "message"}`.
+
     Losing it is never a reason to stop the training: the first failure is logged, and no more is written.
     """
 
@@ -29,22 +33,39 @@ class Heartbeat:
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     _next: float = field(default=float("-inf"))
+    _at: tuple[int, int] | None = field(default=None)
+    _outage: Outage | None = field(default=None)
     _metrics: dict[str, object] = field(default_factory=dict)
 
     def learned(self, metrics: Mapping[str, object]) -> None:
         """Figures that go along with every beat from now on."""
         self._metrics.update(metrics_of(metrics))
 
+    def tell(self, outage: Outage | None) -> None:
+        """Say with every beat from now on that the store is away, or (None) that it is not."""
+        self._outage = outage
+        self._write()
+
     def beat(self, step: int, total: int, *, at_once: bool = False) -> None:
         """The program is at `step` of `total` (0: not known)."""
         if self.path is None:
             return
+        self._at = (step, total)
         now = self.clock()
         if now < self._next and not at_once:
             return
         self._next = now + SPACING
-        line = json.dumps({**self._metrics, "step": step, "total": total, "at": self.wall()})
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        self._write()
+
+    def _write(self) -> None:
+        if self.path is None:
+            return
+        progress: dict[str, object] = {}
+        if self._at is not None:
+            progress = {"step": self._at[0], "total": self._at[1]}
+        store = {} if self._outage is None else {"store": asdict(self._outage)}
+        line = json.dumps({**self._metrics, **progress, "at": self.wall(), **store})
+        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
             draft.write_text(line, encoding="utf-8")
             draft.replace(self.path)

@@ -11,6 +11,10 @@ FENCED = 76
 """Exit code of a program that a newer attempt has replaced."""
 
 
+REFUSED = 77
+"""Exit code of a program whose credentials the store refuses (EX_NOPERM): not its own failure."""
+
+
 class Interrupted(SystemExit):
     """The capacity is going: everything up to `step` is committed, the process is to exit with code 75.
 

@@ -22,6 +22,7 @@ from spotladder.train.heartbeat import Heartbeat
 from spotladder.train.interruption import FENCED
 from spotladder.train.link import Address
 from spotladder.train.notice import Listener, listen
+from spotladder.train.patience import Patience
 from spotladder.train.ranks import World
 
 _log = logging.getLogger("spotladder.train")
@@ -40,6 +41,7 @@ class Member:
     commits: Commits
     listener: Listener
     heartbeat: Heartbeat
+    patience: Patience
     warned: list[dict[str, object]]
     """Notices that other ranks heard; filled on rank 0."""
     started: int
@@ -56,15 +58,18 @@ def join(
     *,
     leave: Callable[[int], None] | None = None,
 ) -> Member:
-    """Start to write (rank 0) and meet the other ranks. Raises Fenced, StoreUnavailable, LogCorrupt, RankLost.
+    """Start to write (rank 0) and meet the other ranks. A store that is away is waited for.
 
-    `leave` ends the process, at once, when it is fenced later; None: the
-    error is only raised by the next call, for a program that runs inside another's process, as under Ray Train.
+    Raises Fenced, StoreRefused, LogCorrupt, RankLost. `leave` ends the process, at once, when it is fenced later;
+    None: the error is only raised by the next call, for a program that runs inside another's process, as under Ray
+    Train.
     """
     log = CommitLog(open_store(environment.uri), environment.job, namespace=environment.namespace)
     agreement = Agreement()
     warned: list[dict[str, object]] = []
-    writer, channel, started = _meet(environment, world, log, agreement, warned.append)
+    heartbeat = Heartbeat(environment.heartbeat_file if world.rank == 0 else None)
+    patience = Patience(log.store, told=heartbeat.tell)
+    writer, channel, started = _meet(environment, world, log, agreement, warned.append, patience=patience)
 
     def fenced(error: Fenced) -> None:
         _log.error("%s", error)
@@ -78,10 +83,12 @@ def join(
         world,
         keep=environment.keep,
         fenced=fenced,
+        patience=patience,
     )
-    heartbeat = Heartbeat(environment.heartbeat_file if world.rank == 0 else None)
     listener = listen(environment.notice_file, environment.notice_url)
-    return Member(environment, world, log, writer, agreement, channel, commits, listener, heartbeat, warned, started)
+    return Member(
+        environment, world, log, writer, agreement, channel, commits, listener, heartbeat, patience, warned, started
+    )
 
 
 def leave_at_once(code: int) -> None:
@@ -98,18 +105,28 @@ def _meet(
     log: CommitLog,
     agreement: Agreement,
     heard: Callable[[dict[str, object]], None],
+    *,
+    patience: Patience,
 ) -> tuple[Writer | None, Channel, int]:
     if world.launcher == "ray" and world.size > 1:
-        return _meet_by_ray(environment, world, log, agreement, heard)
+        return _meet_by_ray(environment, world, log, agreement, heard, patience=patience)
     if world.rank > 0:
-        return None, rendezvous.seek(log.store, environment.attempt, world, agreement), -1
-    writer = log.start(environment.attempt, environment.tier)
+        return None, rendezvous.seek(log.store, environment.attempt, world, agreement, patience=patience), -1
+    writer = _started(environment, log, patience)
     if world.size == 1:
         return writer, Alone(agreement), writer.start.seq
     hub = Hub(world.size, agreement, group=world.group, heard=heard, patience=rendezvous.PATIENCE)
-    rendezvous.publish(log.store, environment.attempt, writer.start.seq, hub.address)
+    patience.until_answered(
+        lambda: rendezvous.publish(log.store, environment.attempt, writer.start.seq, hub.address), starting=True
+    )
     hub.complete()
     return writer, hub, writer.start.seq
+
+
+def _started(environment: Environment, log: CommitLog, patience: Patience) -> Writer:
+    """Start to write as soon as the store answers; under one nonce, so that a start without an answer counts once."""
+    nonce = log.new_nonce()
+    return patience.until_answered(lambda: log.start(environment.attempt, environment.tier, nonce=nonce), starting=True)
 
 
 def _meet_by_ray(
@@ -118,6 +135,8 @@ def _meet_by_ray(
     log: CommitLog,
     agreement: Agreement,
     heard: Callable[[dict[str, object]], None],
+    *,
+    patience: Patience,
 ) -> tuple[Writer | None, Channel, int]:
     if world.rank > 0:
         said = rendezvous.broadcast_by_ray(None)
@@ -125,7 +144,7 @@ def _meet_by_ray(
             raise raised(said["error"])
         return None, Spoke(Address.from_json(said["address"]), world.rank, world.size, agreement), said["started"]
     try:
-        writer = log.start(environment.attempt, environment.tier)
+        writer = _started(environment, log, patience)
         hub = Hub(world.size, agreement, heard=heard, patience=rendezvous.PATIENCE)
     except Exception as error:
         rendezvous.broadcast_by_ray({"error": described(error)})

@@ -34,6 +34,7 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
             f"{', '.join(sorted(taken))}: decided by the attempt: leave out of ray_run_config", where="ray_run_config"
         )
     here = environment.read()
+    wait_for_store(here)
     name = f"ray-{secrets.token_hex(4)}"  # Ray would resume a run of the same name from a snapshot of its own
     below = f"attempts/{here.attempt:04d}"
     path, filesystem = storage_of(here, below)
@@ -66,6 +67,21 @@ def _nothing_to_clean() -> None:
 
     if hasattr(data_parallel_trainer, "PlacementGroupCleanerCallback"):
         data_parallel_trainer.PlacementGroupCleanerCallback = NothingToClean
+
+
+def wait_for_store(here: environment.Environment) -> None:
+    """Wait until the commit log can be read: Ray writes to the store when it starts, and fails at once without it.
+
+    Raises ForeignLog when the log is another job's, StoreRefused, LogCorrupt.
+    """
+    from spotladder.checkpoints.log import CommitLog
+    from spotladder.checkpoints.store import open_store
+    from spotladder.train.heartbeat import Heartbeat
+    from spotladder.train.patience import Patience
+
+    log = CommitLog(open_store(here.uri), here.job, namespace=here.namespace)
+    patience = Patience(log.store, told=Heartbeat(here.heartbeat_file).tell)
+    patience.until_answered(log.read, starting=True)
 
 
 def storage_of(here: environment.Environment, below: str) -> tuple[str, Any]:

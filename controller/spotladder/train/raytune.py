@@ -70,7 +70,7 @@ class StateCommits(Callback):  # type: ignore[misc]
             _commit(_sweep, state, trials)
             _sweep.member.commits.wait()
             raise Interrupted(_sweep.finished)
-        if due and now - _sweep.committed_at >= SPACING and not _sweep.member.commits.busy:
+        if due and now - _sweep.committed_at >= SPACING and _has_room(_sweep):
             _commit(_sweep, state, trials)
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:  # noqa: ARG002 – Ray's protocol
@@ -78,6 +78,11 @@ class StateCommits(Callback):  # type: ignore[misc]
             return
         _commit(_sweep, Path(trials[0].storage.experiment_driver_staging_path), trials)
         _sweep.member.commits.wait()
+
+
+def _has_room(sweep: _Sweep) -> bool:
+    """Whether the next state can be committed without a wait."""
+    return not sweep.member.commits.busy or sweep.member.commits.away
 
 
 def _new_state(sweep: _Sweep, trials: list[Any]) -> Path | None:

@@ -19,6 +19,7 @@ from ray.exceptions import RayActorError
 from ray.train import Checkpoint, FailureConfig
 from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError, WorkerHealthCheckTimeoutError
 from ray.train.v2._internal.execution.callback import ControllerCallback, WorkerCallback, WorkerGroupCallback
+from ray.train.v2._internal.execution.checkpoint.checkpoint_manager import CheckpointManager
 from ray.train.v2._internal.execution.context import get_train_context
 from ray.train.v2._internal.execution.train_fn_utils import (
     DistributedTrainFnUtils,
@@ -41,23 +42,20 @@ NODE_LOSS_WINDOW = 5.0
 with an error of their own before Ray knows about the node."""
 
 UNEXPLAINED_LIMIT = 3
-"""Worker groups that may end by a dead process on a node that lives (out of memory, a crash), or by a bucket that does
-not answer, before the error is the program's."""
+"""Worker groups that may end by a dead process on a node that lives (out of memory, a crash) before the error is the
+program's."""
 
-
-_MAY_PASS = (
-    RayActorError,
-    WorkerHealthCheckFailedError,
-    WorkerHealthCheckTimeoutError,
-    RankLost,
-    StoreUnavailable,
-)
+_MAY_PASS = (RayActorError, WorkerHealthCheckFailedError, WorkerHealthCheckTimeoutError, RankLost)
 
 
 class _Verdict:
     """Whether the newest errors of the worker group end the run. One per controller process."""
 
     final = False
+
+
+def _write_no_snapshot(_: Any) -> None:
+    """Stands for CheckpointManager's copy of its state in the bucket: the commit log replaces it."""
 
 
 class NothingToClean(ControllerCallback):  # type: ignore[misc]
@@ -103,6 +101,9 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
     def after_worker_group_start(self, worker_group: Any) -> None:
         self._nodes = {worker.metadata.node_id for worker in worker_group.get_workers()}
         self._counted = False
+        if hasattr(CheckpointManager, "_write_state_to_storage"):
+            # Ray writes it after every report, and a bucket that is away then ends the run.
+            CheckpointManager._write_state_to_storage = _write_no_snapshot  # noqa: SLF001 – has no public switch
         logging.getLogger("ray.train.v2._internal.execution.failure_handling.default").addFilter(_no_error)
 
     def after_worker_group_poll_status(self, worker_group_status: Any) -> None:
@@ -117,6 +118,8 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
             member = join(environment.read(), ranks.discover())
             session.adopt(session.Job(member))
             set_train_fn_utils(Routed(member, self._below, self._total))
+            context = get_train_context()
+            context.checkpoint_upload_threadpool = _Flushed(context.checkpoint_upload_threadpool, member)
         except Exception as error:  # noqa: BLE001 – raised where the program can be ended by it
             session.adopt(error)
             set_train_fn_utils(Routed(error, self._below, self._total))
@@ -126,7 +129,11 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
             return True
         if any(_is_preempted_actor(error) for error in errors) or self._lost_a_node():
             return False
-        if not any(isinstance(error, _MAY_PASS) and not isinstance(error, StoreRefused) for error in errors):
+        if any(isinstance(error, StoreRefused) for error in errors):
+            return True
+        if any(isinstance(error, StoreUnavailable) for error in errors):
+            return False  # the next group waits for the store before it starts
+        if not any(isinstance(error, _MAY_PASS) for error in errors):
             return True
         self._unexplained += not self._counted  # Ray asks about the same errors again and again
         self._counted = True
@@ -148,6 +155,22 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
 def _no_error(record: logging.LogRecord) -> bool:
     """Ray logs how a training function ended, as an error with its traceback. Being interrupted is none."""
     return f"{Interrupted.__module__}.{Interrupted.__name__}:" not in record.getMessage()
+
+
+class _Flushed:
+    """Ray's threads for uploads, which it shuts down when the training function has returned: then the last checkpoint
+    is waited for too."""
+
+    def __init__(self, pool: Any, member: Member) -> None:
+        self._pool = pool
+        self._member = member
+
+    def submit(self, *call: Any, **options: Any) -> Any:
+        return self._pool.submit(*call, **options)
+
+    def shutdown(self, *call: Any, **options: Any) -> None:
+        self._pool.shutdown(*call, **options)
+        self._member.commits.wait()
 
 
 class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
@@ -184,15 +207,17 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         member = self._member()
         said = self._agree(member, metrics, checkpoint is not None)
         committed = self._commit(member, said, metrics, checkpoint) if said["commit"] else None
-        if committed is not None and (said["stop"] or checkpoint_upload_mode != CheckpointUploadMode.ASYNC):
-            member.commits.wait()
         if said["stop"]:
+            member.commits.wait()
             raise Interrupted(said["step"])
+        at_once = committed is not None and checkpoint_upload_mode != CheckpointUploadMode.ASYNC
+        if at_once and not member.commits.settle():
+            committed = checkpoint = None  # Ray is told of checkpoints that exist
         member.heartbeat.learned(metrics)
         member.heartbeat.beat(said["step"], said["total"], at_once=said["commit"])
 
         def uploaded(_: Any, __: str) -> Any:
-            member.commits.wait()
+            member.commits.settle()
             return committed
 
         super().report(
@@ -220,7 +245,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         if not self._looked:
             member = self._member()
             folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
-            self._found = find_as_of(member.log, member.started, folder)
+            self._found = find_as_of(member.log, member.started, folder, member.patience)
             self._looked = True
             self._committed = self._found.step if self._found else 0
         return self._found

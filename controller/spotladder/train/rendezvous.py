@@ -20,6 +20,7 @@ from spotladder.train.agreement import Agreement
 from spotladder.train.channel import Spoke
 from spotladder.train.interruption import RankLost
 from spotladder.train.link import Address
+from spotladder.train.patience import Patience
 from spotladder.train.ranks import World
 
 _log = logging.getLogger("spotladder.train")
@@ -41,12 +42,17 @@ def seek(
     world: World,
     agreement: Agreement,
     *,
-    patience: float = PATIENCE,
+    patience: Patience | None = None,
+    timeout: float = PATIENCE,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Spoke:
-    """Any other rank: its end of the channel, once rank 0 has let it in. Raises RankLost when it never does."""
-    give_up = clock() + patience
+    """Any other rank: its end of the channel, once rank 0 has let it in.
+
+    The time in which the store is away does not count. Raises RankLost when rank 0 is not there in time, StoreRefused.
+    """
+    patience = patience or Patience(store)
+    give_up = clock() + timeout
     failure: SpotladderError = RankLost(f"rank 0 of attempt {attempt} has not started")
     while True:
         try:
@@ -54,10 +60,17 @@ def seek(
             if newest is not None:
                 address = Address.from_json(json.loads(store.get(newest)))
                 return Spoke(address, world.rank, world.size, agreement, group=world.group)
-        except (StoreUnavailable, ObjectMissing, RankLost) as error:
+        except StoreUnavailable as error:
+            if not patience.waits_for(error, starting=True):
+                raise
+            sleep(patience.failed(str(error)))
+            give_up = clock() + timeout
+            continue
+        except (ObjectMissing, RankLost) as error:
             failure = error
+        patience.answered()
         if clock() >= give_up:
-            raise RankLost(f"rank {world.rank} found no rank 0 within {patience:.0f} s: {failure}")
+            raise RankLost(f"rank {world.rank} found no rank 0 within {timeout:.0f} s: {failure}")
         sleep(SPACING)
 
 

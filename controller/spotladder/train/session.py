@@ -16,7 +16,7 @@ from typing import Any
 from spotladder.errors import InvalidSpec
 from spotladder.train import environment, ranks
 from spotladder.train.commits import Checkpoint
-from spotladder.train.ending import exit_with_what_happened
+from spotladder.train.ending import exit_code_of, exit_with_what_happened
 from spotladder.train.found import Found, find
 from spotladder.train.interruption import Interrupted
 from spotladder.train.membership import Member, join, leave_at_once
@@ -86,13 +86,14 @@ class Job:
     def resume(self) -> Iterator[Found | None]:
         """The newest commit that verifies, downloaded; None when there is none. The same on every rank.
 
-        Raises CheckpointCorrupt when there are commits and none verifies, StoreUnavailable.
+        A store that is away is waited for. Raises CheckpointCorrupt when there are commits and none verifies,
+        StoreRefused.
         """
         folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
         try:
             self._resumes += 1
             member = self._member
-            found = find(member.log, member.channel, member.world, folder, self._resumes)
+            found = find(member.log, member.channel, member.world, folder, self._resumes, member.patience)
             if found:
                 self._begin_at(found.step)
                 _log.info("resuming after step %d of attempt %d", found.step, found.attempt)
@@ -146,13 +147,15 @@ class Job:
     def commit(self, step: int, metrics: Mapping[str, Any] | None = None) -> Iterator[Path]:
         """An empty folder for this rank's files. After the block they are uploaded and committed, in the background.
 
-        Waits for the commit before, and raises its error. An exception in the block passes through and nothing is
-        committed. `metrics` are recorded with the commit: numbers, text.
+        Waits for the commit before, for a short time at most: while the store is away the training goes on, and the
+        newest checkpoint takes the place of one that waits. Raises the error of a commit before.
+        An exception in the block passes through and nothing is committed. `metrics` are recorded with the commit:
+        numbers, text.
         """
         member = self._member
         if step <= self._committed:
             raise ValueError(f"commit({step}) after step {self._committed}: steps only grow")
-        member.commits.wait()
+        member.commits.make_room()
         folder = Path(tempfile.mkdtemp(prefix="spotladder-commit-"))
         try:
             yield folder
@@ -172,11 +175,14 @@ class Job:
     def close(self) -> None:
         """End this rank's part; called by itself when the process ends. Raises what nobody saw of the last commit.
 
-        A commit that is on its way gets the attempt's grace.
+        A commit that is on its way gets the attempt's grace; while the store is away and nobody has asked this
+        attempt to stop, it is waited for.
         """
-        grace = self._member.environment.grace
+        grace, commits = self._member.environment.grace, self._member.commits
         try:
-            if not self._member.commits.wait(grace):
+            while not (done := commits.wait(grace)) and commits.away and self._member.listener.look() is None:
+                pass
+            if not done:
                 _log.error("the last commit was still on its way after %.0f s, and is lost", grace)
         finally:
             self._member.close()
@@ -208,7 +214,8 @@ class Job:
 
     def _time_is_up(self) -> bool:
         """An interval in seconds is over, and nothing is on its way: a slow bucket must not stall the training."""
-        if not self._interval.seconds or self._member.agreement.pending or self._member.commits.busy:
+        commits = self._member.commits
+        if not self._interval.seconds or self._member.agreement.pending or (commits.busy and not commits.away):
             return False
         return self._clock() - self._last_commit_at >= self._interval.seconds
 
@@ -221,8 +228,8 @@ def current() -> Job:
     """This process's rank of the running job. The first call joins: every rank must make it.
 
     Outside a job, a local default: attempt 1 of a job named like the script, in a folder of this user's.
-    Raises Fenced when a newer attempt has started already, StoreUnavailable, LogCorrupt, RankLost, InvalidSpec; what of
-    these nobody catches ends the process with its exit code and one line.
+    A store that is away is waited for. Raises Fenced when a newer attempt has started already, StoreRefused,
+    LogCorrupt, RankLost, InvalidSpec; what of these nobody catches ends the process with its exit code and one line.
     """
     global _current  # noqa: PLW0603 – a process has one rank
     with _opening:
@@ -267,7 +274,7 @@ def _end() -> None:
         _current.close()
     except Exception as error:  # noqa: BLE001 – nobody is left to raise it to
         _log.error("the last commit failed: %s", error)
-        leave_at_once(getattr(error, "exit_code", 1))
+        leave_at_once(exit_code_of(error) or 1)
 
 
 def _at_exit(do: Callable[[], None]) -> None:

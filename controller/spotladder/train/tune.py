@@ -26,6 +26,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.train import environment
 from spotladder.train.ending import exit_with_what_happened
 from spotladder.train.membership import join, leave_at_once
+from spotladder.train.patience import Patience
 from spotladder.train.ranks import World
 from spotladder.train.raytrain import storage_of
 
@@ -73,10 +74,10 @@ def tune_restore(
     path, filesystem = storage_of(here, below)
     os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", STATE_PERIOD)
     raytune.watch(member, f"{below}/{name}")
-    with _committed_state(member.log) as state:
+    with _committed_state(member.log, member.patience) as state:
         if state is not None:
             old = json.loads((state / PLACE).read_text(encoding="utf-8"))["folder"]
-            _take_over(member.log.store, old, f"{below}/{name}", state)
+            member.patience.until_answered(lambda: _take_over(member.log.store, old, f"{below}/{name}", state))
             return tune.Tuner.restore(
                 f"{path}/{name}",
                 trainable,
@@ -98,10 +99,10 @@ def tune_restore(
 
 
 @contextmanager
-def _committed_state(log: CommitLog) -> Iterator[Path | None]:
+def _committed_state(log: CommitLog, patience: Patience) -> Iterator[Path | None]:
     """The newest committed state of the sweep, verified, on this machine; None before the first."""
     with tempfile.TemporaryDirectory(prefix="spotladder-resume-") as folder:
-        resumed = log.resume(Path(folder))
+        resumed = patience.until_answered(lambda: log.resume(Path(folder)))
         if resumed is not None and not (resumed.path / PLACE).is_file():
             raise InvalidSpec(
                 f"{log.uri}: the newest commit is no sweep's: use another job name for a sweep than for a training",

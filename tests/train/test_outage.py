@@ -1,0 +1,163 @@
+"""A store that is away does not end the training, and costs no more than the interval."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spotladder.checkpoints.store import RightsRefused
+from spotladder.errors import Fenced
+from spotladder.train.ending import exit_code_of
+from spotladder.train.interruption import Interrupted
+from spotladder.train.notice import Notice
+from tests.train.outage import Site
+
+HOUR = 3600.0
+STEP = 5.0
+KINDS = ("refused", "503", "hanging")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    return Site(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("interval", ["60s", "12steps"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_hours_without_the_store_lose_nothing_but_the_interval(site: Site, kind: str, interval: str) -> None:
+    store, begins, ends = site.store, 100.0, 100.0 + 2 * HOUR
+    store.kind, store.begins, store.ends = kind, begins, ends
+    most_folders, newest_after, told = 0, 0, {}
+
+    def on_step(_: int) -> None:
+        nonlocal most_folders, newest_after, told
+        most_folders = max(most_folders, site.folders())
+        if begins + HOUR <= site.time.now < begins + HOUR + 2 * STEP:
+            told = json.loads((site.folder / "heartbeat").read_text())
+        if ends + 120 <= site.time.now < ends + 120 + 20 * STEP and not newest_after:
+            newest_after = site.newest()
+
+    steps = int((ends + 600) / STEP)
+    site.train(site.job(interval=interval), steps, STEP, on_step)
+    held_up = site.time.now - steps * STEP
+    assert held_up <= 90, "the training was held up"
+    assert most_folders <= 3, "what waits is the newest checkpoint, and nothing before it"
+    assert told["step"] > 0
+    assert told["store"]["since"] == pytest.approx(160, abs=75)
+    assert "the bucket is away" in told["store"]["message"]
+    assert newest_after * STEP >= ends - 60 - held_up
+    assert "store" not in json.loads((site.folder / "heartbeat").read_text())
+    assert site.newest() == steps
+    assert not site.orphans()
+    assert site.folders() == 0
+    assert len({commit.attempt for commit in site.log().commits()}) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("at", [300.0, 1000.0])
+def test_at_a_notice_the_last_state_gets_its_chance_within_the_window(site: Site, kind: str, at: float) -> None:
+    site.store.kind, site.store.begins, site.store.ends = kind, 100.0, at + 40.0
+    made = site.job(interval="60s")
+
+    def on_step(_: int) -> None:
+        if site.time.now >= at:
+            made._member.listener.hear(Notice("notice", "EvictionNotice", at + 120))
+
+    with pytest.raises(Interrupted) as interrupted:
+        site.train(made, 10_000, STEP, on_step)
+    assert site.time.now <= at + 120, "the window is over"
+    assert interrupted.value.step * STEP == pytest.approx(at, abs=3 * STEP + 60)
+    assert site.newest() == interrupted.value.step
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_that_is_away_at_the_start_is_waited_for(site: Site, kind: str) -> None:
+    site.store.kind, site.store.ends = kind, 2 * HOUR
+    made = site.job(interval="60s")
+    assert site.time.now >= 2 * HOUR
+    assert json.loads((site.folder / "heartbeat").read_text()).keys() == {"at"}
+    starts = [entry for entry in site.log().tail() if entry.kind == "start"]
+    assert len(starts) == 1, "a start whose answer was lost is no second start"
+    site.train(made, 20, STEP)
+    assert site.newest() == 20
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_that_goes_away_before_the_resume_is_waited_for(site: Site, kind: str) -> None:
+    site.train(site.job(interval="10steps"), 50, STEP)
+    again = site.job(interval="10steps", attempt=2)
+    site.store.kind, site.store.begins, site.store.ends = kind, site.time.now, site.time.now + HOUR
+    with again.resume() as found:
+        assert found is not None
+        assert found.step == 50
+    assert site.time.now >= site.store.ends
+
+
+def test_a_writer_that_was_replaced_while_its_store_was_away_leaves(site: Site) -> None:
+    site.store.begins, site.store.ends = 100.0, 1000.0
+    made = site.job(interval="10steps")
+    replaced = False
+
+    def on_step(_: int) -> None:
+        nonlocal replaced
+        if site.time.now > 500 and not replaced:
+            replaced = True
+            site.log().start(2, "on-demand")
+
+    with pytest.raises(Fenced):
+        site.train(made, 10_000, STEP, on_step)
+    assert site.left == [76]
+    assert site.newest() * STEP <= 100
+    assert site.time.now <= 1100
+
+
+def test_a_program_that_ends_while_the_store_is_away_waits_for_its_last_commit(site: Site) -> None:
+    site.store.begins, site.store.ends = 20.0, 1000.0
+    made = site.job(interval="1h")
+    with made.commit(1) as folder:
+        (folder / "w").write_text("1")
+    site.time.background = True
+    site.time.pass_by(20.0)
+    with made.commit(2) as folder:
+        (folder / "w").write_text("2")
+    made.close()
+    assert site.newest() == 2
+    assert site.time.now >= 1000
+
+
+# --- rights ---------------------------------------------------------------------------------------------------------
+
+
+def test_credentials_that_cannot_change_end_the_attempt_with_77(site: Site) -> None:
+    site.store.kind, site.store.begins, site.store.ends = "rights", 100.0, HOUR
+    with pytest.raises(RightsRefused) as refused:
+        site.train(site.job(interval="10steps"), 10_000, STEP)
+    assert exit_code_of(refused.value) == 77
+    assert site.time.now <= 110 + 10 * STEP
+
+
+def test_credentials_that_are_replaced_in_place_are_read_again(site: Site) -> None:
+    site.store.kind, site.store.begins, site.store.ends, site.store.renewable = "rights", 100.0, 200.0, True
+    site.train(site.job(interval="10steps"), 100, STEP)
+    assert site.store.renewals > 1
+    assert site.newest() == 100
+
+
+def test_credentials_that_are_not_replaced_in_time_end_the_attempt(site: Site) -> None:
+    site.store.kind, site.store.begins, site.store.ends, site.store.renewable = "rights", 100.0, HOUR, True
+    with pytest.raises(RightsRefused):
+        site.train(site.job(interval="10steps"), 10_000, STEP)
+    assert site.time.now <= 400
+
+
+@pytest.mark.parametrize("renewable", [False, True])
+def test_refused_credentials_at_the_start(site: Site, renewable: bool) -> None:
+    site.store.kind, site.store.ends, site.store.renewable = "rights", 60.0 if renewable else HOUR, renewable
+    if renewable:
+        site.job()
+        assert site.time.now >= 60
+        return
+    with pytest.raises(RightsRefused):
+        site.job()
