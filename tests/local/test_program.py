@@ -83,6 +83,33 @@ def test_its_last_words_are_in_the_message(tmp_path: Path) -> None:
         assert str(job.program.log) in job.program.last_words()
 
 
+RAISES = """\
+import sys
+
+def load():
+    print("\\033[31mretry\\033[0m", file=sys.stderr)
+    raise ValueError("\\033[1mno data in s3://b/x\\033[0m")
+
+try:
+    load()
+finally:
+    import atexit
+    atexit.register(print, "\\033[36mI0000 closing\\033[0m")
+"""
+
+
+def test_its_last_exception_is_in_the_message_without_terminal_codes(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(RAISES)
+    with Supervised(tmp_path, f"{sys.executable} train.py") as job:
+        job.program.release()
+        job.ended()
+        log = job.program.log
+        assert log.read_text().splitlines()[-1] == "\033[36mI0000 closing\033[0m", "the last line says nothing"
+        assert job.program.last_words() == (
+            f"exit code 1: ValueError: no data in s3://b/x (train.py:5) (all of it: {log})"
+        )
+
+
 def test_killed_by_a_signal_is_its_failure_with_the_signal_named(tmp_path: Path) -> None:
     with Supervised(tmp_path, "kill -SEGV $$") as job:
         job.program.release()

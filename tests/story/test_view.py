@@ -520,3 +520,17 @@ def test_every_reason_for_a_move_has_a_sentence(reason: Reason) -> None:
 )
 def test_numbers_are_written_for_people(written: object, expected: object) -> None:
     assert written == expected
+
+
+def test_why_a_job_failed_is_told_once() -> None:
+    why = "exit code 1: ValueError: no data (train.py:5)"
+    move = Move(Stage.RUNNING, Stage.FAILED, Reason.APPLICATION_FAILED, 1, "spot-a", why)
+    heard = Heard()
+    heard.hear(Moved(START, move))
+    heard.hear(Ended(START, 1, Reason.APPLICATION_FAILED, why))
+    assert [told.text for told in heard.events] == [
+        f"job Failed: ApplicationFailed – {why}",
+        "failed: ApplicationFailed",
+    ]
+    heard.hear(Ended(START, 5, Reason.INTERRUPTED, "the disk is full"))
+    assert heard.events[-1].text == "stopped, to be resumed: the disk is full"

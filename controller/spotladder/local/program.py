@@ -23,12 +23,16 @@ from urllib.request import ProxyHandler, Request, build_opener
 from spotladder.core.model import Exit, Instant
 from spotladder.local import driver
 from spotladder.local.reaper import alive, end_all, end_below
+from spotladder.output.last_error import last_error
 
 SUBMIT_LIMIT = 60.0
 """Seconds that Ray may take to accept a job; on a busy machine the agent's first one takes several."""
 
 REPEAT_SUBMISSION = 30.0
 """Seconds after which a submission that has led to no process is repeated."""
+
+LOG_TAIL = 65_536
+"""Bytes at the end of the log in which the error that ended the program is looked for."""
 
 UNEXPLAINED = 0.5
 """Seconds after the driver's process is gone until its exit code is not waited for any more."""
@@ -143,17 +147,16 @@ class Program:
         return Exit.LOST if time.monotonic() - self._gone_since > UNEXPLAINED else None
 
     def last_words(self) -> str:
-        """Why it ended, in one line, and where to read on."""
+        """Why it ended, in one line: how, the exception and where it was raised, and where to read on."""
         code = self.exit_code
         how = "its process was killed" if code is None else f"exit code {code}" if code >= 0 else f"signal {-code}"
         try:
             with self.log.open("rb") as log:
-                log.seek(max(0, self.log.stat().st_size - 4096))
-                lines = [line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()]
+                log.seek(max(0, self.log.stat().st_size - LOG_TAIL))
+                said = last_error(log.read().decode(errors="replace"))
         except OSError:
-            lines = []
-        said = f": {lines[-1][:200]}" if lines else ""
-        return f"{how}{said} (all of it: {self.log})"
+            said = ""
+        return f"{how}{said and ': '}{said} (all of it: {self.log})"
 
     def ask_to_stop(self, kind: str, deadline: Instant, reason: str) -> None:
         """Write the notice; the same one again changes nothing."""

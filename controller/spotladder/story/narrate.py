@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from spotladder.core.model import FOR_EVER, Instant, JobSpec, Move, Stage
@@ -45,6 +45,21 @@ class Told:
 def tolerated(max_failures: int) -> str:
     """The M of `failures n/M`."""
     return "∞" if max_failures == FOR_EVER else str(max_failures)
+
+
+class Narrator:
+    """Tells the records of one timeline in order. Why a job failed is told by its last move, not again at its end."""
+
+    def __init__(self) -> None:
+        self._reason_told = ""
+
+    def tell(self, record: Record, spec: JobSpec | None = None) -> Told | None:
+        """As `tell`, with what was told before in mind."""
+        if isinstance(record, Moved):
+            self._reason_told = record.move.message
+        elif isinstance(record, Ended) and record.message == self._reason_told:
+            record = replace(record, message="")
+        return tell(record, spec)
 
 
 def tell(record: Record, spec: JobSpec | None = None) -> Told | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from spotladder.core.model import Instant, JobSpec, JobState, Observation, Stage
 from spotladder.story.figures import clock, measure, money, percent, rate, saved
-from spotladder.story.narrate import Told, Tone, tell
+from spotladder.story.narrate import Narrator, Told, Tone
 from spotladder.story.timeline import Beat, Began, Committed, Record
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class Heard:
         self.events: deque[Told] = deque(maxlen=events)
         self._spec: JobSpec | None = None
         self._beats: deque[Beat] = deque()
+        self._narrator = Narrator()
 
     def hear(self, record: Record) -> Told | None:
         """Remember the record; the sentence it is worth, if any."""
@@ -78,7 +79,7 @@ class Heard:
                 self._hear_beat(record)
             case Committed():
                 self.loss = record.metrics.get("loss", self.loss)
-        told = tell(record, self._spec)
+        told = self._narrator.tell(record, self._spec)
         if told:
             self.events.append(told)
         return told

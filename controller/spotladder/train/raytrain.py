@@ -22,8 +22,13 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
 
     `total` is the number of steps (for a script that reports: of reports, or whatever its metric "step" counts) of the
     whole job, for progress; 0: not known. `fields` are those of `ray.train.RunConfig`, but for the ones that the
-    attempt decides: `name`, `storage_path`, `storage_filesystem`, `failure_config`.
+    attempt decides: `name`, `storage_path`, `storage_filesystem`, `failure_config`. Of `checkpoint_config` only
+    `num_to_keep` is not used: `spec.checkpoints.keep` says how many commits are kept.
+
+    Raises InvalidSpec for these fields, and where Ray Train V1 is switched on; a trainer of V1 that is given the result
+    raises it, too.
     """
+    _require_v2()
     from ray.train import CheckpointConfig, RunConfig
 
     from spotladder.train.rayworkers import RecoverInPlace, Routing
@@ -43,6 +48,7 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
     config = copy(fields.pop("checkpoint_config", None) or CheckpointConfig())
     config.num_to_keep = None  # SPOTLADDER_KEEP says how many: Ray must not delete what the log still counts
     exit_with_what_happened()
+    _explain_v1_trainers()
     _nothing_to_clean()
     return RunConfig(
         name=name,
@@ -54,6 +60,38 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
         callbacks=[Routing(f"{below}/{name}", total), *(fields.pop("callbacks", None) or [])],
         **fields,
     )
+
+
+def _require_v2() -> None:
+    from ray.train.v2._internal.constants import is_v2_enabled
+
+    if not is_v2_enabled():
+        raise InvalidSpec(
+            "Ray Train V1 is switched on by RAY_TRAIN_V2_ENABLED=0, and ray_run_config is for V2: "
+            "set RAY_TRAIN_V2_ENABLED=1, before ray is imported",
+            where="ray_run_config",
+        )
+
+
+def _explain_v1_trainers() -> None:
+    """Let trainers of V1 say what is wrong: Ray says that ray.train.RunConfig should be a ray.train.RunConfig."""
+    from ray.train import RunConfig, base_trainer
+
+    if (check := getattr(base_trainer.BaseTrainer, "_validate_attributes", None)) is None or hasattr(check, "explains"):
+        return
+
+    def explained(trainer: Any) -> None:
+        if isinstance(trainer.run_config, RunConfig):
+            kind = type(trainer)
+            raise InvalidSpec(
+                f"{kind.__module__}.{kind.__name__} is a trainer of Ray Train V1, and ray_run_config is for V2: import "
+                "the trainer from ray.train.torch, ray.train.tensorflow or ray.train.v2.api.data_parallel_trainer",
+                where="ray_run_config",
+            )
+        check(trainer)
+
+    explained.explains = True  # type: ignore[attr-defined]
+    base_trainer.BaseTrainer._validate_attributes = explained  # noqa: SLF001 – Ray has no other seam
 
 
 def _nothing_to_clean() -> None:

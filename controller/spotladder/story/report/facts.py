@@ -16,7 +16,7 @@ from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds,
 from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import EnvironmentFailure
 from spotladder.story.figures import saved
-from spotladder.story.narrate import Told, tell
+from spotladder.story.narrate import Narrator, Told
 from spotladder.story.report.attempts import AttemptFacts, Span, attempts_of
 from spotladder.story.report.work import Stretch, done_again, stretches
 from spotladder.story.timeline import (
@@ -144,7 +144,8 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
     if not began:
         raise EnvironmentFailure("the timeline has no beginning, so there is nothing to report; run the job first")
     clock = _RunClock(records)
-    story = tuple((clock.of(each.at), told) for each in records if (told := tell(each, began[-1].spec)))
+    told = Narrator()
+    story = tuple((clock.of(each.at), said) for each in records if (said := told.tell(each, began[-1].spec)))
     records = tuple(replace(each, at=clock.of(each.at)) for each in records)
     start_steps = {attempt.number: attempt.start_step for attempt in state.history}
     if state.attempt:

@@ -38,7 +38,7 @@ def rows(facts: Facts) -> list[tuple[str, ...]]:
 def sentences(facts: Facts) -> list[tuple[str, str]]:
     """What it came to: label and text."""
     said = [
-        ("steps", f"{count(facts.steps)}/{count(facts.total)}, {count(facts.recomputed)} recomputed"),
+        ("steps", f"{_of(facts.steps, facts.total)}, {count(facts.recomputed)} recomputed"),
         ("time", f"{span(facts.time.total)}, goodput {percent(facts.time.goodput)}"),
     ]
     restarts = [attempt.overhead for attempt in facts.attempts[1:] if attempt.overhead is not None]
@@ -54,6 +54,11 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
         share = percent(facts.saved)
         said.append(("", f"{share} against {money(facts.on_demand)} for the same nodes on demand"))
     return said
+
+
+def _of(steps: int, total: int) -> str:
+    """`60/400`; without the total where the program has not said it."""
+    return f"{count(steps)}/{count(total)}" if total else count(steps)
 
 
 def print_report(facts: Facts, console: Console) -> None:

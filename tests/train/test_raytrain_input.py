@@ -1,0 +1,57 @@
+"""What `ray_run_config` refuses, and how it says so. No Ray is started."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+V1_TRAINER = """
+from ray.train.data_parallel_trainer import DataParallelTrainer
+from spotladder import train
+
+config = train.ray_run_config()
+train.ray_run_config()
+DataParallelTrainer(lambda: None, run_config=config)
+"""
+V1_SAID = (
+    "ray_run_config: ray.train.data_parallel_trainer.DataParallelTrainer is a trainer of Ray "
+    "Train V1, and ray_run_config is for V2: import the trainer from ray.train.torch, ray.train.tensorflow or "
+    "ray.train.v2.api.data_parallel_trainer"
+)
+V1_SWITCH = """
+import os
+os.environ["RAY_TRAIN_V2_ENABLED"] = "0"
+from spotladder import train
+
+train.ray_run_config()
+"""
+SWITCH_SAID = (
+    "spotladder.errors.InvalidSpec: ray_run_config: Ray Train V1 is switched on by RAY_TRAIN_V2_ENABLED=0, and "
+    "ray_run_config is for V2: set RAY_TRAIN_V2_ENABLED=1, before ray is imported"
+)
+OWN_NAME = "from spotladder import train\ntrain.ray_run_config(name='mine')\n"
+NAME_SAID = "spotladder.errors.InvalidSpec: ray_run_config: name: decided by the attempt: leave out of ray_run_config"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        pytest.param(V1_TRAINER, V1_SAID, id="a trainer of Ray Train V1"),
+        pytest.param(V1_SWITCH, SWITCH_SAID, id="Ray Train V1 switched on"),
+        pytest.param(OWN_NAME, NAME_SAID, id="a field that the attempt decides"),
+    ],
+)
+def test_refused(tmp_path: Path, script: str, said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
+    assert done.returncode in (1, 2)
+    assert said in done.stderr.strip().splitlines()[-1]
