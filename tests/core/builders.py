@@ -86,11 +86,12 @@ class Job:
         self.moves: list[Move] = []
         self.losses: list[Loss] = []
         self.last = Decision(self.state)
+        self.last_seen = Observation(0)
 
     def see(self, *attempts: AttemptSeen, after: float = 0.0, **more: Any) -> Decision:
         self.now += after
         self.revision += 1
-        seen = Observation(self.revision, attempts, self.progress, **more)
+        seen = self.last_seen = Observation(self.revision, attempts, self.progress, **more)
         for _ in range(10):
             decision = decide(self.spec, self.state, seen, self.now, self.policy)
             self.state = codec.load_state(codec.dump(decision.state))
@@ -102,6 +103,17 @@ class Job:
                 return decision
             assert decision.actions == (), "a decision that moves does not act"
         raise AssertionError(f"the decider does not come to rest: {[move.reason for move in self.moves]}")
+
+    def planned(self) -> Job:
+        """The first attempt is written down, and nothing of it exists."""
+        self.see()
+        return self
+
+    def see_again(self, after: float) -> Decision:
+        """The same facts, later."""
+        seen = self.last_seen
+        more = {"unavailable": seen.unavailable, "limited": seen.limited, "blocked": seen.blocked}
+        return self.see(*seen.attempts, after=after, **more)
 
     def running(self, number: int | None = None) -> Job:
         """Bring the job from rest to a whole attempt."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+from spotladder.core.impediment import RULES
 from spotladder.core.model import (
     FOR_EVER,
     Attempt,
@@ -28,6 +29,7 @@ from spotladder.core.model import (
     TierRecord,
 )
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.transitions import TRANSITIONS
 from spotladder.story.figures import clock, count, measure, money, percent, rate, saved, span
 from spotladder.story.narrate import Tone, tell
 from spotladder.story.picture import draw, tier_state
@@ -471,9 +473,8 @@ def test_what_others_say_already_is_not_said(record: Record) -> None:
 SILENT = {
     Reason.DRAINED,
     Reason.GONE,
+    *(rule.reason for rule in RULES if not any(rule.reason in row for row in TRANSITIONS.values())),
     Reason.STEADY,
-    Reason.WAITING_FOR_CAPACITY,
-    Reason.BLOCKED,
     Reason.STALE_OBSERVATION,
 }
 

@@ -66,9 +66,11 @@ def rewound(state: JobState, now: Instant) -> JobState:
             exited_at=not_after(attempt.exited_at),
             drain_by=None if attempt.drain_by is None else attempt.drain_by - step,
         )
+    impeded = state.impeded
     return replace(
         state,
         attempt=attempt,
+        impeded=impeded and replace(impeded, since=min(impeded.since, now)),
         started_at=not_after(state.started_at),
         waiting_since=not_after(state.waiting_since),
         progress_at=not_after(state.progress_at),

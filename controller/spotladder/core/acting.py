@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spotladder.core.accounting import HOUR
+from spotladder.core.impediment import Timer, timer_of
 from spotladder.core.model import (
     TERMINAL,
     Action,
@@ -42,8 +43,8 @@ def actions(here: Situation) -> tuple[Action, ...]:
 
 def steady_reason(here: Situation) -> Reason:
     """Why nothing moves."""
-    if here.state.stage in (Stage.STARTING, Stage.RECOVERING):
-        return Reason.BLOCKED if here.blocked else Reason.WAITING_FOR_CAPACITY
+    if here.state.impeded is not None and here.state.stage is not Stage.RUNNING:
+        return here.state.impeded.reason
     return here.state.reason if here.state.stage in TERMINAL else Reason.STEADY
 
 
@@ -72,8 +73,10 @@ def _timers(here: Situation) -> list[Instant | None]:
     if attempt is None:
         return times
     if state.stage in LIVE:
-        if state.waiting_since is not None and tier is not None:
+        if state.waiting_since is not None and tier is not None and timer_of(here) in (Timer.PROVISION, None):
             times.append(state.waiting_since + tier.provision_timeout)
+        if state.impeded is not None and (limit := _limit_of(here)) is not None:
+            times.append(state.impeded.since + limit)
         if state.recovering_since is not None:
             times.append(state.recovering_since + spec.recovery_timeout)
         if attempt.exited_at is not None:
@@ -85,6 +88,13 @@ def _timers(here: Situation) -> list[Instant | None]:
     elif state.stage is Stage.ENDING and attempt.ending_since is not None and spec.handover is Handover.FENCED:
         times.append(attempt.ending_since + PATIENCE)
     return times
+
+
+def _limit_of(here: Situation) -> Seconds | None:
+    """How long the present impediment may last, where its timer starts with it."""
+    return {Timer.CONTACT: here.spec.contact_timeout, Timer.START: here.spec.start_timeout}.get(
+        timer_of(here) or Timer.NONE
+    )
 
 
 def _budget_ends_at(here: Situation) -> Instant | None:

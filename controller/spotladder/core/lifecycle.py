@@ -7,8 +7,8 @@ Rules
  3. Under `handover: Fenced` the next attempt may start while the last is not confirmed gone, because the commit log
     fences it; under `WhenGone` it waits.
  4. Each lost pod is one failure, once. Failure number maxFailures + 1 spends the tier.
- 5. From the moment the job is not whole, provisionTimeout runs; being whole stops it. recoveryTimeout and stallTimeout
-    end the attempt, not the tier.
+ 5. provisionTimeout runs while the job is not whole for lack of capacity, and ends the tier. During every other
+    impediment it stands still; the timers of those (`impediment.RULES`) end the attempt, not the tier.
  6. The program's own errors never change the tier; a failure that coincides with an eviction is an eviction.
  7. A terminal stage is never left.
  8. An attempt is judged by the spec that it was launched with. A spec with other pods is a reason for the next attempt.
@@ -24,7 +24,20 @@ from dataclasses import replace
 
 from spotladder.core.accounting import account, held_nodes, rewound
 from spotladder.core.acting import REPEAT, actions, steady_reason, wake_at
-from spotladder.core.losses import count, head_lost, lost_pods, noticed_pods, remember_alive, spend, synthetic
+from spotladder.core.crashes import CRASH_LIMIT, crash_of, crashed_pods, forgotten, told, with_failed_start
+from spotladder.core.durations import format_duration
+from spotladder.core.evidence import contact_lost
+from spotladder.core.impediment import Timer, classify, impeded, rule_of, timer_of
+from spotladder.core.losses import (
+    count,
+    head_lost,
+    lost_pods,
+    noticed_pods,
+    remember_alive,
+    spend,
+    synthetic,
+    with_contact,
+)
 from spotladder.core.model import (
     TERMINAL,
     Attempt,
@@ -40,6 +53,7 @@ from spotladder.core.model import (
     Move,
     Observation,
     OnInsufficientCapacity,
+    PodRole,
     PodSeen,
     Stage,
     UpdateStrategy,
@@ -88,8 +102,9 @@ class _Pass:
 
     def run(self) -> Decision:
         self._look()
+        self._explain()
         while self._step():
-            pass
+            self._explain()
         moves, losses = tuple(self.moves), tuple(self.losses)
         if moves or self.replanned:
             return Decision(self.state, (), self.state.reason, self.now, moves, losses)
@@ -102,6 +117,10 @@ class _Pass:
     def _here(self) -> Situation:
         return Situation(self.spec, self.state, self.seen, self.now)
 
+    def _explain(self) -> None:
+        """Keep why the job is not training, and since when."""
+        self.state = replace(self.state, impeded=impeded(self._here))
+
     # --- looking ---
 
     def _look(self) -> None:
@@ -112,6 +131,8 @@ class _Pass:
         if attempt is None:
             self.state = replace(self.state, nodes=0)
             return
+        if contact_lost(self._here):
+            self.seen = with_contact(self.seen, attempt, ready=self.state.stage is Stage.RUNNING)
         seen = self.seen.attempt(attempt.number)
         attempt = self._kept_with_spec(attempt, launched=attempt.seen or seen is not None)
         self.state = replace(self.state, attempt=attempt, nodes=held_nodes(seen))
@@ -204,7 +225,21 @@ class _Pass:
             return None
         if self._here.whole:
             return self._move(Reason.WHOLE)
-        return self._out_of_capacity()
+        if timer_of(self._here) is Timer.START and self.now - self._impeded_since >= self.spec.start_timeout:
+            limit = format_duration(self.spec.start_timeout)
+            return self._start_failed(Reason.START_TIMEOUT, f"every pod was placed, and not ready within {limit}")
+        return self._waited_too_long()
+
+    def _start_failed(self, reason: Reason, crash: str, output: str = "", pod: str = "") -> None:
+        """End an attempt that failed to start, and the job when its starts failed in the same way too often."""
+        self.state = with_failed_start(self.state, crash, output)
+        if self.state.crashes >= CRASH_LIMIT and self.spec.exhausted is Exhausted.FAIL:
+            return self._move(Reason.CRASH_LOOP, told(self.state))
+        return self._move(reason, ": ".join(filter(None, (pod, crash, output))))
+
+    @property
+    def _impeded_since(self) -> Instant:
+        return self.now if self.state.impeded is None else self.state.impeded.since
 
     def _running(self) -> None:
         if self._ended_by_itself() or self._unwanted():
@@ -229,7 +264,7 @@ class _Pass:
             return self._end_unless_exceeded(Reason.EVICTION_NOTICE, _pods(notices))
         if self._here.whole and self._here.moves_again:
             return self._move(Reason.WHOLE)
-        self._out_of_capacity()
+        self._waited_too_long()
         since = self.state.recovering_since
         if self.state.stage is not Stage.RECOVERING or since is None or self.now - since < self.spec.recovery_timeout:
             return None
@@ -270,7 +305,7 @@ class _Pass:
 
     def _suspended(self) -> None:
         if not self.spec.suspend:
-            self.state = replace(self.state, waiting_since=None)
+            self.state = forgotten(replace(self.state, waiting_since=None, paused_until=None))
             self._move(Reason.RESUME_REQUESTED)
 
     # --- parts of the stages ---
@@ -307,6 +342,9 @@ class _Pass:
             self._program_failed(seen)
         elif seen.exit is Exit.LOST:
             self._lost(Reason.HEAD_LOST, synthetic(attempt, "lost", Cause.UNKNOWN), seen.message)
+        elif crashed := crashed_pods(attempt, seen):
+            pod = min(crashed, key=lambda pod: (pod.role is not PodRole.HEAD, pod.uid))
+            self._start_failed(Reason.START_CRASHED, crash_of(pod), pod.exit_message, pod.called)
         elif head_lost(seen):
             self._lost(Reason.HEAD_LOST, synthetic(attempt, "head", Cause.UNKNOWN))
         elif self.losses:
@@ -357,24 +395,41 @@ class _Pass:
         if self._here.over_limit:
             self.state = spend(self.state, self._here.attempt.tier, Reason.MAX_FAILURES_EXCEEDED)
 
-    def _out_of_capacity(self) -> None:
-        """provisionTimeout, from the moment the job is not whole; what blocks for another reason does not count."""
+    def _waited_too_long(self) -> None:
+        """provisionTimeout, from the moment the job is not whole. It stands still during every impediment that has
+        another timer or none; recoveryTimeout stands still while nothing but the user, or contact, can help."""
         tier, seen, since = self._here.tier, self._here.attempt_seen, self.state.waiting_since
-        if tier is None or since is None:
+        rule = rule_of(self._here)
+        if tier is None or since is None or rule is None:
             return
-        if self._here.blocked:
+        if rule.timer is not Timer.PROVISION:
             hurt = self.state.recovering_since
-            self.state = replace(
-                self.state,
-                waiting_since=min(self.now, since + self.since_last),
-                recovering_since=None if hurt is None else min(self.now, hurt + self.since_last),
-            )
+            self.state = replace(self.state, waiting_since=min(self.now, since + self.since_last))
+            if rule.timer in (Timer.NONE, Timer.CONTACT) and hurt is not None:
+                self.state = replace(self.state, recovering_since=min(self.now, hurt + self.since_last))
             return
         refused = seen is not None and seen.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
-        if refused or self.now - since >= tier.provision_timeout:
+        if not refused and self.now - since < tier.provision_timeout:
+            return
+        if rule.exhausts:
             self.state = spend(self.state, tier.name, Reason.INSUFFICIENT_CAPACITY)
             why = "the provisioner has no capacity" if refused else f"not whole for {tier.provision_timeout:g} s"
             self._move(Reason.INSUFFICIENT_CAPACITY, why)
+        elif rule.counted and self._here.attempt.seen:
+            self._lost(rule.reason, synthetic(self._here.attempt, "contact", Cause.NODE_LOST), self._why)
+        elif self._elsewhere:
+            self._move(rule.reason, self._why)
+
+    @property
+    def _why(self) -> str:
+        found = classify(self._here)
+        return found.message if found is not None else ""
+
+    @property
+    def _elsewhere(self) -> bool:
+        """Whether the policy has another tier for an attempt that cannot be launched on its own."""
+        choice = self.policy.choose(self._here.view(live=False))
+        return choice.tier in self._here.view(live=False).available and choice.tier != self.state.tier
 
     def _stalled(self) -> None:
         if self._here.finished or self.now - self._here.last_progress < self.spec.stall_timeout:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spotladder.core.crashes import crashed_pods
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
     FailureUnit,
     JobState,
     Loss,
+    Observation,
     PodPhase,
     PodRole,
     PodSeen,
@@ -31,12 +33,14 @@ def with_record(state: JobState, record: TierRecord) -> JobState:
 def lost_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
     """Pods of the live attempt that are lost and were not counted before.
 
-    A pod seen alive and then missing is lost too. Once the program has ended, its pods go for that reason: then only
-    those with a known cause outside of the program count.
+    A pod that crashed before the attempt was ready is not lost: see `crashes`. A pod seen alive and then missing is
+    lost too. Once the program has ended, its pods go for that reason: then only those with a known cause outside of the
+    program count.
     """
     ended = seen.exit is not None
     counted = set(attempt.lost_pods)
-    fresh = [pod for pod in seen.pods if pod.phase is PodPhase.LOST and pod.uid not in counted]
+    crashed = {pod.uid for pod in crashed_pods(attempt, seen)}
+    fresh = [pod for pod in seen.pods if pod.phase is PodPhase.LOST and pod.uid not in counted | crashed]
     if ended:
         return [pod for pod in fresh if pod.cause not in (Cause.UNKNOWN, Cause.APP_ERROR)]
     if not seen.reachable:
@@ -54,6 +58,23 @@ def noticed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
         for pod in seen.pods
         if pod.noticed and pod.phase is not PodPhase.LOST and pod.uid not in counted
     ]
+
+
+def with_contact(seen: Observation, attempt: Attempt, *, ready: bool) -> Observation:
+    """The observation with the pods on silent nodes as they were when they were last heard of. `ready`: they took part
+    in the job. A pod that was not seen alive before stays pending."""
+
+    def heard(pod: PodSeen) -> PodSeen:
+        if not pod.silent:
+            return pod
+        alive = pod.uid in attempt.known_pods
+        return replace(pod, phase=PodPhase.RUNNING if alive else PodPhase.PENDING, ready=alive and ready)
+
+    attempts = tuple(
+        replace(entry, pods=tuple(heard(pod) for pod in entry.pods)) if entry.number == attempt.number else entry
+        for entry in seen.attempts
+    )
+    return replace(seen, attempts=attempts)
 
 
 def synthetic(attempt: Attempt, what: str, cause: Cause) -> PodSeen:

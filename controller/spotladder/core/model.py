@@ -55,6 +55,30 @@ class UpdateStrategy(StrEnum):
     AT_NEXT_ATTEMPT = "AtNextAttempt"  # whenever the next attempt starts for another reason
 
 
+class Impediment(StrEnum):
+    """Why a job is not training. `impediment.RULES` says what shows each one and what follows from it."""
+
+    CAPACITY = "Capacity"  # pods have no node
+    QUOTA = "Quota"  # a quota of the cluster or a limit of the CapacityTier
+    CONTACT = "Contact"  # nodes or a cluster cannot be heard from
+    STORE = "Store"  # the checkpoint store does not answer
+    RIGHTS = "Rights"  # credentials are refused
+    OPERATOR = "Operator"  # KubeRay, JobSet or the scheduler does not act
+    IMAGE = "Image"  # an image cannot be pulled, or a container cannot be made from its template
+    START = "Start"  # every pod has its node and image and is not ready yet
+    PROGRAM = "Program"  # the program, or a container of the attempt, ended by its own fault
+    MAINTENANCE = "Maintenance"  # an administrator drains nodes of the attempt
+
+
+class Blocker(StrEnum):
+    """What refuses a pod or a container, where that is not capacity."""
+
+    QUOTA = "Quota"  # a ResourceQuota, or a quota of the cloud
+    RIGHTS = "Rights"  # RBAC
+    IMAGE = "Image"  # the registry, or the image's name
+    TEMPLATE = "Template"  # a missing Secret, ConfigMap or volume, an admission webhook, an invalid field
+
+
 class OnInsufficientCapacity(StrEnum):
     """What a provisioner's explicit refusal means."""
 
@@ -95,6 +119,9 @@ class JobSpec:
     `workers` is the number of worker pods of an attempt that is planned now. `submitted_at` is when the job was
     created; `max_duration` counts from there. `budget` is in USD. `settle` is how long after a program's failure the
     loss of a pod may still come to light: until then the failure is not called the program's own.
+    `contact_timeout` is how long pods on silent nodes are not counted as lost while the loss of contact is more likely
+    than the loss of the nodes. `start_timeout` is how long an attempt may take to be ready once every pod has its node
+    and its image.
     """
 
     tiers: tuple[Tier, ...]
@@ -104,6 +131,8 @@ class JobSpec:
     stall_timeout: Seconds = 600.0
     grace: Seconds = 90.0
     settle: Seconds = 0.0
+    contact_timeout: Seconds = 100.0
+    start_timeout: Seconds = 1800.0
     handover: Handover = Handover.FENCED
     update_strategy: UpdateStrategy = UpdateStrategy.NOW
     failure_unit: FailureUnit = FailureUnit.POD
@@ -142,6 +171,11 @@ class PodSeen:
     in the job. `noticed` means that its node is about to be reclaimed; since when and until when, where it is known.
     `unschedulable` means Pending for lack of capacity. `cause` is only of interest when `phase` is LOST or `noticed` is
     set.
+
+    Of a pending pod: `scheduled` means that it has a node, `image_pulled` that the images of the containers that run
+    first are on that node, `waiting_reason` and `waiting_message` are the words of the kubelet, the scheduler or the
+    autoscaler. Of a lost pod: `silent` means that only the silence of its node says so, `exit_code` is that of the
+    container that ended it and `exit_message` the last line of its output, where they are known.
     """
 
     uid: str
@@ -155,11 +189,23 @@ class PodSeen:
     cause: Cause = Cause.UNKNOWN
     node: str = ""
     name: str = ""
+    scheduled: bool = False
+    image_pulled: bool = False
+    waiting_reason: str = ""
+    waiting_message: str = ""
+    silent: bool = False
+    exit_code: int | None = None
+    exit_message: str = ""
 
     @property
     def called(self) -> str:
         """What people call it: its name where it has one."""
         return self.name or self.uid
+
+    @property
+    def placed(self) -> bool:
+        """Whether it runs, or has all that capacity can give it: a node with its image."""
+        return self.phase is PodPhase.RUNNING or (self.scheduled and self.image_pulled)
 
 
 class Exit(StrEnum):
@@ -178,8 +224,17 @@ class AttemptSeen:
 
     `reachable=False`: its cluster cannot be asked; `pods` then is what was last known or empty. `refused`: the
     provisioner said that there is no capacity. `blocked`: why it cannot start, when that is not capacity.
-    `moved_at`: when the program was last seen to progress inside this attempt, by the observer's clock; None when the
-    backend cannot know.
+    `blocked_by` is who refuses. `moved_at`: when the program was last seen to progress inside this attempt, by the
+    observer's clock; None when the backend cannot know.
+
+    `store_unavailable_since`: since when the program cannot reach the checkpoint store, by the observer's clock;
+    `store_message` is what the store or the network answered. `rights_refused`: who refused which credentials.
+    `operator_silent`: which operator has not acted on which object, and for how long. `maintenance`: which nodes of
+    the attempt an administrator drains. "" and None: not so, or not known.
+
+    `nodes` is how many nodes the pods are on and `silent_nodes` how many of these have stopped sending heartbeats,
+    also those whose Ready condition does not say so yet; `cluster_nodes` and `cluster_silent_nodes` are the same of
+    the whole cluster. `contact_restored_at`: when the watch of the cluster was last restored after an interruption.
     """
 
     number: int
@@ -189,7 +244,18 @@ class AttemptSeen:
     reachable: bool = True
     refused: bool = False
     blocked: str = ""
+    blocked_by: Blocker = Blocker.TEMPLATE
     moved_at: Instant | None = None
+    store_unavailable_since: Instant | None = None
+    store_message: str = ""
+    rights_refused: str = ""
+    operator_silent: str = ""
+    maintenance: str = ""
+    nodes: int = 0
+    silent_nodes: int = 0
+    cluster_nodes: int = 0
+    cluster_silent_nodes: int = 0
+    contact_restored_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +273,9 @@ class Observation:
     """A snapshot of everything that exists of one job, including the effects of all earlier calls of its backend.
 
     `revision` orders snapshots: one with a smaller revision than the last is ignored. `unavailable` maps the name of
-    a tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone) to why. `blocked` is why the
-    live attempt, of which nothing exists, cannot be launched, when that is not capacity (a right, a quota, a kind that
-    is not installed).
+    a tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone, its limit is reached) to why;
+    `limited` names those whose limit is reached. `blocked` is why the live attempt, of which nothing exists, cannot be
+    launched, when that is not capacity (a right, a quota, a kind that is not installed), and `blocked_by` who refuses.
     """
 
     revision: int
@@ -217,6 +283,8 @@ class Observation:
     progress: Progress = Progress()
     unavailable: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     blocked: str = ""
+    blocked_by: Blocker = Blocker.TEMPLATE
+    limited: frozenset[str] = frozenset()
 
     def attempt(self, number: int) -> AttemptSeen | None:
         """The attempt of that number, if it exists."""
@@ -297,6 +365,15 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Impeded:
+    """Why a job is not training, under which reason users read it, and since when."""
+
+    impediment: Impediment
+    reason: Reason
+    since: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptRecord:
     """A finished attempt, for the history that users read."""
 
@@ -334,8 +411,11 @@ class JobState:
     `waiting_since`: since when the job is not whole on its tier (None while it is). `recovering_since`: since when
     the live attempt, once whole, is not. `loss_counted`: a failure was counted since the job was last whole.
     `progress` is the newest commit seen and `progress_at` when it was first seen, by the decider's own clock: the clock
-    of the job's machines is not trusted. `paused_until`: under `exhausted: Wait`, when the job begins again. `clock`
-    is the `now` of the last decision and `nodes` the number of nodes held since then.
+    of the job's machines is not trusted. `paused_until`: when the job leaves Idle, under `exhausted: Wait` and during a
+    start backoff. `unready` is how many attempts in succession ended before they were ready, `crashes` how many of
+    them, the last ones, failed to start in the same way, `crash` what that way is and `crash_output` the last line of
+    output of the newest. `impeded` is why the job is not training, None while it trains. `clock` is the `now` of
+    the last decision and `nodes` the number of nodes held since then.
     """
 
     stage: Stage = Stage.IDLE
@@ -351,12 +431,17 @@ class JobState:
     waiting_since: Instant | None = None
     recovering_since: Instant | None = None
     paused_until: Instant | None = None
+    unready: int = 0
+    crashes: int = 0
+    crash: str = ""
+    crash_output: str = ""
     loss_counted: bool = False
     progress: Progress = Progress()
     progress_at: Instant | None = None
     revision: int = -1
     clock: Instant = 0.0
     nodes: int = 0
+    impeded: Impeded | None = None
     started_at: Instant | None = None
     ended_at: Instant | None = None
 

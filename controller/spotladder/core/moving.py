@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spotladder.core.crashes import ended_unready, forgotten
 from spotladder.core.losses import with_record
 from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobSpec, JobState, Move, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
@@ -22,7 +23,10 @@ def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState,
     source, following = state.stage, target(state.stage, reason)
     number, tier = (attempt.number, attempt.tier) if attempt else (state.last_number, state.tier)
     if attempt is not None:
+        if following is Stage.ENDING and attempt.running_at is None:
+            state = ended_unready(state, here.spec, reason, now)
         if following is Stage.RUNNING:
+            state = forgotten(state)
             attempt = replace(attempt, running_at=attempt.running_at or now, whole_at=now)
             state = replace(state, waiting_since=None, recovering_since=None, loss_counted=False)
         elif following is Stage.RECOVERING:

@@ -39,6 +39,8 @@ class Reason(StrEnum):
     STALLED = "Stalled"
     HEAD_LOST = "HeadLost"
     VANISHED = "Vanished"  # the attempt's objects were removed by somebody else
+    START_CRASHED = "StartCrashed"  # a container of the attempt ended by its own fault before the attempt was ready
+    START_TIMEOUT = "StartTimeout"  # every pod had its node and image for startTimeout and the attempt was not ready
     INTERRUPTED = "Interrupted"  # the program committed and stopped because capacity is going (exit code 75)
     APPLICATION_RETRY = "ApplicationRetry"  # the program's own error, within applicationFailures
     SPEC_UPDATED = "SpecUpdated"  # the spec's pods changed: commit, then a new attempt with the new spec
@@ -67,7 +69,19 @@ class Reason(StrEnum):
     # nothing moved
     STEADY = "Steady"
     WAITING_FOR_CAPACITY = "WaitingForCapacity"
-    BLOCKED = "Blocked"  # cannot start for a reason that is not capacity (image, quota, rights)
+    BLOCKED = "Blocked"  # pods cannot be made from their template (a missing Secret or volume, a webhook)
+    WAITING_FOR_RAY = "WaitingForRay"  # every pod has its node and image; Ray, or the program, is not ready yet
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    LIMIT_REACHED = "LimitReached"  # the CapacityTier's own limit
+    IMAGE_UNAVAILABLE = "ImageUnavailable"
+    ACCESS_DENIED = "AccessDenied"  # credentials are refused, by the API server or by the checkpoint store
+    OPERATOR_SILENT = "OperatorSilent"  # KubeRay, JobSet or the scheduler does not act on the attempt
+    STORE_UNAVAILABLE = "StoreUnavailable"  # the checkpoint store does not answer the program
+    CONTACT_LOST = "ContactLost"  # nodes are silent together; nothing is counted before contactTimeout
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    MAINTENANCE = "Maintenance"  # an administrator drains nodes of the attempt
+    PROGRAM_ENDED = "ProgramEnded"  # the program failed; a lost pod may still explain it
+    CRASH_LOOP = "CrashLoop"  # attempts end before they are ready, again and again
     STALE_OBSERVATION = "StaleObservation"
 
 

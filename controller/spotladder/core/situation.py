@@ -109,10 +109,14 @@ class Situation:
         return seen is not None and any(pod.unschedulable for pod in seen.pods)
 
     @property
-    def blocked(self) -> str:
-        """Why the live attempt cannot start, when that is not capacity."""
+    def all_placed(self) -> bool:
+        """Whether the head and every worker have a node with their image: capacity is not what is missing."""
         seen = self.attempt_seen
-        return self.seen.blocked if seen is None else seen.blocked
+        if seen is None or not seen.reachable:
+            return False
+        present = [pod for pod in seen.pods if pod.phase is not PodPhase.LOST]
+        workers = sum(1 for pod in present if pod.role is PodRole.WORKER and pod.placed)
+        return workers >= self.workers and all(pod.placed for pod in present if pod.role is PodRole.HEAD)
 
     @property
     def last_progress(self) -> Instant:

@@ -303,7 +303,7 @@ class LocalBackend:
     def _head_pod(self, attempt: _Attempt) -> PodSeen:
         uid, head = f"a{attempt.number}-head", attempt.head
         if not head.up:
-            return PodSeen(uid, PodRole.HEAD, PodPhase.PENDING, ready=False)
+            return PodSeen(uid, PodRole.HEAD, PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
         if not head.alive:
             return PodSeen(uid, PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST)
         return PodSeen(uid, PodRole.HEAD)

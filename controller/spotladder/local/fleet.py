@@ -199,4 +199,6 @@ class Fleet:
             unschedulable=pod.stage is Stage.WANTED,
             cause=pod.cause,
             node=pod.uid,
+            scheduled=pod.stage is Stage.STARTING,
+            image_pulled=pod.stage is Stage.STARTING,
         )

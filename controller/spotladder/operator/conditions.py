@@ -10,6 +10,8 @@ from typing import Literal
 
 from spotladder.api.status import Condition
 from spotladder.core.acting import steady_reason
+from spotladder.core.crashes import told
+from spotladder.core.impediment import classify
 from spotladder.core.model import TERMINAL, Decision, Instant, JobSpec, JobState, Observation, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
@@ -62,7 +64,7 @@ class Trouble(StrEnum):
 class Problem:
     """One thing that a person should know of."""
 
-    trouble: Trouble
+    trouble: Trouble | Reason
     message: str
 
 
@@ -99,6 +101,18 @@ def of_troubles(problems: Sequence[Problem]) -> Claims:
         return {ConditionType.DEGRADED: Claim("False", "AsExpected")}
     message = "; ".join(problem.message for problem in problems)
     return {ConditionType.DEGRADED: Claim("True", problems[0].trouble, message)}
+
+
+def with_impediment(problems: Sequence[Problem], spec: JobSpec, state: JobState, seen: Observation) -> list[Problem]:
+    """The problems with why the job is not training, where that degrades it and is not among them already."""
+    found = classify(Situation(spec, state, seen, state.clock))
+    known = {problem.message for problem in problems}
+    more = []
+    if found is not None and found.rule.degraded and found.message not in known:
+        more.append(Problem(found.rule.reason, found.message))
+    if state.stage in (Stage.STARTING, Stage.ENDING) and (crashes := told(state)):
+        more.append(Problem(Reason.CRASH_LOOP, crashes))
+    return [*more, *problems]
 
 
 def of_preflight(missing: str | None) -> Claims:

@@ -33,6 +33,7 @@ from spotladder.operator.clusters import Clusters, Found
 from spotladder.operator.conditions import Problem, Trouble
 from spotladder.operator.logs import LogAddress, Reading
 from spotladder.operator.records import CapacityRecord, JobRecord
+from spotladder.workloads import capacity as capacity_words
 from spotladder.workloads.rayjob_state import begun
 from spotladder.workloads.template import digests_of
 from spotladder.workloads.tiers import ResolvedTier, resolve_tier
@@ -230,6 +231,8 @@ def observe(
         progress=reading.progress if reading.known else state.progress,
         unavailable=unavailable,
         blocked=blocked,
+        blocked_by=capacity_words.blocker(blocked),
+        limited=frozenset(tiers.full),
     )
     return seen_now, found
 
@@ -282,8 +285,6 @@ def problems_of(
     """What stands in the way of a job that is under way."""
     problems = []
     live = seen.attempt(state.attempt.number) if state.attempt else None
-    if live is not None and live.blocked:
-        problems.append(Problem(Trouble.BLOCKED, live.blocked))
     if live is None and state.stage in (Stage.IDLE, Stage.STARTING):
         problems += [Problem(Trouble.LIMIT_REACHED, why) for why in tiers.full.values()]
     if reading.foreign:

@@ -189,6 +189,7 @@ class Reconciler:
         for error in (acted.failed, acted.untidy):
             if isinstance(error, ApiError) and not isinstance(error, Throttled):
                 problems.append(Problem(Trouble.BLOCKED, str(error)))
+        problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
         claims = {**acted.claims, **self._looked_ahead(loaded, memory)}
         stands = await self._persistence.decided(loaded, decision, reading, problems, claims)
         before = loaded.before if stands is loaded.status else decision.state

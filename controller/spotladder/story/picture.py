@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from spotladder.core.impediment import classify
 from spotladder.core.model import (
     TERMINAL,
     AttemptSeen,
@@ -24,6 +25,7 @@ from spotladder.core.model import (
     Stage,
     Tier,
 )
+from spotladder.core.situation import Situation
 from spotladder.story.figures import NONE, clock, count, measure, money, percent, rate, saved, span
 from spotladder.story.narrate import Tone, tolerated
 
@@ -182,12 +184,18 @@ def tier_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
     return Tone.QUIET, "open"
 
 
+def _blocked(snapshot: ViewSnapshot) -> str:
+    """Why the job is not training, where that degrades it."""
+    found = classify(Situation(snapshot.spec, snapshot.state, snapshot.seen, snapshot.now))
+    return found.message if found is not None and found.rule.degraded else ""
+
+
 def _current_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
     state, now = snapshot.state, snapshot.now
     attempt = state.attempt
     seen = snapshot.seen.attempt(attempt.number) if attempt else None
     workers = f"{len(_up(seen))}/{snapshot.spec.workers} up"
-    blocked = (seen.blocked if seen else "") or snapshot.seen.blocked
+    blocked = _blocked(snapshot)
     leaves = _until(state.waiting_since, tier.provision_timeout, now, "leaves in")
     match state.stage:
         case Stage.STARTING if blocked:

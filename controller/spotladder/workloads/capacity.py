@@ -21,15 +21,20 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from spotladder.core.model import Blocker
 from spotladder.workloads.records import EventRecord, PodRecord, RayClusterRecord
 
-WAITING: frozenset[str] = frozenset(
+WAITING_FOR_IMAGE: frozenset[str] = frozenset(
     {
         "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
-        "RegistryUnavailable", "SignatureValidationFailed", "CreateContainerConfigError", "CreateContainerError",
-        "RunContainerError",
+        "RegistryUnavailable", "SignatureValidationFailed",
     }
 )  # fmt: skip
+"""Why a container waits when its image cannot be pulled."""
+
+WAITING: frozenset[str] = WAITING_FOR_IMAGE | {
+    "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
+}  # fmt: skip
 """Why a container waits, where waiting for capacity would be in vain."""
 
 NO_CAPACITY: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -68,6 +73,18 @@ BLOCKING: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Events, and what their message must have to mean that somebody must act."""
+
+REFUSES: Mapping[str, Blocker] = MappingProxyType(
+    {
+        **dict.fromkeys(sorted(WAITING_FOR_IMAGE), Blocker.IMAGE),
+        "quota": Blocker.QUOTA,
+        " cannot create resource ": Blocker.RIGHTS,
+        " cannot get resource ": Blocker.RIGHTS,
+        " cannot patch resource ": Blocker.RIGHTS,
+    }
+)
+"""Words by which `blocked` or an answer of the API server tells who refuses. The API server answers "forbidden" to a
+quota, to RBAC and to admission alike; only RBAC names the verb and the resource."""
 
 _UNBOUND = ("persistentvolumeclaim", "not found")
 
@@ -121,6 +138,11 @@ def blocked(
         if (of_a_pod or of_the_rest) and any(word in event.message for word in BLOCKING.get(event.reason, ())):
             return f"{event.about_name}: {event.message}"
     return ""
+
+
+def blocker(words: str) -> Blocker:
+    """Who refuses, from what `blocked` or the API server says."""
+    return next((who for word, who in REFUSES.items() if word in words), Blocker.TEMPLATE)
 
 
 def nominated_for(event: EventRecord) -> list[str]:

@@ -165,6 +165,12 @@ def silent(node: NodeRecord | None) -> bool:
     return node is None or node.ready == "Unknown" or not _SILENT_TAINTS.isdisjoint(node.taints)
 
 
+def not_heard_of(node: NodeRecord | None) -> bool:
+    """Whether the node exists and has stopped sending heartbeats. An out-of-service taint is an administrator's word
+    that the machine is off."""
+    return node is not None and silent(node) and "node.kubernetes.io/out-of-service" not in node.taints
+
+
 _SILENT_TAINTS = frozenset(key for key, sign in TAINTS.items() if sign == _SILENT)
 
 

@@ -45,13 +45,15 @@ def read(
     ]
     ended, message = _exit(jobset, objects.pods)
     places = _places(jobset, seen)
+    blocked = "" if ended else capacity.blocked(objects.pods, (), events, jobset.name, wanted=len(places))
     return AttemptSeen(
         number=attempt,
         pods=(*places, *_losses(jobset, seen)),
         exit=ended,
         message=message,
         refused=capacity.refused(objects.pods, events),
-        blocked="" if ended else capacity.blocked(objects.pods, (), events, jobset.name, wanted=len(places)),
+        blocked=blocked,
+        blocked_by=capacity.blocker(blocked),
     )
 
 
@@ -85,6 +87,8 @@ def _places(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> 
     for pod, what in sorted(seen, key=lambda pair: (pair[0].restart, pair[1].phase is PodPhase.RUNNING)):
         if what.phase is not PodPhase.LOST:
             taken[pod.slot] = replace(what, uid=pod.slot, noticed=False, notice_ends_at=None)
+        elif what.silent:  # counted with the losses; until then its place is only not heard of
+            taken[pod.slot] = replace(what, uid=pod.slot, phase=PodPhase.RUNNING, ready=False)
     names = [
         f"{name}-{job}-{index}" for name, jobs, pods in jobset.places for job in range(jobs) for index in range(pods)
     ]

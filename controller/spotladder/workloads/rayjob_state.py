@@ -59,6 +59,7 @@ def read(
         message=message,
         refused=capacity.refused(objects.pods, events),
         blocked=blocked,
+        blocked_by=capacity.blocker(blocked),
     )
 
 

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from spotladder.core.model import Instant, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
-from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, scheduled_at, silent
+from spotladder.workloads.capacity import WAITING_FOR_IMAGE
+from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, not_heard_of, scheduled_at, silent
 from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
+
+_NOT_PULLED = WAITING_FOR_IMAGE | {"ContainerCreating"}
 
 
 def pods_seen(
@@ -30,6 +33,7 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
     sign = node_sign(node, about) if pod.node else None
     phase = _phase(pod, nodes, sign)
     cause = cause_of(pod, sign) if phase is PodPhase.LOST or sign is not None or pod.deleting else Cause.UNKNOWN
+    waiting = next((entry for entry in pod.containers if entry.waiting), None) if phase is PodPhase.PENDING else None
     going = phase is PodPhase.RUNNING and (pod.deleting or (sign is not None and sign.announces))
     return PodSeen(
         uid=pod.uid,
@@ -43,7 +47,20 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         cause=cause,
         node=pod.node,
         name=pod.name,
+        scheduled=bool(pod.node),
+        image_pulled=_image_pulled(pod),
+        waiting_reason=waiting.waiting if waiting else "Unschedulable" if pod.unschedulable else "",
+        waiting_message=waiting.waiting_message if waiting else pod.unschedulable,
+        silent=phase is PodPhase.LOST and cause is Cause.NODE_LOST and not pod.deleting and not_heard_of(node),
+        exit_code=next((entry.exit_code for entry in pod.containers if entry.exit_code), None),
     )
+
+
+def _image_pulled(pod: PodRecord) -> bool:
+    """Whether the kubelet has the images of the containers that run first. It says so by starting one of them: it pulls
+    the image of a container before that, and the others of the pod wait as PodInitializing meanwhile."""
+    started = any(entry.running or entry.exit_code is not None for entry in pod.containers)
+    return started and not any(entry.waiting in _NOT_PULLED for entry in pod.containers)
 
 
 def _phase(pod: PodRecord, nodes: Mapping[str, NodeRecord], sign: Sign | None) -> PodPhase:

@@ -1,0 +1,81 @@
+"""Attempts that end before they are ready: what counts as a failed start, and how long the job waits before the next.
+
+A failed start is the fault of the job or of its image, not of the tier: it is not counted and exhausts nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spotladder.core.model import (
+    Attempt,
+    AttemptSeen,
+    Exhausted,
+    Instant,
+    JobSpec,
+    JobState,
+    PodPhase,
+    PodSeen,
+    Seconds,
+)
+from spotladder.core.reasons import Cause, Reason
+
+FIRST_BACKOFF: Seconds = 10.0
+LONGEST_BACKOFF: Seconds = 300.0
+"""The delay before the next attempt doubles from the first to the longest, as the kubelet's CrashLoopBackOff."""
+
+CRASH_LIMIT = 6
+"""After this many identical failed starts in succession the job ends, or waits, as `exhausted` says."""
+
+FAILED_STARTS = frozenset({Reason.START_CRASHED, Reason.START_TIMEOUT})
+_LOST_STARTS = frozenset({Reason.HEAD_LOST, Reason.VANISHED, Reason.INTERRUPTED})
+"""Ends by a counted loss: the first new attempt starts at once, as after any loss."""
+
+_OWN_FAULT = frozenset({Cause.APP_ERROR, Cause.OOM_KILLED})
+
+
+def crashed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
+    """Pods whose container ended by its own fault before the attempt was ever ready."""
+    if attempt.running_at is not None or seen.exit is not None:
+        return []
+    return [pod for pod in seen.pods if pod.phase is PodPhase.LOST and pod.cause in _OWN_FAULT]
+
+
+def crash_of(pod: PodSeen) -> str:
+    """How the pod crashed, in words that are equal for equal crashes."""
+    code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
+    return f"the {pod.role} ended{code} ({pod.cause})"
+
+
+def with_failed_start(state: JobState, crash: str, output: str = "") -> JobState:
+    """The state with one more failed start."""
+    crashes = state.crashes + 1 if crash == state.crash else 1
+    return replace(state, crashes=crashes, crash=crash, crash_output=output)
+
+
+def forgotten(state: JobState) -> JobState:
+    """The state after an attempt was ready, or after the user suspended the job."""
+    return replace(state, unready=0, crashes=0, crash="", crash_output="")
+
+
+def ended_unready(state: JobState, spec: JobSpec, reason: Reason, now: Instant) -> JobState:
+    """The state when the live attempt ends for `reason` before it was ever ready: with the delay before the next."""
+    if reason not in FAILED_STARTS | _LOST_STARTS:
+        return state
+    unready = state.unready + 1
+    doublings = unready - (1 if reason in FAILED_STARTS else 2)
+    if doublings < 0:
+        return replace(state, unready=unready)
+    delay = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(doublings, 10))
+    if state.crashes >= CRASH_LIMIT and spec.exhausted is Exhausted.WAIT:
+        delay = max(delay, *(tier.provision_timeout for tier in spec.tiers))
+    return replace(state, unready=unready, paused_until=now + delay)
+
+
+def told(state: JobState) -> str:
+    """The failed starts in one sentence, "" without any."""
+    if not state.crashes:
+        return ""
+    times = "" if state.crashes == 1 else f", {state.crashes} times in succession"
+    output = f": {state.crash_output}" if state.crash_output else ""
+    return f"{state.crash} before the attempt was ready{times}{output}"

@@ -1,0 +1,164 @@
+"""The facts that show each impediment. Every function returns a sentence for the user, "" when it does not apply.
+
+These functions read facts only; what an impediment means is in the table in `impediment.py`.
+"""
+
+from __future__ import annotations
+
+from spotladder.core.crashes import told
+from spotladder.core.durations import format_duration
+from spotladder.core.model import Blocker, Exit, PodPhase, PodRole, PodSeen, Stage
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import LIVE, Situation
+
+MANY_NODES = 3
+MOST_OF_A_CLUSTER = 0.55
+"""From how many silent nodes, and which share of the cluster, silence is a loss of contact: the thresholds at which the
+node lifecycle controller of Kubernetes stops evicting (`--unhealthy-zone-threshold`)."""
+
+
+def program_ended(here: Situation) -> str:
+    """The program failed, and the failure attribution window is open."""
+    seen = here.attempt_seen
+    if here.state.stage not in LIVE or seen is None or seen.exit is not Exit.FAILED:
+        return ""
+    message = seen.message or "it failed"
+    window = format_duration(here.spec.settle) if here.spec.settle else "a moment"
+    return f"the program has ended ({message}); a pod that was lost within {window} may still explain it"
+
+
+def cluster_unreachable(here: Situation) -> str:
+    """The attempt's cluster cannot be asked."""
+    if here.state.stage not in LIVE or here.reachable or here.state.tier in here.seen.limited:
+        return ""
+    return here.seen.unavailable.get(here.state.tier) or "the attempt's cluster cannot be reached"
+
+
+def contact_lost(here: Situation) -> str:
+    """Nodes of the attempt fell silent together, or right after the watch was interrupted. That is first of all a loss
+    of contact: their pods are not counted as lost for contactTimeout. One node that falls silent alone is lost."""
+    seen, attempt, before = here.attempt_seen, here.state.attempt, here.state.impeded
+    if here.state.stage not in LIVE or attempt is None or seen is None or not seen.reachable or seen.exit is not None:
+        return ""
+    counted = set(attempt.lost_pods)
+    pods = [pod for pod in seen.pods if pod.silent and pod.uid not in counted]
+    if not pods:
+        return ""
+    since = before.since if before is not None and before.reason is Reason.CONTACT_LOST else here.now
+    if here.now - since >= here.spec.contact_timeout:
+        return ""
+    restored = seen.contact_restored_at
+    if restored is not None and here.now - restored < here.spec.contact_timeout:
+        why = "the watch of the cluster was interrupted"
+    elif seen.silent_nodes >= max(2, seen.nodes):
+        why = f"all {seen.nodes} nodes of the job are silent"
+    elif seen.cluster_silent_nodes >= max(MANY_NODES, MOST_OF_A_CLUSTER * seen.cluster_nodes):
+        why = f"{seen.cluster_silent_nodes} of {seen.cluster_nodes} nodes of the cluster are silent"
+    else:
+        return ""
+    limit = format_duration(here.spec.contact_timeout)
+    return f"{why}: without contact again within {limit}, what ran on them counts as lost ({_names(pods)})"
+
+
+def operator_silent(here: Situation) -> str:
+    """The operator of the workload (KubeRay, JobSet) or the scheduler does not act."""
+    seen = here.attempt_seen
+    return seen.operator_silent if here.state.stage in LIVE and seen is not None else ""
+
+
+def access_denied(here: Situation) -> str:
+    """The API server or the checkpoint store refuses the credentials in use."""
+    seen = here.attempt_seen
+    refused = seen.rights_refused if seen is not None else ""
+    return refused or _blocked_by(here, Blocker.RIGHTS)
+
+
+def quota_exceeded(here: Situation) -> str:
+    """A quota of the cluster refuses the pods."""
+    return _blocked_by(here, Blocker.QUOTA)
+
+
+def limit_reached(here: Situation) -> str:
+    """A limit of the CapacityTier leaves no room for this job."""
+    if here.state.stage is not Stage.STARTING or here.attempt_seen is not None:
+        return ""
+    return here.seen.unavailable.get(here.state.tier, "") if here.state.tier in here.seen.limited else ""
+
+
+def image_unavailable(here: Situation) -> str:
+    """An image cannot be pulled."""
+    return _blocked_by(here, Blocker.IMAGE)
+
+
+def template_refused(here: Situation) -> str:
+    """Pods or containers cannot be created from their template: a missing Secret or volume, an admission webhook."""
+    return _blocked_by(here, Blocker.TEMPLATE)
+
+
+def maintenance(here: Situation) -> str:
+    """An administrator drains or cordons nodes of the attempt."""
+    seen = here.attempt_seen
+    return seen.maintenance if here.state.stage in LIVE and seen is not None else ""
+
+
+def store_unavailable(here: Situation) -> str:
+    """The checkpoint store does not answer the program."""
+    seen = here.attempt_seen
+    if here.state.stage not in LIVE or seen is None or seen.store_unavailable_since is None:
+        return ""
+    why = f" ({seen.store_message})" if seen.store_message else ""
+    return f"the checkpoint store does not answer the program{why}; nothing is committed until it does"
+
+
+def crash_loop(here: Situation) -> str:
+    """The job waits before the next attempt, because attempts ended before they were ready."""
+    state = here.state
+    waits = state.stage is Stage.IDLE and state.paused_until is not None and here.now < state.paused_until
+    return told(state) if waits else ""
+
+
+def slow_start(here: Situation) -> str:
+    """Every pod has its node and its image: what is missing is not capacity."""
+    if here.state.stage not in (Stage.STARTING, Stage.RECOVERING) or here.attempt_seen is None or not here.all_placed:
+        return ""
+    if here.whole:
+        return "every pod is ready; the program has not shown progress yet" if here.state.stage in LIVE else ""
+    missing = [pod for pod in here.attempt_seen.pods if pod.phase is not PodPhase.LOST and not pod.ready]
+    return f"every pod has a node and its image; not ready yet: {_names(missing)}"
+
+
+def no_capacity(here: Situation) -> str:
+    """Pods are missing, or wait for a node."""
+    if here.state.stage is Stage.IDLE and here.state.paused_until is not None:
+        return (
+            "every tier was exhausted; the job begins again after a pause" if here.now < here.state.paused_until else ""
+        )
+    if here.state.stage is Stage.IDLE:
+        return "; ".join(here.seen.unavailable.values()) if here.open and not here.view(live=False).available else ""
+    if here.state.stage not in (Stage.STARTING, Stage.RECOVERING):
+        return ""
+    seen = here.attempt_seen
+    if seen is None:
+        return "the attempt is being created"
+    if seen.refused:
+        return "the provisioner has no capacity"
+    waiting = [pod for pod in seen.pods if pod.phase is PodPhase.PENDING and not pod.placed]
+    said = next((pod.waiting_message for pod in waiting if pod.waiting_message), "")
+    told = f" ({said})" if said else ""
+    if waiting:
+        return f"waiting for a node or an image: {_names(waiting)}{told}"
+    running = sum(1 for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING)
+    return f"{running} of {here.workers} workers run"
+
+
+def _blocked_by(here: Situation, blocker: Blocker) -> str:
+    if here.state.stage not in LIVE:
+        return ""
+    facts = here.attempt_seen or here.seen
+    return facts.blocked if facts.blocked_by is blocker else ""
+
+
+def _names(pods: list[PodSeen]) -> str:
+    shown = [pod.called for pod in pods[:3]]
+    more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
+    return ", ".join(shown) + more

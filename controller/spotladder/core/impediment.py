@@ -1,0 +1,116 @@
+"""Why a job is not training: one closed list of impediments, and one table of what each one means.
+
+Backends report facts (`PodSeen`, `AttemptSeen`, `Observation`). `classify` turns them into at most one `Finding`; the
+job's state keeps it with the time since when. Conditions, views and reports use this value and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from spotladder.core import evidence
+from spotladder.core.model import Impeded, Impediment, Stage
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import Situation
+
+EXPLAINED = frozenset({Stage.IDLE, Stage.STARTING, Stage.RUNNING, Stage.RECOVERING})
+"""Stages in which an impediment can exist. In the other stages the stage itself says why the job does not train."""
+
+
+class Timer(StrEnum):
+    """The clock that runs during an impediment. `provisionTimeout` and `recoveryTimeout` stand still unless named."""
+
+    PROVISION = "provisionTimeout"
+    CONTACT = "contactTimeout"
+    START = "startTimeout"
+    STALL = "stallTimeout"
+    ATTRIBUTION = "failure attribution window"
+    BACKOFF = "start backoff"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row of the table.
+
+    `shown` returns the sentence for the user, "" when the facts do not show this impediment. `counted`: one failure is
+    counted when the timer expires. `exhausts`: the tier is exhausted when the timer expires. `degraded`: the job's
+    `Degraded` condition is True with this reason.
+    """
+
+    impediment: Impediment
+    reason: Reason
+    shown: Callable[[Situation], str]
+    timer: Timer = Timer.NONE
+    counted: bool = False
+    exhausts: bool = False
+    degraded: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The rule that applies now, and its sentence for the user."""
+
+    rule: Rule
+    message: str
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(Impediment.PROGRAM, Reason.PROGRAM_ENDED, evidence.program_ended, Timer.ATTRIBUTION, degraded=False),
+    Rule(Impediment.CONTACT, Reason.CLUSTER_UNREACHABLE, evidence.cluster_unreachable, Timer.PROVISION, counted=True),
+    Rule(Impediment.CONTACT, Reason.CONTACT_LOST, evidence.contact_lost, Timer.CONTACT, counted=True),
+    Rule(Impediment.OPERATOR, Reason.OPERATOR_SILENT, evidence.operator_silent),
+    Rule(Impediment.RIGHTS, Reason.ACCESS_DENIED, evidence.access_denied),
+    Rule(Impediment.QUOTA, Reason.QUOTA_EXCEEDED, evidence.quota_exceeded),
+    Rule(Impediment.QUOTA, Reason.LIMIT_REACHED, evidence.limit_reached, Timer.PROVISION),
+    Rule(Impediment.IMAGE, Reason.IMAGE_UNAVAILABLE, evidence.image_unavailable),
+    Rule(Impediment.IMAGE, Reason.BLOCKED, evidence.template_refused),
+    Rule(Impediment.MAINTENANCE, Reason.MAINTENANCE, evidence.maintenance),
+    Rule(Impediment.STORE, Reason.STORE_UNAVAILABLE, evidence.store_unavailable, Timer.STALL, counted=True),
+    Rule(Impediment.PROGRAM, Reason.CRASH_LOOP, evidence.crash_loop, Timer.BACKOFF),
+    Rule(Impediment.START, Reason.WAITING_FOR_RAY, evidence.slow_start, Timer.START, degraded=False),
+    Rule(
+        Impediment.CAPACITY,
+        Reason.WAITING_FOR_CAPACITY,
+        evidence.no_capacity,
+        Timer.PROVISION,
+        exhausts=True,
+        degraded=False,
+    ),
+)
+"""The table, in order of precedence: the first rule whose facts are seen applies."""
+
+BY_REASON: Mapping[Reason, Rule] = MappingProxyType({rule.reason: rule for rule in RULES})
+
+
+def classify(here: Situation) -> Finding | None:
+    """Why the job is not training; None when it trains or its stage says enough."""
+    if here.state.stage not in EXPLAINED:
+        return None
+    found = ((rule, rule.shown(here)) for rule in RULES)
+    return next((Finding(rule, message) for rule, message in found if message), None)
+
+
+def impeded(here: Situation) -> Impeded | None:
+    """The impediment as the state keeps it. The start time is kept while the reason stays the same."""
+    found = classify(here)
+    if found is None:
+        return None
+    before = here.state.impeded
+    if before is not None and before.reason is found.rule.reason:
+        return before
+    return Impeded(found.rule.impediment, found.rule.reason, here.now)
+
+
+def rule_of(here: Situation) -> Rule | None:
+    """The rule that the state names."""
+    return None if here.state.impeded is None else BY_REASON[here.state.impeded.reason]
+
+
+def timer_of(here: Situation) -> Timer | None:
+    """The timer that runs because of the impediment that the state names; None without an impediment."""
+    rule = rule_of(here)
+    return None if rule is None else rule.timer

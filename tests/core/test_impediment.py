@@ -1,0 +1,184 @@
+"""Every row of the table of impediments: what shows it, which timer runs, what is counted, what the user reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from spotladder.core.crashes import FIRST_BACKOFF
+from spotladder.core.impediment import BY_REASON, RULES, Timer, classify
+from spotladder.core.model import (
+    Blocker,
+    Exhausted,
+    Exit,
+    Impediment,
+    PodPhase,
+    PodRole,
+    PodSeen,
+    Stage,
+)
+from spotladder.core.reasons import Cause, Reason
+from spotladder.core.situation import Situation
+from tests.core.builders import Job, attempt, head, pending, spec, tier, whole, worker
+
+LIMITS = {"settle": 60.0, "contact_timeout": 100.0, "start_timeout": 900.0, "stall_timeout": 600.0}
+PROVISION = 300.0
+Facts = dict[str, Any]
+
+
+def starting(**more: Any) -> Job:
+    job = Job(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **{**LIMITS, **more}))
+    job.see()
+    job.see(attempt(1, head(), pending("w-0"), pending("w-1")), after=1)
+    return job
+
+
+def running() -> Job:
+    return Job(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).running()
+
+
+def placed(uid: str, **more: Any) -> PodSeen:
+    return PodSeen(uid, phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True, **more)
+
+
+def silent(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
+    return PodSeen(uid, role, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
+
+
+def waits(**facts: Any) -> Callable[[Job], None]:
+    def see(job: Job) -> None:
+        job.see(attempt(1, head(), pending("w-0"), pending("w-1"), **facts), after=1)
+
+    return see
+
+
+def trains(**facts: Any) -> Callable[[Job], None]:
+    return lambda job: job.see(whole(1, **facts), after=1)  # type: ignore[return-value]
+
+
+def crash(job: Job) -> None:
+    gone = PodSeen("head", PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, exit_code=2)
+    job.see(attempt(1, replace(gone, exit_message="no such option: --bogus-flag")), after=1)
+    job.see(after=1)
+
+
+@dataclass(frozen=True)
+class Row:
+    """How the rule's facts come about, and what the user then reads; `ends` is the reason with which it expires."""
+
+    shown_by: Callable[[Job], None]
+    says: str
+    ends: Reason | None = None
+    limit: float = 0.0
+    begin: Callable[[], Job] = starting
+
+
+ROWS = {
+    Reason.PROGRAM_ENDED: Row(
+        trains(exit=Exit.FAILED, message="exit code 1"), "has ended (exit code 1)",
+        Reason.APPLICATION_FAILED, LIMITS["settle"], running,
+    ),
+    Reason.CLUSTER_UNREACHABLE: Row(
+        lambda job: job.see(unavailable={"spot-a": "cluster b does not answer"}, after=1) and None,
+        "cluster b does not answer", Reason.MAX_FAILURES_EXCEEDED, PROVISION, running,
+    ),
+    Reason.CONTACT_LOST: Row(
+        lambda job: job.see(
+            attempt(1, silent("head", PodRole.HEAD), silent("w1-0"), silent("w1-1"), nodes=3, silent_nodes=3), after=1
+        ) and None,
+        "all 3 nodes of the job are silent", Reason.MAX_FAILURES_EXCEEDED, LIMITS["contact_timeout"], running,
+    ),
+    Reason.OPERATOR_SILENT: Row(waits(operator_silent="KubeRay does not act on it"), "KubeRay does not act on it"),
+    Reason.ACCESS_DENIED: Row(waits(blocked="pods is forbidden", blocked_by=Blocker.RIGHTS), "pods is forbidden"),
+    Reason.QUOTA_EXCEEDED: Row(waits(blocked="exceeded quota: gpu", blocked_by=Blocker.QUOTA), "exceeded quota: gpu"),
+    Reason.LIMIT_REACHED: Row(
+        lambda job: job.see(unavailable={"spot-a": "8 of 8 nodes are in use"}, limited=frozenset({"spot-a"}), after=1)
+        and None,
+        "8 of 8 nodes are in use", Reason.LIMIT_REACHED, PROVISION,
+        lambda: Job(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
+    ),
+    Reason.IMAGE_UNAVAILABLE: Row(waits(blocked="ErrImagePull", blocked_by=Blocker.IMAGE), "ErrImagePull"),
+    Reason.BLOCKED: Row(waits(blocked='secret "key" not found'), 'secret "key" not found'),
+    Reason.MAINTENANCE: Row(waits(maintenance="node n1 is drained"), "node n1 is drained"),
+    Reason.STORE_UNAVAILABLE: Row(
+        trains(store_unavailable_since=1.0, store_message="connection refused"), "(connection refused)",
+        Reason.MAX_FAILURES_EXCEEDED, LIMITS["stall_timeout"], running,
+    ),
+    Reason.CRASH_LOOP: Row(crash, "exit code 2 (AppError)", Reason.STARTED, FIRST_BACKOFF),
+    Reason.WAITING_FOR_RAY: Row(
+        lambda job: job.see(attempt(1, head(), placed("w-0"), worker("w-1", ready=False)), after=1) and None,
+        "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
+    ),
+    Reason.WAITING_FOR_CAPACITY: Row(
+        waits(), "waiting for a node or an image: w-0, w-1", Reason.INSUFFICIENT_CAPACITY, PROVISION
+    ),
+}  # fmt: skip
+
+
+def test_the_table_has_a_row_for_every_impediment_and_this_test_one_for_every_row() -> None:
+    assert {rule.impediment for rule in RULES} == set(Impediment)
+    assert set(ROWS) == set(BY_REASON)
+    assert len(BY_REASON) == len(RULES), "one reason, one row"
+
+
+def test_only_missing_capacity_exhausts_a_tier_by_itself() -> None:
+    assert [rule.impediment for rule in RULES if rule.exhausts] == [Impediment.CAPACITY]
+    assert {rule.impediment for rule in RULES if rule.counted} == {Impediment.CONTACT, Impediment.STORE}
+
+
+@pytest.mark.parametrize("reason", ROWS)
+def test_a_row(reason: Reason) -> None:
+    row, rule = ROWS[reason], BY_REASON[reason]
+    job = row.begin()
+    row.shown_by(job)
+    assert job.state.impeded is not None
+    assert (job.state.impeded.impediment, job.state.impeded.reason) == (rule.impediment, reason)
+    since = job.state.impeded.since
+    found = classify(Situation(job.spec, job.state, job.last_seen, job.now))
+    assert found is not None
+    assert row.says in found.message
+    assert job.state.failures == 0
+    if rule.timer is Timer.NONE:
+        for _ in range(5):
+            job.now += 3600
+            row.shown_by(job)
+        assert job.state.impeded == replace(job.state.impeded, reason=reason, since=since)
+        assert (job.state.stage, job.state.record("spot-a").spent, job.state.failures) == (Stage.STARTING, None, 0)
+        return
+    before = len(job.moves)
+    job.see_again(after=row.limit - 4)
+    assert len(job.moves) == before, "the timer has not expired yet"
+    job.see_again(after=5)
+    assert row.ends in [move.reason for move in job.moves[before:]]
+    assert (job.state.failures > 0) is rule.counted
+    exhausted = job.state.record("spot-a").spent
+    assert (exhausted is Reason.INSUFFICIENT_CAPACITY) is rule.exhausts
+    assert (exhausted is Reason.MAX_FAILURES_EXCEEDED) is rule.counted
+
+
+def test_the_time_since_when_is_kept_while_the_reason_stays() -> None:
+    job = starting()
+    first = job.state.impeded
+    job.see(attempt(1, head(), pending("w-0"), pending("w-1")), after=60)
+    assert job.state.impeded == first
+    job.see(attempt(1, head(), placed("w-0"), placed("w-1")), after=1)
+    assert job.state.impeded is not None
+    assert (job.state.impeded.reason, job.state.impeded.since) == (Reason.WAITING_FOR_RAY, job.now)
+
+
+def test_a_job_that_trains_has_no_impediment() -> None:
+    assert running().state.impeded is None
+
+
+@pytest.mark.parametrize("end", list(Exhausted))
+def test_a_wait_before_beginning_again_is_one_for_capacity(end: Exhausted) -> None:
+    job = Job(spec(tier("spot-a", 0, 30), exhausted=end))
+    job.see()
+    job.see(attempt(1, head(), pending("w-0")), after=31)
+    job.see(after=1)
+    if end is Exhausted.WAIT:
+        assert job.state.impeded is not None
+        assert job.state.impeded.impediment is Impediment.CAPACITY
