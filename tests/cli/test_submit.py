@@ -143,11 +143,41 @@ def test_a_job_that_exists_is_found_before_anything_is_written(
         " tieredjob older",
     ]
     assert "--update changes it" in answer.err
-    assert call(capsys, "submit", "--update", *files).out.splitlines() == [
+    told = call(capsys, "submit", "--update", *files).out.splitlines()
+    assert [line for line in told if not line.startswith("  ")] == [
         "tieredjob.spotladder.io/new created",
         "tieredjob.spotladder.io/old configured",
         "tieredjob.spotladder.io/older configured",
     ]
+
+
+def test_an_update_shows_what_it_changes(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
+    tier = written(tmp_path, "tier.yaml", TIER)
+    file = written(tmp_path, "job.yaml", job(budget=250, grace="2m"))
+    call(capsys, "submit", file, tier)
+    assert call(capsys, "submit", "--update", file).out == "tieredjob.spotladder.io/digits unchanged\n"
+    written(tmp_path, "job.yaml", job(grace="3m"))
+    assert call(capsys, "submit", "--update", file).out.splitlines() == [
+        "tieredjob.spotladder.io/digits configured",
+        "   spec:",
+        "  -  budget: '250'",
+        "     checkpoints:",
+        "       uri: s3://bucket/prefix",
+        "  -  grace: 2m",
+        "  +  grace: 3m",
+        "     tiers:",
+    ]
+
+
+def test_changed_pods_may_wait_for_the_next_attempt(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
+    file, tier = written(tmp_path, "job.yaml", job()), written(tmp_path, "tier.yaml", TIER)
+    refused = call(capsys, "submit", file, tier, "--at-next-attempt")
+    assert (refused.code, remembered.written) == (2, [])
+    assert "it needs --update" in refused.err
+    assert call(capsys, "submit", file, tier, "--update", "--at-next-attempt").code == 0
+    capacity, sent = remembered.written
+    assert sent["spec"]["updateStrategy"] == "AtNextAttempt"
+    assert "updateStrategy" not in capacity["spec"]
 
 
 @pytest.mark.parametrize("output", ["table", "json"])

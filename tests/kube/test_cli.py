@@ -50,7 +50,6 @@ async def test_a_job_is_submitted_shown_and_deleted(api_server: ApiServer, cli: 
         again = await cli("submit", file, "-n", here.namespace)
         assert (again.code, again.out) == (2, "")
         assert f"error: tieredjob digits is in namespace {here.namespace} already: --update changes it" in again.err
-        assert (await cli("submit", file, "--update", "-n", here.namespace)).out.endswith("configured\n")
         assert (await cli("submit", file, "--update", "-n", here.namespace)).out.endswith("unchanged\n")
 
         table = (await cli("get", "-n", here.namespace)).out.splitlines()
@@ -135,6 +134,38 @@ async def test_capacity_comes_before_the_jobs_and_what_is_missing_is_told(
             f"capacitytier.spotladder.io/{here.namespace}-spot-a created",
             "tieredjob.spotladder.io/other created",
         ]
+
+
+@pytest.mark.parametrize("created_by", ["this version", "an earlier version"])
+async def test_an_update_removes_what_the_file_has_no_longer(
+    created_by: str, api_server: ApiServer, cli: Cli, tmp_path: Path
+) -> None:
+    async with world(api_server) as here:
+        file = job_file(tmp_path, here)
+        job = YAML(typ="safe").load(file)
+        second = {"name": "spot-b", "capacityTier": f"{here.namespace}-spot-b"}
+        more = {"budget": "20", "grace": "3m", "tiers": [*job["spec"]["tiers"], second]}
+        full = {**job, "spec": {**job["spec"], **more}}
+        if created_by == "this version":
+            assert (await cli("submit", written(tmp_path / "full.yaml", full), "-n", here.namespace)).code == 0
+        else:  # it created with POST
+            full["metadata"]["namespace"] = here.namespace
+            async with Client(connect(str(api_server.kubeconfig)), manager="spotladder-cli") as older:
+                await older.create(TIEREDJOBS, full)
+        assert (await cli("suspend", "digits", "-n", here.namespace)).code == 0
+        answer = await cli("submit", file, "--update", "-n", here.namespace)
+        assert answer.code == 0
+        assert answer.out.splitlines()[0] == "tieredjob.spotladder.io/digits configured"
+        assert "  -  budget: '20'" in answer.out.splitlines()
+        spec = (await here.job())["spec"]
+        assert "budget" not in spec
+        assert spec["grace"] == "90s"
+        assert [tier["name"] for tier in spec["tiers"]] == ["spot-a"]
+        assert spec["suspend"] is True
+        managers = [(entry["manager"], entry["operation"]) for entry in (await here.job())["metadata"]["managedFields"]]
+        assert sorted(managers) == [("spotladder-cli", "Apply"), ("spotladder-cli", "Update")]
+        again = await cli("submit", file, "--update", "-n", here.namespace)
+        assert again.out == "tieredjob.spotladder.io/digits unchanged\n"
 
 
 async def test_nothing_is_sent_when_anything_is_wrong(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:

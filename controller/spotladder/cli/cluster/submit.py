@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
+from spotladder.cli.cluster.cluster import Cluster, Refused, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data
 
 if TYPE_CHECKING:
     from spotladder.api.review import Reviewed
+    from spotladder.cli.cluster.sending import Sent
 
 
 def submit(
@@ -22,6 +23,9 @@ def submit(
     ],
     *,
     update: Annotated[bool, typer.Option("--update", help="Change jobs that exist; else these are an error.")] = False,
+    at_next_attempt: Annotated[
+        bool, typer.Option("--at-next-attempt", help="With --update: changed pods wait for the next attempt.")
+    ] = False,
     follow: Annotated[bool, typer.Option("--watch", "-w", help="Then watch the job until it has ended.")] = False,
     output: OutputOption = Format.TABLE,
     namespace: NamespaceOption = None,
@@ -33,10 +37,15 @@ def submit(
     All files are checked first, as `spotladder validate --cluster` does, and against what the cluster has: when
     anything is wrong, or a job exists already, nothing is sent. CapacityTiers are created or updated before the jobs.
 
+    --update changes jobs that exist: fields that are not in the file any more are removed, and the changes are shown.
+    Pods that change (image, workers, resources) take effect with a planned next attempt: the job commits, stops and
+    goes on on the same tier; with --at-next-attempt (spec.updateStrategy) the running attempt is left alone.
+
     \b
     Examples:
       spotladder submit job.yaml -n team-a
       spotladder submit capacity.yaml job.yaml --watch
+      spotladder submit job.yaml --update --at-next-attempt
     """
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.manifest import manifest
@@ -44,6 +53,8 @@ def submit(
     from spotladder.api.review import review
     from spotladder.api.tieredjob import TieredJob
     from spotladder.cli.cluster.beforehand import look
+    from spotladder.cli.cluster.sending import send
+    from spotladder.core.model import UpdateStrategy
     from spotladder.workloads.review import for_cluster
 
     found = review(list(dict.fromkeys(files)), more_capacity=True, now=None if update else time.time())
@@ -53,34 +64,40 @@ def submit(
     jobs = [entry for entry in found.objects if entry.kind == "TieredJob"]
     if follow and len(jobs) != 1:
         raise Refused(f"--watch follows one job, and there are {len(jobs)} in these files")
+    if at_next_attempt and not update:
+        raise Refused("--at-next-attempt says when a change takes effect: it needs --update")
     _agree(jobs, namespace)
-    made: list[tuple[Object, str]] = []
+    made: list[Sent] = []
 
-    async def send(cluster: Cluster) -> None:
+    async def send_all(cluster: Cluster) -> None:
         await look(cluster, found, update=update)
         bodies = (manifest(e.model) for e in found.objects if isinstance(e.model, TieredJob | CapacityTier))
         for body in sorted(bodies, key=lambda body: str(body["kind"])):  # CapacityTiers come first
-            thing, word = await _send(cluster, body, update=update)
-            made.append((thing, word))
+            if at_next_attempt and body["kind"] == "TieredJob":
+                body["spec"]["updateStrategy"] = UpdateStrategy.AT_NEXT_ATTEMPT.value
+            made.append(await send(cluster, body, update=update))
 
     try:
-        on_cluster(Target(namespace, context, kubeconfig), send)
+        on_cluster(Target(namespace, context, kubeconfig), send_all)
     finally:
         _tell(made, output)  # also when a later one was refused
     if follow:
         from spotladder.cli.cluster.watch import follow_to_the_end
 
-        job = made[-1][0]["metadata"]
+        job = made[-1].thing["metadata"]
         raise typer.Exit(follow_to_the_end(Target(job["namespace"], context, kubeconfig), job["name"]))
 
 
-def _tell(made: list[tuple[Object, str]], output: Format) -> None:
+def _tell(made: list[Sent], output: Format) -> None:
     from spotladder.cli.cluster import shown
 
-    things = [thing for thing, _ in made]
+    things = [sent.thing for sent in made]
     if output is Format.TABLE:
-        for thing, word in made:
-            typer.echo(f"{thing['kind'].lower()}.spotladder.io/{thing['metadata']['name']} {word}")
+        for sent in made:
+            name = sent.thing["metadata"]["name"]
+            typer.echo(f"{sent.thing['kind'].lower()}.spotladder.io/{name} {sent.word}")
+            for line in sent.changes:
+                typer.echo(f"  {line}")
     elif things:
         print_data(shown.cleaned(things[0]) if len(things) == 1 else shown.listed(things), output)
 
@@ -92,31 +109,3 @@ def _agree(jobs: list[Reviewed], namespace: str | None) -> None:
         if said and namespace and said != namespace:
             where = job.document.where(("metadata", "namespace"))
             raise Refused(f"{where}: the job says namespace {said}, --namespace says {namespace}: remove one of them")
-
-
-async def _send(cluster: Cluster, body: Object, *, update: bool) -> tuple[Object, str]:
-    from spotladder.cli.cluster.beforehand import exists
-    from spotladder.clusters.errors import Conflict, NotFound
-    from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
-
-    kind = TIEREDJOBS if body["kind"] == "TieredJob" else CAPACITYTIERS
-    name, namespace = body["metadata"]["name"], ""
-    if kind.namespaced:
-        namespace = body["metadata"].setdefault("namespace", cluster.namespace)
-        if not update:
-            try:
-                return await cluster.client.create(kind, body), "created"
-            except Conflict:  # by somebody else, just now
-                raise Refused(exists(name, namespace)) from None
-    try:
-        before = await cluster.client.get(kind, name, namespace)
-    except NotFound:
-        before = None
-    after = await cluster.client.apply(kind, body, force=True)
-    if before is None:
-        return after, "created"
-    return after, "unchanged" if _version(before) == _version(after) else "configured"
-
-
-def _version(thing: Object) -> str:
-    return str(thing["metadata"]["resourceVersion"])
