@@ -150,3 +150,10 @@ def test_a_suspended_job_says_why_it_is_not_there() -> None:
     claims = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress))
     claim = claims[ConditionType.PROVISIONED]
     assert (claim.status, claim.reason) == ("False", "SuspendRequested")
+
+
+def test_a_tier_that_is_no_longer_in_the_spec_keeps_its_cost_and_says_so() -> None:
+    state = JobState(tiers=(TierRecord("spot-a", cost=1.5), TierRecord("spot-b", cost=0.5)))
+    written = status.of_state(state, [], generation=2, uri="", clusters={}, tiers=["spot-b"])
+    assert [(tier.name, tier.removed) for tier in written.tiers] == [("spot-a", True), ("spot-b", False)]
+    assert written.cost.spent == "2.00"

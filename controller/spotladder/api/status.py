@@ -45,6 +45,9 @@ class TierStatus(StatusRecord):
     cost: str = Field(default="0", description="USD spent there; as in cost.spent.")
     last_reason: str = Field(default="", description="Why the last attempt there ended.")
     spent: str = Field(default="", description="Why the tier is not used again; empty while it may be.")
+    removed: bool = Field(
+        default=False, description="True: the spec has no such tier any more. Its cost stays part of cost.spent."
+    )
 
 
 class AttemptStatus(StatusRecord):

@@ -213,12 +213,14 @@ class _Pass:
         message = "every tier is spent: " + self._here.spent_tiers
         if self.spec.exhausted is Exhausted.FAIL:
             return self._move(Reason.TIERS_EXHAUSTED, message)
-        until = None
+        until, reason = None, Reason.BEGIN_AGAIN
         if self.spec.exhausted is Exhausted.WAIT:
-            until = self.now + max(tier.provision_timeout for tier in self.spec.tiers)
+            pause = max(tier.provision_timeout for tier in self.spec.tiers)
+            until, reason = self.now + pause, Reason.WAITING_TO_BEGIN_AGAIN
+            message += f"; begins again at {self.spec.tiers[0].name} in {format_duration(pause)} (exhausted: Wait)"
         fresh = tuple(replace(record, failures=0, spent=None) for record in self.state.tiers)
         self.state = replace(self.state, tiers=fresh, tier="", paused_until=until)
-        return self._move(Reason.BEGIN_AGAIN, message)
+        return self._move(reason, message)
 
     def _starting(self) -> None:
         if self._ended_by_itself() or self._unwanted():

@@ -63,6 +63,7 @@ class Reason(StrEnum):
     BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
     TIERS_EXHAUSTED = "TiersExhausted"
     BEGIN_AGAIN = "BeginAgain"  # all tiers are spent; the job begins again at the first
+    WAITING_TO_BEGIN_AGAIN = "WaitingToBeginAgain"  # all tiers are spent; the job begins again after a while
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     BUDGET_EXCEEDED = "BudgetExceeded"
     FENCED = "Fenced"  # a newer attempt that is not ours owns the commit log

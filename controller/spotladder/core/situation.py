@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spotladder.core.durations import format_duration
 from spotladder.core.losses import exceeded, head_lost
 from spotladder.core.model import (
     Attempt,
@@ -166,13 +167,21 @@ class Situation:
         return min(ends, default=None)
 
     @property
+    def _deadline_field(self) -> str:
+        """The field of the spec that the deadline comes from."""
+        if self.spec.max_duration is None or self.deadline == self.spec.deadline:
+            return "spec.deadline"
+        return f"spec.maxDuration ({format_duration(self.spec.max_duration)} from the job's creation)"
+
+    @property
     def limit(self) -> tuple[Reason, str] | None:
         """A limit of the whole job that is reached, and how that reads."""
         if self.state.stage is Stage.IDLE and self.over_backoff_limit:
             return Reason.BACKOFF_LIMIT_EXCEEDED, self.failures_in_all
         deadline, progress = self.deadline, self.seen.progress
         if deadline is not None and self.now >= deadline:
-            return Reason.DEADLINE_EXCEEDED, f"{progress.step} of {progress.total} steps are committed"
+            steps = f"{progress.step} of {progress.total} steps" if progress.total else f"{progress.step} steps"
+            return Reason.DEADLINE_EXCEEDED, f"{self._deadline_field} is over: {steps} are committed"
         if self.spec.budget is not None and self.state.spent_usd >= self.spec.budget:
             return Reason.BUDGET_EXCEEDED, f"{self.state.spent_usd:.2f} of {self.spec.budget:.2f} USD are spent"
         return None

@@ -17,6 +17,7 @@ _BEGINNING: Mapping[Reason, Stage] = {
     Reason.FELL_BACK: Stage.STARTING,
     Reason.MIGRATED_BACK: Stage.STARTING,
     Reason.BEGIN_AGAIN: Stage.IDLE,
+    Reason.WAITING_TO_BEGIN_AGAIN: Stage.IDLE,
     Reason.SUSPEND_REQUESTED: Stage.SUSPENDED,
     Reason.TIERS_EXHAUSTED: Stage.FAILED,
     Reason.BACKOFF_LIMIT_EXCEEDED: Stage.FAILED,

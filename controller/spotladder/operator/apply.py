@@ -22,7 +22,7 @@ from spotladder.operator.copies import Copies
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory import JobKey
 from spotladder.operator.load import Loaded
-from spotladder.operator.preflight import Preflight, lacking
+from spotladder.operator.preflight import Preflight, lacking, lacking_namespace
 from spotladder.operator.records import TIEREDJOBS, JobRecord
 from spotladder.workloads import names
 from spotladder.workloads.causes import silent
@@ -135,8 +135,7 @@ class Applier:
         """See to it that the pods will find what they name."""
         if cluster is not self._clusters.home:
             if await self._preflight.missing(cluster, "", [Reference(NAMESPACES, record.namespace)]):
-                message = f"namespace {record.namespace} does not exist{_in(cluster)}: create it"
-                return Problem(Trouble.NAMESPACE_MISSING, message)
+                return Problem(Trouble.NAMESPACE_MISSING, lacking_namespace(cluster, record.namespace))
             if problem := await self._copies.bring(cluster, record.namespace, record.copies):
                 return problem
         missing = await self._preflight.missing(cluster, record.namespace, references(objects))
@@ -161,9 +160,7 @@ class Applier:
             made = await cluster.client.apply(kind, body)
         except NotFound as error:
             if error.about == "namespaces":
-                return Problem(
-                    Trouble.NAMESPACE_MISSING, f"namespace {namespace} does not exist{_in(cluster)}: create it"
-                )
+                return Problem(Trouble.NAMESPACE_MISSING, lacking_namespace(cluster, namespace))
             install = INSTALL.get(kind, "{cluster} does not know the kind").format(cluster=_named(cluster))
             return Problem(Trouble.NOT_INSTALLED, f"{name} cannot be made: {install}")
         except Conflict as error:

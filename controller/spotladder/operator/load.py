@@ -301,6 +301,7 @@ def problems_of(
     ]
     away = {name: tier.cluster for name, tier in tiers.resolved.items() if not state.record(name).spent}
     told = {seen.unavailable[name] for name in away if name in seen.unavailable and name not in tiers.missing}
+    told -= set(tiers.full.values())  # these have a reason of their own
     problems += [Problem(Trouble.CLUSTER_UNREACHABLE, message) for message in sorted(told)]
     doubts = {name: doubt for name in set(away.values()) if (doubt := clusters.doubt(name))}
     problems += [

@@ -56,7 +56,12 @@ class Persistence:
         if not status.worth_writing(loaded.status, entries, before, after, generation=generation):
             return loaded.status
         wanted = status.of_state(
-            after, entries, generation=generation, uri=loaded.record.folder, clusters=loaded.clusters
+            after,
+            entries,
+            generation=generation,
+            uri=loaded.record.folder,
+            clusters=loaded.clusters,
+            tiers=[tier.name for tier in loaded.spec.tiers],
         )
         record = await self._write(loaded.record, wanted)
         self._witness.decided(loaded, before, decision)

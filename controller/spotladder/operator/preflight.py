@@ -21,7 +21,7 @@ from spotladder.clusters.errors import Forbidden, NotFound
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec, SpotladderError
-from spotladder.operator.clusters import Cluster, Clusters
+from spotladder.operator.clusters import NAMESPACES, Cluster, Clusters
 from spotladder.operator.inventory import JobKey
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
@@ -115,6 +115,9 @@ class Preflight:
             if cluster is None or cluster.problem:
                 continue  # that it cannot be reached is told elsewhere
             try:
+                if cluster.link and await self.missing(cluster, "", [Reference(NAMESPACES, job[0])]):
+                    parts.append(lacking_namespace(cluster, job[0]))
+                    continue
                 missing = await self.missing(cluster, job[0], wanted.references)
             except SpotladderError:
                 continue
@@ -129,6 +132,12 @@ def lacking(cluster: Cluster, namespace: str, missing: Iterable[Reference]) -> s
     """How that reads: what is missing, where, and what to do."""
     where = f"cluster {cluster.name}, namespace {namespace}" if cluster.link else f"namespace {namespace}"
     return f"{where} lacks {', '.join(map(str, missing))}: create it there"
+
+
+def lacking_namespace(cluster: Cluster, namespace: str) -> str:
+    """How it reads that a cluster has no such namespace."""
+    where = f" in cluster {cluster.name}" if cluster.link else ""
+    return f"namespace {namespace} does not exist{where}: create it"
 
 
 def needs(job: TieredJob, tiers: Iterable[ResolvedTier], copies: Iterable[Reference]) -> tuple[Wanted, ...]:

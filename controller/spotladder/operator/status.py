@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
@@ -50,9 +50,15 @@ def state_of(status: TieredJobStatus) -> JobState:
 
 
 def of_state(
-    state: JobState, conditions: Sequence[Condition], *, generation: int, uri: str, clusters: Mapping[str, str]
+    state: JobState,
+    conditions: Sequence[Condition],
+    *,
+    generation: int,
+    uri: str,
+    clusters: Mapping[str, str],
+    tiers: Collection[str],
 ) -> TieredJobStatus:
-    """The status that says this state. `clusters` is where each tier is."""
+    """The status that says this state. `clusters` is where each tier is, `tiers` are the names that the spec has."""
     spent, on_demand = state.spent_usd, sum(tier.on_demand_cost for tier in state.tiers)
     unpriced = [tier.name for tier in state.tiers if tier.unpriced]
     progress = state.progress
@@ -75,6 +81,7 @@ def of_state(
                 cost=_usd(tier.cost, unpriced=bool(tier.unpriced), places=4),
                 last_reason=tier.last_reason or "",
                 spent=tier.spent or "",
+                removed=tier.name not in tiers,
             )
             for tier in state.tiers
         ],

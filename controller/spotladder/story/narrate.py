@@ -156,11 +156,14 @@ def _job(move: Move) -> str:
     return f"job {move.target}: {move.reason}" if move.target in (Stage.SUCCEEDED, Stage.FAILED) else _ends(move)
 
 
-_BEGINNINGS = frozenset({Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK, Reason.BEGIN_AGAIN})
+_BEGINNINGS = frozenset(
+    {Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK, Reason.BEGIN_AGAIN, Reason.WAITING_TO_BEGIN_AGAIN}
+)
 _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.STARTED: (Tone.QUIET, lambda _: "starts"),
     Reason.FELL_BACK: (Tone.CAUTION, lambda _: "falls back"),
     Reason.MIGRATED_BACK: (Tone.GOOD, lambda _: "migrates back"),
+    Reason.WAITING_TO_BEGIN_AGAIN: (Tone.CAUTION, lambda _: "waits, then begins again at the first tier"),
     Reason.BEGIN_AGAIN: (Tone.CAUTION, lambda _: "begins again at the first tier"),
     Reason.WHOLE: (Tone.GOOD, lambda move: f"attempt {move.attempt} is whole"),
     Reason.RECOVERING: (Tone.CAUTION, lambda move: f"attempt {move.attempt} waits to be whole again"),

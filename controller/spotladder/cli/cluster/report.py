@@ -108,7 +108,7 @@ def _tier(entry: Mapping[str, Any]) -> tuple[str, ...]:
         str(entry.get("failures", 0)),
         f"{entry.get('nodeSeconds', 0) / 3600:.2f}",
         _rounded(entry.get("cost") or "0"),
-        entry.get("spent") or "",
+        "removed from the spec" if entry.get("removed") else entry.get("spent") or "",
     )
 
 
