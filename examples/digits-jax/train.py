@@ -73,7 +73,7 @@ if __name__ == "__main__":
     from ray.train import ScalingConfig
 
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in {"steps": 600, "batch": 64, "width": 1024, "workers": 2, "pace": 0.0}.items():
+    for name, default in {"steps": 500, "batch": 64, "width": 1024, "workers": 2, "pace": 0.0}.items():
         parser.add_argument(f"--{name}", type=type(default), default=default)
     options = parser.parse_args()
     scaling, run = ScalingConfig(num_workers=options.workers), train.ray_run_config()

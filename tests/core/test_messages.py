@@ -63,6 +63,14 @@ def test_timeouts_say_how_long() -> None:
     assert message(job, Reason.GRACE_EXCEEDED) == "did not stop within 20 s"
 
 
+def test_a_drain_that_is_cut_says_how_long_it_had() -> None:
+    """Seen: "did not stop within 15 s" of an attempt whose node went after 6 s."""
+    job = Job(spec(grace=15)).running()
+    job.see(attempt(1, head(), noticed("w1-0", job.now + 7), worker("w1-1")), after=1)
+    job.see(attempt(1, head(), noticed("w1-0", job.now + 6), worker("w1-1")), after=6)
+    assert message(job, Reason.GRACE_EXCEEDED) == "did not stop within 6 s"
+
+
 def test_the_end_of_the_tiers_names_them_all() -> None:
     for end, reason in ((Exhausted.FAIL, Reason.TIERS_EXHAUSTED), (Exhausted.RESTART, Reason.BEGIN_AGAIN)):
         job = Job(spec(tier("spot-a", 0), exhausted=end)).running()

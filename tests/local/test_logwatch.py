@@ -37,7 +37,7 @@ def bucket(tmp_path: Path) -> Bucket:
 @pytest.fixture
 def watch(bucket: Bucket) -> Iterator[LogWatch]:
     bucket.commit(10)
-    watch = LogWatch(bucket.log, spacing=0.01)
+    watch = LogWatch(bucket.log, keep=2, spacing=0.01)
     watch.start()
     yield watch
     watch.close()
@@ -97,6 +97,16 @@ def test_the_end_is_noted_once(watch: LogWatch, bucket: Bucket) -> None:
     end = bucket.log.read().end
     assert end is not None
     assert (end.outcome, end.message) == ("Succeeded", "Completed")
+
+
+def test_at_the_end_only_the_newest_commits_are_kept(watch: LogWatch, bucket: Bucket) -> None:
+    """Until then the newest of each attempt is, too. Seen: `keep: 2` left 4 GiB after success."""
+    for attempt in (2, 3, 4):
+        bucket.writer = bucket.log.start(attempt, "spot-a")
+        bucket.commit(10 * attempt)
+    watch.end(succeeded=True, message="Completed")
+    assert [commit.step for commit in bucket.log.read().commits] == [30, 40]
+    assert not list(bucket.store.list("attempts/0001"))
 
 
 def test_it_is_current_again_after_a_look_even_one_that_failed(

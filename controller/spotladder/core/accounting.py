@@ -64,6 +64,7 @@ def rewound(state: JobState, now: Instant) -> JobState:
             whole_at=not_after(attempt.whole_at),
             ending_since=not_after(attempt.ending_since),
             exited_at=not_after(attempt.exited_at),
+            drain_since=not_after(attempt.drain_since),
             drain_by=None if attempt.drain_by is None else attempt.drain_by - step,
         )
     impeded = state.impeded

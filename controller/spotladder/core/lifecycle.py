@@ -59,6 +59,7 @@ from spotladder.core.model import (
     UpdateStrategy,
 )
 from spotladder.core.moving import launched_with, moved, planned
+from spotladder.core.pacing import paced
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import LIVE, PATIENCE, Situation
@@ -290,7 +291,7 @@ class _Pass:
         if (seen is not None and seen.exit is not None) or not self._here.anybody_alive:
             return self._move(Reason.DRAINED)
         if attempt.drain_by is None or self.now >= attempt.drain_by:
-            return self._move(Reason.GRACE_EXCEEDED, f"did not stop within {self.spec.grace:g} s")
+            return self._move(Reason.GRACE_EXCEEDED, _grace_given(attempt))
         return None
 
     def _ending(self) -> None:
@@ -337,8 +338,7 @@ class _Pass:
             else:
                 self._lost(Reason.INTERRUPTED, synthetic(attempt, "fenced", Cause.UNKNOWN))
         elif seen.exit is Exit.INTERRUPTED:
-            self._count(noticed_pods(attempt, seen))
-            self._lost(Reason.INTERRUPTED, synthetic(attempt, "interrupted", Cause.INTERRUPTION))
+            self._interrupted(seen)
         elif seen.exit is Exit.FAILED:
             self._count(noticed_pods(attempt, seen))
             self._program_failed(seen)
@@ -352,6 +352,14 @@ class _Pass:
         elif self.losses:
             self._tier_exceeded()
         return len(self.moves) > before
+
+    def _interrupted(self, seen: AttemptSeen) -> None:
+        """The program ended with exit code 75: for a notice or a loss, or on its own."""
+        attempt, noticed = self._here.attempt, noticed_pods(self._here.attempt, seen)
+        if not noticed and not self.state.loss_counted:
+            self.state = paced(self.state, attempt, self.seen.progress, self.now)
+        self._count(noticed)
+        self._lost(Reason.INTERRUPTED, synthetic(attempt, "interrupted", Cause.INTERRUPTION))
 
     def _lost(self, reason: Reason, unseen: PodSeen, message: str = "") -> None:
         """The attempt ended by a loss. If no pod shows it, it still is one failure."""
@@ -461,6 +469,13 @@ class _Pass:
         """Whether a spec with other pods ends the live attempt: an attempt that never ran has nothing to lose."""
         never_ran = self._here.attempt.running_at is None
         return bool(self._here.pending_update) and (never_ran or self.spec.update_strategy is UpdateStrategy.NOW)
+
+
+def _grace_given(attempt: Attempt) -> str:
+    """How long the attempt was given: its grace, or what was left of the shortest notice."""
+    if attempt.drain_by is None or attempt.drain_since is None:
+        return "did not stop in time"
+    return f"did not stop within {max(0.0, attempt.drain_by - attempt.drain_since):.3g} s"
 
 
 def _pods(pods: list[PodSeen]) -> str:

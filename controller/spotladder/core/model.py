@@ -341,9 +341,10 @@ class Attempt:
     """The one live attempt of a job.
 
     `known_pods` are identities seen alive, so that one that vanishes is noticed; `lost_pods` are identities already
-    counted. `end_reason` is why it is being ended, once it is. `drain_by` is when a drain is cut. `exited_at` is when
-    its program was first seen to have failed. `workers` and `template` are those of the spec that it was launched
-    with, by which it is judged whatever the spec says later; None and "" in states written before they were kept.
+    counted. `end_reason` is why it is being ended, once it is. `drain_since` is when it was asked to commit and stop,
+    `drain_by` is when a drain is cut. `exited_at` is when its program was first seen to have failed. `workers` and
+    `template` are those of the spec that it was launched with, by which it is judged whatever the spec says later; None
+    and "" in states written before they were kept.
     """
 
     number: int
@@ -362,6 +363,7 @@ class Attempt:
     exited_at: Instant | None = None
     workers: int | None = None
     template: str = ""
+    drain_since: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)

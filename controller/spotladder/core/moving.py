@@ -32,7 +32,7 @@ def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState,
         elif following is Stage.RECOVERING:
             state = replace(state, waiting_since=now, recovering_since=now)
         elif following is Stage.DRAINING:
-            attempt = replace(attempt, end_reason=reason, drain_by=_drain_by(here))
+            attempt = replace(attempt, end_reason=reason, drain_since=now, drain_by=_drain_by(here))
         elif following is Stage.ENDING:
             attempt = replace(attempt, end_reason=attempt.end_reason or reason, ending_since=now)
             if state.waiting_since is None:

@@ -19,15 +19,15 @@ SPACING = 1.0
 class LogWatch:
     """Looks at the log from a thread of its own. What it says is what the last successful look has shown."""
 
-    def __init__(self, log: CommitLog, spacing: float = SPACING) -> None:
+    def __init__(self, log: CommitLog, keep: int, spacing: float = SPACING) -> None:
         from spotladder.checkpoints.progress import Follower
 
-        self._log = log
+        self._log, self._keep = log, keep
         self._follower = Follower(log)
         self._spacing = spacing
         self._wake = threading.Event()
         self._asked = self._answered = 0
-        self._over = False
+        self._over = self._collected = False
         self._lock = threading.Lock()
         self._new: list[Commit] = []
         self._seen_to = -1
@@ -64,8 +64,14 @@ class LogWatch:
         return trouble
 
     def end(self, *, succeeded: bool, message: str) -> None:
-        """Append the job's outcome, unless it is there."""
+        """Append the job's outcome, unless it is there, and delete what nobody resumes from any more.
+
+        Raises StoreUnavailable, Fenced, LogCorrupt.
+        """
         self._log.end_as_controller("Succeeded" if succeeded else "Failed", message=message)
+        if not self._collected:
+            self._collected = True
+            self._log.collect(self._keep)
 
     def close(self) -> None:
         """Look no more; one last look is made, so that nothing is missing from what was seen."""

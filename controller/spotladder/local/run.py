@@ -92,7 +92,7 @@ def run_locally(
                     lines.append(record)
                     view.tell(record)
 
-                watch = LogWatch(log)
+                watch = LogWatch(log, request.job.spec.checkpoints.keep)
                 for commit in untold(_Commits(watch).take_new(), history):
                     tell(commit)
                 for move in moves:

@@ -175,7 +175,7 @@ class Runner:
                 try:
                     self._backend.finish(action)
                 except SpotladderError as error:  # the job has ended all the same
-                    self._tell(Noted(self._clock(), f"its end is not in the commit log: {error}"))
+                    self._tell(Noted(self._clock(), f"the commit log was not closed: {error}"))
 
     def _show(self, spec: JobSpec, seen: Observation, now: Instant) -> None:
         if now - self._drawn_at < DRAW and self.state.stage not in (*TERMINAL, Stage.SUSPENDED):

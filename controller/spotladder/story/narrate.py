@@ -89,7 +89,7 @@ def _say(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
             extra = f", loss {measure(loss)}" if loss is not None else ""
             return Tone.GOOD, f"committed step {count(record.step)}{extra}"
         case DriverExited(code=75):
-            return Tone.QUIET, f"attempt {record.attempt} has committed and stopped"
+            return Tone.QUIET, f"attempt {record.attempt} has stopped, to be resumed (exit code 75)"
         case DriverExited(code=76):
             return Tone.CAUTION, f"attempt {record.attempt} was fenced: a newer one owns the job"
         case Noted():
@@ -122,8 +122,8 @@ def _say_move(move: Move) -> tuple[Tone, str] | None:
 def _say_loss(record: Lost, spec: JobSpec | None) -> str:
     loss = record.loss
     tier = spec.tier(loss.tier) if spec else None
-    limit = f" of {tolerated(tier.max_failures)} tolerated on {tier.name}" if tier else ""
-    count = f", failure {record.failures}{limit}" if record.failures else f" on {loss.tier}"
+    allowed = f" ({tolerated(tier.max_failures)} tolerated)" if tier else ""
+    count = f", failure {record.failures} on {loss.tier}{allowed}" if record.failures else f" on {loss.tier}"
     return f"lost {loss.pod} ({loss.cause}){count}"
 
 

@@ -1,0 +1,25 @@
+"""The delay before the next attempt of a program that says it was interrupted (exit code 75) although nothing was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import takewhile
+
+from spotladder.core.model import Attempt, Instant, JobState, Progress, Seconds
+from spotladder.core.reasons import Reason
+
+FIRST_PAUSE: Seconds = 10.0
+LONGEST_PAUSE: Seconds = 300.0
+
+
+def paced(state: JobState, attempt: Attempt, progress: Progress, now: Instant) -> JobState:
+    """The state with the pause before the next attempt, when this one ends with exit code 75, without a notice, a loss
+    or a commit of its own. The first such attempt is followed at once, the second after `FIRST_PAUSE`; then the pause
+    doubles up to `LONGEST_PAUSE`. The job's attempts are counted back to the last one that committed."""
+    if progress.step > attempt.start_step:
+        return state
+    before = takewhile(lambda record: record.end_step <= record.start_step, reversed(state.history))
+    repeated = sum(1 for record in before if record.reason in (Reason.INTERRUPTED, Reason.MAX_FAILURES_EXCEEDED))
+    if not repeated:
+        return state
+    return replace(state, paused_until=now + min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(repeated - 1, 10)))

@@ -1,0 +1,50 @@
+"""A program that exits with 75 again and again, without a notice, a loss or a commit, is started ever more slowly."""
+
+from __future__ import annotations
+
+from spotladder.core.model import Exit, Stage
+from tests.core.builders import Job, attempt, head, noticed, spec, tier, whole, worker
+
+
+def forever() -> Job:
+    return Job(spec(tier("on-demand", -1)))
+
+
+def stops(job: Job, **ended: object) -> float:
+    """The live attempt stops with exit code 75; how long the job waits before the next."""
+    number = job.number
+    job.see(whole(number, exit=Exit.INTERRUPTED, **ended), after=1)
+    job.see(after=1)
+    began = job.now
+    while job.state.attempt is None:
+        assert job.state.stage is Stage.IDLE
+        assert job.last.wake_at is not None
+        job.see(after=max(0.0, job.last.wake_at - job.now))
+    return job.now - began
+
+
+def test_the_pause_doubles_up_to_its_limit() -> None:
+    """Seen: `exit 75` at maxFailures: -1 started attempts without end, and without a pause."""
+    job = forever()
+    pauses = [round(stops(job.running()), 1) for _ in range(8)]
+    assert pauses == [0.0, 9.0, 19.0, 39.0, 79.0, 159.0, 299.0, 299.0]
+
+
+def test_an_attempt_that_commits_ends_the_pauses() -> None:
+    job = forever()
+    for _ in range(3):
+        stops(job.running())
+    job.running().commit(10)
+    assert stops(job) == 0.0
+    assert stops(job.running()) == 0.0, "the first without a commit"
+
+
+def test_after_a_notice_the_next_attempt_starts_at_once() -> None:
+    job = forever()
+    for _ in range(3):
+        job.running()
+        job.see(attempt(job.number, head(), noticed("w", job.now + 30), worker("v")), after=1)
+        number = job.number
+        job.see(attempt(number, head(), exit=Exit.INTERRUPTED), after=1)
+        job.see(after=1)
+        assert job.state.attempt is not None
