@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
 from spotladder.clusters.client import Client, Object
 from spotladder.clusters.clock import SteppedClock
@@ -23,7 +24,7 @@ from spotladder.clusters.connection import connect
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
-from spotladder.operator.logs import LogAddress
+from spotladder.operator.logs import LogAddress, keep_outputs
 from spotladder.operator.metrics import Metrics
 from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
 from spotladder.operator.session import Session
@@ -111,6 +112,11 @@ class _TestLog:
             raise self._bucket.broken
         self._log.end_as_controller(outcome, attempt=attempt, message=message)
         self._bucket.ended.append((self._log.owner.job, outcome))
+
+    def keep(self, texts: Mapping[Output, str]) -> None:
+        if self._bucket.broken:
+            raise self._bucket.broken
+        keep_outputs(self._log, texts)
 
 
 class World:

@@ -43,7 +43,7 @@ async def acted(refused: str, *actions: Action) -> tuple[Acted, Refusing]:
     world = cast("Any", Refusing(refused))
     state = replace(JobState(), stage=Stage.RUNNING, attempt=Attempt(LIVE, "spot-a", created_at=0.0))
     loaded = cast("Any", type("Loaded", (), {"record": type("Record", (), {"key": ("ns", "a"), "uid": "u"})}))
-    actor = Actor(world, jobs=world, logs=world, limits=world)
+    actor = Actor(world, jobs=world, logs=world, outputs=world, limits=world)
     found = await actor.act(
         loaded, Decision(state, actions=actions), room=lambda _: False, address=cast("Any", lambda: None)
     )

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
 
 from spotladder.checkpoints.log import ForeignLog
+from spotladder.checkpoints.outputs import Output
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress
@@ -41,6 +43,9 @@ class Fake:
         if self.refusal:
             raise self.refusal
         self.answer = Progress(step=attempt)
+
+    def keep(self, texts: Mapping[Output, str]) -> None:
+        raise AssertionError("nothing was printed here")
 
 
 def address(job: str, bucket: str = "s3://one") -> LogAddress:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from spotladder.output.redact import redacted
+from spotladder.output.redact import redacted, secret_values
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,11 @@ def test_shapes(text: str, left: str) -> None:
 
 def test_known_values() -> None:
     assert redacted("a=hunter22 hunter22x ab", ["hunter22", "ab", "hunter22x"]) == "a=[redacted] [redacted] ab"
+
+
+def test_of_an_environment_only_what_is_secret() -> None:
+    given = {"AWS_SECRET_ACCESS_KEY": "abc/def+ghi", "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": "http://minio:9000"}
+    assert secret_values(given) == ["abc/def+ghi"]
 
 
 def test_a_long_line_takes_no_time() -> None:

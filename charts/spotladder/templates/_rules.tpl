@@ -33,6 +33,11 @@
 - apiGroups: [""]
   resources: [pods/status]
   verbs: [patch]                        # to say that a pod of a Job has failed, when its machine is gone
+{{- if .Values.rbac.output }}
+- apiGroups: [""]
+  resources: [pods/log, pods/proxy]     # to keep what programs printed; pods/proxy: Ray's dashboard on the head
+  verbs: [get]
+{{- end }}
 - apiGroups: [""]
   resources: [events]
   verbs: [list, watch]

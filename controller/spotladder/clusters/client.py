@@ -192,13 +192,25 @@ class Client:
         query = {"container": container, "follow": "true" if follow else "false"}
         if tail is not None:
             query["tailLines"] = str(tail)
-        where = f"log of pod {namespace}/{pod}"
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=None if follow else TIMEOUT)
+        path = path_of(PODS, namespace, pod, "log")
+        async for piece in self._pieces(f"log of pod {namespace}/{pod}", path, query, None if follow else TIMEOUT):
+            yield piece
+
+    async def read(
+        self, pod: str, namespace: str, port: int, path: str, query: Mapping[str, str]
+    ) -> AsyncIterator[bytes]:
+        """What an HTTP server in a pod answers, by way of the API server, in pieces as they come."""
+        base = path_of(PODS, namespace, f"{pod}:{port}", "proxy")
+        async for piece in self._pieces(f"{path} of pod {namespace}/{pod}", f"{base}/{path}", query, TIMEOUT):
+            yield piece
+
+    async def _pieces(
+        self, where: str, path: str, query: Mapping[str, str], silence: Seconds | None
+    ) -> AsyncIterator[bytes]:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
         async with (
             typed(where),
-            await self._send(
-                "GET", path_of(PODS, namespace, pod, "log"), query=query, data=None, headers={}, timeout=timeout
-            ) as answer,
+            await self._send("GET", path, query=query, data=None, headers={}, timeout=timeout) as answer,
         ):
             if answer.status != 200:
                 raise await refused(answer, where)

@@ -23,6 +23,7 @@ from spotladder.operator.inventory import JobKey
 from spotladder.operator.limits import Limits
 from spotladder.operator.load import Loaded
 from spotladder.operator.logs import LogAddress, Logs
+from spotladder.operator.outputs import Outputs
 from spotladder.operator.records import JobRecord
 
 
@@ -44,10 +45,13 @@ class Acted:
 class Actor:
     """Does what was decided for one job."""
 
-    def __init__(self, applier: Applier, *, jobs: Scoped[JobRecord], logs: Logs, limits: Limits) -> None:
+    def __init__(
+        self, applier: Applier, *, jobs: Scoped[JobRecord], logs: Logs, outputs: Outputs, limits: Limits
+    ) -> None:
         self._applier = applier
         self._jobs = jobs
         self._logs = logs
+        self._outputs = outputs
         self._limits = limits
 
     async def act(
@@ -112,6 +116,7 @@ class Actor:
                 await self._applier.drain(loaded, action)
                 self._logs.look(loaded.record.key)
             case Delete():
+                await self._outputs.before_delete(loaded, action.attempt, address)
                 await self._applier.delete(loaded, action)
             case Finish():
                 if claim := await self._finish(loaded, action, address):

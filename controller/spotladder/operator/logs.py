@@ -17,7 +17,9 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog, ForeignLog
+from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
 from spotladder.clusters.clock import Clock
 from spotladder.core.backend import LAST_COMMIT_LIMIT
@@ -72,6 +74,7 @@ class Log(Protocol):
 
     def progress(self) -> Progress: ...
     def end(self, outcome: str, attempt: int, message: str) -> None: ...
+    def keep(self, texts: Mapping[Output, str]) -> None: ...
 
 
 class BucketLog:
@@ -90,6 +93,17 @@ class BucketLog:
 
     def end(self, outcome: str, attempt: int, message: str) -> None:
         self._log.end_as_controller(outcome, attempt=attempt, message=message)
+
+    def keep(self, texts: Mapping[Output, str]) -> None:
+        keep_outputs(self._log, texts)
+
+
+def keep_outputs(log: CommitLog, texts: Mapping[Output, str]) -> None:
+    """Keep what programs of the job printed beside its log. Raises ForeignLog: the folder is another job's."""
+    log.read()
+    for output, text in texts.items():
+        outputs.keep(log.store, output, text)
+    outputs.trim(log.store)
 
 
 class Logs:
@@ -185,6 +199,10 @@ class Logs:
             raise TimeoutError("the bucket has not answered yet")
         del self._endings[key]
         ending.result()
+
+    async def keep(self, address: LogAddress, texts: Mapping[Output, str]) -> None:
+        """Keep what programs of the job printed beside its log. Raises what the log raises."""
+        await self._in_thread(address, lambda: self._open(address).keep(texts))
 
     async def _read_on(self, key: JobKey, followed: _Followed) -> None:
         log: Log | None = None

@@ -44,6 +44,7 @@ from spotladder.operator.limits import Limits
 from spotladder.operator.load import Loaded
 from spotladder.operator.logs import LogAddress, Logs, Reading
 from spotladder.operator.obstacles import Obstacles, versions
+from spotladder.operator.outputs import Outputs
 from spotladder.operator.persist import Persistence, Witness
 from spotladder.operator.preflight import AGAIN, Preflight, needs
 from spotladder.operator.prices import Prices
@@ -91,6 +92,7 @@ class Reconciler:
         preflight: Preflight,
         persistence: Persistence,
         logs: Logs,
+        outputs: Outputs,
         secrets: SecretReader,
         prices: Prices,
         witness: Witness,
@@ -103,6 +105,7 @@ class Reconciler:
         self._preflight = preflight
         self._persistence = persistence
         self._logs = logs
+        self._outputs = outputs
         self._secrets = secrets
         self._prices = prices
         self._witness = witness
@@ -114,7 +117,7 @@ class Reconciler:
         self._memory: dict[JobKey, _Memory] = {}
         self._obstacles = Obstacles(jobs=jobs, clusters=clusters, clock=clock)
         self._limits = Limits(jobs, size=self._size, launched=clusters.has_anything)
-        self._actor = Actor(applier, jobs=jobs, logs=logs, limits=self._limits)
+        self._actor = Actor(applier, jobs=jobs, logs=logs, outputs=outputs, limits=self._limits)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
         """One pass. Raises ClusterUnreachable, Throttled, …: try again later."""
@@ -173,6 +176,7 @@ class Reconciler:
     ) -> Seconds | None:
         """Decide, act, persist."""
         record, job = loaded.record, loaded.job
+        self._outputs.look(loaded)
         decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
         reach(Point.AFTER_DECIDE)
         if decision.state.attempt is None or decision.state.attempt.seen:
@@ -378,6 +382,7 @@ class Reconciler:
     async def _release(self, record: JobRecord) -> None:
         reach(Point.BEFORE_RELEASE)
         await self._persistence.release(record)
+        self._outputs.forget(record.uid)
         self._forget(record.key)
 
     def _forget(self, key: JobKey) -> None:

@@ -31,6 +31,7 @@ from spotladder.operator.inventory import Inventory, JobKey
 from spotladder.operator.link import Link
 from spotladder.operator.logs import BucketLog, Log, LogAddress, Logs
 from spotladder.operator.metrics import Metrics
+from spotladder.operator.outputs import Outputs
 from spotladder.operator.persist import Persistence
 from spotladder.operator.preflight import Preflight
 from spotladder.operator.price_sources import sources as all_price_sources
@@ -98,6 +99,7 @@ class Session:
         self._preflight = Preflight(self.clusters, clock=clock, changed=self.queue.add)
         self._copies = Copies(self.clusters, self.jobs, namespaces=settings.namespaces, clock=clock)
         self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log)
+        self._outputs = Outputs(self._logs, clock=clock)
         self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._look_at_all)
         self._book = TierBook(
             client,
@@ -120,6 +122,7 @@ class Session:
             preflight=self._preflight,
             persistence=Persistence(client=client, jobs=self.jobs, events=self._events, witness=witness, clock=clock),
             logs=self._logs,
+            outputs=self._outputs,
             secrets=SecretReader(client, clock),
             prices=self._prices,
             witness=witness,
@@ -157,7 +160,7 @@ class Session:
     async def ready(self) -> AsyncIterator[None]:
         """Everything is listed; the caches are kept current meanwhile."""
         works = (self._events.run, self._book.run, self.clusters.run, self._copies.run)
-        async with self._logs, self._prices, self._preflight:
+        async with self._logs, self._outputs, self._prices, self._preflight:
             caches = (cache.run() for cache in self.caches)
             running = [asyncio.create_task(work) for work in (*caches, *map(self._kept, works))]
             try:

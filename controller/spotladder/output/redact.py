@@ -7,7 +7,7 @@ have. What is left may still hold a secret that has no such shape and that nobod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 MASK = "[redacted]"
 
@@ -39,6 +39,14 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"(?i)\b({_NAMES}[\"']?\s*[=:]\s*){_VALUE}"), rf"\1{MASK}"),
     (re.compile(rf"(?i)\b([\w.-]{0,40}token[\w.-]{0,40}[\"']?\s*[=:]\s*){_A_NUMBER}{_VALUE}", re.M), rf"\1{MASK}"),
 )  # fmt: skip
+
+
+_SECRET_VARIABLE = re.compile(r"(?i)secret|token|passw|key|credential|sas|connection_string")
+
+
+def secret_values(environment: Mapping[str, str]) -> list[str]:
+    """The values of the variables that are secret by their names: not a region, not an endpoint."""
+    return [value for name, value in environment.items() if _SECRET_VARIABLE.search(name)]
 
 
 def redacted(text: str, known: Iterable[str] = ()) -> str:

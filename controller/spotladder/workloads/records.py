@@ -22,6 +22,10 @@ Object = Mapping[str, Any]
 LONGEST_MESSAGE = 1024
 """Characters kept of a message: its beginning says what happened, Ray appends its logs."""
 
+SUBMITTER = "ray-job-submitter"
+"""KubeRay's container that submits the program and prints what it prints: in the head's pod (SidecarMode) or in one of
+its own (K8sJobMode). With HTTPMode there is none."""
+
 LOGS = ", last available logs"
 """Between what Ray says of a driver that failed and the last 20,000 characters that the driver printed."""
 
@@ -98,14 +102,16 @@ class PodRecord(Made):
     """A pod of an attempt.
 
     `slot` is the place in a JobSet that it fills ("workers-0-1"; "" for Ray) and `restart` the JobSet's restart that
-    it belongs to. `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is what the scheduler
-    says. `notice` is the text of our annotation. `grace` are the seconds that it was given to end when it was deleted.
+    it belongs to. `program` is the name of its first container. `disruption` is the reason of its DisruptionTarget
+    condition. `unschedulable` is what the scheduler says. `notice` is the text of our annotation. `grace` are the
+    seconds that it was given to end when it was deleted.
     """
 
     node: str = ""
     role: PodRole = PodRole.WORKER
     slot: str = ""
     restart: int = 0
+    program: str = ""
     phase: str = "Pending"
     ready: bool = False
     reason: str = ""
@@ -129,6 +135,7 @@ class PodRecord(Made):
             role=PodRole.HEAD if labels.get(names.ROLE) == PodRole.HEAD else PodRole.WORKER,
             slot=_slot(labels),
             restart=_whole(labels.get(RESTART_ATTEMPT)),
+            program=intern(next((entry.get("name") or "" for entry in spec.get("containers") or ()), "")),
             phase=intern(status.get("phase") or "Pending"),
             ready=conditions.get("Ready", {}).get("status") == "True",
             reason=intern(status.get("reason") or ""),
@@ -218,7 +225,7 @@ class AttemptRecord(Made):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayJobRecord(AttemptRecord):
     """A RayJob, in KubeRay's own words. `error` is what ended its driver, from the log that Ray appends to its message;
-    the log itself is not kept."""
+    the log itself is not kept. `mode` is its submissionMode."""
 
     kind: ClassVar[GVR] = RAYJOBS
 
@@ -227,6 +234,7 @@ class RayJobRecord(AttemptRecord):
     reason: str = ""
     message: str = ""
     error: str = ""
+    mode: str = ""
     cluster: str = ""
 
     @classmethod
@@ -241,6 +249,7 @@ class RayJobRecord(AttemptRecord):
             reason=intern(status.get("reason") or ""),
             message=_message(status),
             error=last_error(printed) if printed else "",
+            mode=intern(_part(rayjob, "spec").get("submissionMode") or ""),
             cluster=status.get("rayClusterName") or "",
         )
 

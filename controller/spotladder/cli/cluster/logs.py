@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 PAUSE = 1.0
 """Seconds between two looks for pods that are to come."""
 
-SUBMITTER = "ray-job-submitter"
-"""KubeRay's container that submits the program and prints what it prints: in the head's pod (SidecarMode) or in one of
-its own (K8sJobMode). With HTTPMode there is none."""
-
 
 def logs(
     name: JobArgument,
@@ -46,13 +42,16 @@ def logs(
 ) -> None:
     """Print what the program of a job printed: attempts in order, each under a line that says which (on stderr).
 
-    Kubernetes keeps the logs of pods that exist. Of attempts whose pods are gone, what is known of their end is said.
-    Attempts in other clusters are read there, by the context that --context-for gives or that has the cluster's name.
+    Kubernetes keeps the logs of pods that exist. Of an attempt whose pods are gone, the controller has kept the last
+    lines beside the checkpoints: they are shown when this machine may read the job's bucket (credentials as for
+    `spotladder checkpoints`). Attempts in other clusters are read there, by the context that --context-for gives or
+    that has the cluster's name.
 
     \b
     Examples:
       spotladder logs digits
       spotladder logs digits --attempt 2 --all-pods
+      spotladder logs digits --attempt 1 --tail 50
       spotladder logs digits -f > digits.log
       spotladder logs digits --context-for east=prod-us-east-1
     """
@@ -112,9 +111,11 @@ class _Printing:
             async with self._clusters.on(where) as cluster:
                 await self._printed(cluster, job, number)
         except SpotladderError as error:
-            if is_home(where) or only:
+            kept, said = (False, []) if is_home(where) or _live(job, number) else await self._kept(job, number)
+            if not kept and (is_home(where) or only):
                 raise
-            typer.echo(f"==> {title(job, number)} <==\n{error}", err=True)
+            told = [f"==> {title(job, number)} <==", str(error), *(said if kept else ())]
+            typer.echo("\n".join(told), err=True)
 
     async def _printed(self, cluster: Cluster, job: Object, number: int) -> None:
         sources = await self._sources(cluster, job, number)
@@ -124,12 +125,21 @@ class _Printing:
             sources = await self._sources(cluster, job, number)
         typer.echo(f"==> {title(job, number)} <==", err=True)
         started = [source for source in sources if source.started]
-        if not started:
-            typer.echo(_why_nothing(job, number, sources, cluster), err=True)
         write = _Lines(sys.stdout.buffer.write)
-        await asyncio.gather(*(self._print(cluster, source, write) for source in started))
+        failed = [why for why in await asyncio.gather(*(self._print(cluster, one, write) for one in started)) if why]
+        if started and len(failed) < len(started):
+            said = failed
+        elif _live(job, number):
+            said = failed or [_why_not_yet(sources)]
+        else:
+            _, said = await self._kept(job, number)
+            where = "" if is_home(cluster_of(job, number)) else f" in its cluster (context {cluster.context})"
+            said = [*(failed or [f"its pods are gone{where}"]), *said]
+        for why in said:
+            typer.echo(why, err=True)
 
-    async def _print(self, cluster: Cluster, source: _Source, write: _Lines) -> None:
+    async def _print(self, cluster: Cluster, source: _Source, write: _Lines) -> str:
+        """Why nothing could be printed; "" when it was."""
         from spotladder.cli.cluster import dashboard
         from spotladder.clusters.errors import ClusterUnreachable, NotFound
 
@@ -142,15 +152,42 @@ class _Printing:
         try:
             await write.all(pieces, prefix)
         except NotFound:
-            typer.echo(f"pod {source.pod} is gone, and its log with it", err=True)
+            return f"pod {source.pod} is gone, and its log with it"
         except ClusterUnreachable:
             if source.container:
                 raise
-            typer.echo(f"the dashboard of {source.pod} does not answer: it is starting, or its node is lost", err=True)
+            return f"the dashboard of {source.pod} does not answer: it is starting, or its node is lost"
+        return ""
+
+    async def _kept(self, job: Object, number: int) -> tuple[bool, list[str]]:
+        """Print what was kept of an attempt that is over; whether there was anything, and what is to be said of it."""
+        from spotladder.checkpoints import outputs
+        from spotladder.checkpoints.store import folder_of, open_store
+        from spotladder.errors import SpotladderError
+
+        uri = job["spec"]["checkpoints"]["uri"]
+        try:
+            store = folder_of(open_store(uri), self._name)
+            found = await asyncio.to_thread(outputs.kept, store, number)
+            shown = found if self._every_pod else found[:1]
+            texts = await asyncio.to_thread(outputs.read, store, shown)
+        except SpotladderError as error:
+            return False, [f"what is kept of its output cannot be read from this machine: {error}"]
+        if not found:
+            return False, [f"nothing of its output is kept in {store.uri}/{outputs.FOLDER}"]
+        for output, text in zip(shown, texts, strict=True):
+            lines = text.splitlines()
+            prefix = f"[{output.source}] " if self._every_pod else ""
+            for line in lines if self._tail is None else lines[len(lines) - min(self._tail, len(lines)) :]:
+                typer.echo(f"{prefix}{line}")
+        others = [output.source for output in found if output not in shown]
+        more = [f"also kept: {', '.join(others)} (--all-pods shows all)"] if others else []
+        return True, [f"its output was kept in {store.uri}/{outputs.FOLDER}", *more]
 
     async def _sources(self, cluster: Cluster, job: Object, number: int) -> list[_Source]:
         """The containers that print what the program prints, or the first of every pod."""
         from spotladder.workloads.names import ATTEMPT, JOB_UID, attempt_name
+        from spotladder.workloads.records import SUBMITTER
 
         pods = await _pods(cluster, f"{JOB_UID}={job['metadata']['uid']},{ATTEMPT}={number}")
         if self._every_pod:
@@ -206,14 +243,10 @@ def title(job: Mapping[str, Any], number: int) -> str:
     return f"attempt {number} on {known.get('tier', '?')}{where}: {known.get('reason', '?')}, {steps}"
 
 
-def _why_nothing(job: Mapping[str, Any], number: int, sources: list[_Source], cluster: Cluster) -> str:
+def _why_not_yet(sources: list[_Source]) -> str:
     if sources:
         return f"pod {sources[0].pod} has not started yet"
-    if _live(job, number):
-        return "its pods do not exist yet (`spotladder events NAME --all` may say why)"
-    name = cluster_of(job, number)
-    where = "" if is_home(name) else f", also in cluster {name} (context {cluster.context})"
-    return f"its pods are gone{where}; what they printed is where the cluster's logs are collected"
+    return "its pods do not exist yet (`spotladder events NAME --all` may say why)"
 
 
 def _record(job: Mapping[str, Any], number: int) -> Object | None:

@@ -1,0 +1,153 @@
+"""Keeps what the programs of attempts have printed beside their commit log, before their pods go.
+
+1. An attempt is read when its program has ended, since what surrounds it may remove its pods before the decision falls,
+   and once more before it is deleted. What was read the first time and cannot be read again is kept, too.
+2. Deleting an attempt waits for the reading, at most `READING`: capacity that is paid for, and the next attempt, do not
+   wait for a log. Nothing waits for the bucket.
+3. A bucket that does not answer is tried again for a while; one that refuses is not. That output is lost is logged, and
+   has no influence on the job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from spotladder.checkpoints.outputs import Output
+from spotladder.checkpoints.store import StoreRefused
+from spotladder.clusters.clock import Clock
+from spotladder.core.model import Exit, Seconds
+from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.operator.clusters import Located
+from spotladder.operator.load import Loaded
+from spotladder.operator.logs import LogAddress, Logs
+from spotladder.operator.printed import printed
+from spotladder.output.redact import redacted, secret_values
+
+READING: Seconds = 2.0
+"""How long deleting an attempt waits at most until its output is read."""
+
+AT_ONCE = 16
+"""Attempts whose output is read at the same time."""
+
+RETRY_INTERVALS: tuple[Seconds, ...] = (5.0, 15.0, 60.0, 300.0)
+"""Before each further try to write to a bucket that did not answer."""
+
+Address = Callable[[], Awaitable[LogAddress]]
+
+_log = structlog.get_logger("spotladder")
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """`texts` is what was read so far. `ended` and `last` are the two readings."""
+
+    texts: dict[Output, str] = field(default_factory=dict)
+    ended: asyncio.Task[None] | None = None
+    last: asyncio.Task[None] | None = None
+
+
+class Outputs:
+    """Use as `async with Outputs(…)`: what is under way ends with it."""
+
+    def __init__(
+        self,
+        logs: Logs,
+        *,
+        clock: Clock,
+        read: Callable[[int, Located], Awaitable[Mapping[Output, str]]] = printed,
+    ) -> None:
+        self._logs = logs
+        self._clock = clock
+        self._read = read
+        self._attempts: dict[str, dict[int, _Attempt]] = {}
+        self._writing: set[asyncio.Task[None]] = set()
+        self._gate = asyncio.Semaphore(AT_ONCE)
+
+    async def __aenter__(self) -> Outputs:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._writing:
+            await asyncio.wait(self._writing, timeout=READING)
+        tasks = [task for known in self._attempts.values() for entry in known.values() for task in _tasks(entry)]
+        for task in (*tasks, *self._writing):
+            task.cancel()
+        await asyncio.gather(*tasks, *self._writing, return_exceptions=True)
+
+    def look(self, loaded: Loaded) -> None:
+        """Read the live attempt's output once its program has ended, in the background."""
+        live = loaded.state.attempt
+        seen = loaded.seen.attempt(live.number) if live else None
+        if seen is None or seen.exit in (None, Exit.LOST) or seen.number not in loaded.found.attempts:
+            return
+        entry = self._entry(loaded, seen.number)
+        if entry.ended is None and entry.last is None:
+            entry.ended = asyncio.create_task(self._reading(entry, seen.number, loaded.found.attempts[seen.number]))
+
+    async def before_delete(self, loaded: Loaded, attempt: int, address: Address) -> None:
+        """Return when the attempt may be deleted. The first call reads its output, and has it written."""
+        found = loaded.found.attempts.get(attempt)
+        if found is None or found.cluster.problem or loaded.record.forced:
+            return
+        entry = self._entry(loaded, attempt)
+        if entry.last is None:
+            entry.last = asyncio.create_task(self._last_reading(entry, attempt, found, address))
+        if not entry.last.done():
+            await asyncio.wait({entry.last}, timeout=READING)
+
+    def forget(self, uid: str) -> None:
+        """The job is gone; what is being written is written."""
+        for entry in self._attempts.pop(uid, {}).values():
+            for task in _tasks(entry):
+                task.cancel()
+
+    def _entry(self, loaded: Loaded, attempt: int) -> _Attempt:
+        known = self._attempts.setdefault(loaded.record.uid, {})
+        for number in [number for number in known if number not in loaded.found.attempts and number != attempt]:
+            for task in _tasks(known.pop(number)):
+                task.cancel()
+        return known.setdefault(attempt, _Attempt())
+
+    async def _reading(self, entry: _Attempt, attempt: int, found: Located) -> None:
+        try:
+            async with self._gate:
+                entry.texts.update(await self._read(attempt, found))
+        except Exception as error:  # noqa: BLE001 – a defect here must not keep anything from being deleted
+            _log.error("the output of an attempt cannot be read by a defect", attempt=attempt, exc_info=error)
+
+    async def _last_reading(self, entry: _Attempt, attempt: int, found: Located, address: Address) -> None:
+        if entry.ended is not None:
+            await asyncio.wait({entry.ended})
+        await self._reading(entry, attempt, found)
+        if not entry.texts:
+            return
+        texts, entry.texts = entry.texts, {}
+        writing = asyncio.create_task(self._write(texts, address))
+        self._writing.add(writing)
+        writing.add_done_callback(self._writing.discard)
+
+    async def _write(self, texts: Mapping[Output, str], address: Address) -> None:
+        attempt = next(iter(texts)).attempt
+        for pause in (*RETRY_INTERVALS, None):
+            try:
+                to = await address()
+                clean = {output: redacted(text, secret_values(to.environment)) for output, text in texts.items()}
+                return await self._logs.keep(to, clean)
+            except StoreUnavailable as error:
+                if pause is None or isinstance(error, StoreRefused):
+                    return self._lost(attempt, error)
+                await self._clock.sleep(pause)
+            except SpotladderError as error:
+                return self._lost(attempt, error)
+
+    @staticmethod
+    def _lost(attempt: int, error: SpotladderError) -> None:
+        _log.warning("the output of an attempt is not kept", attempt=attempt, error=str(error))
+
+
+def _tasks(entry: _Attempt) -> list[asyncio.Task[None]]:
+    return [task for task in (entry.ended, entry.last) if task is not None and not task.done()]

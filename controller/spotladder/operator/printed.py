@@ -1,0 +1,183 @@
+"""Reads what the programs of an attempt have printed, from where it is as long as its objects exist.
+
+| program | read from |
+|---|---|
+| Ray, KubeRay's submitter prints it (SidecarMode, K8sJobMode) | the submitter's log |
+| Ray, HTTPMode | Ray's dashboard on the head |
+| Ray, neither answers | the RayJob's status: Ray appends the last 20,000 characters to the message of a failure |
+| Ray, and the program never began | the log of the head, where it ended with an error |
+| JobSet | the log of every rank, those that failed first |
+
+The driver of a Ray program prints what its ranks print. Only the last lines are asked for, and only so many bytes of
+them kept in memory. What cannot be read is left out: nothing here raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from typing import TypeVar
+
+import structlog
+
+from spotladder.checkpoints.outputs import CUT, LONGEST, Output
+from spotladder.clusters.client import Client
+from spotladder.core.model import PodRole, Seconds
+from spotladder.errors import SpotladderError
+from spotladder.operator.clusters import Located
+from spotladder.workloads.causes import silent
+from spotladder.workloads.records import PODS, RAYJOBS, SUBMITTER, PodRecord, RayJobRecord, driver_log
+
+T = TypeVar("T")
+
+DASHBOARD = 8265
+"""Port of Ray's dashboard on a head."""
+
+LINES = 5_000
+"""Lines asked for of a driver, or of one rank."""
+
+LONGEST_RANK = 65_536
+"""Bytes kept of one rank's output."""
+
+RANKS = 64
+"""Ranks of a JobSet whose output is read at most."""
+
+AT_ONCE = 8
+"""Logs of one attempt that are read at the same time."""
+
+ONE: Seconds = 5.0
+"""How long one log may take."""
+
+_log = structlog.get_logger("spotladder")
+
+
+async def printed(attempt: int, found: Located) -> dict[Output, str]:
+    """The end of what each program of the attempt has printed so far; empty when nothing can be read."""
+    nodes = found.cluster.inventory.nodes_of(found.objects)
+    alive = [pod for pod in found.objects.pods if pod.node and not silent(nodes.get(pod.node))]
+    if found.objects.jobset is not None:
+        return await _ranks(attempt, found.cluster.client, alive)
+    text = await _driver(found, alive)
+    return {Output(attempt, 0, "driver"): text} if text else await _crashed_head(attempt, found.cluster.client, alive)
+
+
+async def _driver(found: Located, alive: Sequence[PodRecord]) -> str:
+    client, rayjob = found.cluster.client, found.objects.rayjob
+    if rayjob is None:
+        return ""
+    if rayjob.mode == "K8sJobMode":
+        return await _submitter(client, rayjob) or await _message(client, rayjob)
+    for head in alive:
+        if head.role is PodRole.HEAD and head.phase == "Running":
+            read = _log_of(client, head, SUBMITTER) if rayjob.mode == "SidecarMode" else _dashboard(client, head)
+            if text := await read:
+                return text
+    return await _message(client, rayjob)
+
+
+async def _dashboard(client: Client, head: PodRecord) -> str:
+    async def ask() -> str:
+        jobs = await client.ask(head.name, head.namespace, DASHBOARD, "api/jobs/")
+        job = next((entry["submission_id"] for entry in jobs if entry.get("submission_id")), None)
+        if job is None:
+            return ""
+        query = {"submission_id": str(job), "lines": str(LINES)}
+        return await _end_of(client.read(head.name, head.namespace, DASHBOARD, "api/v0/logs/file", query), LONGEST)
+
+    return await _tried(f"the dashboard of {head.name}", ask(), "")
+
+
+async def _submitter(client: Client, rayjob: RayJobRecord) -> str:
+    """Of the pod that KubeRay's Job of the attempt's name has made."""
+
+    async def pods() -> list[PodRecord]:
+        pages = client.pages(PODS, rayjob.namespace, labels=f"job-name={rayjob.name}")
+        return [PodRecord.of(pod) async for page in pages for pod in page.items]
+
+    for pod in (await _tried(f"the submitter of {rayjob.name}", pods(), []))[-1:]:
+        return await _log_of(client, pod, SUBMITTER)
+    return ""
+
+
+async def _message(client: Client, rayjob: RayJobRecord) -> str:
+    if not rayjob.error:
+        return ""  # there is no output in it
+
+    async def ask() -> str:
+        pages = client.pages(RAYJOBS, rayjob.namespace, fields=f"metadata.name={rayjob.name}")
+        told = [str((entry.get("status") or {}).get("message") or "") async for page in pages for entry in page.items]
+        return driver_log(told[0]) if told else ""
+
+    return await _tried(f"RayJob {rayjob.name}", ask(), "")
+
+
+async def _crashed_head(attempt: int, client: Client, pods: Sequence[PodRecord]) -> dict[Output, str]:
+    for pod in pods:
+        ended = any(container.name == pod.program and container.exit_code for container in pod.containers)
+        if pod.role is PodRole.HEAD and ended and (text := await _log_of(client, pod, pod.program)):
+            return {Output(attempt, 0, "head"): text}
+    return {}
+
+
+async def _ranks(attempt: int, client: Client, pods: Sequence[PodRecord]) -> dict[Output, str]:
+    chosen, gate = _chosen(pods), asyncio.Semaphore(AT_ONCE)
+
+    async def one(pod: PodRecord) -> str:
+        async with gate:
+            return await _log_of(client, pod, pod.program, LONGEST_RANK)
+
+    texts = await asyncio.gather(*map(one, chosen))
+    outputs = (Output(attempt, pod.restart, pod.slot or pod.name) for pod in chosen)
+    return {output: text for output, text in zip(outputs, texts, strict=True) if text}
+
+
+def _chosen(pods: Sequence[PodRecord]) -> list[PodRecord]:
+    """Of the newest restart, the pods whose program has begun: those that failed first, then by rank."""
+    begun = [pod for pod in pods if any(_begun(pod))]
+    newest = max((pod.restart for pod in begun), default=0)
+    ranks = [pod for pod in begun if pod.restart == newest]
+    return sorted(ranks, key=lambda pod: (pod.phase != "Failed", _rank(pod.slot)))[:RANKS]
+
+
+def _begun(pod: PodRecord) -> Iterable[bool]:
+    return (
+        container.running or container.exit_code is not None
+        for container in pod.containers
+        if container.name == pod.program
+    )
+
+
+def _rank(slot: str) -> tuple[tuple[int, str], ...]:
+    """`workers-0-10` comes after `workers-0-9`."""
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in slot.split("-"))
+
+
+async def _log_of(client: Client, pod: PodRecord, container: str, longest: int = LONGEST) -> str:
+    pieces = client.log(pod.name, pod.namespace, container=container, tail=LINES)
+    return await _tried(f"the log of {pod.name}", _end_of(pieces, longest), "")
+
+
+async def _tried(what: str, reading: Awaitable[T], otherwise: T) -> T:
+    try:
+        async with asyncio.timeout(ONE):
+            return await reading
+    except (SpotladderError, TimeoutError) as error:
+        _log.info("output of an attempt cannot be read", what=what, error=str(error) or f"no answer in {ONE:g} s")
+        return otherwise
+
+
+async def _end_of(pieces: AsyncIterator[bytes], longest: int) -> str:
+    """The last lines that fit into so many bytes; never more than that in memory."""
+    kept: deque[bytes] = deque()
+    size, cut = 0, False
+    async for piece in pieces:
+        kept.append(piece)
+        size += len(piece)
+        while kept and size - len(kept[0]) >= longest:
+            size -= len(kept.popleft())
+            cut = True
+    data = b"".join(kept)
+    if cut or len(data) > longest:
+        return CUT + data[-longest:].partition(b"\n")[2].decode(errors="replace")
+    return data.decode(errors="replace")

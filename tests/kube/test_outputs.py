@@ -1,0 +1,104 @@
+"""What programs printed outlives their pods: it is kept beside the log, and shown by `spotladder logs`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spotladder.checkpoints.disk import DiskStore
+from spotladder.checkpoints.outputs import Output, kept, read
+from spotladder.checkpoints.store import folder_of
+from spotladder.workloads.records import PODS
+from tests.kube.apiserver import ApiServer
+from tests.kube.commands import Cli
+from tests.kube.kubelet import dashboard
+from tests.kube.world import World, eventually, world
+
+FAILED = """\
+Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):
+step 40
+AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIxK7MDENG
+Traceback (most recent call last):
+  File "/app/train.py", line 31, in <module>
+    raise ValueError("no data")
+ValueError: no data
+"""
+
+
+def there(here: World) -> dict[Output, str]:
+    folder = folder_of(here.bucket.store, "digits")
+    found = kept(folder)
+    return dict(zip(found, read(folder, found), strict=True))
+
+
+async def running(here: World, folder: Path) -> None:
+    here.bucket.store = DiskStore(folder)  # type: ignore[assignment]
+    await here.submit(checkpoints={"uri": f"file://{folder}"})
+    await here.run(1)
+    await eventually(lambda: here.has_phase("Running"))
+
+
+async def no_pods(here: World) -> bool:
+    return not [pod for pod in await here.pods(1) if "deletionTimestamp" not in pod["metadata"]]
+
+
+async def test_a_program_that_fails_is_told_by_its_error_and_its_output_is_kept(
+    api_server: ApiServer, cli: Cli, tmp_path: Path
+) -> None:
+    async with world(api_server) as here, here.operator():
+        await running(here, tmp_path)
+        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=FAILED)
+        await here.quiet()
+        await here.pass_time(11)
+        await eventually(lambda: here.has_phase("Failed"))
+        told = "Job entrypoint command failed with exit code 1: ValueError: no data (train.py:31)"
+        assert (await here.condition("Completed"))["message"] == told
+
+        async def done() -> bool:
+            return bool(there(here)) and await no_pods(here)
+
+        await eventually(done)
+        (text,) = there(here).values()
+        assert text == FAILED.partition("\n")[2].replace("wJalrXUtnFEMIxK7MDENG", "[redacted]")
+        await here.collect(1)
+
+        answer = await cli("logs", "digits", "--tail", 1, "-n", here.namespace)
+        assert (answer.code, answer.out) == (0, "ValueError: no data\n")
+        assert answer.err.splitlines()[1:] == [
+            "its pods are gone", f"its output was kept in {tmp_path}/digits/outputs",
+        ]  # fmt: skip
+        ended = await cli("watch", "digits", "-n", here.namespace)
+        assert ended.out.splitlines()[-1] == f"tieredjob digits is Failed: {told}"
+
+
+async def test_what_the_dashboard_knows_is_kept_of_a_program_that_succeeds(
+    api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(api_server) as here, dashboard() as (ray, address, port), here.operator():
+        monkeypatch.setattr("spotladder.operator.printed.DASHBOARD", port)
+        await running(here, tmp_path)
+        for pod in await here.pods(1):
+            await here.set_pod(pod["metadata"]["name"], podIP=address, podIPs=[{"ip": address}])
+        ray.printed = "step 99\naccuracy 0.97\n"
+        await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: here.has_phase("Succeeded"))
+
+        async def done() -> bool:
+            return there(here) == {Output(1, 0, "driver"): "step 99\naccuracy 0.97\n"}
+
+        await eventually(done)
+
+
+async def test_an_attempt_whose_output_cannot_be_read_is_deleted_all_the_same(
+    api_server: ApiServer, tmp_path: Path
+) -> None:
+    async with world(api_server) as here, here.operator():
+        await running(here, tmp_path)
+        (head,) = [pod for pod in await here.pods(1) if pod["metadata"]["labels"]["spotladder.io/role"] == "head"]
+        await here.client.merge(PODS, head["metadata"]["name"], here.namespace, body={"status": {"podIP": "192.0.2.1"}},
+                                subresource="status")  # fmt: skip
+        await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: here.has_phase("Succeeded"))
+        await eventually(lambda: no_pods(here))
+        assert there(here) == {}

@@ -1,0 +1,181 @@
+"""When the output of an attempt is read and written, and what does not wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spotladder.checkpoints.log import CommitLog, ForeignLog
+from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.outputs import Output, kept, read
+from spotladder.checkpoints.store import StoreRefused, folder_of
+from spotladder.clusters.clock import SteppedClock
+from spotladder.core.model import Attempt, AttemptSeen, Exit, JobState, Observation
+from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.operator import outputs as module
+from spotladder.operator.logs import LogAddress, keep_outputs
+from spotladder.operator.outputs import RETRY_INTERVALS, Outputs
+
+DRIVER = Output(1, 0, "driver")
+SECRET = {"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI", "AWS_REGION": "us-east-1"}
+
+
+class World:
+    """A cluster where `printed` is what can be read now, and a bucket that raises what is in `troubles` first."""
+
+    def __init__(self) -> None:
+        self.clock = SteppedClock()
+        self.store = MemoryStore()
+        self.printed: dict[Output, str] = {}
+        self.troubles: list[SpotladderError] = []
+        self.reads = self.writes = 0
+        self.gate: asyncio.Event | None = None
+        self.problem = ""
+
+    async def read(self, _attempt: int, _found: object) -> Mapping[Output, str]:
+        self.reads += 1
+        if self.gate:
+            await self.gate.wait()
+        return dict(self.printed)
+
+    async def keep(self, address: LogAddress, texts: Mapping[Output, str]) -> None:
+        self.writes += 1
+        if self.troubles:
+            raise self.troubles.pop(0)
+        keep_outputs(CommitLog(self.store, address.job, namespace=address.namespace, uid=address.uid), texts)
+
+    async def address(self) -> LogAddress:
+        return LogAddress("digits", "ns", "u", "s3://b/p", SECRET)
+
+    def loaded(self, ended: Exit | None = None, *, forced: bool = False) -> Any:
+        located = SimpleNamespace(cluster=SimpleNamespace(problem=self.problem))
+        return SimpleNamespace(
+            record=SimpleNamespace(uid="u", forced=forced),
+            state=JobState(attempt=Attempt(1, "spot-a", 0.0)),
+            seen=Observation(1, (AttemptSeen(1, exit=ended),)),
+            found=SimpleNamespace(attempts={1: located}),
+        )
+
+    def outputs(self) -> Outputs:
+        return Outputs(cast("Any", self), clock=self.clock, read=cast("Any", self.read))
+
+    @property
+    def kept(self) -> dict[Output, str]:
+        folder = folder_of(self.store, "digits")
+        found = kept(folder)
+        return dict(zip(found, read(folder, found), strict=True))
+
+
+async def settled() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_before_it_is_deleted_the_output_is_read_once_and_kept_without_secrets() -> None:
+    world = World()
+    world.printed = {DRIVER: "key wJalrXUtnFEMI in us-east-1\n"}
+    async with world.outputs() as outputs:
+        for _ in range(3):
+            await outputs.before_delete(world.loaded(), 1, world.address)
+        await settled()
+        assert world.kept == {DRIVER: "key [redacted] in us-east-1\n"}
+        assert world.reads == 1
+
+
+async def test_what_was_there_when_the_program_ended_is_kept_although_its_pods_are_gone() -> None:
+    world = World()
+    world.printed = {DRIVER: "boom\n", Output(1, 0, "b"): "going\n"}
+    async with world.outputs() as outputs:
+        outputs.look(world.loaded())  # it still runs
+        await settled()
+        assert world.reads == 0
+        for _ in range(3):
+            outputs.look(world.loaded(Exit.FAILED))
+            await settled()
+        assert (world.reads, world.kept) == (1, {})
+        world.printed = {Output(1, 0, "b"): "going\ngone\n"}
+        await outputs.before_delete(world.loaded(Exit.FAILED), 1, world.address)
+        await settled()
+        assert world.kept == {DRIVER: "boom\n", Output(1, 0, "b"): "going\ngone\n"}
+
+
+async def test_deleting_does_not_wait_for_a_log_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READING", 0.01)
+    world = World()
+    world.printed, world.gate = {DRIVER: "x\n"}, asyncio.Event()
+    async with world.outputs() as outputs:
+        await outputs.before_delete(world.loaded(), 1, world.address)
+        assert world.kept == {}
+        world.gate.set()
+        await settled()
+        assert world.kept == {DRIVER: "x\n"}  # it came later, and is not lost
+
+
+@pytest.mark.parametrize("case", ["forced", "cluster away", "nothing there", "nothing printed"])
+async def test_where_there_is_nothing_to_keep(case: str) -> None:
+    world = World()
+    world.printed = {} if case == "nothing printed" else {DRIVER: "x\n"}
+    world.problem = "no answer" if case == "cluster away" else ""
+    async with world.outputs() as outputs:
+        attempt = 2 if case == "nothing there" else 1
+        await outputs.before_delete(world.loaded(forced=case == "forced"), attempt, world.address)
+        await settled()
+    assert (world.writes, world.kept) == (0, {})
+
+
+async def test_a_bucket_that_is_away_is_tried_again() -> None:
+    world = World()
+    world.printed, world.troubles = {DRIVER: "x\n"}, [StoreUnavailable("503")] * 2
+    async with world.outputs() as outputs:
+        await outputs.before_delete(world.loaded(), 1, world.address)
+        await settled()
+        for pause in RETRY_INTERVALS[:2]:
+            assert world.kept == {}
+            await world.clock.advance(pause)
+            await settled()
+        assert world.kept == {DRIVER: "x\n"}
+
+
+@pytest.mark.parametrize("trouble", [StoreRefused("no rights"), ForeignLog("another job's")])
+async def test_a_bucket_that_refuses_is_not(trouble: SpotladderError) -> None:
+    world = World()
+    world.printed, world.troubles = {DRIVER: "x\n"}, [trouble]
+    async with world.outputs() as outputs:
+        await outputs.before_delete(world.loaded(), 1, world.address)
+        await settled()
+        await world.clock.advance(1000.0)
+        await settled()
+    assert (world.writes, world.kept) == (1, {})
+
+
+async def test_the_folder_of_another_job_is_left_alone() -> None:
+    world = World()
+    world.printed = {DRIVER: "x\n"}
+    CommitLog(world.store, "digits", namespace="ns", uid="another").start(1)
+    async with world.outputs() as outputs:
+        await outputs.before_delete(world.loaded(), 1, world.address)
+        await settled()
+    assert world.kept == {}
+
+
+async def test_a_defect_in_the_reading_keeps_nothing_from_being_deleted() -> None:
+    world = World()
+
+    async def broken(_attempt: int, _found: object) -> Mapping[Output, str]:
+        raise KeyError("defect")
+
+    async with Outputs(cast("Any", world), clock=world.clock, read=cast("Any", broken)) as outputs:
+        outputs.look(world.loaded(Exit.FAILED))
+        await outputs.before_delete(world.loaded(Exit.FAILED), 1, world.address)
+
+
+async def test_what_is_being_written_is_written_when_the_lead_is_lost() -> None:
+    world = World()
+    world.printed = {DRIVER: "x\n"}
+    async with world.outputs() as outputs:
+        await outputs.before_delete(world.loaded(), 1, world.address)
+    assert world.kept == {DRIVER: "x\n"}
