@@ -71,6 +71,9 @@ class SilentLog:
     ended: list[bool] = field(default_factory=list)
     current: bool = True
 
+    def keep_output(self, attempt: int, file: Path) -> None:
+        pass
+
     def look_now(self) -> None:
         pass
 

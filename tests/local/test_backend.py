@@ -61,6 +61,9 @@ class FakeLog:
     current: bool = True
     ended: list[tuple[bool, str]] = field(default_factory=list)
 
+    def keep_output(self, attempt: int, file: Path) -> None:
+        pass
+
     def look_now(self) -> None:
         self.looks += 1
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.errors import StoreUnavailable
 from spotladder.local.logwatch import LogWatch
@@ -107,6 +110,35 @@ def test_at_the_end_only_the_newest_commits_are_kept(watch: LogWatch, bucket: Bu
     watch.end(succeeded=True, message="Completed")
     assert [commit.step for commit in bucket.log.read().commits] == [30, 40]
     assert not list(bucket.store.list("attempts/0001"))
+
+
+def test_what_a_driver_printed_is_kept_also_when_the_bucket_was_away(
+    watch: LogWatch, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, refusing = tmp_path / "driver.log", threading.Event()
+    driver.write_text("password=hunter2hunter2\nboom\n")
+    create = bucket.log.store.put_if_absent
+
+    def put(key: str, data: bytes) -> bool:
+        if not refusing.is_set():
+            refusing.set()
+            raise StoreUnavailable("503")
+        return create(key, data)
+
+    monkeypatch.setattr(bucket.log.store, "put_if_absent", put)
+    watch.keep_output(1, driver)
+    watch.keep_output(2, tmp_path / "none")
+    assert eventually(lambda: outputs.kept(bucket.log.store) == [Output(1, 0, "driver")])
+    assert outputs.read(bucket.log.store, [Output(1, 0, "driver")]) == ["password=[redacted]\nboom\n"]
+
+
+def test_what_a_driver_printed_last_is_kept_when_the_run_ends(bucket: Bucket, tmp_path: Path) -> None:
+    watch = LogWatch(bucket.log, keep=2, spacing=60.0)
+    watch.start()
+    (tmp_path / "driver.log").write_text("bye\n")
+    watch.keep_output(1, tmp_path / "driver.log")
+    watch.close()
+    assert outputs.read(bucket.log.store, [Output(1, 0, "driver")]) == ["bye\n"]
 
 
 def test_it_is_current_again_after_a_look_even_one_that_failed(

@@ -93,6 +93,9 @@ class CommitLogSeen(Protocol):
     def end(self, *, succeeded: bool, message: str) -> None:
         """Note the outcome of the job."""
 
+    def keep_output(self, attempt: int, file: Path) -> None:
+        """Keep the end of what an attempt's driver printed, which is in this file."""
+
 
 @dataclass(slots=True)
 class _Attempt:
@@ -169,6 +172,7 @@ class LocalBackend:
             attempt.fleet.close(self._clock())
             self._note_exit(attempt)
             shutil.rmtree(self._machine.temporary(attempt.number), ignore_errors=True)
+            self._log.keep_output(attempt.number, attempt.program.log)
 
     def finish(self, action: Finish) -> None:
         """Note the outcome in the commit log; what is left of the job goes with the run."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spotladder.checkpoints import outputs
+from spotladder.checkpoints.outputs import Output
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
+from spotladder.output.redact import redacted
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.entries import Commit
@@ -30,6 +34,7 @@ class LogWatch:
         self._over = self._collected = False
         self._lock = threading.Lock()
         self._new: list[Commit] = []
+        self._ended: list[tuple[int, Path]] = []
         self._seen_to = -1
         self._trouble: str | None = None
         self.progress = Progress()
@@ -73,6 +78,12 @@ class LogWatch:
             self._collected = True
             self._log.collect(self._keep)
 
+    def keep_output(self, attempt: int, file: Path) -> None:
+        """Keep the end of what the attempt's driver printed beside the log, in the background."""
+        with self._lock:
+            self._ended.append((attempt, file))
+        self._wake.set()
+
     def close(self) -> None:
         """Look no more; one last look is made, so that nothing is missing from what was seen."""
         self._over = True
@@ -88,6 +99,7 @@ class LogWatch:
             asked = self._asked
             try:
                 self._look()
+                self._keep_outputs()
                 last_trouble = ""
             except SpotladderError as error:
                 if str(error) != last_trouble:
@@ -96,6 +108,15 @@ class LogWatch:
                         self._trouble = last_trouble
             self._answered = asked
 
+    def _keep_outputs(self) -> None:
+        while self._ended:
+            attempt, file = self._ended[0]
+            if text := _end_of(file):
+                outputs.keep(self._log.store, Output(attempt, 0, "driver"), redacted(text))
+                outputs.trim(self._log.store)
+            with self._lock:
+                del self._ended[0]
+
     def _look(self) -> None:
         progress = self._follower.progress()
         new = [commit for commit in self._follower.history.commits if commit.seq > self._seen_to]
@@ -103,3 +124,13 @@ class LogWatch:
             self._new.extend(new)
             self._seen_to = max([self._seen_to, *(commit.seq for commit in new)])
             self.progress = progress
+
+
+def _end_of(file: Path) -> str:
+    """The end of a file that is longer than what is kept; "" where there is none."""
+    try:
+        with file.open("rb") as stream:
+            stream.seek(max(0, file.stat().st_size - 2 * outputs.LONGEST))
+            return stream.read().decode(errors="replace")
+    except OSError:
+        return ""
