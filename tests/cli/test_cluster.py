@@ -5,9 +5,12 @@ from __future__ import annotations
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from spotladder.cli.cluster.delete import waits_for
+from spotladder.operator.records import FINALIZER
 from tests.cli.terminal import call
 
 Capture = pytest.CaptureFixture[str]
@@ -110,3 +113,40 @@ def test_a_contexts_namespace_that_is_none_can_be_replaced(capsys: Capture, tmp_
     assert answer.err.startswith("error: context east: its namespace: '..' is no Kubernetes name: ")
     assert answer.err.endswith("; give another with --namespace\n")
     assert call(capsys, "get", "digits", "--kubeconfig", file, "-n", "team-a").code == 5
+
+
+def deleted(*finalizers: str, observed: int = 3, degraded: str = "", **status: Any) -> dict[str, Any]:
+    """A TieredJob at generation 3, with a deletionTimestamp."""
+    conditions = [{"type": "Degraded", "status": "True" if degraded else "False", "message": degraded}]
+    return {
+        "metadata": {"generation": 3, "finalizers": list(finalizers)},
+        "status": {"observedGeneration": observed, "conditions": conditions, **status},
+    }
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        pytest.param(deleted(), "", id="it goes at once"),
+        pytest.param(deleted("team/backup"), "it has the finalizers team/backup", id="somebody else's finalizer"),
+        pytest.param(deleted(FINALIZER, observed=2), "no controller has taken note", id="no controller"),
+        pytest.param(
+            deleted(FINALIZER, degraded="attempt 1 is in cluster east, which cannot be reached"),
+            "attempt 1 is in cluster east, which cannot be reached",
+            id="what the controller says",
+        ),
+        pytest.param(
+            deleted(FINALIZER, phase="Draining", attempt=2, tier="spot-b"),
+            "attempt 2 on spot-b commits and stops",
+            id="draining",
+        ),
+        pytest.param(
+            deleted(FINALIZER, phase="Suspended", attempt=2, tier="spot-b"),
+            "what is left of attempt 2 on spot-b is removed",
+            id="stopped",
+        ),
+    ],
+)
+def test_what_the_deletion_of_a_job_waits_for(job: dict[str, Any], said: str) -> None:
+    assert waits_for(job).startswith(said)
+    assert bool(waits_for(job)) is bool(said)

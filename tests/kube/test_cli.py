@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
-from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
+from spotladder.operator.records import CAPACITYTIERS, FINALIZER, TIEREDJOBS
 from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, PODS
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
@@ -269,6 +269,24 @@ async def test_stopping_without_a_controller_is_told(api_server: ApiServer, cli:
         answer = await cli("stop", "digits", "--timeout", "1s", "-n", here.namespace)
         assert answer.code == 5
         assert "no controller has looked at it" in answer.err
+
+
+async def test_deleting_without_a_controller_says_what_it_waits_for(
+    api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spotladder.cli.cluster.delete.SAYS_AFTER", 0.0)
+    async with world(api_server) as here:
+        await here.submit()
+        kept = {"metadata": {"finalizers": [FINALIZER]}}
+        await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=kept)
+        deleting = asyncio.create_task(cli("delete", "digits", "-n", here.namespace))
+        await asyncio.sleep(1.5)
+        assert not deleting.done()
+        await here.client.merge(TIEREDJOBS, "digits", here.namespace, body={"metadata": {"finalizers": []}})
+        answer = await asyncio.wait_for(deleting, 30)
+        assert answer.out == "tieredjob.spotladder.io/digits deleted\n"
+        assert "digits is not gone yet: no controller has taken note of the deletion" in answer.err
+        assert len(answer.err.splitlines()) == 1
 
 
 async def test_a_plan_on_the_clusters_own_capacity(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:

@@ -127,6 +127,28 @@ async def test_a_cluster_that_is_lost_is_left_behind_and_swept_when_it_is_back(
         assert (await here.status())["failures"] == 0
 
 
+async def test_a_deleted_job_says_at_once_that_it_waits_for_a_cluster_that_is_lost(
+    api_server: ApiServer, second_server: ApiServer
+) -> None:
+    """The job went on elsewhere long ago, and its tier there is exhausted: nothing else speaks of that cluster."""
+    async with (
+        two_clusters(api_server, second_server) as (here, east),
+        here.operator(sources={"east": east.source}) as session,
+    ):
+        await running_in_east(here, east)
+        await east.proxy.cut()
+        await down(here, session)
+        await here.pass_time(601)
+        await here.run(2)
+        await eventually(lambda: here.has_phase("Running"))
+        await here.delete()
+        await eventually(lambda: degraded(here, "CleanupBlocked"))
+        told = (await here.condition("Degraded"))["message"]
+        assert told.startswith("attempt 1 is in cluster east, which cannot be reached (")
+        assert FORCE_DELETE in told
+        east.proxy.mend()
+
+
 async def degraded(here: World, reason: str, name: str = "digits") -> bool:
     return (await here.condition("Degraded", name)).get("reason") == reason
 

@@ -78,16 +78,30 @@ class Obstacles:
         if loaded.state.stage not in TERMINAL:
             more = (self._contradiction(loaded.record, loaded.job, tiers, known), load.unpriced(loaded.spec))
             problems += [problem for problem in more if problem is not None and problem not in problems]
-        deleted_at = loaded.record.deleted_at
-        if deleted_at is not None and self._clock.now() - deleted_at > CLEANUP_IS_LATE and loaded.seen.attempts:
-            left = ", ".join(
-                f"{number} ({found.cluster.name})" for number, found in sorted(loaded.found.attempts.items())
-            )
-            message = (
-                f'attempt {left} is not gone; annotate the TieredJob {FORCE_DELETE}="true" to let it go regardless'
-            )
-            problems.append(Problem(Trouble.CLEANUP_BLOCKED, message))
+        if problem := self._cleanup(loaded):
+            problems.append(problem)
         return problems
+
+    def _cleanup(self, loaded: Loaded) -> Problem | None:
+        """What a deleted job waits for: at once where a cluster cannot be reached, else when it takes too long."""
+        deleted_at, found = loaded.record.deleted_at, sorted(loaded.found.attempts.items())
+        if deleted_at is None:
+            return None
+        away = [
+            f"attempt {number} is in cluster {left.cluster.name}, which cannot be reached ({left.cluster.problem})"
+            for number, left in found
+            if left.cluster.problem
+        ]
+        late = self._clock.now() - deleted_at > CLEANUP_IS_LATE
+        slow = [
+            f"attempt {number} ({left.cluster.name}) is not gone"
+            for number, left in found
+            if late and not left.cluster.problem
+        ]
+        if not away and not slow:
+            return None
+        advice = f'annotate the TieredJob {FORCE_DELETE}="true" (spotladder delete --force) to let it go regardless'
+        return Problem(Trouble.CLEANUP_BLOCKED, f"{', '.join([*away, *slow])}; {advice}")
 
     def _contradiction(self, record: JobRecord, job: TieredJob, tiers: load.Tiers, known: Capacity) -> Problem | None:
         """What is wrong with the job on any of its tiers, also on those that it has not come to. It is looked at again

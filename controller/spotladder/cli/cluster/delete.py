@@ -13,6 +13,9 @@ from spotladder.cli.cluster.waiting import Patience
 
 PAUSE = 0.5
 
+SAYS_AFTER = 5.0
+"""Seconds after which the command says what it waits for."""
+
 PATIENCE = 300.0
 """Seconds for which a cluster may give no answer while its jobs are waited for."""
 
@@ -28,7 +31,9 @@ def delete(
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Delete jobs: each commits, gives its nodes back, and goes. Its checkpoints stay.
+    """Delete jobs: each commits, gives its nodes back, and goes. Its checkpoints and its kept output stay.
+
+    Waits until nothing is left of them, and says what it waits for. Ctrl-C ends the waiting, not the deletion.
 
     \b
     Examples:
@@ -40,8 +45,11 @@ def delete(
         jobs = [await cluster.job(name) for name in names]
         for job in jobs:
             await _delete(cluster, job, force=force)
-        for job in jobs if wait else ():
-            await _until_gone(cluster, job)
+        for job in jobs:
+            name = job["metadata"]["name"]
+            if wait:
+                await _until_gone(cluster, job)
+            typer.echo(f"tieredjob.spotladder.io/{name} {'deleted' if wait else 'deletion requested'}")
 
     on_cluster(Target(namespace, context, kubeconfig), run)
 
@@ -58,17 +66,17 @@ async def _delete(cluster: Cluster, job: Object, *, force: bool) -> None:
         await cluster.client.delete(TIEREDJOBS, name, cluster.namespace, uid=uid)
     except NotFound:
         pass  # somebody else was quicker
-    typer.echo(f"tieredjob.spotladder.io/{name} deleted")
 
 
 async def _until_gone(cluster: Cluster, job: Object) -> None:
     import asyncio
+    import time
 
-    from spotladder.cli.cluster import shown
     from spotladder.clusters.errors import NotFound
     from spotladder.operator.records import TIEREDJOBS
 
     name, told, found, patience = job["metadata"]["name"], "", job, Patience(PATIENCE)
+    began = time.monotonic()
     while True:
         try:
             with patience:
@@ -77,8 +85,31 @@ async def _until_gone(cluster: Cluster, job: Object) -> None:
             return
         if found["metadata"]["uid"] != job["metadata"]["uid"]:
             return  # another of the same name
-        degraded = shown.condition(found, "Degraded")
-        if degraded.get("status") == "True" and degraded.get("message") != told:
-            told = degraded.get("message", "")
+        waits = waits_for(found) if time.monotonic() - began >= SAYS_AFTER else ""
+        if waits and waits != told:
+            told = waits
             typer.echo(f"tieredjob {name} is not gone yet: {told}", err=True)
         await asyncio.sleep(PAUSE)
+
+
+def waits_for(job: Object) -> str:
+    """What keeps a TieredJob that is being deleted, in words for the user; "" when nothing is known to."""
+    from spotladder.cli.cluster import shown
+    from spotladder.operator.records import FINALIZER
+
+    metadata, status = job["metadata"], job.get("status") or {}
+    finalizers = metadata.get("finalizers") or []
+    if FINALIZER not in finalizers:
+        return f"it has the finalizers {', '.join(finalizers)}" if finalizers else ""
+    if (status.get("observedGeneration") or 0) < metadata.get("generation", 0):
+        return (
+            "no controller has taken note of the deletion: is one running, and does it look after this namespace? "
+            "(kubectl get pods -A -l app.kubernetes.io/name=spotladder)"
+        )
+    degraded = shown.condition(job, "Degraded")
+    if degraded.get("status") == "True":
+        return str(degraded.get("message", ""))
+    where = f"attempt {status.get('attempt')} on {status.get('tier')}"
+    if status.get("phase") == "Draining":
+        return f"{where} commits and stops"
+    return f"what is left of {where} is removed" if status.get("attempt") else ""
