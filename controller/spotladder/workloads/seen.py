@@ -53,6 +53,7 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         waiting_message=waiting.waiting_message if waiting else pod.unschedulable,
         silent=phase is PodPhase.LOST and cause is Cause.NODE_LOST and not pod.deleting and not_heard_of(node),
         exit_code=next((entry.exit_code for entry in pod.containers if entry.exit_code), None),
+        exit_message=next((entry.error for entry in pod.containers if entry.exit_code), ""),
     )
 
 
