@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from dataclasses import fields, replace
 from typing import Any
 
@@ -110,3 +112,34 @@ def test_what_is_not_a_state_of_ours_is_refused(text: str, message: str) -> None
 def test_defaults_are_left_out() -> None:
     plain: dict[str, Any] = json.loads(codec.dump(JobState()))
     assert plain == {"version": 1}
+
+
+@given(states)
+def test_a_packed_state_is_read_back(state: JobState) -> None:
+    assert codec.load_state(codec.pack(state)) == state
+
+
+def test_a_packed_state_is_short() -> None:
+    """`kubectl describe` prints it: twenty attempts took four kilobytes of JSON."""
+    history = tuple(
+        AttemptRecord(n, "spot-us-east-1a", 1.8e9 + 917.123 * n, 1.8e9 + 917.9 * n, 1.8e9 + 918.4 * (n + 1),
+                      Reason.EVICTION_NOTICE, 1, 100 * n, 100 * n + 87)
+        for n in range(1, 21)
+    )  # fmt: skip
+    state = JobState(history=history, message="attempt 20 on spot-us-east-1a")
+    assert len(codec.pack(state)) < len(codec.dump(state)) / 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "zlib:",
+        "zlib:????",
+        codec.pack(JobState())[:-8],
+        "zlib:" + base64.b64encode(b"no zlib at all").decode(),
+        "zlib:" + base64.b64encode(zlib.compress(b" " * (codec.LARGEST + 1))).decode(),
+    ],
+)
+def test_a_packed_state_that_was_damaged_is_refused(text: str) -> None:
+    with pytest.raises(InvalidSpec, match="the saved state cannot be unpacked"):
+        codec.load_state(text)

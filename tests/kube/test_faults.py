@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
+from spotladder.core import codec
 from spotladder.operator.records import TIEREDJOBS
 from spotladder.operator.session import Session
 from tests.kube.apiserver import ROOT, ApiServer
@@ -183,7 +185,8 @@ async def test_an_etcd_that_was_set_back_does_not_stop_a_job_for_ever(api_server
             await here.submit()
             await here.run(1)
             await eventually(lambda: here.has_phase("Running"))
-        state = (await here.status())["state"].replace('"revision":', '"revision":9')
+        before = codec.load_state((await here.status())["state"])
+        state = codec.pack(replace(before, revision=int(f"9{before.revision}")))
         await here.client.merge(
             TIEREDJOBS, "digits", here.namespace, body={"status": {"state": state}}, subresource="status"
         )

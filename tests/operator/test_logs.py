@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from spotladder.checkpoints.entries import Owner
 from spotladder.checkpoints.log import ForeignLog
 from spotladder.checkpoints.outputs import Output
 from spotladder.clusters.clock import SteppedClock
@@ -77,6 +78,12 @@ async def test_news_wake_the_job_and_no_news_do_not() -> None:
         await until(lambda: fake.reads == 5)
 
 
+BELONGS = (
+    "z: these checkpoints belong to {}, not to ns/a: use another checkpoint address or job name; nothing was changed"
+)
+ELSEWHERE = "a job of another namespace"
+
+
 class Panic(BaseException):
     """What a library that is not written in Python raises for a defect of its own."""
 
@@ -90,7 +97,8 @@ async def test_what_cannot_be_read_says_why_and_keeps_what_was_known() -> None:
         errors: list[tuple[BaseException, str, str]] = [
             (StoreUnavailable("x"), "unreadable", "x"),
             (LogCorrupt("y"), "corrupt", "y"),
-            (ForeignLog("z"), "foreign", "z"),
+            (ForeignLog("z", Owner("b", "ns"), Owner("a", "ns")), "foreign", BELONGS.format("ns/b")),
+            (ForeignLog("z", Owner("b", "other"), Owner("a", "ns")), "foreign", BELONGS.format(ELSEWHERE)),
             (Panic("no header"), "unreadable", "s3://one/prefix: RuntimeError: Panic: no header"),
             (KeyError("x"), "unreadable", "s3://one/prefix: KeyError: 'x'"),
         ]

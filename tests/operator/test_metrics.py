@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import pytest
 from prometheus_client import generate_latest
 
 from spotladder.clusters.clock import SteppedClock
-from spotladder.core.model import JobState, Progress
+from spotladder.core.model import Attempt, AttemptRecord, JobState, Progress, Stage
+from spotladder.core.reasons import Reason
 from spotladder.operator.metrics import Metrics
 
 
@@ -51,3 +53,34 @@ def test_clusters_are_told_apart_and_an_outage_counts_once() -> None:
     assert 'spotladder_cluster_outages_total{cluster="east"} 1.0' in lines
     metrics.term_over()
     assert not [line for line in shown(metrics) if line.startswith("spotladder_cluster_up{")]
+
+
+@pytest.mark.parametrize(
+    ("state", "age"),
+    [
+        (JobState(stage=Stage.STARTING, attempt=Attempt(1, "spot", 1000.0)), None),
+        (JobState(stage=Stage.RUNNING, attempt=Attempt(1, "spot", 1000.0, running_at=1050.0)), 250.0),
+        (
+            JobState(
+                stage=Stage.RUNNING,
+                attempt=Attempt(2, "spot", 1200.0, running_at=1250.0),
+                history=(AttemptRecord(1, "spot", 1000.0, 1100.0, 1150.0, Reason.STALLED, 0, 0, 0),),
+            ),
+            200.0,
+        ),
+        (
+            JobState(
+                stage=Stage.RUNNING,
+                attempt=Attempt(1, "spot", 1000.0, running_at=1050.0),
+                progress=Progress(10, 100, 1290.0),
+            ),
+            10.0,
+        ),
+    ],
+)
+def test_a_job_that_has_never_committed_ages_from_when_it_first_ran(state: JobState, age: float | None) -> None:
+    """Else SpotladderCommitsOld could not fire for it."""
+    metrics = Metrics(SteppedClock(1300.0))
+    metrics.saw(("ns", "a"), state)
+    ages = [line for line in shown(metrics) if line.startswith("spotladder_commit_age_seconds")]
+    assert ages == ([] if age is None else [f'spotladder_commit_age_seconds{{job="a",namespace="ns"}} {age}'])

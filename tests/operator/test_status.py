@@ -157,3 +157,25 @@ def test_a_tier_that_is_no_longer_in_the_spec_keeps_its_cost_and_says_so() -> No
     written = status.of_state(state, [], generation=2, uri="", clusters={}, tiers=["spot-b"])
     assert [(tier.name, tier.removed) for tier in written.tiers] == [("spot-a", True), ("spot-b", False)]
     assert written.cost.spent == "2.00"
+
+
+def test_a_job_that_is_deleted_is_not_called_suspended() -> None:
+    job = Job().edit(suspend=True)
+    decision = job.see()
+    claims = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress), deleting=True)
+    assert {claims[kind].reason for kind in (ConditionType.PROVISIONED, ConditionType.RUNNING)} == {"DeleteRequested"}
+
+
+def test_messages_have_one_line() -> None:
+    claims = {ConditionType.DEGRADED: conditions.Claim("True", "InvalidSpec", "spec.a: is wrong\n\n  spec.b: too\n")}
+    (entry,) = conditions.merged([], claims, START, 1)
+    assert entry.message == "spec.a: is wrong; spec.b: too"
+    state = replace(BEFORE, message="first\nsecond")
+    written = status.of_state(state, [], generation=1, uri="", clusters={}, tiers=["spot-a"])
+    assert written.message == "first; second"
+    assert not status.worth_writing(written, [], state, state, generation=1), "else it is written in every reconcile"
+
+
+def test_a_state_that_an_older_controller_wrote_is_read() -> None:
+    assert status.state_of(TieredJobStatus(state=codec.dump(BEFORE))) == BEFORE
+    assert status.state_of(status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"])) == BEFORE

@@ -45,6 +45,24 @@ _LEFT_BY_TOOLS = re.compile(r"log/(\.[^/]*|)")  # .DS_Store, .nfs0000…, a cons
 class ForeignLog(LogCorrupt):
     """The checkpoint folder belongs to another job."""
 
+    def __init__(self, uri: str, owner: Owner, asked_for: Owner) -> None:
+        self._uri = uri
+        self._owner = owner
+        self._asked_for = asked_for
+        super().__init__(self._said(str(owner)))
+
+    def told_to(self, namespace: str) -> str:
+        """The message for users of that namespace, who may not know the names of other namespaces' jobs."""
+        if self._owner.namespace in ("", namespace):
+            return str(self)
+        return self._said("a job of another namespace")
+
+    def _said(self, owner: str) -> str:
+        return (
+            f"{self._uri}: these checkpoints belong to {owner}, not to {self._asked_for}: use another checkpoint "
+            "address or job name; nothing was changed"
+        )
+
 
 class CommitLog:
     """The log of `job` below `<store>/<job>/`.
@@ -261,10 +279,7 @@ class CommitLog:
         """The history, if it is this job's. Raises ForeignLog."""
         if history.owner.is_same(self.owner):
             return history
-        raise ForeignLog(
-            f"{self.uri}: these checkpoints belong to {history.owner}, not to {self.owner}: use another checkpoint "
-            "address or job name; nothing was changed"
-        )
+        raise ForeignLog(self.uri, history.owner, self.owner)
 
     # --- checkpoints ------------------------------------------------------------------------------------------------
 

@@ -90,7 +90,10 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
     attempt = state.attempt
     if attempt is None or not pods:
         return state, ()
-    losses = tuple(Loss(pod.called, pod.cause, attempt.number, attempt.tier) for pod in pods)
+    losses = tuple(
+        Loss(pod.called, pod.cause, attempt.number, attempt.tier, noticed=pod.phase is not PodPhase.LOST)
+        for pod in pods
+    )
     if unit is FailureUnit.POD:
         failures = len(pods)
     else:

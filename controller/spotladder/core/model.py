@@ -515,12 +515,13 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One failure that was counted. `pod` is what people call it."""
+    """One failure that was counted. `pod` is what people call it. `noticed`: it still runs, and its node will go."""
 
     pod: str
     cause: Cause
     attempt: int
     tier: str
+    noticed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

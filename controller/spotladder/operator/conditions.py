@@ -83,6 +83,15 @@ ENDED = "Ended"
 END_REFUSED = "EndRefused"
 
 
+DELETE_REQUESTED = "DeleteRequested"
+"""Why a job that is being deleted stops: it is suspended first, and nobody asked for that."""
+
+
+def one_line(text: str, longest: int = 1024) -> str:
+    """The text as a message of a condition: its lines become one, and it is cut off."""
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip())[:longest]
+
+
 def is_ended(held: Sequence[Condition]) -> bool:
     """Whether the outcome was noted in the log, or the log refused to take it."""
     return any(entry.type == ConditionType.CHECKPOINTING and entry.reason in (ENDED, END_REFUSED) for entry in held)
@@ -123,18 +132,19 @@ def of_preflight(missing: str | None) -> Claims:
     return {ConditionType.PREFLIGHT: claim}
 
 
-def of_decision(spec: JobSpec, decision: Decision, seen: Observation, reading: Reading) -> Claims:
+def of_decision(
+    spec: JobSpec, decision: Decision, seen: Observation, reading: Reading, *, deleting: bool = False
+) -> Claims:
     """What follows from where the job is now. A condition that is not mentioned stays as it was."""
     state = decision.state
     whole = state.stage in (Stage.RUNNING, Stage.DRAINING)
     # Not the decision's reason: the next decision has another one, and a write for that alone is not worth it.
     waits_for = steady_reason(Situation(spec, state, seen, state.clock))
     why = state.reason if waits_for is Reason.STEADY else waits_for
+    running = state.stage in (Stage.RUNNING, Stage.RECOVERING)
     claims = {
-        ConditionType.PROVISIONED: Claim("True" if whole else "False", why, state.message),
-        ConditionType.RUNNING: Claim(
-            "True" if state.stage in (Stage.RUNNING, Stage.RECOVERING) else "False", state.reason, state.message
-        ),
+        ConditionType.PROVISIONED: Claim("True" if whole else "False", _asked(why, deleting), state.message),
+        ConditionType.RUNNING: Claim("True" if running else "False", _asked(state.reason, deleting), state.message),
     }
     if state.stage in TERMINAL:
         claims[ConditionType.COMPLETED] = Claim("True", state.reason, state.message)
@@ -155,6 +165,10 @@ def of_decision(spec: JobSpec, decision: Decision, seen: Observation, reading: R
     if state.stage not in TERMINAL:
         claims[ConditionType.CHECKPOINTING] = _checkpointing(state, seen, reading)
     return claims
+
+
+def _asked(reason: Reason, deleting: bool) -> str:
+    return DELETE_REQUESTED if deleting and reason is Reason.SUSPEND_REQUESTED else reason
 
 
 def _updated(here: Situation) -> Claim:
@@ -178,7 +192,7 @@ def merged(held: Sequence[Condition], claims: Claims, now: Instant, generation: 
     known = {condition.type: condition for condition in held}
     at = datetime.fromtimestamp(int(now), UTC)
     for kind, claim in claims.items():
-        before, message = known.get(kind), claim.message[:1024]
+        before, message = known.get(kind), one_line(claim.message)
         if before and (before.status, before.reason, before.message, before.observed_generation) == (
             claim.status, claim.reason, message, generation,
         ):  # fmt: skip

@@ -21,7 +21,7 @@ from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Decision, Loss, Move, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import SpotladderError
-from spotladder.operator.conditions import Problem
+from spotladder.operator.conditions import DELETE_REQUESTED, Problem, one_line
 from spotladder.operator.records import TIEREDJOBS, JobRecord
 from spotladder.workloads.records import GVR
 
@@ -37,7 +37,7 @@ _NORMAL = frozenset(
 COUNT = "Count"
 """The action of Events about failures."""
 
-_LOST = re.compile(r"attempt (?P<attempt>\d+) on (?P<tier>\S+) lost (?P<pod>.+)")
+_LOST = re.compile(r"attempt (?P<attempt>\d+) on (?P<tier>\S+) (?P<verb>lost|will lose) (?P<pod>.+)")
 _LONGEST = 1024
 MOST_PENDING = 2000
 
@@ -52,23 +52,36 @@ class Note:
     kind: Literal["Normal", "Warning"] = "Warning"
 
 
-def notes_of(decision: Decision) -> Iterator[Note]:
-    """What a decision says to people."""
+def notes_of(decision: Decision, *, deleting: bool = False) -> Iterator[Note]:
+    """What a decision says to people. `deleting`: of a job that is suspended because it is being deleted."""
     for loss in decision.losses:
-        yield Note(loss.cause, COUNT, f"attempt {loss.attempt} on {loss.tier} lost {loss.pod}")
+        verb = "will lose" if loss.noticed else "lost"
+        yield Note(loss.cause, COUNT, f"attempt {loss.attempt} on {loss.tier} {verb} {loss.pod}")
     for move in decision.moves:
+        if deleting and move.reason is Reason.SUSPEND_REQUESTED:
+            yield Note(DELETE_REQUESTED, str(move.target), _deleted(move), "Normal")
+            continue
         yield Note(move.reason, str(move.target), _told(move), "Normal" if move.reason in _NORMAL else "Warning")
 
 
 def loss_of(reason: str, action: str, message: str) -> Loss | None:
     """The failure that an Event of ours tells of, read back; None for any other Event."""
     found = _LOST.fullmatch(message) if action == COUNT and reason in set(Cause) else None
-    return found and Loss(found["pod"], Cause(reason), int(found["attempt"]), found["tier"])
+    if found is None:
+        return None
+    noticed = found["verb"] == "will lose"
+    return Loss(found["pod"], Cause(reason), int(found["attempt"]), found["tier"], noticed=noticed)
 
 
 def note_of(problem: Problem) -> Note:
     """What a problem says to people."""
     return Note(problem.trouble, "Check", problem.message)
+
+
+def _deleted(move: Move) -> str:
+    if move.target is Stage.SUSPENDED:
+        return "the job holds nothing any more and is deleted"
+    return f"attempt {move.attempt} on {move.tier}: the job is deleted; the attempt commits and stops"
 
 
 def _told(move: Move) -> str:
@@ -123,7 +136,7 @@ class Events:
             "type": note.kind,
             "reason": note.reason,
             "action": note.action,
-            "note": note.message[:_LONGEST],
+            "note": one_line(note.message, _LONGEST),
             "regarding": {
                 "apiVersion": API_VERSION,
                 "kind": TIEREDJOBS.kind,

@@ -241,7 +241,7 @@ class Logs:
         try:
             progress = await reading
         except ForeignLog as error:
-            return Reading(True, before.progress, foreign=str(error))
+            return Reading(True, before.progress, foreign=error.told_to(followed.address.namespace))
         except LogCorrupt as error:
             return Reading(True, before.progress, corrupt=str(error))
         except SpotladderError as error:

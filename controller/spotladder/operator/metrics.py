@@ -20,11 +20,12 @@ _FALLBACK = (1.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0, 600.0, 
 
 @dataclass(frozen=True, slots=True)
 class JobGauges:
-    """One job as of its last pass."""
+    """One job as of its last reconcile. `uncommitted_since`: the newest commit or, without one, when the job first had
+    all its workers."""
 
     phase: Phase
     ratio: float
-    committed_at: Instant | None
+    uncommitted_since: Instant | None
 
 
 class Metrics:
@@ -105,7 +106,7 @@ class Metrics:
         """One pass over a job."""
         progress = state.progress
         ratio = progress.step / progress.total if progress.total else 0.0
-        self._jobs[key] = JobGauges(state.phase, min(1.0, ratio), progress.committed_at)
+        self._jobs[key] = JobGauges(state.phase, min(1.0, ratio), _uncommitted_since(state))
 
     def forgot(self, key: JobKey) -> None:
         """The job is gone."""
@@ -158,11 +159,23 @@ class Metrics:
         labels = ["namespace", "job"]
         phases = GaugeMetricFamily("spotladder_job_phase", "1 for the phase a job is in.", labels=[*labels, "phase"])
         ratios = GaugeMetricFamily("spotladder_job_progress_ratio", "Steps committed of all steps.", labels=labels)
-        ages = GaugeMetricFamily("spotladder_commit_age_seconds", "Since the newest commit.", labels=labels)
+        ages = GaugeMetricFamily(
+            "spotladder_commit_age_seconds",
+            "Since the newest commit or, without one, since the job first had all its workers.",
+            labels=labels,
+        )
         for (namespace, name), job in list(self._jobs.items()):
             phases.add_metric([namespace, name, job.phase], 1)
             ratios.add_metric([namespace, name], job.ratio)
-            if job.committed_at is not None and job.phase in (Phase.RUNNING, Phase.DRAINING, Phase.PENDING):
-                ages.add_metric([namespace, name], max(0.0, now - job.committed_at))
+            if job.uncommitted_since is not None and job.phase in (Phase.RUNNING, Phase.DRAINING, Phase.PENDING):
+                ages.add_metric([namespace, name], max(0.0, now - job.uncommitted_since))
         yield from (phases, ratios, ages)
         yield GaugeMetricFamily("spotladder_queue_depth", "Jobs that wait for a pass.", value=self._queue_depth())
+
+
+def _uncommitted_since(state: JobState) -> Instant | None:
+    if state.progress.committed_at is not None:
+        return state.progress.committed_at
+    live = [state.attempt.running_at] if state.attempt else []
+    running = [*(attempt.running_at for attempt in state.history), *live]
+    return min((at for at in running if at is not None), default=None)

@@ -118,10 +118,12 @@ class Obstacles:
         first = min(self._jobs.of(record.folder), key=lambda entry: (entry.created_at, entry.uid), default=record)
         if first.uid == record.uid:
             return None
+        # The name of another namespace's job is nothing that this one's users may know.
+        here = first.namespace == record.namespace
+        owner = f"TieredJob {first.name}" if here else "a TieredJob of another namespace"
         return Problem(
             Trouble.CHECKPOINTS_IN_USE,
-            f"spec.checkpoints.uri: {record.folder} is TieredJob {first.namespace}/{first.name}'s: "
-            "use another uri or another name",
+            f"spec.checkpoints.uri: {record.folder} is used by {owner}: use another uri or another name",
         )
 
 

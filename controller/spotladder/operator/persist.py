@@ -47,7 +47,7 @@ class Persistence:
         """Write down what was decided, if that is worth it, then tell of it. Returns the status that stands now."""
         claims = {
             **conditions.of_validity(None),
-            **conditions.of_decision(loaded.spec, decision, loaded.seen, reading),
+            **conditions.of_decision(loaded.spec, decision, loaded.seen, reading, deleting=loaded.record.deleting),
             **conditions.of_troubles(problems),
             **more,
         }
@@ -65,7 +65,7 @@ class Persistence:
         )
         record = await self._write(loaded.record, wanted)
         self._witness.decided(loaded, before, decision)
-        for note in notes_of(decision):
+        for note in notes_of(decision, deleting=loaded.record.deleting):
             self._events.tell(record, note)
         if problems and _reason(loaded.status, ConditionType.DEGRADED) != problems[0].trouble:
             self._announce(record, problems[0])
@@ -79,7 +79,7 @@ class Persistence:
         wanted = before.model_copy(
             update={
                 "conditions": entries,
-                "message": problem.message[:1024],
+                "message": conditions.one_line(problem.message),
                 "phase": before.phase or JobState().phase,
                 "observed_generation": record.generation,
             }

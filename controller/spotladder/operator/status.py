@@ -21,6 +21,7 @@ from spotladder.api.status import (
 )
 from spotladder.core import codec
 from spotladder.core.model import Instant, JobState, Seconds
+from spotladder.operator.conditions import one_line
 from spotladder.operator.records import JobRecord
 
 COST_IS_OLD: Seconds = 300.0
@@ -65,7 +66,7 @@ def of_state(
     known = progress.committed_at is not None
     return TieredJobStatus(
         phase=state.phase,
-        message=state.message,
+        message=one_line(state.message),
         attempt=state.last_number,
         tier=state.tier,
         cluster=clusters.get(state.tier, ""),
@@ -113,7 +114,7 @@ def of_state(
             savings_percent=f"{100 * (1 - spent / on_demand):.0f}" if on_demand and not unpriced else "",
             unpriced=unpriced,
         ),
-        state=codec.dump(state),
+        state=codec.pack(state),
     )
 
 
@@ -132,7 +133,7 @@ def worth_writing(
     """
     if not held.state or _lasting(old) != _lasting(new):
         return True
-    if (held.conditions, held.message, held.observed_generation) != (conditions, new.message, generation):
+    if (held.conditions, held.message, held.observed_generation) != (conditions, one_line(new.message), generation):
         return True
     waited = (new.waiting_since or 0.0) - (old.waiting_since or 0.0)
     return waited >= WAITING_IS_OLD or new.clock >= _due(old, new)

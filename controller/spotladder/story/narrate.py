@@ -93,7 +93,7 @@ def _say(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
         case DriverExited(code=76):
             return Tone.CAUTION, f"attempt {record.attempt} was fenced: a newer one owns the job"
         case Noted():
-            return Tone.CAUTION, record.text
+            return Tone.CAUTION if record.warning else Tone.QUIET, record.text
         case Ended():
             tone = {0: Tone.GOOD, 75: Tone.CAUTION}.get(record.exit_code, Tone.BAD)
             resumable = record.reason is Reason.INTERRUPTED
@@ -124,7 +124,7 @@ def _say_loss(record: Lost, spec: JobSpec | None) -> str:
     tier = spec.tier(loss.tier) if spec else None
     allowed = f" ({tolerated(tier.max_failures)} tolerated)" if tier else ""
     count = f", failure {record.failures} on {loss.tier}{allowed}" if record.failures else f" on {loss.tier}"
-    return f"lost {loss.pod} ({loss.cause}){count}"
+    return f"{'will lose' if loss.noticed else 'lost'} {loss.pod} ({loss.cause}){count}"
 
 
 def _say_node(record: NodeChanged) -> tuple[Tone, str] | None:

@@ -18,6 +18,7 @@ from spotladder.core.model import (
     AttemptSeen,
     CapacityType,
     Instant,
+    JobState,
     Phase,
     PodPhase,
     PodRole,
@@ -159,13 +160,23 @@ def _tiers(snapshot: ViewSnapshot, width: int) -> RenderableType:
         if width >= 70:
             row.append(Text(tier.capacity_type, style="" if tier.capacity_type is CapacityType.SPOT else "magenta"))
         row += [Text(text, style=STYLE[tone] if here or tone is not Tone.QUIET else "dim")]
-        row += [Text(f"{record.failures}/{tolerated(tier.max_failures)}")]
+        row += [Text(_failures(state, tier, width))]
         if width >= 86:
             row.append(Text(str(record.attempts)))
         if width >= 44:
             row.append(Text(money(record.cost, dearest) if record.attempts else NONE))
         table.add_row(*row)
     return table
+
+
+def _failures(state: JobState, tier: Tier, width: int) -> str:
+    """`1/3`, and how many were counted on the tier in earlier rounds, after which the count began again."""
+    counted = state.record(tier.name).failures
+    live = state.attempt
+    ever = sum(attempt.failures for attempt in state.history if attempt.tier == tier.name)
+    ever += live.failures if live is not None and live.tier == tier.name else 0
+    earlier = f" ({ever - counted} before)" if ever > counted and width >= 60 else ""
+    return f"{counted}/{tolerated(tier.max_failures)}{earlier}"
 
 
 def tier_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
@@ -241,7 +252,7 @@ def _nodes(snapshot: ViewSnapshot, width: int) -> Text:
         return Text("none", style="dim")
     listed = [_node(pod, snapshot.now) for pod in pods]
     line = Text("  ").join(listed)
-    if len(pods) <= NODES and line.cell_len <= width - 8:
+    if len(pods) <= NODES and line.cell_len <= width - 8 and all(pod.node for pod in pods):
         return line
     noticed = [pod for pod in pods if pod.noticed]
     up = [pod for pod in pods if pod.phase is PodPhase.RUNNING and not pod.noticed]

@@ -164,11 +164,13 @@ class Billed:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Anything else worth telling, in one line, e.g. that a resume stepped back over a corrupt commit."""
+    """Anything else worth telling, in one line, e.g. that a resume stepped back over a corrupt commit. `warning`:
+    something is not as it should be."""
 
     at: Instant
     text: str
     attempt: int = 0
+    warning: bool = True
 
 
 @dataclass(frozen=True, slots=True)

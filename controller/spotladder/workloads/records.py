@@ -315,6 +315,7 @@ class EventRecord:
     about_name: str = ""
     about_uid: str = ""
     at: Instant | None = None
+    normal: bool = False
 
     @classmethod
     def of(cls, event: Object) -> Self:
@@ -332,6 +333,7 @@ class EventRecord:
             about_name=about.get("name") or "",
             about_uid=about.get("uid") or "",
             at=instant(last or metadata.get("creationTimestamp")),
+            normal=event.get("type") == "Normal",
         )
 
 

@@ -19,7 +19,7 @@ def row(job: Mapping[str, Any], now: float) -> tuple[str, ...]:
     saved = cost.get("savingsPercent")
     return (
         job["metadata"]["name"],
-        status.get("phase") or "",
+        _phase(job),
         status.get("tier") or "",
         str(status.get("attempt") or ""),
         str(status.get("failures", "")),
@@ -28,6 +28,13 @@ def row(job: Mapping[str, Any], now: float) -> tuple[str, ...]:
         f"{saved} %".replace("-", "−") if saved else "",
         age(job["metadata"].get("creationTimestamp"), now),
     )
+
+
+def _phase(job: Mapping[str, Any]) -> str:
+    """The phase of the status; Deleting for a job that is being deleted, which the status says to be suspended."""
+    phase = (job.get("status") or {}).get("phase") or ""
+    ended = phase in ("Succeeded", "Failed")
+    return "Deleting" if job["metadata"].get("deletionTimestamp") and not ended else phase
 
 
 def money(spent: str | None) -> str:

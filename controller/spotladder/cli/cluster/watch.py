@@ -12,10 +12,10 @@ from spotladder.cli.cluster.cluster import Cluster, Refused, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 
 if TYPE_CHECKING:
-    from spotladder.core.model import JobSpec, JobState
+    from spotladder.core.model import AttemptSeen, Instant, JobSpec, JobState
     from spotladder.operator.cache import Cache
     from spotladder.operator.records import CapacityRecord, JobRecord
-    from spotladder.story.view import View
+    from spotladder.story.view import View, ViewSnapshot
     from spotladder.workloads.records import EventRecord
 
 TICK = 1.0
@@ -118,9 +118,7 @@ class _Watching:
             await asyncio.gather(*running, return_exceptions=True)
 
     def _tell(self, job: JobRecord, state: JobState, message: str) -> None:
-        from spotladder.core.model import Observation
         from spotladder.story.timeline import Began, Committed, Noted
-        from spotladder.story.view import ViewSnapshot
 
         now = self._clock.now()
         if self._generation != job.generation:
@@ -131,7 +129,7 @@ class _Watching:
             at = event.at or now
             if event.about_uid in ("", job.uid) and self._told.get(event.uid, 0.0) < at:
                 self._told[event.uid] = at
-                self._view.tell(Noted(at, f"{event.reason}: {event.message}"))
+                self._view.tell(Noted(at, f"{event.reason}: {event.message}", warning=not event.normal))
         progress = state.progress
         if progress.committed_at is not None and progress.step > self._step:
             self._step = progress.step
@@ -145,9 +143,8 @@ class _Watching:
             self._view.tell(Noted(now, trouble))
         self._trouble = trouble
         if self._spec is not None:
-            seen = Observation(state.revision, progress=progress)
             hint = trouble or "Ctrl-C ends the watching, not the job"
-            self._view.update(ViewSnapshot(now, self._spec, state, seen, hint))
+            self._view.update(snapshot_of(self._spec, state, now, hint))
 
     def _spec_of(self, job: JobRecord) -> JobSpec | None:
         """The job as the core sees it; None while it is not valid."""
@@ -158,3 +155,25 @@ class _Watching:
             return core_spec(job, self._capacity.get)
         except InvalidSpec:
             return None
+
+
+def snapshot_of(spec: JobSpec, state: JobState, now: Instant, hint: str) -> ViewSnapshot:
+    """What the status says, for the view. The cost is that of `now`: the status is written every five minutes."""
+    from spotladder.core.accounting import account
+    from spotladder.core.model import Observation
+    from spotladder.story.view import ViewSnapshot
+
+    seen = Observation(state.revision, _attempts(state, spec), state.progress)
+    return ViewSnapshot(now, spec, account(state, spec, now), seen, hint)
+
+
+def _attempts(state: JobState, spec: JobSpec) -> tuple[AttemptSeen, ...]:
+    """The live attempt with its workers as the status has them: how many run, and how many are still wanted."""
+    from spotladder.core.model import AttemptSeen, PodPhase, PodSeen
+
+    attempt = state.attempt
+    if attempt is None:
+        return ()
+    wanted = max(0, (attempt.workers or spec.workers) - state.nodes) if attempt.end_reason is None else 0
+    phases = [PodPhase.RUNNING] * state.nodes + [PodPhase.PENDING] * wanted
+    return (AttemptSeen(attempt.number, tuple(PodSeen(f"{n}", phase=phase) for n, phase in enumerate(phases))),)

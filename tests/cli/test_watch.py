@@ -1,0 +1,74 @@
+"""What `spotladder watch` shows of a job's status."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from spotladder.cli.cluster import shown
+from spotladder.cli.cluster.watch import snapshot_of
+from spotladder.core.model import Attempt, AttemptRecord, JobSpec, JobState, Price, Stage, Tier, TierRecord
+from spotladder.core.reasons import Reason
+from spotladder.story.picture import draw
+from spotladder.story.view import Heard
+from spotladder.workloads.records import EventRecord
+
+NOW = 1_800_000_000.0
+SPEC = JobSpec(tiers=(Tier("spot", max_failures=0, price=Price(0.4, 1.2)),), workers=3, submitted_at=NOW - 900)
+RUNNING = JobState(
+    stage=Stage.RUNNING,
+    attempt=Attempt(2, "spot", NOW - 600, seen=True, running_at=NOW - 500, workers=3),
+    tier="spot",
+    tiers=(TierRecord("spot", attempts=2, cost=1.0, on_demand_cost=3.0),),
+    clock=NOW,
+    nodes=2,
+)
+
+
+def picture(state: JobState, now: float, width: int = 80) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, height=24, color_system=None)
+    console.print(draw(snapshot_of(SPEC, state, now, ""), Heard(), width, 24))
+    return out.getvalue()
+
+
+def test_the_cost_grows_between_two_writes_of_the_status() -> None:
+    assert "$1.0000 spent" in picture(RUNNING, NOW)
+    assert "$1.1000 spent" in picture(RUNNING, NOW + 450), "two nodes for an eighth of an hour at $0.40"
+
+
+@pytest.mark.parametrize(
+    ("state", "nodes"),
+    [
+        (RUNNING, "nodes   ● 2 up  ○ 1 wanted"),
+        (replace(RUNNING, nodes=3), "nodes   ● 3 up"),
+        (replace(RUNNING, attempt=None, nodes=0), "nodes   none"),
+    ],
+)
+def test_nodes_are_counted(state: JobState, nodes: str) -> None:
+    assert nodes in picture(state, NOW)
+
+
+def test_failures_of_earlier_rounds_are_not_forgotten() -> None:
+    assert "0/0 " in picture(RUNNING, NOW)
+    assert "before" not in picture(RUNNING, NOW)
+    before = AttemptRecord(1, "spot", NOW - 900, NOW - 800, NOW - 600, Reason.MAX_FAILURES_EXCEEDED, 2, 0, 0)
+    assert "0/0 (2 before)" in picture(replace(RUNNING, history=(before,)), NOW)
+
+
+@pytest.mark.parametrize(("kind", "normal"), [("Normal", True), ("Warning", False), (None, False)])
+def test_an_event_of_type_normal_is_no_warning(kind: str | None, normal: bool) -> None:
+    thing = {"metadata": {"name": "e"}, "involvedObject": {}, "type": kind, "reason": "Started", "message": "x"}
+    assert EventRecord.of(thing).normal is normal
+
+
+@pytest.mark.parametrize(
+    ("phase", "deleting", "told"),
+    [("Suspended", True, "Deleting"), ("Suspended", False, "Suspended"), ("Succeeded", True, "Succeeded")],
+)
+def test_a_job_that_is_being_deleted_is_not_called_suspended(phase: str, deleting: bool, told: str) -> None:
+    metadata = {"name": "digits", **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleting else {})}
+    assert shown.row({"metadata": metadata, "status": {"phase": phase}}, NOW)[1] == told
