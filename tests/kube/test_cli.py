@@ -379,7 +379,7 @@ async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tm
         assert answer.err.splitlines() == [
             "==> attempt 1 on spot-a: MaxFailuresExceeded, steps 0 → 40 <==",
             "its pods are gone",
-            f"nothing of its output is kept in {tmp_path}/digits/outputs",
+            f"nothing of its output is kept in file://{tmp_path}/digits/outputs",
             "==> attempt 2 on spot-b <==",
         ]
         last = await cli("logs", "digits", "--attempt", 2, "--tail", 1, "-n", here.namespace)
