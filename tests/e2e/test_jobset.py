@@ -29,3 +29,5 @@ def test_a_jobset_restarts_on_its_tier_and_then_moves_on(here: World) -> None:
     assert here.path() == [("spot", "MaxFailuresExceeded"), ("on-demand", "Completed")]
     assert here.status()["failures"] == 2
     here.is_the_uninterrupted_result(steps=300)
+    here.until("what its last attempt printed is kept", lambda: here.printed(2))
+    assert here.printed(2)["workers-0-0"].splitlines()[-1].endswith(" of 300 steps")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from spotladder.checkpoints import outputs
 from spotladder.checkpoints.entries import Commit
 from tests.e2e.bucket import NAME, Bucket
 from tests.e2e.kube import Kube, Object
@@ -215,6 +216,12 @@ class World:
     def steps(self, name: str = "job") -> int:
         """The newest committed step."""
         return max((commit.step for commit in self.commits(name)), default=0)
+
+    def printed(self, attempt: int, name: str = "job") -> dict[str, str]:
+        """What is kept of the output of an attempt, by source."""
+        store = self.bucket.log(self.namespace, name).store
+        found = outputs.kept(store, attempt)
+        return {output.source: text for output, text in zip(found, outputs.read(store, found), strict=True)}
 
     def done(self, name: str = "job") -> list[Step]:
         """Every step that the job's program has done, also those that were done twice."""

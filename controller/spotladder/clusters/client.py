@@ -12,6 +12,7 @@ twentieth of the CPU for a request and holds no models of kinds that are not use
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -207,11 +208,13 @@ class Client:
     async def _pieces(
         self, where: str, path: str, query: Mapping[str, str], silence: Seconds | None
     ) -> AsyncIterator[bytes]:
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
+        timeout, began = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence), self._clock.ticks()
         async with (
             typed(where),
             await self._send("GET", path, query=query, data=None, headers={}, timeout=timeout) as answer,
         ):
+            if self.watcher:
+                self.watcher("get", _resource(PODS, path), answer.status, self._clock.ticks() - began)
             if answer.status != 200:
                 raise await refused(answer, where)
             async for chunk in answer.content.iter_any():
@@ -375,9 +378,9 @@ def path_of(kind: GVR, namespace: str = "", name: str = "", subresource: str = "
 
 
 def _resource(kind: GVR, path: str) -> str:
-    """`rayjobs` or `rayjobs/status`, as RBAC names it."""
-    *_, before, plural, _name, subresource = ["", "", *path.split("/")]
-    return f"{kind.plural}/{subresource}" if plural == kind.plural and before != "namespaces" else kind.plural
+    """`rayjobs`, `rayjobs/status` or `pods/proxy`, as RBAC names it."""
+    found = re.match(rf"/apis?/.+?(?:/namespaces/[^/]+)?/{kind.plural}(?:/[^/]+(?:/([^/]+))?)?(?:/|$)", path)
+    return f"{kind.plural}/{found[1]}" if found and found[1] else kind.plural
 
 
 def _selectors(labels: str, fields: str) -> dict[str, str]:

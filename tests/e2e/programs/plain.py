@@ -21,3 +21,4 @@ if __name__ == "__main__":
         if job.should_commit(step):
             with job.commit(step) as folder:
                 (folder / "value").write_text(value)
+    print(f"did {options.steps - start} of {options.steps} steps", flush=True)

@@ -1,0 +1,21 @@
+"""What a program printed, after its pods have gone."""
+
+from __future__ import annotations
+
+from tests.e2e.world import World
+
+
+def test_a_ray_program_that_fails_leaves_its_error_and_its_output(here: World) -> None:
+    here.pool("spot", 2)
+    spec = here.ray("chain.py")
+    spec["entrypoint"] = "sh -c 'seq 1 4500; python /programs/none.py'"
+    here.submit("spot", workload={"ray": {"template": {"spec": spec}}})
+    here.until("the job fails", lambda: here.status().get("phase") == "Failed", limit=300.0)
+    told = here.condition("Completed")["message"]
+    assert told.startswith("Job entrypoint command failed with exit code 2: ")
+    assert "none.py" in told
+    here.until("its output is kept", lambda: here.printed(1))
+    lines = here.printed(1)["driver"].splitlines()
+    assert lines[-1] in told
+    assert "1" in lines  # all of it, from Ray's dashboard: the RayJob's status has 20,000 characters
+    here.until("its pods are gone", lambda: not here.kube.list("pods", "spotladder.io/job=job"))
