@@ -131,8 +131,8 @@ def deleted(*finalizers: str, observed: int = 3, degraded: str = "", **status: A
         pytest.param(deleted("team/backup"), "it has the finalizers team/backup", id="somebody else's finalizer"),
         pytest.param(deleted(FINALIZER, observed=2), "no controller has taken note", id="no controller"),
         pytest.param(
-            deleted(FINALIZER, degraded="attempt 1 is in cluster east, which cannot be reached"),
-            "attempt 1 is in cluster east, which cannot be reached",
+            deleted(FINALIZER, degraded="attempt 1 (east) is not gone: its cluster cannot be reached"),
+            "attempt 1 (east) is not gone: its cluster cannot be reached",
             id="what the controller says",
         ),
         pytest.param(

@@ -78,9 +78,8 @@ class Obstacles:
         if loaded.state.stage not in TERMINAL:
             more = (self._contradiction(loaded.record, loaded.job, tiers, known), load.unpriced(loaded.spec))
             problems += [problem for problem in more if problem is not None and problem not in problems]
-        if problem := self._cleanup(loaded):
-            problems.append(problem)
-        return problems
+        cleanup = self._cleanup(loaded)
+        return problems if cleanup is None else [cleanup, *problems]
 
     def _cleanup(self, loaded: Loaded) -> Problem | None:
         """What a deleted job waits for: at once where a cluster cannot be reached, else when it takes too long."""
@@ -88,7 +87,7 @@ class Obstacles:
         if deleted_at is None:
             return None
         away = [
-            f"attempt {number} is in cluster {left.cluster.name}, which cannot be reached ({left.cluster.problem})"
+            f"attempt {number} ({left.cluster.name}) is not gone: its cluster cannot be reached"
             for number, left in found
             if left.cluster.problem
         ]
