@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -329,6 +330,32 @@ def writer(attempt: int, *steps: int, keep: int = 0, end: str = "", files: bool 
     return program
 
 
+def patient_writer(attempt: int, *steps: int, keep: int = 0) -> Program:
+    """Starts and commits as the training library does: what was not answered is tried again until it is."""
+
+    def program(world: World) -> None:
+        log = world.log()
+        tried: set[str] = set()
+        mine = until_answered(lambda: log.start(attempt, "spot-a", tried=tried))
+        knew = {commit.path for commit in mine.history.commits} | set(mine.history.dropped)
+        world.events.append(("started", mine.start.nonce, mine.start.seq, frozenset(knew)))
+        for step in steps:
+            path = mine.folder(step)
+            until_answered(lambda step=step: mine.commit(step, [], total=9))  # type: ignore[misc]
+            world.events.append(("acknowledged", mine.start.nonce, path))
+        if keep:
+            world.events.append(("drops", tuple(commit.path for commit in garbage.garbage(log, mine.history, keep))))
+            mine.collect(keep)
+
+    return program
+
+
+def until_answered(work: Callable[[], Any]) -> Any:
+    while True:
+        with suppress(StoreUnavailable):
+            return work()
+
+
 def controller(outcome: str) -> Program:
     """Ends the job from outside."""
 
@@ -373,11 +400,17 @@ def compact_always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Scenario:
-    """`faulty` are the kinds of requests that may stay unanswered, `faults` how many of them in one run."""
+    """`faulty` are the kinds of requests that may stay unanswered, `faults` how many of them in one run; `tries`: how
+    often the log itself tries, where an outage is to last longer than that."""
 
     programs: dict[str, Program]
     faults: int = 0
     faulty: tuple[str, ...] = ALL
+    tries: int = log_module.TRIES
+
+    def run(self, monkeypatch: pytest.MonkeyPatch) -> Checker:
+        monkeypatch.setattr(log_module, "TRIES", self.tries)
+        return Checker(self.programs, self.faults, faulty=self.faulty).run()
 
 
 SCENARIOS = {
@@ -396,14 +429,27 @@ SCENARIOS = {
     ),
     "collection that stops half-way": Scenario({"a": writer(1, 1, 2, keep=1), "b": writer(2)}, 1, ("delete",)),
     "two collections": Scenario({"a": writer(1, 1, keep=1), "b": writer(1, keep=1)}),
+    "a commit that outlasts an outage, and is fenced meanwhile": Scenario(
+        {"a": patient_writer(1, 1), "b": writer(2, 2)}, 2, tries=1
+    ),
+    "two attempts that outlast an outage": Scenario({"a": patient_writer(1, 1), "b": patient_writer(2, 2)}, 2, tries=1),
+    "two starts inside one attempt that outlast an outage": Scenario(
+        {"a": patient_writer(1, 1), "b": patient_writer(1)}, 2, tries=1
+    ),
+    "a start that outlasts an outage beside a collection": Scenario(
+        {"a": writer(1, 1, keep=1), "b": patient_writer(2)}, 1, ("put_if_absent",), tries=1
+    ),
+    "the job ends from outside during an outage": Scenario(
+        {"a": patient_writer(1, 1), "c": controller("Failed")}, 2, tries=1
+    ),
     "a reader beside a collection": Scenario({"a": writer(1, 1, 2, 3, keep=1, files=True), "r": reader()}),
 }
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_interleaving_keeps_every_promise(name: str) -> None:
+def test_every_interleaving_keeps_every_promise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = SCENARIOS[name]
-    checker = Checker(scenario.programs, scenario.faults, faulty=scenario.faulty).run()
+    checker = scenario.run(monkeypatch)
     print(name, checker.states, "states", len(checker.ends), "ends")
     assert any(("fenced",) in events for end in checker.ends for events in end) or "r" in scenario.programs
     assert any(all(("fenced",) not in events for events in end) for end in checker.ends)
@@ -480,4 +526,4 @@ def test_a_broken_protocol_is_found(
     broken(monkeypatch)
     scenario = SCENARIOS[name]
     with pytest.raises(AssertionError, match=complaint):
-        Checker(scenario.programs, scenario.faults, faulty=scenario.faulty).run()
+        scenario.run(monkeypatch)

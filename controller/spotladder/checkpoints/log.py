@@ -183,15 +183,25 @@ class CommitLog:
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
-    def start(self, attempt: int, tier: str = "", *, now: float | None = None, nonce: str | None = None) -> Writer:
+    def start(
+        self,
+        attempt: int,
+        tier: str = "",
+        *,
+        now: float | None = None,
+        nonce: str | None = None,
+        tried: set[str] | None = None,
+    ) -> Writer:
         """Begin to write as rank 0 of `attempt`: from here on every older writer is fenced.
 
-        Also an in-place restart inside an attempt starts. The same `nonce` again is the same start, for a caller that
-        got no answer. Raises Fenced when a newer attempt has started already.
+        Also an in-place restart inside an attempt starts. A caller that gets no answer calls again with the same set
+        `tried`: a start of an earlier call that has arrived then counts. Raises Fenced when a newer attempt has started
+        already.
         """
         from spotladder.checkpoints.writer import Writer
 
         mine = nonce or self.new_nonce()
+        tried = set() if tried is None else tried
 
         def build(history: History) -> Start:
             if history.attempt > attempt:
@@ -211,8 +221,9 @@ class CommitLog:
             )
 
         history = self.read()
-        if history.start is not None and history.start.nonce == mine:
+        if history.start is not None and history.start.nonce in tried:
             return Writer(self, history, history.start)
+        tried.add(mine)
         history, entry = self.append(history, build)
         assert isinstance(entry, Start)  # noqa: S101 – build makes nothing else
         return Writer(self, history, entry)

@@ -124,9 +124,9 @@ def _meet(
 
 
 def _started(environment: Environment, log: CommitLog, patience: Patience) -> Writer:
-    """Start to write as soon as the store answers; under one nonce, so that a start without an answer counts once."""
-    nonce = log.new_nonce()
-    return patience.until_answered(lambda: log.start(environment.attempt, environment.tier, nonce=nonce), starting=True)
+    """Start to write as soon as the store answers."""
+    tried: set[str] = set()
+    return patience.until_answered(lambda: log.start(environment.attempt, environment.tier, tried=tried), starting=True)
 
 
 def _meet_by_ray(
