@@ -156,7 +156,7 @@ def test_two_pods_lost_within_max_failures_leave_the_job_recovering_in_place() -
 
 def test_a_failure_that_no_pod_shows_is_counted_under_a_name_of_its_own() -> None:
     """The name is what makes it count once; users see it beside the names of pods."""
-    ends = {"fenced": Exit.FENCED, "interrupted": Exit.INTERRUPTED, "lost": Exit.LOST}
+    ends = {"interrupted": Exit.INTERRUPTED, "lost": Exit.LOST}
     for name, end in ends.items():
         job = Job(spec(tier("spot-a", -1))).running()
         job.see(attempt(1, exit=end), after=1)

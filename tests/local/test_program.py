@@ -53,7 +53,14 @@ class Supervised:
 
 @pytest.mark.parametrize(
     ("code", "expected"),
-    [(0, Exit.SUCCEEDED), (75, Exit.INTERRUPTED), (76, Exit.FENCED), (1, Exit.FAILED), (2, Exit.FAILED)],
+    [
+        (0, Exit.SUCCEEDED),
+        (75, Exit.INTERRUPTED),
+        (76, Exit.FENCED),
+        (77, Exit.REFUSED),
+        (1, Exit.FAILED),
+        (2, Exit.FAILED),
+    ],
 )
 def test_what_its_exit_code_means(tmp_path: Path, code: int, expected: Exit) -> None:
     with Supervised(tmp_path, f"exit {code}") as job:

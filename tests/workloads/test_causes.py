@@ -173,6 +173,7 @@ def test_event(reason: str, expected: Cause) -> None:
         (2, "Error", Cause.APP_ERROR),
         (75, "Error", Cause.UNKNOWN),
         (76, "Error", Cause.UNKNOWN),
+        (77, "Error", Cause.UNKNOWN),
         (137, "Error", Cause.UNKNOWN),
         (137, "OOMKilled", Cause.OOM_KILLED),
         (137, "ContainerStatusUnknown", Cause.NODE_LOST),

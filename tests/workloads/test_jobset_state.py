@@ -119,6 +119,7 @@ def test_a_rank_that_is_done_is_not_lost() -> None:
         (jobset(), (member(0, phase="Failed", exit_code=1), member(1)), Exit.FAILED),
         (jobset(), (member(0, phase="Failed", exit_code=75), member(1)), Exit.INTERRUPTED),
         (jobset(), (member(0, phase="Failed", exit_code=75), member(1, phase="Failed", exit_code=1)), Exit.INTERRUPTED),
+        (jobset(), (member(0, phase="Failed", exit_code=77), member(1, phase="Failed", exit_code=1)), Exit.REFUSED),
         (jobset(), (member(0, phase="Failed", exit_code=76), member(1, phase="Failed", exit_code=75)), Exit.FENCED),
         (jobset(), (member(0, phase="Failed", exit_code=137), member(1)), None),
         (jobset(), (member(0, phase="Failed", exit_code=143), member(1)), None),
@@ -131,6 +132,7 @@ def test_a_rank_that_is_done_is_not_lost() -> None:
     ],
     ids=[
         "completed", "completed wins", "program failed", "interrupted", "an interruption explains the others' errors",
+        "refused credentials explain the others' errors",
         "fenced wins", "killed: JobSet restarts", "terminated: JobSet restarts", "a failure before the last restart",
         "failed without a program's word", "failed", "suspended by hand", "deleted by hand", "gone",
     ],

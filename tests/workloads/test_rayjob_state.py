@@ -56,6 +56,7 @@ def failed(code: int) -> str:
         (rayjob("Failed", "FAILED", "AppFailed", failed(1)), Exit.FAILED),
         (rayjob("Failed", "FAILED", "AppFailed", failed(75)), Exit.INTERRUPTED),
         (rayjob("Failed", "FAILED", "AppFailed", failed(76)), Exit.FENCED),
+        (rayjob("Failed", "FAILED", "AppFailed", failed(77)), Exit.REFUSED),
         (rayjob("Failed", "FAILED", "AppFailed", failed(-9)), Exit.LOST),
         (rayjob("Failed", "FAILED", "AppFailed", failed(-15)), Exit.LOST),
         (rayjob("Failed", "FAILED", "AppFailed", failed(137)), Exit.LOST),

@@ -66,10 +66,20 @@ def ended_unready(state: JobState, spec: JobSpec, reason: Reason, now: Instant) 
     doublings = unready - (1 if reason in FAILED_STARTS else 2)
     if doublings < 0:
         return replace(state, unready=unready)
-    delay = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(doublings, 10))
+    delay = _backoff(doublings)
     if state.crashes >= CRASH_LIMIT and spec.exhausted is Exhausted.WAIT:
         delay = max(delay, *(tier.provision_timeout for tier in spec.tiers))
     return replace(state, unready=unready, paused_until=now + delay)
+
+
+def with_denial(state: JobState, message: str, now: Instant) -> JobState:
+    """The state when the checkpoint store has refused the credentials of the live attempt: nothing is counted, and the
+    next attempt reads the credentials anew after a delay."""
+    return replace(state, denials=state.denials + 1, denied=message, paused_until=now + _backoff(state.denials))
+
+
+def _backoff(doublings: int) -> Seconds:
+    return min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(doublings, 10))
 
 
 def told(state: JobState) -> str:

@@ -68,7 +68,11 @@ def operator_silent(here: Situation) -> str:
 
 def access_denied(here: Situation) -> str:
     """The API server or the checkpoint store refuses the credentials in use."""
-    seen = here.attempt_seen
+    seen, state = here.attempt_seen, here.state
+    if state.stage is Stage.IDLE:
+        waits = state.paused_until is not None and here.now < state.paused_until
+        said = f"the checkpoint store refused the credentials of the last attempt: {state.denied}"
+        return said if waits and state.denied else ""
     refused = seen.rights_refused if seen is not None else ""
     return refused or _blocked_by(here, Blocker.RIGHTS)
 
@@ -102,12 +106,12 @@ def maintenance(here: Situation) -> str:
 
 
 def store_unavailable(here: Situation) -> str:
-    """The checkpoint store does not answer the program."""
+    """The checkpoint store does not answer."""
     seen = here.attempt_seen
     if here.state.stage not in LIVE or seen is None or seen.store_unavailable_since is None:
         return ""
     why = f" ({seen.store_message})" if seen.store_message else ""
-    return f"the checkpoint store does not answer the program{why}; nothing is committed until it does"
+    return f"the checkpoint store does not answer{why}; nothing is committed until it does"
 
 
 def crash_loop(here: Situation) -> str:

@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from spotladder.core.accounting import account, held_nodes, rewound
 from spotladder.core.acting import REPEAT, actions, steady_reason, wake_at
-from spotladder.core.crashes import CRASH_LIMIT, crash_of, crashed_pods, forgotten, told, with_failed_start
+from spotladder.core.crashes import CRASH_LIMIT, crash_of, crashed_pods, forgotten, told, with_denial, with_failed_start
 from spotladder.core.durations import format_duration
 from spotladder.core.evidence import contact_lost
 from spotladder.core.impediment import Timer, classify, impeded, rule_of, timer_of
@@ -46,6 +46,7 @@ from spotladder.core.model import (
     Exhausted,
     Exit,
     Handover,
+    Impediment,
     Instant,
     JobSpec,
     JobState,
@@ -120,13 +121,19 @@ class _Pass:
 
     def _explain(self) -> None:
         """Keep why the job is not training, and since when."""
-        self.state = replace(self.state, impeded=impeded(self._here))
+        before, now = self.state.impeded, impeded(self._here)
+        if before is not None and before.impediment is Impediment.STORE and now != before:
+            # What was trained meanwhile is committed now: stallTimeout begins anew.
+            self.state = replace(self.state, progress_at=self.now)
+        self.state = replace(self.state, impeded=now)
 
     # --- looking ---
 
     def _look(self) -> None:
         """Take in what is seen of the live attempt: who is alive, who was lost, how many nodes are paid for."""
         if self.seen.progress != self.state.progress:
+            if self.seen.progress.committed_at != self.state.progress.committed_at:
+                self.state = replace(self.state, denials=0, denied="")
             self.state = replace(self.state, progress=self.seen.progress, progress_at=self.now)
         attempt = self.state.attempt
         if attempt is None:
@@ -330,20 +337,8 @@ class _Pass:
         if seen is None:
             if attempt.seen and self._here.reachable:
                 self._lost(Reason.VANISHED, synthetic(attempt, "vanished", Cause.UNKNOWN))
-        elif seen.exit is Exit.SUCCEEDED:
-            self._move(Reason.COMPLETED)
-        elif seen.exit is Exit.FENCED:
-            if self._here.foreign_owner:
-                self._move(Reason.FENCED, self._owner)
-            else:
-                self._lost(Reason.INTERRUPTED, synthetic(attempt, "fenced", Cause.UNKNOWN))
-        elif seen.exit is Exit.INTERRUPTED:
-            self._interrupted(seen)
-        elif seen.exit is Exit.FAILED:
-            self._count(noticed_pods(attempt, seen))
-            self._program_failed(seen)
-        elif seen.exit is Exit.LOST:
-            self._lost(Reason.HEAD_LOST, synthetic(attempt, "lost", Cause.UNKNOWN), seen.message)
+        elif seen.exit is not None:
+            self._exited(attempt, seen, seen.exit)
         elif crashed := crashed_pods(attempt, seen):
             pod = min(crashed, key=lambda pod: (pod.role is not PodRole.HEAD, pod.uid))
             self._start_failed(Reason.START_CRASHED, crash_of(pod), pod.exit_message, pod.called)
@@ -352,6 +347,26 @@ class _Pass:
         elif self.losses:
             self._tier_exceeded()
         return len(self.moves) > before
+
+    def _exited(self, attempt: Attempt, seen: AttemptSeen, how: Exit) -> None:
+        """The program ended. A fence, and credentials that the store refuses, are no failure of the tier."""
+        match how:
+            case Exit.SUCCEEDED:
+                self._move(Reason.COMPLETED)
+            case Exit.FENCED if self._here.foreign_owner:
+                self._move(Reason.FENCED, self._owner)
+            case Exit.FENCED:
+                self._move(Reason.INTERRUPTED, "a newer writer has fenced it")
+            case Exit.REFUSED:
+                self.state = with_denial(self.state, seen.message, self.now)
+                self._move(Reason.ACCESS_DENIED, seen.message)
+            case Exit.INTERRUPTED:
+                self._interrupted(seen)
+            case Exit.FAILED:
+                self._count(noticed_pods(attempt, seen))
+                self._program_failed(seen)
+            case Exit.LOST:
+                self._lost(Reason.HEAD_LOST, synthetic(attempt, "lost", Cause.UNKNOWN), seen.message)
 
     def _interrupted(self, seen: AttemptSeen) -> None:
         """The program ended with exit code 75: for a notice or a loss, or on its own."""

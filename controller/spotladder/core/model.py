@@ -214,6 +214,7 @@ class Exit(StrEnum):
     SUCCEEDED = "Succeeded"  # exit code 0
     INTERRUPTED = "Interrupted"  # exit code 75: committed and stopped, to be resumed
     FENCED = "Fenced"  # exit code 76: a newer writer owns the log
+    REFUSED = "Refused"  # exit code 77: the checkpoint store refuses the credentials
     FAILED = "Failed"  # any other exit code
     LOST = "Lost"  # the operator gave up on it (head gone, status unknown, stopped by hand): not the program's word
 
@@ -416,7 +417,8 @@ class JobState:
     of the job's machines is not trusted. `paused_until`: when the job leaves Idle, under `exhausted: Wait` and during a
     start backoff. `unready` is how many attempts in succession ended before they were ready, `crashes` how many of
     them, the last ones, failed to start in the same way, `crash` what that way is and `crash_output` the last line of
-    output of the newest. `impeded` is why the job is not training, None while it trains. `clock` is the `now` of
+    output of the newest. `denials` is how many attempts the checkpoint store has refused since the newest commit,
+    `denied` what it said last. `impeded` is why the job is not training, None while it trains. `clock` is the `now` of
     the last decision and `nodes` the number of nodes held since then.
     """
 
@@ -437,6 +439,8 @@ class JobState:
     crashes: int = 0
     crash: str = ""
     crash_output: str = ""
+    denials: int = 0
+    denied: str = ""
     loss_counted: bool = False
     progress: Progress = Progress()
     progress_at: Instant | None = None

@@ -53,6 +53,7 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
     message = f"attempt {number} on {tier}"
     changed = state.tier != tier
     updated = bool(state.history) and state.history[-1].reason is Reason.SPEC_UPDATED
+    anew = changed or updated or state.paused_until is not None  # a backoff is no wait for capacity
     if state.tier and changed:
         spent = state.record(state.tier).spent
         message += f", from {state.tier}" + (f" ({spent})" if spent else "")
@@ -62,7 +63,7 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
         attempt=launched_with(Attempt(number, tier, now, start_step=here.seen.progress.step), here.spec),
         last_number=number,
         tier=tier,
-        waiting_since=now if changed or updated or state.waiting_since is None else state.waiting_since,
+        waiting_since=now if anew or state.waiting_since is None else state.waiting_since,
         started_at=now if state.started_at is None else state.started_at,
         paused_until=None,
         loss_counted=False,

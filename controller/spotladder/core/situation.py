@@ -121,9 +121,15 @@ class Situation:
 
     @property
     def last_progress(self) -> Instant:
-        """When the job last became whole or committed, by the decider's own clock."""
-        attempt = self.attempt
-        return max(attempt.whole_at or attempt.created_at, self.state.progress_at or attempt.created_at)
+        """When the job last became whole or committed, by the decider's own clock.
+
+        While the checkpoint store is away nothing can be committed: then a step of the program counts, where the
+        backend knows of it.
+        """
+        attempt, seen = self.attempt, self.attempt_seen
+        moved = seen.moved_at if seen is not None and seen.store_unavailable_since is not None else None
+        times = (attempt.whole_at, self.state.progress_at, moved)
+        return max(attempt.created_at, *(time for time in times if time is not None))
 
     @property
     def finished(self) -> bool:

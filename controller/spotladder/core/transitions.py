@@ -32,6 +32,7 @@ _LOST: Mapping[Reason, Stage] = {
     Reason.HEAD_LOST: Stage.ENDING,
     Reason.VANISHED: Stage.ENDING,
     Reason.INTERRUPTED: Stage.ENDING,
+    Reason.ACCESS_DENIED: Stage.ENDING,
     Reason.APPLICATION_RETRY: Stage.ENDING,
     Reason.COMPLETED: Stage.SUCCEEDED,
     Reason.APPLICATION_FAILED: Stage.FAILED,

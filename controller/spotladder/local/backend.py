@@ -226,12 +226,15 @@ class LocalBackend:
         attempt.beat = program.beat(now)
         self._note_placement(attempt, now)
         self._start_spare(attempt, now)
+        outage = program.outage() if ended is None else None
         return AttemptSeen(
             attempt.number,
             pods=(self._head_pod(attempt), *fleet.seen()),
             exit=told,
-            message=_why(attempt) if told in (Exit.FAILED, Exit.LOST) else "",
+            message=_why(attempt) if told in (Exit.FAILED, Exit.LOST, Exit.REFUSED) else "",
             moved_at=attempt.beat.at if attempt.beat else None,
+            store_unavailable_since=outage.since if outage else None,
+            store_message=outage.message if outage else "",
         )
 
     def _environment(self, attempt: _Attempt) -> dict[str, str]:

@@ -37,7 +37,7 @@ LOG_TAIL = 65_536
 UNEXPLAINED = 0.5
 """Seconds after the driver's process is gone until its exit code is not waited for any more."""
 
-EXITS = {0: Exit.SUCCEEDED, 75: Exit.INTERRUPTED, 76: Exit.FENCED}
+EXITS = {0: Exit.SUCCEEDED, 75: Exit.INTERRUPTED, 76: Exit.FENCED, 77: Exit.REFUSED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,14 @@ class Beat:
     step: int
     total: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """The checkpoint store does not answer the program since `since`. `message` is what it or the network said."""
+
+    since: Instant
+    message: str
 
 
 class Program:
@@ -176,6 +184,14 @@ class Program:
                 metrics = {key: float(value) for key, value in said.items() if isinstance(value, (int, float))}
                 self._beat = Beat(now, step, total, metrics)
         return self._beat
+
+    def outage(self) -> Outage | None:
+        """Since when, and why, the program cannot reach the checkpoint store."""
+        store = (_read(self.heartbeat_file) or {}).get("store")
+        try:
+            return Outage(float(store["since"]), str(store["message"])) if store else None
+        except (KeyError, TypeError, ValueError):
+            return None
 
     def kill(self) -> None:
         """End it now, with everything it has started."""

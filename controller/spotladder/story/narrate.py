@@ -173,6 +173,7 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.HEAD_LOST: (Tone.BAD, _ends),
     Reason.VANISHED: (Tone.BAD, _ends),
     Reason.START_CRASHED: (Tone.BAD, _ends),
+    Reason.ACCESS_DENIED: (Tone.BAD, _ends),
     Reason.START_TIMEOUT: (Tone.BAD, _ends),
     Reason.CRASH_LOOP: (Tone.BAD, _job),
     Reason.CLUSTER_UNREACHABLE: (Tone.BAD, _ends),

@@ -122,6 +122,7 @@ EXIT_CODES: Mapping[int, Cause] = MappingProxyType(
         0: Cause.UNKNOWN,  # it ended well, which says nothing of why the pod is gone
         75: Cause.UNKNOWN,  # committed and stopped, to be resumed: the attempt's end, not a loss
         76: Cause.UNKNOWN,  # fenced: likewise
+        77: Cause.UNKNOWN,  # the checkpoint store refuses the credentials: likewise
         137: Cause.UNKNOWN,  # SIGKILL, by whom the other signs say
         143: Cause.UNKNOWN,  # SIGTERM, likewise
     }

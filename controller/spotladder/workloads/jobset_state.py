@@ -29,7 +29,7 @@ from spotladder.workloads.workload import AttemptObjects
 REMEMBERED_RESTARTS = 64
 """So many of a set's restarts are told, the newest; the core has counted the earlier ones long ago."""
 
-_WEIGHT = (Exit.FENCED, Exit.INTERRUPTED, Exit.FAILED)
+_WEIGHT = (Exit.FENCED, Exit.INTERRUPTED, Exit.REFUSED, Exit.FAILED)
 
 
 def read(

@@ -22,7 +22,15 @@ from spotladder.workloads.seen import pods_seen
 from spotladder.workloads.workload import AttemptObjects
 
 EXITS: Mapping[int, Exit] = MappingProxyType(
-    {75: Exit.INTERRUPTED, 76: Exit.FENCED, 137: Exit.LOST, 143: Exit.LOST, -9: Exit.LOST, -15: Exit.LOST}
+    {
+        75: Exit.INTERRUPTED,
+        76: Exit.FENCED,
+        77: Exit.REFUSED,
+        137: Exit.LOST,
+        143: Exit.LOST,
+        -9: Exit.LOST,
+        -15: Exit.LOST,
+    }
 )
 """Exit codes of a driver that are not the program's own failure; of a signal, as a shell and as Python tells it."""
 

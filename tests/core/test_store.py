@@ -1,0 +1,130 @@
+"""The checkpoint store is not the job: an outage, refused credentials and a fence are no failure of a tier."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spotladder.core.crashes import FIRST_BACKOFF, LONGEST_BACKOFF
+from spotladder.core.impediment import classify
+from spotladder.core.model import Exit, Impediment, Progress, Stage
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import Situation
+from tests.core.builders import Job, attempt, spec, tier, whole
+
+STALL = 600.0
+REFUSED = "exit code 77: access denied"
+
+
+def running() -> Job:
+    return Job(spec(tier("spot-a", 0, 300), tier("on-demand", 0), stall_timeout=STALL)).running()
+
+
+def untouched(job: Job) -> bool:
+    """Nothing was counted, and the job is on its first tier."""
+    return (job.state.failures, job.state.tier, job.state.record("spot-a").spent) == (0, "spot-a", None)
+
+
+def refuse(job: Job) -> Job:
+    """The attempt ends with exit code 77, and its objects go."""
+    job.see(whole(job.number, exit=Exit.REFUSED, message=REFUSED), after=1)
+    assert job.state.stage is Stage.ENDING
+    job.see(after=1)
+    return job
+
+
+def test_training_that_goes_on_during_an_outage_is_not_stalled() -> None:
+    job = running().commit(10)
+    began = job.now
+    for _ in range(24):
+        job.now += 300
+        away = whole(1, moved_at=job.now - 5, store_unavailable_since=began, store_message="refused")
+        job.see(away)
+        assert job.state.stage is Stage.RUNNING
+        assert job.state.impeded is not None
+        assert (job.state.impeded.impediment, job.state.impeded.reason) == (
+            Impediment.STORE,
+            Reason.STORE_UNAVAILABLE,
+        )
+    job.see(whole(1, moved_at=job.now), after=5)
+    assert job.state.stage is Stage.RUNNING, "what was trained meanwhile has time to be committed"
+    job.see(whole(1, moved_at=job.now), after=STALL - 10)
+    assert job.state.stage is Stage.RUNNING
+    assert untouched(job)
+
+
+def test_a_program_that_stands_still_during_an_outage_is_stalled() -> None:
+    job = running().commit(10)
+    stood = job.now
+    job.see(whole(1, moved_at=stood, store_unavailable_since=stood), after=1)
+    job.see(whole(1, moved_at=stood, store_unavailable_since=stood), after=STALL)
+    assert job.reasons[-1] in (Reason.STALLED, Reason.MAX_FAILURES_EXCEEDED)
+
+
+def test_after_an_outage_the_stall_timeout_begins_anew() -> None:
+    job = running().commit(10)
+    job.see(whole(1, store_unavailable_since=job.now), after=STALL - 1)
+    job.see(whole(1), after=1)
+    job.see(whole(1), after=STALL - 1)
+    assert job.state.stage is Stage.RUNNING
+    job.see(whole(1), after=2)
+    assert job.state.stage is not Stage.RUNNING
+
+
+def test_refused_credentials_are_no_failure_and_the_next_attempt_waits_longer_each_time() -> None:
+    job = running()
+    pauses = []
+    for _ in range(8):
+        refuse(job)
+        assert job.state.stage is Stage.IDLE
+        assert job.state.impeded is not None
+        assert (job.state.impeded.impediment, job.state.impeded.reason) == (Impediment.RIGHTS, Reason.ACCESS_DENIED)
+        found = classify(Situation(job.spec, job.state, job.last_seen, job.now))
+        assert found is not None
+        assert REFUSED in found.message
+        assert job.state.paused_until is not None
+        pauses.append(job.state.paused_until - job.now + 1)
+        job.now = job.state.paused_until
+        job.running()
+        assert untouched(job)
+    assert pauses[0] == FIRST_BACKOFF
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LONGEST_BACKOFF
+    job.commit(20).see(whole(job.number), after=1)
+    refuse(job)
+    assert job.state.paused_until == pytest.approx(job.now - 1 + FIRST_BACKOFF)
+
+
+@pytest.mark.parametrize("stage", [Stage.STARTING, Stage.RUNNING, Stage.RECOVERING])
+def test_refused_credentials_end_the_attempt_in_every_stage(stage: Stage) -> None:
+    job = running()
+    if stage is Stage.RECOVERING:
+        job.edit(tiers=(tier("spot-a", 5), tier("on-demand", 0)))
+        job.see(attempt(1, *whole(1).pods[:2]), after=1)
+    if stage is Stage.STARTING:
+        job = Job(spec(tier("spot-a", 0, 300), tier("on-demand", 0))).planned()
+        job.see(attempt(1, *whole(1).pods[:2]), after=1)
+    assert job.state.stage is stage
+    failures = job.state.failures
+    job.see(attempt(1, *whole(1).pods[:2], exit=Exit.REFUSED, message=REFUSED), after=1)
+    assert job.reasons[-1] is Reason.ACCESS_DENIED
+    assert job.state.failures == failures
+
+
+def test_being_fenced_is_no_failure_of_a_tier() -> None:
+    job = running()
+    for _ in range(3):
+        job.see(whole(job.number, exit=Exit.FENCED), after=1)
+        assert job.reasons[-1] is Reason.INTERRUPTED
+        job.see(after=1)
+        job.running()
+    assert untouched(job)
+
+
+def test_a_job_that_a_foreign_attempt_has_fenced_ends() -> None:
+    job = running()
+    job.progress = Progress(attempt=7)
+    job.see(whole(1, exit=Exit.FENCED), after=1)
+    assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.FENCED)
+    assert replace(job.state.record("spot-a"), attempts=0).failures == 0
