@@ -81,6 +81,8 @@ def job_spec(
         recovery_timeout=spec.recovery_timeout,
         stall_timeout=spec.stall_timeout or _default_stall_timeout(spec.checkpoints),
         grace=spec.grace,
+        start_timeout=spec.start_timeout,
+        contact_timeout=spec.contact_timeout,
         handover=spec.handover,
         update_strategy=spec.update_strategy,
         failure_unit=spec.failure_unit,

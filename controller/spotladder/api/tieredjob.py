@@ -170,6 +170,17 @@ class TieredJobSpec(Record):
         description="For how long a job with all its workers may go without progress; then it counts as a failure and "
         "a new attempt starts. Default: 10m, or 5 times the commit interval if that is longer.",
     )
+    start_timeout: PositiveDuration = Field(
+        default=1800.0,
+        description="How long an attempt may take to be ready once every pod has its node and its image; then a new "
+        "attempt starts on the same tier, and nothing is counted.",
+    )
+    contact_timeout: Duration = Field(
+        default=100.0,
+        description="For how long pods are not counted as lost when all nodes of the job, or most nodes of a cluster, "
+        "fall silent together, or after the controller's own watch was interrupted. About twice the cluster's "
+        "node-monitor-grace-period; 0s: such pods count at once.",
+    )
     handover: Annotated[Handover, choice(Handover)] = Field(
         default=Handover.FENCED,
         description="When the next attempt may start: Fenced (at once, the commit log keeps the old one from writing) "
