@@ -89,7 +89,7 @@ ROWS = {
         lambda job: job.see(
             attempt(1, silent("head", PodRole.HEAD), silent("w1-0"), silent("w1-1"), nodes=3, silent_nodes=3), after=1
         ) and None,
-        "all 3 nodes of the job are silent", Reason.MAX_FAILURES_EXCEEDED, LIMITS["contact_timeout"], running,
+        "nodes of the job are silent", Reason.MAX_FAILURES_EXCEEDED, LIMITS["contact_timeout"], running,
     ),
     Reason.OPERATOR_SILENT: Row(waits(operator_silent="KubeRay does not act on it"), "KubeRay does not act on it"),
     Reason.ACCESS_DENIED: Row(waits(blocked="pods is forbidden", blocked_by=Blocker.RIGHTS), "pods is forbidden"),

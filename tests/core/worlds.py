@@ -222,6 +222,7 @@ class Decider:
         self.state = JobState()
         self.losses: list[Loss] = []
         self.pictures: list[Observation] = []
+        self.acted = -1  # the revision of the newest picture that lacks an effect
         self.wake_at: float | None = world.now
 
     def look(self) -> None:
@@ -230,7 +231,10 @@ class Decider:
         seen = world.observe()
         self.pictures.append(seen)
         if self.crashes and world.random.random() < 0.1:
-            seen = world.random.choice(self.pictures[-5:])  # an old picture, or the same one again
+            # An old picture, or the same one again. The port promises the effects of all earlier calls in every
+            # picture that is not refused: those from before the last effect are shown only when they will be.
+            shown = [old for old in self.pictures[-5:] if old.revision < before.revision or old.revision > self.acted]
+            seen = world.random.choice(shown)
         now = world.now - (world.random.choice([0.5, 3600.0]) if self.crashes and world.random.random() < 0.03 else 0)
         decision = decide(world.spec, before, seen, now, Ordered())
         if world.random.random() < 0.1:
@@ -252,6 +256,7 @@ class Decider:
         assert self.wake_at is None or decision.moves or self.wake_at > now, "a busy loop"
 
     def _apply(self, action: Launch | Drain | Delete | Finish) -> None:
+        self.acted = self.world.revision
         match action:
             case Launch():
                 self.world.launch(action)

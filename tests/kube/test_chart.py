@@ -61,6 +61,7 @@ NEVER_CALLED = {
     (JOBSETS.group, JOBSETS.plural, "create"): "as for rayjobs, which the walk here is made of",
     (JOBSETS.group, JOBSETS.plural, "patch"): "as for rayjobs, which the walk here is made of",
     (JOBSETS.group, JOBSETS.plural, "delete"): "as for rayjobs, which the walk here is made of",
+    ("coordination.k8s.io", "leases", "list"): "when a node of an attempt falls silent",
     ("", "pods/status", "patch"): "pods of a JobSet only",
     ("", "pods/log", "get"): "pods of a JobSet, and KubeRay's submitter",
     (JOBSETS.group, JOBSETS.plural, "watch"): "JobSet is not installed here; it is listed first",

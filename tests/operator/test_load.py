@@ -7,9 +7,11 @@ from typing import Any, cast
 
 import pytest
 
+from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Attempt, JobState, Observation, Stage
 from spotladder.operator import load
 from spotladder.operator.clusters import Clusters, Found
+from spotladder.operator.heartbeats import Heartbeats
 from spotladder.operator.logs import Reading
 from spotladder.operator.records import JobRecord
 from spotladder.workloads.kinds import workload_of
@@ -51,7 +53,7 @@ def observed(known: Known) -> Observation:
     clusters: Any = known
     seen, _ = load.observe(
         record, STATE, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known),
-        reading=Reading(True), blocked="",
+        reading=Reading(True), blocked="", heartbeats=Heartbeats(SteppedClock()),
     )  # fmt: skip
     return seen
 

@@ -264,13 +264,15 @@ def test_every_row_has_a_test() -> None:
         ({}, {"node-1": node(ready="Unknown")}, PodPhase.LOST, False),
         ({}, {"node-1": node(taints=("node.kubernetes.io/unreachable",))}, PodPhase.LOST, False),
         ({}, {}, PodPhase.LOST, False),
-        ({"phase": "Pending"}, {}, PodPhase.PENDING, False),
+        ({"phase": "Pending"}, {}, PodPhase.LOST, False),
+        ({"phase": "Pending"}, {"node-1": node(ready="Unknown")}, PodPhase.LOST, False),
         ({"ready": False}, {"node-1": node(ready="False")}, PodPhase.RUNNING, False),
     ],
     ids=[
         "well", "starting", "waits for a node", "deleted before it ran", "failed", "ended", "unknown to its node",
         "deleted by hand", "being evicted", "evicted", "its node goes", "terminating on a silent node",
-        "on a silent node", "on an unreachable node", "its node is gone", "starting on a node just made",
+        "on a silent node", "on an unreachable node", "its node is gone", "starting on a node that is gone",
+        "starting on a silent node",
         "on a node that is not ready",
     ],
 )  # fmt: skip

@@ -54,22 +54,29 @@ def with_failed_start(state: JobState, crash: str, output: str = "") -> JobState
 
 
 def forgotten(state: JobState) -> JobState:
-    """The state after an attempt was ready, or after the user suspended the job."""
-    return replace(state, unready=0, crashes=0, crash="", crash_output="")
+    """The state after an attempt was ready, or after the user changed or suspended the job."""
+    return replace(state, unready=0, unready_template="", crashes=0, crash="", crash_output="")
 
 
-def ended_unready(state: JobState, spec: JobSpec, reason: Reason, now: Instant) -> JobState:
+def ended_unready(state: JobState, attempt: Attempt, spec: JobSpec, reason: Reason, now: Instant) -> JobState:
     """The state when the live attempt ends for `reason` before it was ever ready: with the delay before the next."""
     if reason not in FAILED_STARTS | _LOST_STARTS:
         return state
     unready = state.unready + 1
+    state = replace(state, unready=unready, unready_template=attempt.template)
     doublings = unready - (1 if reason in FAILED_STARTS else 2)
     if doublings < 0:
-        return replace(state, unready=unready)
+        return state
     delay = _backoff(doublings)
     if state.crashes >= CRASH_LIMIT and spec.exhausted is Exhausted.WAIT:
         delay = max(delay, *(tier.provision_timeout for tier in spec.tiers))
-    return replace(state, unready=unready, paused_until=now + delay)
+    return replace(state, paused_until=now + delay)
+
+
+def corrected(state: JobState, spec: JobSpec) -> bool:
+    """Whether the job pauses after failed starts and its pods have changed since: the user may have found the fault."""
+    tier = spec.tier(state.tier)
+    return bool(state.unready) and tier is not None and tier.template != state.unready_template
 
 
 def with_denial(state: JobState, message: str, now: Instant) -> JobState:

@@ -48,7 +48,9 @@ def contact_lost(here: Situation) -> str:
     if here.now - since >= here.spec.contact_timeout:
         return ""
     restored = seen.contact_restored_at
-    if restored is not None and here.now - restored < here.spec.contact_timeout:
+    if before is not None and before.reason is Reason.CONTACT_LOST:
+        why = f"{max(1, seen.silent_nodes)} of {max(1, seen.nodes)} nodes of the job are silent"
+    elif restored is not None and here.now - restored < here.spec.contact_timeout:
         why = "the watch of the cluster was interrupted"
     elif seen.silent_nodes >= max(2, seen.nodes):
         why = f"all {seen.nodes} nodes of the job are silent"

@@ -24,7 +24,16 @@ from dataclasses import replace
 
 from spotladder.core.accounting import account, held_nodes, rewound
 from spotladder.core.acting import REPEAT, actions, steady_reason, wake_at
-from spotladder.core.crashes import CRASH_LIMIT, crash_of, crashed_pods, forgotten, told, with_denial, with_failed_start
+from spotladder.core.crashes import (
+    CRASH_LIMIT,
+    corrected,
+    crash_of,
+    crashed_pods,
+    forgotten,
+    told,
+    with_denial,
+    with_failed_start,
+)
 from spotladder.core.durations import format_duration
 from spotladder.core.evidence import contact_lost
 from spotladder.core.impediment import Timer, classify, impeded, rule_of, timer_of
@@ -207,6 +216,8 @@ class _Pass:
             return self._move(*limit)
         if self.spec.suspend:
             return self._move(Reason.SUSPEND_REQUESTED)
+        if corrected(self.state, self.spec):
+            self.state = forgotten(replace(self.state, paused_until=None))
         if self.state.paused_until is not None and self.now < self.state.paused_until:
             return None
         if not self._here.open:

@@ -415,11 +415,11 @@ class JobState:
     the live attempt, once whole, is not. `loss_counted`: a failure was counted since the job was last whole.
     `progress` is the newest commit seen and `progress_at` when it was first seen, by the decider's own clock: the clock
     of the job's machines is not trusted. `paused_until`: when the job leaves Idle, under `exhausted: Wait` and during a
-    start backoff. `unready` is how many attempts in succession ended before they were ready, `crashes` how many of
-    them, the last ones, failed to start in the same way, `crash` what that way is and `crash_output` the last line of
-    output of the newest. `denials` is how many attempts the checkpoint store has refused since the newest commit,
-    `denied` what it said last. `impeded` is why the job is not training, None while it trains. `clock` is the `now` of
-    the last decision and `nodes` the number of nodes held since then.
+    start backoff. `unready` is how many attempts in succession ended before they were ready, the newest of them made
+    from `unready_template`; `crashes` is how many of these, the newest, failed to start in the same way, `crash` what
+    that way is, and `crash_output` the last line of output of the newest. `denials` is how many attempts the checkpoint
+    store has refused since the newest commit, `denied` what it said last. `impeded` is why the job is not training,
+    None while it trains. `clock` is the `now` of the last decision and `nodes` the number of nodes held since then.
     """
 
     stage: Stage = Stage.IDLE
@@ -436,6 +436,7 @@ class JobState:
     recovering_since: Instant | None = None
     paused_until: Instant | None = None
     unready: int = 0
+    unready_template: str = ""
     crashes: int = 0
     crash: str = ""
     crash_output: str = ""

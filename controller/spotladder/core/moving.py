@@ -24,7 +24,7 @@ def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState,
     number, tier = (attempt.number, attempt.tier) if attempt else (state.last_number, state.tier)
     if attempt is not None:
         if following is Stage.ENDING and attempt.running_at is None:
-            state = ended_unready(state, here.spec, reason, now)
+            state = ended_unready(state, attempt, here.spec, reason, now)
         if following is Stage.RUNNING:
             state = forgotten(state)
             attempt = replace(attempt, running_at=attempt.running_at or now, whole_at=now)
@@ -53,7 +53,8 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
     message = f"attempt {number} on {tier}"
     changed = state.tier != tier
     updated = bool(state.history) and state.history[-1].reason is Reason.SPEC_UPDATED
-    anew = changed or updated or state.paused_until is not None  # a backoff is no wait for capacity
+    paused = state.paused_until is not None  # a pause is no wait for capacity
+    anew = changed or updated or paused or state.waiting_since is None
     if state.tier and changed:
         spent = state.record(state.tier).spent
         message += f", from {state.tier}" + (f" ({spent})" if spent else "")
@@ -63,7 +64,7 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
         attempt=launched_with(Attempt(number, tier, now, start_step=here.seen.progress.step), here.spec),
         last_number=number,
         tier=tier,
-        waiting_since=now if anew or state.waiting_since is None else state.waiting_since,
+        waiting_since=now if anew else state.waiting_since,
         started_at=now if state.started_at is None else state.started_at,
         paused_until=None,
         loss_counted=False,

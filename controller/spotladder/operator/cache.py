@@ -65,7 +65,7 @@ class Cache(Generic[R]):
 
     `group` gives the key that records are looked up by in `of`. `problem` says why the cache cannot be filled, "" when
     it can; `silent` that the server gave no answer to the last try. `heard_at` is when the server was last known to
-    answer, in ticks.
+    answer, in ticks, and `restored_at` when it first did after it had not.
     """
 
     def __init__(
@@ -88,6 +88,7 @@ class Cache(Generic[R]):
         self.absent = False
         self.silent = False
         self.heard_at = float("-inf")
+        self.restored_at: Seconds | None = None
         self.lists = 0
         self._client = client
         self._trim = trim
@@ -102,6 +103,7 @@ class Cache(Generic[R]):
         self._settled = asyncio.Event()
         self._version = ""
         self._heard_now = False
+        self._interrupted = False
         self._gone: dict[str, None] = {}
         self._left: dict[Key, None] = {}
 
@@ -149,6 +151,7 @@ class Cache(Generic[R]):
     def begin_anew(self) -> None:
         """What is held may be old: before `settled` returns again, everything has been listed. Not while it runs."""
         self._version = ""
+        self._interrupted = self.synced
         self._settled.clear()
 
     # --- keeping current --------------------------------------------------------------------------------------------
@@ -215,6 +218,8 @@ class Cache(Generic[R]):
 
     def _heard(self) -> None:
         self.heard_at = self._clock.ticks()
+        if self.silent or self._interrupted:
+            self.restored_at, self._interrupted = self.heard_at, False
         self.problem, self.absent, self.silent, self._heard_now = "", False, False, True
 
     # --- the records ------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
+from spotladder.core.model import Instant
 from spotladder.operator.cache import Cache, Scoped
 from spotladder.workloads import capacity
 from spotladder.workloads.capacity import EVENT_SELECTORS, nominated_for
@@ -64,6 +65,7 @@ class Inventory:
         wake: Callable[[JobKey], None],
     ) -> None:
         self._wake = wake
+        self._clock = clock
         self._jobs_on: dict[str, dict[str, JobKey]] = {}
         self._nominations: dict[str, dict[str, EventRecord]] = {}
         scopes = tuple(namespaces) or ("",)
@@ -126,6 +128,18 @@ class Inventory:
             elif pod.node and not cache.lacks(pod.node, "", at=pod.resource_version):
                 found[pod.node] = NodeRecord(name=pod.node, uid="", ready="True")
         return found
+
+    @property
+    def nodes(self) -> Iterable[NodeRecord]:
+        """All nodes of the cluster."""
+        return self._nodes.all()
+
+    @property
+    def contact_restored_at(self) -> Instant | None:
+        """When the nodes could be watched again after the watch was interrupted; None when it never was."""
+        (cache,) = self._nodes.caches
+        ticks = cache.restored_at
+        return None if ticks is None else self._clock.now() - (self._clock.ticks() - ticks)
 
     @property
     def pods(self) -> Iterable[PodRecord]:

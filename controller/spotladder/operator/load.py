@@ -31,6 +31,7 @@ from spotladder.core.model import (
 from spotladder.errors import InvalidSpec
 from spotladder.operator.clusters import Clusters, Found
 from spotladder.operator.conditions import Problem, Trouble
+from spotladder.operator.heartbeats import Heartbeats
 from spotladder.operator.logs import LogAddress, Reading
 from spotladder.operator.records import CapacityRecord, JobRecord
 from spotladder.workloads import capacity as capacity_words
@@ -190,6 +191,7 @@ def observe(
     tiers: Tiers,
     reading: Reading,
     blocked: str,
+    heartbeats: Heartbeats,
 ) -> tuple[Observation, Found]:
     """What exists of the job.
 
@@ -207,7 +209,7 @@ def observe(
         if number > 0 and not (planned and live and number == live.number and not begun(objects)):
             nodes = cluster.inventory.nodes_of(objects)
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
-            seen = _by_our_clock(seen, cluster.client.ahead)
+            seen = heartbeats.facts(_by_our_clock(seen, cluster.client.ahead), cluster, objects.pods, nodes)
             hidden = clusters.problem(cluster.name, workload.watched, record.namespace)
             attempts.append(_remembered(seen) if hidden else seen)
     unavailable = {

@@ -39,6 +39,7 @@ from spotladder.operator.clusters import Busy, Clusters
 from spotladder.operator.conditions import Claims, ConditionType, Problem, Trouble
 from spotladder.operator.credentials import CredentialsMissing, SecretReader
 from spotladder.operator.failpoints import Point, reach
+from spotladder.operator.heartbeats import Heartbeats
 from spotladder.operator.inventory import JobKey
 from spotladder.operator.limits import Limits
 from spotladder.operator.load import Loaded
@@ -112,6 +113,7 @@ class Reconciler:
         self._clock = clock
         self._clusters = clusters
         self._settle = settle
+        self._heartbeats = Heartbeats(clock)
         self._specs = load.Specs()
         self._policies: dict[str, Policy] = {}
         self._memory: dict[JobKey, _Memory] = {}
@@ -166,10 +168,22 @@ class Reconciler:
         loaded = self._load(
             record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, memory=memory
         )
+        if await self._looked_for_contact(loaded):
+            loaded = self._load(
+                record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, memory=memory
+            )
         reach(Point.AFTER_LOAD)
         if waits := self._last_commit_awaited(loaded):
             return waits
         return await self._go_on(loaded, tiers, reading, policy, memory)
+
+    async def _looked_for_contact(self, loaded: Loaded) -> bool:
+        """Whether more is known now of the live attempt's nodes, of which one is silent."""
+        live = loaded.state.attempt
+        located = loaded.found.attempts.get(live.number) if live else None
+        if live is None or located is None:
+            return False
+        return await self._heartbeats.look(located.cluster, loaded.seen.attempt(live.number))
 
     async def _go_on(
         self, loaded: Loaded, tiers: load.Tiers, reading: Reading, policy: Policy, memory: _Memory
@@ -291,6 +305,7 @@ class Reconciler:
             tiers=tiers,
             reading=reading,
             blocked=memory.blocked.message if memory.blocked else "",
+            heartbeats=self._heartbeats,
         )
         return Loaded(
             record=record,

@@ -34,6 +34,7 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
     phase = _phase(pod, nodes, sign)
     cause = cause_of(pod, sign) if phase is PodPhase.LOST or sign is not None or pod.deleting else Cause.UNKNOWN
     waiting = next((entry for entry in pod.containers if entry.waiting), None) if phase is PodPhase.PENDING else None
+    ended = next((entry for entry in pod.containers if entry.exit_code), None)
     going = phase is PodPhase.RUNNING and (pod.deleting or (sign is not None and sign.announces))
     return PodSeen(
         uid=pod.uid,
@@ -52,8 +53,8 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         waiting_reason=waiting.waiting if waiting else "Unschedulable" if pod.unschedulable else "",
         waiting_message=waiting.waiting_message if waiting else pod.unschedulable,
         silent=phase is PodPhase.LOST and cause is Cause.NODE_LOST and not pod.deleting and not_heard_of(node),
-        exit_code=next((entry.exit_code for entry in pod.containers if entry.exit_code), None),
-        exit_message=next((entry.error for entry in pod.containers if entry.exit_code), ""),
+        exit_code=ended.exit_code if ended else None,
+        exit_message=ended.error if ended else "",
     )
 
 
@@ -68,7 +69,8 @@ def _phase(pod: PodRecord, nodes: Mapping[str, NodeRecord], sign: Sign | None) -
     if pod.phase in ("Failed", "Succeeded", "Unknown"):
         return PodPhase.LOST
     if pod.phase == "Pending":
-        return PodPhase.PENDING  # it never took part, so nothing is lost with it
+        gone = silent(nodes.get(pod.node)) or (pod.deleting and cause_of(pod, sign) is not Cause.UNKNOWN)
+        return PodPhase.LOST if pod.node and gone else PodPhase.PENDING  # with its node the work of starting is lost
     if silent(nodes.get(pod.node)):
         return PodPhase.LOST
     if pod.deleting and (cause_of(pod, sign) is Cause.UNKNOWN or not any(entry.running for entry in pod.containers)):

@@ -1,0 +1,142 @@
+"""Attempts that end before they are ready: no tier pays for a crash of the job's own, no loop is without a pause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spotladder.core.crashes import CRASH_LIMIT, FIRST_BACKOFF, LONGEST_BACKOFF
+from spotladder.core.model import AttemptSeen, Exhausted, PodPhase, PodRole, PodSeen, Stage
+from spotladder.core.reasons import Cause, Reason
+from tests.core.builders import Job, attempt, head, pending, spec, tier, whole
+
+
+def crashed(number: int, code: int = 2, *, role: PodRole = PodRole.HEAD, words: str = "", **more: Any) -> AttemptSeen:
+    pod = PodSeen(
+        f"a{number}-{role}", role, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, exit_code=code, exit_message=words
+    )
+    others = (pending(f"w{number}-0"),) if role is PodRole.HEAD else (head(), pending(f"w{number}-1"))
+    return attempt(number, pod, *others, **more)
+
+
+def job(**more: Any) -> Job:
+    return Job(spec(tier("spot", 0), tier("od", -1), **more))
+
+
+def crash(one: Job, **more: Any) -> float:
+    """Let the next attempt crash at its start. Returns after how many seconds of pause it was planned."""
+    paused = one.now
+    while one.state.attempt is None and one.state.stage is Stage.IDLE:
+        one.see(after=max(0.0, (one.last.wake_at or one.now) - one.now))
+    pause = one.now - paused
+    one.see(attempt(one.number), after=1)
+    one.see(crashed(one.number, **more), after=5)
+    if one.state.stage is Stage.ENDING:
+        one.see()
+    return pause
+
+
+@pytest.mark.parametrize("role", list(PodRole))
+def test_a_start_that_crashes_for_ever_exhausts_no_tier_and_fails_after_so_many(role: PodRole) -> None:
+    one = job()
+    pauses = [crash(one, role=role, words="Error: No such option: --bogus-flag") for _ in range(CRASH_LIMIT)]
+    assert pauses == [0, *(FIRST_BACKOFF * 2**doublings for doublings in range(CRASH_LIMIT - 1))]
+    assert (one.state.stage, one.state.reason) == (Stage.FAILED, Reason.CRASH_LOOP)
+    assert one.state.message == (
+        f"the {role} ended with exit code 2 (AppError) before the attempt was ready, {CRASH_LIMIT} times in "
+        "succession: Error: No such option: --bogus-flag"
+    )
+    assert (one.state.failures, one.state.last_number, one.state.tier) == (0, CRASH_LIMIT, "spot")
+    assert [record.spent for record in one.state.tiers] == [None]
+
+
+@pytest.mark.parametrize("exhausted", [Exhausted.RESTART, Exhausted.WAIT])
+def test_a_job_that_is_never_to_fail_tries_again_with_the_longest_pause(exhausted: Exhausted) -> None:
+    one = job(exhausted=exhausted)
+    pauses = [crash(one) for _ in range(CRASH_LIMIT + 5)]
+    assert one.state.stage is Stage.IDLE
+    assert pauses[-1] == (600.0 if exhausted is Exhausted.WAIT else LONGEST_BACKOFF)
+    assert (one.state.failures, one.state.tier) == (0, "spot")
+
+
+def test_different_crashes_are_not_one_loop_and_the_pause_grows_all_the_same() -> None:
+    one = job()
+    pauses = [crash(one, code=2 + index % 2) for index in range(CRASH_LIMIT + 2)]
+    assert one.state.stage is Stage.IDLE
+    assert pauses[-1] == LONGEST_BACKOFF
+
+
+def test_an_attempt_that_was_ready_ends_the_row() -> None:
+    one = job()
+    for _ in range(CRASH_LIMIT - 1):
+        crash(one)
+    one.see(after=LONGEST_BACKOFF)
+    one.see(whole(one.number), after=5)
+    assert (one.state.stage, one.state.crashes, one.state.unready) == (Stage.RUNNING, 0, 0)
+
+
+def test_a_crash_of_an_attempt_that_was_ready_counts_as_ever() -> None:
+    one = job().running()
+    gone = PodSeen("head", PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, exit_code=2)
+    one.see(attempt(1, gone, *whole(1).pods[1:]), after=1)
+    assert (one.reasons[-1], one.state.failures) == (Reason.MAX_FAILURES_EXCEEDED, 1)
+
+
+def test_a_head_that_dies_under_a_quota_is_a_crash_of_the_start() -> None:
+    one = job()
+    one.see()
+    one.see(crashed(1, blocked="exceeded quota: gpu"), after=5)
+    assert (one.reasons[-1], one.state.failures) == (Reason.START_CRASHED, 0)
+
+
+def test_a_node_that_is_lost_while_the_attempt_starts_is_counted() -> None:
+    one = Job(spec(tier("spot", 5), tier("od", -1)))
+    one.see()
+    lost = PodSeen("w1-0", phase=PodPhase.LOST, ready=False, cause=Cause.NODE_LOST)
+    one.see(attempt(1, head(), lost, pending("w1-1")), after=5)
+    assert [(loss.pod, loss.cause) for loss in one.losses] == [("w1-0", Cause.NODE_LOST)]
+
+
+def test_the_first_attempt_after_a_counted_loss_starts_at_once_and_the_next_ones_after_a_pause() -> None:
+    one = Job(spec(tier("spot", -1)))
+    one.see()
+    starts = []
+    for _ in range(4):
+        one.see(attempt(one.number), after=1)
+        one.see(attempt(one.number, head(PodPhase.LOST)), after=1)
+        one.see()
+        ended = one.now
+        while one.state.attempt is None:
+            one.see(after=(one.last.wake_at or one.now) - one.now)
+        starts.append(one.now - ended)
+    assert starts == [0, FIRST_BACKOFF, 2 * FIRST_BACKOFF, 4 * FIRST_BACKOFF]
+
+
+def test_suspending_and_resuming_a_job_that_pauses_starts_it_at_once() -> None:
+    one = job()
+    for _ in range(4):
+        crash(one)
+    one.edit(suspend=True).see(after=1)
+    one.edit(suspend=False).see(after=1)
+    assert (one.state.stage, one.state.crashes) == (Stage.STARTING, 0)
+
+
+def test_a_change_of_the_pods_ends_the_pause() -> None:
+    one = job()
+    for _ in range(4):
+        crash(one)
+    assert one.state.stage is Stage.IDLE
+    one.edit(tiers=(tier("spot", 0, template="corrected"), tier("od", -1))).see(after=1)
+    assert (one.state.stage, one.state.crashes, one.number) == (Stage.STARTING, 0, 5)
+
+
+def test_a_slow_start_ends_the_attempt_and_not_the_tier() -> None:
+    placed = PodSeen("w-0", phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
+    one = Job(spec(tier("spot", 0, 40), tier("od", -1), workers=1, start_timeout=900.0))
+    one.see()
+    one.see(attempt(1, head(), placed), after=30)
+    one.see(attempt(1, head(), placed), after=899)
+    assert one.state.stage is Stage.STARTING
+    one.see(attempt(1, head(), placed), after=1)
+    assert (one.reasons[-1], one.state.failures, one.state.record("spot").spent) == (Reason.START_TIMEOUT, 0, None)
