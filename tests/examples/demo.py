@@ -17,6 +17,8 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.store import open_store
 from spotladder.core.codec import load_state
 from spotladder.core.model import JobState
+from spotladder.story.report.facts import Facts, gather
+from spotladder.story.timeline import read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LIMIT = 280.0
@@ -85,3 +87,8 @@ class Demo:
         """What the decider remembers at the end."""
         (file,) = self.folder.glob("state/*/*/state.json")
         return load_state(file.read_text())
+
+    def facts(self) -> Facts:
+        """What the report of the run says."""
+        (file,) = self.folder.glob("state/*/*/timeline.jsonl")
+        return gather(read(file), self.state())

@@ -12,13 +12,14 @@ import pytest
 
 from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
+from spotladder.story.report.prediction import ON_DEMAND, yardsticks
 from tests.examples.demo import EXAMPLES, Demo
 from tests.frameworks.test_same_weights import weights
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
 
-STEPS = 300
-"""A third of the demo's, and enough to learn: a test is to be short."""
+STEPS = 500
+"""The default of the digits' `--steps`."""
 
 DIGITS = [
     ("tensorflow", "digits-tensorflow"),
@@ -32,9 +33,6 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
     if framework != "tensorflow":
         pytest.importorskip(framework)
     demo = Demo.copied(name, tmp_path / "demo")
-    demo.ray["entrypoint"] = f"python train.py --steps {STEPS} --pace 0.02"
-    demo.world["pools"]["spot-a"]["interruptions"] = {"atSteps": [60]}
-    demo.world["pools"]["spot-c"]["interruptions"] = {"atSteps": [180]}
     demo.run()
     state = demo.state()
     assert state.stage == Stage.SUCCEEDED
@@ -45,9 +43,14 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
         ("on-demand", Reason.COMPLETED),
     ]
     assert accuracy(demo) >= 0.95
+    facts = demo.facts()
+    assert facts.recomputed, "the unannounced kill comes between two commits"
+    uninterrupted = yardsticks(facts).cost(ON_DEMAND)
+    assert uninterrupted is not None
+    assert facts.spent < uninterrupted, "the story of the demo is that it saves money"
 
     whole = Demo.copied(name, tmp_path / "whole")
-    whole.ray["entrypoint"] = f"python train.py --steps {STEPS}"
+    whole.ray["entrypoint"] = "python train.py"
     whole.run(world=False)
     assert len(whole.state().history) == 1
     assert demo.last().step == whole.last().step == STEPS

@@ -392,3 +392,38 @@ def test_a_program_without_ray_has_its_node_until_the_notice_ends(rig: Rig, monk
     rig.now += 1
     rig.look()
     assert killed == ["0001"]
+
+
+def test_what_a_start_is_at_is_told_until_the_first_step_is_done(rig: Rig) -> None:
+    """Seen: 30 s of a framework's start without a word."""
+    said: list[str] = []
+
+    def look() -> None:
+        rig.look()
+        said.append(rig.backend.doing())
+
+    assert rig.backend.doing() == ""
+    rig.backend.launch(Launch(1, "spot-a"))
+    look()
+    rig.up("h1")
+    rig.nodes["h1"].used = False
+    look()
+    rig.up("a1-w1-1", "a1-w2-1")
+    look()
+    driver.note(rig.attempt() / "started.json", pid=1, at=rig.now)
+    look()
+    rig.nodes["h1"].used = True
+    look()
+    for words in ({"phase": "joined"}, {"step": 0, "total": 9, "phase": "first step"}, {"step": 1, "total": 9}):
+        driver.note(rig.attempt() / "heartbeat.json", **words)
+        look()
+    assert said == [
+        "Ray starts",
+        "Ray is up, its nodes start",
+        "Ray starts the program",
+        "the program starts and imports its modules",
+        "the program has connected to Ray, its workers start and import their modules",
+        "every worker has joined, the newest checkpoint is loaded",
+        "the first step runs",
+        "",
+    ]

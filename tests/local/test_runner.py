@@ -50,6 +50,9 @@ class LiveFake(FakeBackend):
     def beats(self) -> list[Beat]:
         return [Beat(BEGAN, number, 7) for number in self._attempts]
 
+    def doing(self) -> str:
+        return "" if self._attempts else "Ray starts"
+
 
 @dataclass
 class Rig:
@@ -276,7 +279,7 @@ def test_the_first_stop_drains_and_can_be_resumed() -> None:
     assert rig.run() == 75
     assert rig.runner.state.stage is Stage.SUSPENDED
     assert rig.backend.observe().attempts == ()
-    assert rig.shown[0].hint == "Ctrl-C drains and commits"
+    assert (rig.shown[0].hint, rig.shown[0].doing) == ("Ctrl-C drains and commits", "Ray starts")
     assert any(snapshot.hint == "Ctrl-C again kills" for snapshot in rig.shown)
     again = Rig(script=[(1, comes_up(2)), (3, ends(2, Exit.SUCCEEDED))])
     assert again.run(rig.saved[-1]) == 0

@@ -65,3 +65,16 @@ def test_without_a_file_nothing_is_written(tmp_path: Path) -> None:
     beats, _ = heartbeat(None)
     beats.beat(1, 100)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_comes_before_the_first_step_is_said_until_it_is_done(tmp_path: Path) -> None:
+    beats, clock = heartbeat(tmp_path / "beat")
+    beats.enter("joined")
+    assert json.loads((tmp_path / "beat").read_text())["phase"] == "joined"
+    beats.beat(0, 9, at_once=True)
+    beats.enter("first step")
+    said = json.loads((tmp_path / "beat").read_text())
+    assert (said["step"], said["phase"]) == (0, "first step")
+    clock.now += 2
+    beats.beat(1, 9)
+    assert "phase" not in json.loads((tmp_path / "beat").read_text())

@@ -55,6 +55,14 @@ CONNECTS_WITHIN: Seconds = 60.0
 """A program without heartbeats that has not connected to Ray for so long after its start does not use Ray."""
 
 
+_PHASES = {
+    "imports": "the program starts and imports its modules",
+    "connected": "the program has connected to Ray, its workers start and import their modules",
+    "joined": "every worker has joined, the newest checkpoint is loaded",
+    "first step": "the first step runs",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class LocalTier:
     """What a tier is on this machine: its pool, and the program with the tier's own environment."""
@@ -195,6 +203,24 @@ class LocalBackend:
             for attempt in self._attempts.values()
             if (beat := attempt.beat) is not None
         ]
+
+    def doing(self) -> str:
+        """What the newest attempt waits for until its first step is done; "" once it is."""
+        attempt = next(reversed(self._attempts.values()), None)
+        if attempt is None or attempt.exited_at is not None:
+            return ""
+        program = attempt.program
+        if not attempt.head.up:
+            return "Ray starts"
+        if not program.released:
+            return "Ray is up, its nodes start"
+        if program.started_at is None:
+            return "Ray starts the program"
+        if phase := program.phase:
+            return _PHASES.get(phase, "")
+        if attempt.beat is not None or attempt.without_ray:
+            return ""
+        return _PHASES["imports"] if attempt.without_ray is None else _PHASES["connected"]
 
     # --- one attempt ---
 

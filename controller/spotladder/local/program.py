@@ -171,6 +171,11 @@ class Program:
         if not self.notice_file.exists():
             driver.note(self.notice_file, kind=kind, deadline=deadline, reason=reason)
 
+    @property
+    def phase(self) -> str:
+        """What the program says it does before its first step is done (`train.heartbeat`); "" when it says nothing."""
+        return str((_read(self.heartbeat_file) or {}).get("phase", ""))
+
     def beat(self, now: Instant) -> Beat | None:
         """The last heartbeat. `at` is this observer's clock: the program's is not trusted."""
         said = _read(self.heartbeat_file)

@@ -68,6 +68,9 @@ class Backend(AttemptBackend, Protocol):
     def beats(self) -> list[Beat]:
         """The newest heartbeat of each attempt."""
 
+    def doing(self) -> str:
+        """What the newest attempt waits for until its first step is done."""
+
 
 class Commits(Protocol):
     """New commits and troubles of the log, to be told."""
@@ -182,7 +185,7 @@ class Runner:
             return
         self._drawn_at = now
         hint = "Ctrl-C again kills" if self._asked else "Ctrl-C drains and commits"
-        self._view.update(ViewSnapshot(now, spec, self.state, seen, hint))
+        self._view.update(ViewSnapshot(now, spec, self.state, seen, hint, self._backend.doing()))
 
     def _ended(self, code: int, now: Instant) -> int:
         self._keep.save(self.state)

@@ -131,7 +131,8 @@ def _progress(snapshot: ViewSnapshot, heard: Heard, width: int) -> RenderableTyp
 
 def _learning(snapshot: ViewSnapshot, heard: Heard) -> RenderableType:
     progress = snapshot.seen.progress
-    parts = [f"loss {measure(heard.loss)}"] if heard.loss is not None else []
+    parts = [snapshot.doing] if snapshot.doing else []
+    parts += [f"loss {measure(heard.loss)}"] if heard.loss is not None else []
     if progress.committed_at is not None:
         parts.append(f"committed step {count(progress.step)}, {span(snapshot.now - progress.committed_at)} ago")
     else:

@@ -30,13 +30,15 @@ PLAIN_INTERVAL = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ViewSnapshot:
-    """One look at the job. `hint` is what the runner has to say just now, e.g. what another Ctrl-C would do."""
+    """One look at the job. `hint` is what the runner has to say just now, e.g. what another Ctrl-C would do; `doing` is
+    what an attempt waits for before its first step."""
 
     now: Instant
     spec: JobSpec
     state: JobState
     seen: Observation
     hint: str = ""
+    doing: str = ""
 
 
 class View(Protocol):
@@ -123,6 +125,7 @@ class PlainView:
         self._console = console
         self._heard = Heard()
         self._printed_at: Instant | None = None
+        self._doing = ""
         for record in history:
             self._heard.hear(record)
 
@@ -134,7 +137,11 @@ class PlainView:
             self._print(told.at, f"{mark} {told.text}")
 
     def update(self, snapshot: ViewSnapshot) -> None:
-        """Print one line of progress if the last one is long enough ago."""
+        """Print what the attempt does when that has changed, and progress when the last line is long enough ago."""
+        if snapshot.doing != self._doing:
+            self._doing = snapshot.doing
+            if snapshot.doing:
+                self._print(snapshot.now, f"  {snapshot.doing}")
         if self._printed_at is not None and snapshot.now - self._printed_at < PLAIN_INTERVAL:
             return
         self._printed_at = snapshot.now

@@ -24,7 +24,8 @@ SPACING = 1.0
 class Heartbeat:
     """Writes `{"step", "total", "at", …metrics}` to a file, atomically and at most once a second.
 
-    While the store is away there is also `"store": {"since", "message"}`.
+    While the store is away there is also `"store": {"since", "message"}`, and before the first step is done `"phase"`:
+    "joined" (the ranks have met) or "first step".
 
     Losing it is never a reason to stop the training: the first failure is logged, and no more is written.
     """
@@ -35,6 +36,7 @@ class Heartbeat:
     _next: float = field(default=float("-inf"))
     _at: tuple[int, int] | None = field(default=None)
     _outage: Outage | None = field(default=None)
+    _phase: str = field(default="")
     _metrics: dict[str, object] = field(default_factory=dict)
 
     def learned(self, metrics: Mapping[str, object]) -> None:
@@ -46,11 +48,17 @@ class Heartbeat:
         self._outage = outage
         self._write()
 
+    def enter(self, phase: str) -> None:
+        """Say what the program does until its next beat."""
+        self._phase = phase
+        self._write()
+
     def beat(self, step: int, total: int, *, at_once: bool = False) -> None:
         """The program is at `step` of `total` (0: not known)."""
         if self.path is None:
             return
         self._at = (step, total)
+        self._phase = ""
         now = self.clock()
         if now < self._next and not at_once:
             return
@@ -64,7 +72,8 @@ class Heartbeat:
         if self._at is not None:
             progress = {"step": self._at[0], "total": self._at[1]}
         store = {} if self._outage is None else {"store": asdict(self._outage)}
-        line = json.dumps({**self._metrics, **progress, "at": self.wall(), **store})
+        phase = {"phase": self._phase} if self._phase else {}
+        line = json.dumps({**self._metrics, **progress, "at": self.wall(), **phase, **store})
         draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
             draft.write_text(line, encoding="utf-8")

@@ -70,6 +70,7 @@ def join(
     heartbeat = Heartbeat(environment.heartbeat_file if world.rank == 0 else None)
     patience = Patience(log.store, told=heartbeat.tell)
     writer, channel, started = _meet(environment, world, log, agreement, warned.append, patience=patience)
+    heartbeat.enter("joined")
 
     def fenced(error: Fenced) -> None:
         _log.error("%s", error)

@@ -112,6 +112,8 @@ class Job:
         self._begin_at(start)
         self._total = total
         self._member.heartbeat.beat(start, total, at_once=True)
+        if start < total:
+            self._member.heartbeat.enter("first step")
         try:
             for step in range(start + 1, total + 1):
                 yield step
