@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -129,3 +131,16 @@ def test_clearing_forgets_the_run_and_nothing_else(folder: JobFolder) -> None:
 )
 def test_where_state_is_kept(environ: dict[str, str], expected: Path) -> None:
     assert state_root(environ) == expected
+
+
+def test_a_look_at_the_owner_does_not_keep_a_runner_from_starting(tmp_path: Path) -> None:
+    folder = JobFolder(tmp_path, "default", "digits")
+    assert folder.owner() is None
+    with folder.owned():
+        assert folder.owner() == os.getpid()
+    assert folder.owner() is None
+    looking = os.open(folder.path / "lock", os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    threading.Timer(0.06, os.close, [looking]).start()
+    with folder.owned():
+        assert folder.owner() == os.getpid()

@@ -535,3 +535,13 @@ def test_why_a_job_failed_is_told_once() -> None:
     ]
     heard.hear(Ended(START, 5, Reason.INTERRUPTED, "the disk is full"))
     assert heard.events[-1].text == "stopped, to be resumed: the disk is full"
+
+
+def test_plain_lines_say_what_a_start_is_at_when_it_changes(run: Run) -> None:
+    console = Console(file=io.StringIO(), width=100)
+    view = PlainView(console)
+    shown = run.shots[0]
+    for seconds, doing in enumerate(("Ray starts", "Ray starts", "the first step runs", "")):
+        view.update(replace(shown, now=shown.now + seconds, doing=doing))
+    said = [line[8:].strip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert [line for line in said if "cost" not in line] == ["Ray starts", "the first step runs"]

@@ -39,6 +39,7 @@ COMMANDS = {
     "validate": _Entry("spotladder.cli.validate", "validate", "Check job, capacity and world files, offline."),
     "plan": _Entry("spotladder.cli.plan", "plan", "What a job will cost on its tiers, and what is risky about it."),
     "checkpoints": _Entry("spotladder.cli.checkpoints", "app", "Look into the commit log of a job, verify, clean up."),
+    "status": _Entry("spotladder.cli.status", "status", "Show where a job is, on this machine or a cluster."),
     "submit": _Entry("spotladder.cli.cluster.submit", "submit", "Hand a job to a cluster."),
     "get": _Entry("spotladder.cli.cluster.get", "get", "Show the jobs of a cluster."),
     "watch": _Entry("spotladder.cli.cluster.watch", "watch", "Follow a job of a cluster until it has ended."),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
     from spotladder.api.world import World
     from spotladder.local.run import Outcome
+    from spotladder.story.timeline import Record
+    from spotladder.story.view import View
 
 
 def run(
@@ -44,6 +46,9 @@ def run(
             help="Where runs keep their state. Default: $SPOTLADDER_STATE, or ~/.local/state/spotladder.",
         ),
     ] = None,
+    logs: Annotated[
+        bool, typer.Option("--logs", help="Print what the program prints, too, as lines instead of the live picture.")
+    ] = False,
 ) -> None:
     """Run a job on this machine, on real Ray nodes that are taken away as the world file says.
 
@@ -57,6 +62,7 @@ def run(
     Examples:
       spotladder run job.yaml --world world.yaml
       spotladder run job.yaml --world world.yaml --resume
+      spotladder run job.yaml --world world.yaml --fresh --logs
     """
     if fresh and resume:
         raise typer.BadParameter("--fresh and --resume exclude each other")
@@ -65,10 +71,11 @@ def run(
     from spotladder.api.deadline import check_deadline
     from spotladder.api.read import located, read_job, read_job_and_world
     from spotladder.local.earlier import Begin
+    from spotladder.local.output import WithOutput
     from spotladder.local.run import Request, run_locally
-    from spotladder.local.state import state_root
+    from spotladder.local.state import JobFolder, state_root
     from spotladder.local.stopping import Stopping
-    from spotladder.story.view import view_on
+    from spotladder.story.view import PlainView, Shielded, view_on
 
     console = Console()
     try:
@@ -89,8 +96,15 @@ def run(
             check_deadline(read, time.time())
         if report:
             check_writable(report)
+        folder = JobFolder(request.state_root, read.metadata.namespace, read.metadata.name).path / "attempts"
+
+        def show(history: tuple[Record, ...]) -> View:
+            if not logs:
+                return view_on(console, history)
+            return Shielded(WithOutput(PlainView(console, history), console, folder))
+
         with Stopping() as stopping:
-            outcome = run_locally(request, lambda history: view_on(console, history), stopping)
+            outcome = run_locally(request, show, stopping)
             _report(outcome, report, console)
     except InvalidSpec as error:
         raise located(error, job) from error

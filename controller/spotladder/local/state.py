@@ -17,6 +17,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -28,6 +29,11 @@ from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 
 _RUN_FILES = ("state.json", "run.json", "timeline.jsonl")
 _RUN_FOLDERS = ("attempts", "nodes", "report")
+
+
+LOCK_TRIES = 4
+LOCK_RETRY_INTERVAL = 0.05
+"""Seconds between two tries to take the job's lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,11 @@ class JobFolder:
                 f"{self.path / 'run.json'}: cannot be read ({error}); --fresh begins anew"
             ) from error
 
+    def began(self) -> Instant | None:
+        """When the run was first taken up; None when that cannot be read."""
+        run = self.known_run()
+        return None if run is None else run.began
+
     def save_run(self, run: Run) -> None:
         """Note the run."""
         self._write("run.json", json.dumps(asdict(run)))
@@ -105,7 +116,7 @@ class JobFolder:
             lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(lock)
             except BlockingIOError:
                 owner = os.pread(lock, 32, 0).decode(errors="replace").strip() or "?"
                 raise AlreadyRunning(
@@ -116,6 +127,21 @@ class JobFolder:
             yield
         finally:
             os.close(lock)
+
+    def owner(self) -> int | None:
+        """The process that runs this job now; None when none does."""
+        try:
+            lock = os.open(self.path / "lock", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.pread(lock, 32, 0).decode(errors="replace").strip()
+            return int(pid) if pid.isdigit() else 0
+        finally:
+            os.close(lock)
+        return None
 
     def _read(self, name: str) -> str | None:
         with self._refusals("read"):
@@ -148,6 +174,15 @@ class JobFolder:
             where = error.filename or self.path
             hint = "; make room, then run with --resume" if verb == "write" else "; name another with --state-dir"
             raise EnvironmentFailure(f"{where}: cannot {verb} it: {error.strerror}{hint}") from error
+
+
+def _lock(file: int) -> None:
+    """Take the lock. Raises BlockingIOError; a command that only looks (`owner`) has it for a moment."""
+    for _ in range(LOCK_TRIES):
+        with contextlib.suppress(BlockingIOError):
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        time.sleep(LOCK_RETRY_INTERVAL)
+    return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class AlreadyRunning(SpotladderError):

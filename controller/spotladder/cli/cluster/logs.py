@@ -19,6 +19,8 @@ from spotladder.cli.cluster.options import (
     KubeconfigOption,
     NamespaceOption,
 )
+from spotladder.cli.local.logs import print_logs
+from spotladder.cli.local.target import StateDirOption, run_of
 from spotladder.errors import SpotladderError
 
 if TYPE_CHECKING:
@@ -35,12 +37,16 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
     tail: Annotated[int | None, typer.Option(min=0, help="So many lines of each at the end only.")] = None,
     every_pod: Annotated[bool, typer.Option("--all-pods", help="All pods, each line with the pod's name.")] = False,
+    state_dir: StateDirOption = None,
     context_for: ContextForOption = None,
     namespace: NamespaceOption = None,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
     """Print what the program of a job printed: attempts in order, each under a line that says which (on stderr).
+
+    A job that was run on this machine (spotladder run) is read from its state there; --context or --kubeconfig means a
+    cluster, as does a name that was never run here.
 
     Kubernetes keeps the logs of pods that exist. Of an attempt whose pods are gone, the controller has kept the last
     lines beside the checkpoints: they are shown when this machine may read the job's bucket (credentials as for
@@ -56,6 +62,10 @@ def logs(
       spotladder logs digits --context-for east=prod-us-east-1
     """
     target, said = Target(namespace, context, kubeconfig), contexts_given(context_for)
+    if here := run_of(name, target, state_dir):
+        if every_pod:
+            raise Refused("a run on this machine has no pods: each attempt has one log, without --all-pods")
+        return print_logs(here, attempt, follow=follow, tail=tail)
 
     async def run(cluster: Cluster) -> None:
         job = await cluster.job(name)
@@ -65,7 +75,7 @@ def logs(
         async with Elsewhere(cluster, target, said) as clusters:
             await _Printing(cluster, clusters, name, tail, follow=follow, every_pod=every_pod).attempts(attempt)
 
-    on_cluster(target, run)
+    return on_cluster(target, run)
 
 
 @dataclass(frozen=True, slots=True)

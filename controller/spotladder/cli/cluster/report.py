@@ -14,6 +14,8 @@ from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.remembered import Remembered, remembered
 from spotladder.cli.folders import folder
+from spotladder.cli.local.report import print_report_of
+from spotladder.cli.local.target import StateDirOption, run_of
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 ATTEMPTS = ("#", "Tier", "Cluster", "Waited", "Ran", "Steps", "Failures", "Ended by")
@@ -30,11 +32,15 @@ def report(
         ),
     ] = None,
     output: OutputOption = Format.TABLE,
+    state_dir: StateDirOption = None,
     namespace: NamespaceOption = None,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
     """Show what a job came to: attempts, tiers, steps, time and money. The newest 20 attempts are known.
+
+    A job that was run on this machine (spotladder run) is read from its state there; --context or --kubeconfig means a
+    cluster, as does a name that was never run here.
 
     --to writes the report that `spotladder run` writes, of a job that goes on, too. Commits and the loss are in it when
     this machine may read the job's bucket (credentials as for `spotladder checkpoints`).
@@ -46,17 +52,22 @@ def report(
       spotladder report digits --output json
     """
 
+    target = Target(namespace, context, kubeconfig)
+    if here := run_of(name, target, state_dir):
+        return print_report_of(here, to, output)
+
     async def find(cluster: Cluster) -> tuple[Object, Remembered | None]:
         job = await cluster.job(name)
         return job, await remembered(cluster, job) if to else None
 
-    job, known = on_cluster(Target(namespace, context, kubeconfig), find)
+    job, known = on_cluster(target, find)
     if output is not Format.TABLE:
         print_data(_plain(job), output)
     else:
         _print(job)
     if to and known:
         _write(known, to, err=output is not Format.TABLE)
+    return None
 
 
 def _print(job: Mapping[str, Any]) -> None:

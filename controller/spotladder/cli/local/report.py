@@ -1,0 +1,34 @@
+"""The report of a run on this machine, also of one that goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from spotladder.cli.local.target import say_where
+from spotladder.cli.output import Format, print_data
+
+if TYPE_CHECKING:
+    from spotladder.local.look import LocalRun
+
+
+def print_report_of(run: LocalRun, to: Path | None, output: Format) -> None:
+    """Print what the run came to; with `to` also write the report's files there."""
+    from rich.console import Console
+
+    from spotladder.story.report import gather, write_report
+    from spotladder.story.report.data import as_data
+    from spotladder.story.report.table import print_report
+
+    say_where(run)
+    recorded, state = run.recorded(), run.state()
+    facts = gather(recorded, state)
+    if output is not Format.TABLE:
+        print_data(as_data(facts), output)
+    else:
+        print_report(facts, Console())
+    if to:
+        write_report(to, recorded, state)
+        typer.echo(f"report: {to / 'report.html'}", err=output is not Format.TABLE)

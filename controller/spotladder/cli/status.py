@@ -1,0 +1,120 @@
+"""`spotladder status`: where jobs are, on this machine or a cluster."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spotladder.cli.cluster import names as kubernetes
+from spotladder.cli.cluster.cluster import Target
+from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
+from spotladder.cli.local.target import StateDirOption, run_of, state_folder
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+
+if TYPE_CHECKING:
+    from spotladder.local.look import LocalRun
+
+COLUMNS = ("Namespace", "Name", "Phase", "Tier", "Attempt", "Failures", "Progress", "Cost", "Saved", "Age")
+
+
+def status(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", parser=kubernetes.job, help="The job; all when none is given.")
+    ] = None,
+    *,
+    output: OutputOption = Format.TABLE,
+    state_dir: StateDirOption = None,
+    namespace: NamespaceOption = None,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """Show where a job is, how far, and at what cost.
+
+    A job that was run on this machine (spotladder run) is shown from its state there; --context or --kubeconfig means a
+    cluster, as does a name that was never run here. Without a name: all runs on this machine.
+
+    \b
+    Examples:
+      spotladder status
+      spotladder status digits
+      spotladder status digits --context prod --output yaml
+    """
+    from spotladder.cli.cluster.get import get
+
+    target = Target(namespace, context, kubeconfig)
+    if name is None and context is None and kubeconfig is None:
+        from spotladder.local.look import local_runs
+
+        runs = local_runs(state_folder(state_dir))
+        _show([run for run in runs if namespace in (None, run.namespace)], output, state_folder(state_dir))
+    elif name is not None and (run := run_of(name, target, state_dir)):
+        _show_one(run, output)
+    else:
+        get([name] if name else None, output=output, namespace=namespace, context=context, kubeconfig=kubeconfig)
+
+
+def _show(runs: list[LocalRun], output: Format, root: Path) -> None:
+    if output is not Format.TABLE:
+        print_data([_plain(run) for run in runs], output)
+    elif runs:
+        print_table(COLUMNS, [_row(run) for run in runs])
+    else:
+        typer.echo(f"No runs on this machine ({root}); for a cluster's jobs: spotladder get", err=True)
+
+
+def _show_one(run: LocalRun, output: Format) -> None:
+    if output is not Format.TABLE:
+        print_data(_plain(run), output)
+        return
+    print_table(COLUMNS, [_row(run)])
+    state, process = run.state(), run.process
+    typer.echo("")
+    if state.message:
+        typer.echo(f"why      {state.reason}: {state.message}")
+    typer.echo(f"runner   {'none' if process is None else f'process {process}'}")
+    typer.echo(f"folder   {run.folder.path}")
+
+
+def _row(run: LocalRun) -> tuple[str, ...]:
+    from spotladder.story.figures import money, percent, saved, span
+
+    state = run.state()
+    on_demand = sum(tier.on_demand_cost for tier in state.tiers)
+    progress = state.progress
+    since = run.folder.began()
+    return (
+        run.namespace,
+        run.name,
+        run.phase,
+        state.tier,
+        str(state.last_number or ""),
+        str(state.failures),
+        f"{progress.step}/{progress.total}" if progress.total else str(progress.step),
+        money(state.spent_usd),
+        percent(saved(state.spent_usd, on_demand)).replace("\u202f", " "),
+        "" if since is None else span(time.time() - since),
+    )
+
+
+def _plain(run: LocalRun) -> dict[str, Any]:
+    state, process = run.state(), run.process
+    return {
+        "namespace": run.namespace,
+        "name": run.name,
+        "phase": run.phase,
+        "reason": str(state.reason),
+        "message": state.message,
+        "process": process,
+        "tier": state.tier,
+        "attempt": state.last_number,
+        "failures": state.failures,
+        "progress": {"step": state.progress.step, "total": state.progress.total},
+        "cost": {
+            "spentUSD": round(state.spent_usd, 6),
+            "onDemandUSD": round(sum(tier.on_demand_cost for tier in state.tiers), 6),
+        },
+        "folder": str(run.folder.path),
+    }

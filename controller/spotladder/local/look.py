@@ -1,0 +1,69 @@
+"""A run on this machine as others see it: its state folder, read while its runner may be at work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from spotladder.core.model import TERMINAL, JobState
+from spotladder.local.state import JobFolder
+from spotladder.story import timeline
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRun:
+    """The run of one job. Methods raise EnvironmentFailure when its files cannot be read."""
+
+    namespace: str
+    name: str
+    folder: JobFolder
+
+    @property
+    def process(self) -> int | None:
+        """The process of its runner; None when it is not running."""
+        return self.folder.owner()
+
+    def state(self) -> JobState:
+        """The state as it was last saved."""
+        return self.folder.load() or JobState()
+
+    @property
+    def phase(self) -> str:
+        """The phase as users see it; Interrupted for one that has neither ended nor a runner."""
+        state = self.state()
+        unfinished = state.stage not in TERMINAL and self.process is None
+        return "Interrupted" if unfinished else str(state.phase)
+
+    def recorded(self) -> timeline.Recorded:
+        """Its timeline so far."""
+        found = timeline.read(self.folder.timeline)
+        if self.process is None or not found.records:
+            return found
+        return replace(found, records=(*found.records, timeline.Looked(time.time())))
+
+    def attempts(self) -> list[int]:
+        """The numbers of its attempts that have a log or may get one."""
+        folders = (self.folder.path / "attempts").glob("[0-9]*")
+        return sorted(int(folder.name) for folder in folders if folder.name.isdigit())
+
+    def log(self, attempt: int) -> Path:
+        """What the program of that attempt wrote; absent until it starts."""
+        return self.folder.path / "attempts" / f"{attempt:04d}" / "driver.log"
+
+
+def local_runs(root: Path) -> list[LocalRun]:
+    """Every run below the state folder, by namespace and name."""
+    return list(_runs(root, "*", "*"))
+
+
+def local_run(root: Path, namespace: str, name: str) -> LocalRun | None:
+    """The run of that job; None when it was never run here."""
+    return next(_runs(root, namespace, name), None)
+
+
+def _runs(root: Path, namespace: str, name: str) -> Iterator[LocalRun]:
+    for file in sorted(root.glob(f"{namespace}/{name}/run.json")):
+        job = file.parent
+        yield LocalRun(job.parent.name, job.name, JobFolder(root, job.parent.name, job.name))

@@ -1,0 +1,93 @@
+"""What the programs of a run write, line by line as they write it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from spotladder.story.timeline import Record
+from spotladder.story.view import View, ViewSnapshot
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+CHUNK = 1 << 20
+"""Bytes of a log that are read at once."""
+
+
+class LogReader:
+    """One log, read from where the last look ended. Lines are whole; `rest` gives what has no line end yet."""
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self._path, self._offset, self._rest = path, offset, b""
+
+    def lines(self) -> list[str]:
+        """The lines since the last call; none while the log does not exist."""
+        *lines, self._rest = (self._rest + self._read()).split(b"\n")
+        return [_text(line) for line in lines]
+
+    def rest(self) -> list[str]:
+        """The last line, without an end."""
+        rest, self._rest = self._rest, b""
+        return [_text(rest)] if rest else []
+
+    def _read(self) -> bytes:
+        try:
+            with self._path.open("rb") as log:
+                log.seek(self._offset)
+                more = log.read(CHUNK)
+        except OSError:
+            return b""
+        self._offset += len(more)
+        return more
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace").rstrip("\r")
+
+
+class WithOutput:
+    """A view with what the programs write between its lines, each line with the attempt's number.
+
+    `folder` is the run's folder of attempts. What stands in logs already belongs to an earlier run.
+    """
+
+    def __init__(self, view: View, console: Console, folder: Path) -> None:
+        self._view, self._console, self._folder = view, console, folder
+        self._readers = {log: LogReader(log, log.stat().st_size) for log in self._logs()}
+
+    def tell(self, record: Record) -> None:
+        """As the view does, after what was written before."""
+        self._print_new()
+        self._view.tell(record)
+
+    def update(self, snapshot: ViewSnapshot) -> None:
+        """As the view does, after what was written before."""
+        self._print_new()
+        self._view.update(snapshot)
+
+    def __enter__(self) -> Self:
+        self._view.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._print_new()
+        for log, reader in self._readers.items():
+            self._print(log, reader.rest())
+        self._view.__exit__(kind, error, at)
+
+    def _print_new(self) -> None:
+        for log in self._logs():
+            reader = self._readers.setdefault(log, LogReader(log))
+            while lines := reader.lines():
+                self._print(log, lines)
+
+    def _print(self, log: Path, lines: Iterable[str]) -> None:
+        for line in lines:
+            prefix = f"[attempt {int(log.parent.name)}] "
+            self._console.print(prefix + line, markup=False, highlight=False, soft_wrap=True)
+
+    def _logs(self) -> list[Path]:
+        return sorted(self._folder.glob("[0-9]*/driver.log"))

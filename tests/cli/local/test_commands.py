@@ -1,0 +1,147 @@
+"""`status`, `logs` and `report` of a run on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from spotladder.core.model import AttemptRecord, JobSpec, JobState, Move, Price, Progress, Stage, Tier, TierRecord
+from spotladder.core.reasons import Reason
+from spotladder.local.state import JobFolder, Run
+from spotladder.story.timeline import Beat, Began, Ended, Moved, Timeline
+from tests.cli.terminal import call
+
+BEGAN = 1_700_000_000.0
+SPEC = JobSpec(tiers=(Tier("spot-a", price=Price(0.4, 1.0)),))
+SUCCEEDED = JobState(
+    stage=Stage.SUCCEEDED,
+    reason=Reason.COMPLETED,
+    last_number=2,
+    tier="spot-a",
+    failures=1,
+    tiers=(TierRecord("spot-a", 1, 2, 3600.0, 0.4, 1.0),),
+    progress=Progress(60, 60, BEGAN + 50, 2),
+    history=(
+        AttemptRecord(1, "spot-a", BEGAN, BEGAN + 2, BEGAN + 20, Reason.EVICTION_NOTICE, 1, 0, 24),
+        AttemptRecord(2, "spot-a", BEGAN + 20, BEGAN + 22, BEGAN + 60, Reason.COMPLETED, 0, 24, 60),
+    ),
+)
+
+
+class Runs:
+    """A state folder with the run of a job, and what its programs wrote."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = JobFolder(root, "default", "digits")
+        self.folder.path.mkdir(parents=True)
+        self.folder.save_run(Run(BEGAN, "3.11", "2.58.1", "file:///x"))
+        self.folder.save(SUCCEEDED)
+        with Timeline(self.folder.timeline) as lines:
+            lines.append(Began(BEGAN, "digits", "default", SPEC))
+            lines.append(Moved(BEGAN, Move(Stage.IDLE, Stage.STARTING, Reason.STARTED, 1, "spot-a")))
+            lines.append(Moved(BEGAN + 2, Move(Stage.STARTING, Stage.RUNNING, Reason.WHOLE, 1, "spot-a")))
+            lines.append(Beat(BEGAN + 19, 1, 24, 60))
+            lines.append(Ended(BEGAN + 60, 0, Reason.COMPLETED))
+        self.write(1, "one\ntwo\n")
+        self.write(2, "three\nfour")
+
+    def write(self, attempt: int, text: str) -> None:
+        log = self.folder.path / "attempts" / f"{attempt:04d}" / "driver.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a") as file:
+            file.write(text)
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    monkeypatch.setenv("SPOTLADDER_STATE", str(tmp_path / "state"))
+    return Runs(tmp_path / "state")
+
+
+def test_status_lists_all_runs_or_one(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    JobFolder(runs.root, "team-a", "other").path.mkdir(parents=True)
+    JobFolder(runs.root, "team-a", "other").save_run(Run(BEGAN, "3.11", "2.58.1", "file:///y"))
+    listed = call(capsys, "status")
+    assert listed.code == 0
+    rows = [line.split() for line in listed.out.splitlines()[1:]]
+    assert [row[:3] for row in rows] == [["default", "digits", "Succeeded"], ["team-a", "other", "Interrupted"]]
+    assert rows[0][3:9] == ["spot-a", "2", "1", "60/60", "$0.4000", "60"]
+    one = call(capsys, "status", "digits")
+    assert "runner   none" in one.out
+    assert json.loads(call(capsys, "status", "digits", "-o", "json").out)["progress"] == {"step": 60, "total": 60}
+    assert len(json.loads(call(capsys, "status", "-o", "json").out)) == 2
+    assert call(capsys, "status", "-n", "nobody").err.startswith("No runs on this machine")
+
+
+def test_a_run_that_is_at_work_says_its_process(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    runs.folder.save(JobState(stage=Stage.RUNNING, tier="spot-a", last_number=1))
+    assert json.loads(call(capsys, "status", "digits", "-o", "json").out)["phase"] == "Interrupted"
+    with runs.folder.owned():
+        said = json.loads(call(capsys, "status", "digits", "-o", "json").out)
+    assert (said["phase"], said["process"]) == ("Running", os.getpid())
+
+
+def test_logs_prints_every_attempt_in_order_with_its_title_on_stderr(
+    runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = call(capsys, "logs", "digits")
+    assert said.out == "one\ntwo\nthree\nfour\n"
+    assert "==> attempt 1 on spot-a: EvictionNotice, steps 0 → 24 <==" in said.err
+    assert call(capsys, "logs", "digits", "--tail", "1").out == "two\nfour\n"
+    assert call(capsys, "logs", "digits", "--attempt", "1").out == "one\ntwo\n"
+    refused = call(capsys, "logs", "digits", "--attempt", "3")
+    assert (refused.code, refused.err) == (2, "error: digits has no attempt 3: it had 2\n")
+    assert call(capsys, "logs", "digits", "--all-pods").code == 2
+
+
+def test_logs_follows_a_run_over_its_attempts_to_its_end(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    owned, answers = threading.Event(), []
+
+    def work() -> None:
+        with runs.folder.owned():
+            owned.set()
+            time.sleep(0.6)
+            runs.write(2, "th\n")
+            runs.write(3, "fifth\n")
+            time.sleep(0.6)
+            runs.write(3, "last")
+
+    runner = threading.Thread(target=work)
+    runner.start()
+    owned.wait()
+    answers.append(call(capsys, "logs", "-f", "digits", "--attempt", "2"))
+    answers.append(call(capsys, "logs", "-f", "digits"))
+    runner.join()
+    assert answers[0].out == "three\nfourth\n"
+    assert answers[1].out == "one\ntwo\nthree\nfourth\nfifth\nlast\n"
+
+
+def test_report_prints_and_writes_what_the_run_came_to(
+    runs: Runs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = call(capsys, "report", "digits", "--to", tmp_path / "out")
+    assert said.code == 0
+    assert "24/60, 0 recomputed" in said.out
+    assert (tmp_path / "out" / "report.html").exists()
+    assert json.loads(call(capsys, "report", "digits", "-o", "json").out)["job"] == "digits"
+
+
+@pytest.mark.parametrize("verb", ["status", "logs", "report"])
+def test_what_is_meant_is_said_when_there_is_no_such_run(
+    runs: Runs, verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = call(capsys, verb, "nothing", "--state-dir", tmp_path)
+    assert elsewhere.code == 2
+    assert "there is no run of default/nothing" in elsewhere.err
+    both = call(capsys, verb, "digits", "--state-dir", runs.root, "--context", "prod")
+    assert both.code == 2
+    assert "give one" in both.err
+    cluster = call(capsys, verb, "digits", "--kubeconfig", tmp_path / "none")
+    assert cluster.code != 0, "a cluster was meant"
+    assert "none" in cluster.err

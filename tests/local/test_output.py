@@ -1,0 +1,45 @@
+"""What programs write, shown as they write it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from spotladder.local.output import LogReader, WithOutput
+from spotladder.story.timeline import Noted
+from spotladder.story.view import PlainView
+
+
+def test_a_log_is_read_by_whole_lines_from_where_the_last_look_ended(tmp_path: Path) -> None:
+    log = tmp_path / "driver.log"
+    reader = LogReader(log)
+    assert reader.lines() == []
+    log.write_bytes(b"one\ntw")
+    assert reader.lines() == ["one"]
+    with log.open("ab") as file:
+        file.write(b"o\r\nbad \xff byte\nrest")
+    assert reader.lines() == ["two", "bad \ufffd byte"]
+    assert (reader.rest(), reader.rest()) == (["rest"], [])
+
+
+def test_output_stands_between_the_lines_of_the_view_in_the_order_in_which_it_was_written(tmp_path: Path) -> None:
+    def write(attempt: int, text: str) -> None:
+        log = tmp_path / f"{attempt:04d}" / "driver.log"
+        log.parent.mkdir(exist_ok=True)
+        with log.open("a") as file:
+            file.write(text)
+
+    write(1, "of an earlier run\n")
+    console = Console(file=(tmp_path / "out").open("w"), width=80)
+    with WithOutput(PlainView(console), console, tmp_path) as view:
+        write(2, "step 1 [of 2]\nste")
+        view.tell(Noted(0.0, "something"))
+        write(2, "p 2\nthe end")
+    console.file.flush()
+    assert (tmp_path / "out").read_text().splitlines() == [
+        "[attempt 2] step 1 [of 2]",
+        "0:00:00 ~ something",
+        "[attempt 2] step 2",
+        "[attempt 2] the end",
+    ]
