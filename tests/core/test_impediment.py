@@ -102,7 +102,13 @@ ROWS = {
     ),
     Reason.IMAGE_UNAVAILABLE: Row(waits(blocked="ErrImagePull", blocked_by=Blocker.IMAGE), "ErrImagePull"),
     Reason.BLOCKED: Row(waits(blocked='secret "key" not found'), 'secret "key" not found'),
-    Reason.MAINTENANCE: Row(waits(maintenance="node n1 is drained"), "node n1 is drained"),
+    Reason.MAINTENANCE: Row(
+        lambda job: job.see(
+            attempt(1, head(), PodSeen("w1-1", noticed=True, cause=Cause.MAINTENANCE, node="n1"), worker("w1-0")),
+            after=1,
+        ) and None,
+        "node n1 is cordoned or drained: the job commits and moves off it (w1-1)", begin=running,
+    ),
     Reason.STORE_UNAVAILABLE: Row(
         trains(store_unavailable_since=1.0, store_message="connection refused"), "(connection refused)",
         Reason.MAX_FAILURES_EXCEEDED, LIMITS["stall_timeout"], running,
@@ -134,6 +140,10 @@ def test_a_row(reason: Reason) -> None:
     row, rule = ROWS[reason], BY_REASON[reason]
     job = row.begin()
     row.shown_by(job)
+    if rule.timer is Timer.GRACE:  # the attempt ends at once; from then on the stage says why
+        assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.DRAINING, reason, 0)
+        assert row.says in job.state.message
+        return
     assert job.state.impeded is not None
     assert (job.state.impeded.impediment, job.state.impeded.reason) == (rule.impediment, reason)
     since = job.state.impeded.since

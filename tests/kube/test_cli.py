@@ -159,7 +159,7 @@ async def test_an_update_removes_what_the_file_has_no_longer(
         assert "  -  budget: '20'" in answer.out.splitlines()
         spec = (await here.job())["spec"]
         assert "budget" not in spec
-        assert spec["grace"] == "90s"
+        assert spec["grace"] == "1m30s"
         assert [tier["name"] for tier in spec["tiers"]] == ["spot-a"]
         assert spec["suspend"] is True
         managers = [(entry["manager"], entry["operation"]) for entry in (await here.job())["metadata"]["managedFields"]]

@@ -295,8 +295,11 @@ class World:
             spec["nodeName"] = await self.node(f"{pod}-node"[-60:].strip("-"))
         metadata = {"name": pod, "namespace": self.namespace, "labels": labels}
         await self.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        conditions = [{"type": "PodScheduled", "status": "True"}]
         if run:
-            await self.set_pod(pod, phase="Running", conditions=[{"type": "Ready", "status": "True"}])
+            await self.set_pod(pod, phase="Running", conditions=[*conditions, {"type": "Ready", "status": "True"}])
+        else:
+            await self.set_pod(pod, conditions=conditions)
         return pod
 
     async def set_pod(self, pod: str, **status: Any) -> None:

@@ -53,7 +53,7 @@ def observed(known: Known) -> Observation:
     clusters: Any = known
     seen, _ = load.observe(
         record, STATE, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known),
-        reading=Reading(True), blocked="", heartbeats=Heartbeats(SteppedClock()),
+        reading=Reading(True), blocked="", heartbeats=Heartbeats(SteppedClock()), now=0.0,
     )  # fmt: skip
     return seen
 

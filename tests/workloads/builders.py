@@ -132,9 +132,10 @@ def rayjob(
     return RayJobRecord.of({"metadata": metadata("digits-a001", **meta), "status": status})
 
 
-def raycluster(failure: str = "") -> RayClusterRecord:
+def raycluster(failure: str = "", *, deleting: bool = False, acted_on: bool = True) -> RayClusterRecord:
     condition = {"type": "ReplicaFailure", "status": "True" if failure else "False", "message": failure}
-    return RayClusterRecord.of({"metadata": metadata("digits-a001-xk2lp"), "status": {"conditions": [condition]}})
+    meta = metadata("digits-a001-xk2lp", **({"deletionTimestamp": AT} if deleting else {}))
+    return RayClusterRecord.of({"metadata": meta, "status": {"conditions": [condition]} if acted_on else {}})
 
 
 def jobset(

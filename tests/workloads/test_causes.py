@@ -128,7 +128,7 @@ def test_when_a_notice_began_is_told_where_somebody_wrote_it_down() -> None:
         (node(ready="False", reason="node is shutting down"), Cause.INTERRUPTION),
         (node(deleted=True), Cause.INTERRUPTION),
         (node(cordoned=True, labels={"cloud.google.com/gke-spot": "true"}), Cause.INTERRUPTION),
-        (node(cordoned=True), Cause.UNKNOWN),
+        (node(cordoned=True), Cause.MAINTENANCE),
         (node(ready="False", message="PLEG is not healthy"), Cause.UNKNOWN),
         (None, Cause.NODE_LOST),
     ],
@@ -218,10 +218,16 @@ def test_nothing_said_is_unknown() -> None:
     assert cause() is Cause.UNKNOWN
 
 
-@pytest.mark.parametrize(("spot", "noticed"), [(True, True), (False, False)])
-def test_a_cordon_is_a_notice_on_spot_nodes_only(spot: bool, noticed: bool) -> None:
+@pytest.mark.parametrize(("spot", "cause"), [(True, Cause.INTERRUPTION), (False, Cause.MAINTENANCE)])
+def test_a_cordon_is_a_reclaim_on_spot_nodes_and_maintenance_on_others(spot: bool, cause: Cause) -> None:
     labels = {"eks.amazonaws.com/capacityType": "SPOT" if spot else "ON_DEMAND"}
-    assert pod_seen(pod(), {"node-1": node(cordoned=True, labels=labels)}, ()).noticed is noticed
+    found = pod_seen(pod(), {"node-1": node(cordoned=True, labels=labels)}, ())
+    assert (found.noticed, found.cause) == (True, cause)
+
+
+def test_a_pod_that_somebody_deletes_is_told_from_one_that_is_gone_without_a_trace() -> None:
+    found = pod_seen(pod(deleted=True), NODES, ())
+    assert (found.phase, found.cause) == (PodPhase.LOST, Cause.DELETED)
 
 
 def test_an_event_about_another_node_says_nothing() -> None:

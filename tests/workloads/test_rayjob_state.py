@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodRole
+from spotladder.core.losses import lost_pods
+from spotladder.core.model import Attempt, AttemptSeen, Exit, PodPhase, PodRole
 from spotladder.workloads.rayjob import RAYJOB
 from spotladder.workloads.records import RayClusterRecord, RayJobRecord
 from spotladder.workloads.workload import AttemptObjects
@@ -25,11 +26,23 @@ SIDECAR = "Ray head pod container ray-job-submitter terminated with exit code 1:
 def seen(
     job: RayJobRecord | None,
     *pods: object,
-    clusters: tuple[RayClusterRecord, ...] = (),
+    clusters: tuple[RayClusterRecord, ...] = (raycluster(),),
     events: tuple[object, ...] = (),
 ) -> AttemptSeen:
     objects = AttemptObjects(rayjob=job, rayclusters=clusters, pods=pods)  # type: ignore[arg-type]
     return RAYJOB.read(1, objects, NODES, events)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("clusters", [(), (raycluster(deleting=True),)], ids=["gone", "going"])
+def test_a_raycluster_that_somebody_deletes_is_one_loss_and_not_one_of_each_pod(
+    clusters: tuple[RayClusterRecord, ...],
+) -> None:
+    running = rayjob("Running", "RUNNING")
+    pods = [pod("head", role="head", deleted=True), pod("w-0", deleted=True), pod("w-1", deleted=True)]
+    found = seen(running, *pods, clusters=clusters)
+    assert (found.exit, found.message) == (Exit.LOST, "somebody deleted its RayCluster digits-a001-xk2lp")
+    assert lost_pods(Attempt(1, "spot-a", 0.0), found) == []
+    assert seen(rayjob("Initializing", ""), clusters=clusters).exit is None
 
 
 def failed(code: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from spotladder.core.crashes import told
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Blocker, Exit, PodPhase, PodRole, PodSeen, Stage
-from spotladder.core.reasons import Reason
+from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import LIVE, Situation
 
 MANY_NODES = 3
@@ -64,8 +64,8 @@ def contact_lost(here: Situation) -> str:
 
 def operator_silent(here: Situation) -> str:
     """The operator of the workload (KubeRay, JobSet) or the scheduler does not act."""
-    seen = here.attempt_seen
-    return seen.operator_silent if here.state.stage in LIVE and seen is not None else ""
+    facts = here.attempt_seen or here.seen
+    return facts.operator_silent if here.state.stage in LIVE else ""
 
 
 def access_denied(here: Situation) -> str:
@@ -104,7 +104,11 @@ def template_refused(here: Situation) -> str:
 def maintenance(here: Situation) -> str:
     """An administrator drains or cordons nodes of the attempt."""
     seen = here.attempt_seen
-    return seen.maintenance if here.state.stage in LIVE and seen is not None else ""
+    if here.state.stage not in LIVE or seen is None:
+        return ""
+    going = [pod for pod in seen.pods if pod.noticed and pod.cause is Cause.MAINTENANCE]
+    nodes = ", ".join(sorted({pod.node for pod in going if pod.node}))
+    return f"node {nodes} is cordoned or drained: the job commits and moves off it ({_names(going)})" if going else ""
 
 
 def store_unavailable(here: Situation) -> str:

@@ -29,6 +29,7 @@ class Timer(StrEnum):
     STALL = "stallTimeout"
     ATTRIBUTION = "failure attribution window"
     BACKOFF = "start backoff"
+    GRACE = "grace"  # the attempt ends at once: it commits within this time, and a new one follows elsewhere
     NONE = "none"
 
 
@@ -68,7 +69,7 @@ RULES: tuple[Rule, ...] = (
     Rule(Impediment.QUOTA, Reason.LIMIT_REACHED, evidence.limit_reached, Timer.PROVISION),
     Rule(Impediment.IMAGE, Reason.IMAGE_UNAVAILABLE, evidence.image_unavailable),
     Rule(Impediment.IMAGE, Reason.BLOCKED, evidence.template_refused),
-    Rule(Impediment.MAINTENANCE, Reason.MAINTENANCE, evidence.maintenance),
+    Rule(Impediment.MAINTENANCE, Reason.MAINTENANCE, evidence.maintenance, Timer.GRACE, degraded=False),
     Rule(Impediment.STORE, Reason.STORE_UNAVAILABLE, evidence.store_unavailable, Timer.STALL, counted=True),
     Rule(Impediment.PROGRAM, Reason.CRASH_LOOP, evidence.crash_loop, Timer.BACKOFF),
     Rule(Impediment.START, Reason.WAITING_FOR_RAY, evidence.slow_start, Timer.START, degraded=False),

@@ -35,7 +35,7 @@ from spotladder.core.crashes import (
     with_failed_start,
 )
 from spotladder.core.durations import format_duration
-from spotladder.core.evidence import contact_lost
+from spotladder.core.evidence import contact_lost, maintenance
 from spotladder.core.impediment import Timer, classify, impeded, rule_of, timer_of
 from spotladder.core.losses import (
     count,
@@ -246,6 +246,9 @@ class _Pass:
             return None
         if self._here.whole:
             return self._move(Reason.WHOLE)
+        seen = self._here.attempt_seen
+        if seen is not None and self._moves_off(noticed_pods(self._here.attempt, seen)):
+            return None
         if timer_of(self._here) is Timer.START and self.now - self._impeded_since >= self.spec.start_timeout:
             limit = format_duration(self.spec.start_timeout)
             return self._start_failed(Reason.START_TIMEOUT, f"every pod was placed, and not ready within {limit}")
@@ -267,6 +270,8 @@ class _Pass:
             return None
         seen = self._here.attempt_seen
         notices = noticed_pods(self._here.attempt, seen) if seen else []
+        if self._moves_off(notices):
+            return None
         if notices:
             self._count(notices)
             self._spend_if_exceeded()
@@ -280,6 +285,8 @@ class _Pass:
             return None
         seen = self._here.attempt_seen
         notices = noticed_pods(self._here.attempt, seen) if seen else []
+        if self._moves_off(notices):
+            return None
         if notices:
             self._count(notices)
             return self._end_unless_exceeded(Reason.EVICTION_NOTICE, _pods(notices))
@@ -331,6 +338,13 @@ class _Pass:
 
     # --- parts of the stages ---
 
+    def _moves_off(self, notices: list[PodSeen]) -> bool:
+        """End the attempt when maintenance, and nothing else, takes nodes of it; no failure is counted for that."""
+        if not notices or any(pod.cause is not Cause.MAINTENANCE for pod in notices):
+            return False
+        self._move(Reason.MAINTENANCE, maintenance(self._here))
+        return True
+
     @property
     def _what_is_missing(self) -> str:
         if self.losses:
@@ -380,12 +394,14 @@ class _Pass:
                 self._lost(Reason.HEAD_LOST, synthetic(attempt, "lost", Cause.UNKNOWN), seen.message)
 
     def _interrupted(self, seen: AttemptSeen) -> None:
-        """The program ended with exit code 75: for a notice or a loss, or on its own."""
+        """The program ended with exit code 75: for a notice, a loss or a deletion, or on its own."""
         attempt, noticed = self._here.attempt, noticed_pods(self._here.attempt, seen)
-        if not noticed and not self.state.loss_counted:
+        deleted = any(pod.cause is Cause.DELETED for pod in seen.pods)
+        if not noticed and not deleted and not self.state.loss_counted:
             self.state = paced(self.state, attempt, self.seen.progress, self.now)
         self._count(noticed)
-        self._lost(Reason.INTERRUPTED, synthetic(attempt, "interrupted", Cause.INTERRUPTION))
+        cause = Cause.DELETED if deleted else Cause.INTERRUPTION
+        self._lost(Reason.INTERRUPTED, synthetic(attempt, "interrupted", cause))
 
     def _lost(self, reason: Reason, unseen: PodSeen, message: str = "") -> None:
         """The attempt ended by a loss. If no pod shows it, it still is one failure."""

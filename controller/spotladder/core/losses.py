@@ -19,6 +19,9 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 
+UNCOUNTED = frozenset({Cause.MAINTENANCE})
+"""Causes of losses that are no failure: the job was asked to move, and the tier works."""
+
 REMEMBERED = 512
 """So many lost pods of an attempt are remembered by name, the newest: the state stays small on a tier without limit."""
 
@@ -42,7 +45,7 @@ def lost_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
     crashed = {pod.uid for pod in crashed_pods(attempt, seen)}
     fresh = [pod for pod in seen.pods if pod.phase is PodPhase.LOST and pod.uid not in counted | crashed]
     if ended:
-        return [pod for pod in fresh if pod.cause not in (Cause.UNKNOWN, Cause.APP_ERROR)]
+        return [pod for pod in fresh if pod.cause not in (Cause.UNKNOWN, Cause.DELETED, Cause.APP_ERROR)]
     if not seen.reachable:
         return fresh
     present = {pod.uid for pod in seen.pods}
@@ -85,7 +88,8 @@ def synthetic(attempt: Attempt, what: str, cause: Cause) -> PodSeen:
 def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobState, tuple[Loss, ...]]:
     """Count these losses against the live attempt, its tier and the job.
 
-    Under `FailureUnit.INTERRUPTION` all losses until the job is whole again are one failure.
+    Losses by maintenance are remembered and are no failures. Under `FailureUnit.INTERRUPTION` all losses until the job
+    is whole again are one failure.
     """
     attempt = state.attempt
     if attempt is None or not pods:
@@ -94,10 +98,9 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
         Loss(pod.called, pod.cause, attempt.number, attempt.tier, noticed=pod.phase is not PodPhase.LOST)
         for pod in pods
     )
-    if unit is FailureUnit.POD:
-        failures = len(pods)
-    else:
-        failures = 0 if state.loss_counted else 1
+    failures = sum(1 for pod in pods if pod.cause not in UNCOUNTED)
+    if unit is FailureUnit.INTERRUPTION:
+        failures = 0 if state.loss_counted else min(1, failures)
     record = state.record(attempt.tier)
     state = with_record(state, replace(record, failures=record.failures + failures))
     attempt = replace(

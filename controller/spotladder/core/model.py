@@ -230,8 +230,7 @@ class AttemptSeen:
 
     `store_unavailable_since`: since when the program cannot reach the checkpoint store, by the observer's clock;
     `store_message` is what the store or the network answered. `rights_refused`: who refused which credentials.
-    `operator_silent`: which operator has not acted on which object, and for how long. `maintenance`: which nodes of
-    the attempt an administrator drains. "" and None: not so, or not known.
+    `operator_silent`: which operator has not acted on which object. "" and None: not so, or not known.
 
     `nodes` is how many nodes the pods are on and `silent_nodes` how many of these have stopped sending heartbeats,
     also those whose Ready condition does not say so yet; `cluster_nodes` and `cluster_silent_nodes` are the same of
@@ -251,7 +250,6 @@ class AttemptSeen:
     store_message: str = ""
     rights_refused: str = ""
     operator_silent: str = ""
-    maintenance: str = ""
     nodes: int = 0
     silent_nodes: int = 0
     cluster_nodes: int = 0
@@ -277,6 +275,7 @@ class Observation:
     a tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone, its limit is reached) to why;
     `limited` names those whose limit is reached. `blocked` is why the live attempt, of which nothing exists, cannot be
     launched, when that is not capacity (a right, a quota, a kind that is not installed), and `blocked_by` who refuses.
+    `operator_silent` is which operator has not taken the live attempt up, of which nothing but our own object exists.
     """
 
     revision: int
@@ -285,6 +284,7 @@ class Observation:
     unavailable: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     blocked: str = ""
     blocked_by: Blocker = Blocker.TEMPLATE
+    operator_silent: str = ""
     limited: frozenset[str] = frozenset()
 
     def attempt(self, number: int) -> AttemptSeen | None:

@@ -20,6 +20,8 @@ class Cause(StrEnum):
     NODE_LOST = "NodeLost"  # the node fell silent or its object is gone
     OOM_KILLED = "OOMKilled"
     APP_ERROR = "AppError"  # the container ended by the program's own fault
+    MAINTENANCE = "Maintenance"  # an administrator cordons or drains the node; never counted
+    DELETED = "Deleted"  # a person or another controller deleted the pod
     STALLED = "Stalled"  # looked whole, committed nothing for stallTimeout
     UNKNOWN = "Unknown"  # gone without a trace; counts like any other
 

@@ -46,6 +46,7 @@ _WANTED = (
     Reason.TIER_REMOVED,
     Reason.POLICY,
     Reason.SPEC_UPDATED,
+    Reason.MAINTENANCE,
 )
 # The same wish drains a job that is whole, and simply removes one that is not: it cannot commit anything.
 _DRAIN: Mapping[Reason, Stage] = dict.fromkeys(_WANTED, Stage.DRAINING)

@@ -192,6 +192,7 @@ def observe(
     reading: Reading,
     blocked: str,
     heartbeats: Heartbeats,
+    now: Instant,
 ) -> tuple[Observation, Found]:
     """What exists of the job.
 
@@ -201,16 +202,20 @@ def observe(
     live = state.attempt
     planned = state.stage is Stage.STARTING and live is not None and not live.seen
     found = clusters.attempts(record, lambda objects: tiers.cluster_of(_tier_of(objects)))
-    attempts = []
+    attempts, silent = [], ""
     for number, located in sorted(found.attempts.items()):
         objects, cluster = located.objects, located.cluster
         if live and not live.seen and live.number == number and objects.top is None:
             continue  # its pods are seen before itself: it is not gone, it is not known yet
-        if number > 0 and not (planned and live and number == live.number and not begun(objects)):
+        hidden = clusters.problem(cluster.name, workload.watched, record.namespace)
+        told = "" if hidden else workload.silent(objects, now + cluster.client.ahead)
+        if planned and live and number == live.number and not begun(objects):
+            silent = told
+        elif number > 0:
             nodes = cluster.inventory.nodes_of(objects)
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
             seen = heartbeats.facts(_by_our_clock(seen, cluster.client.ahead), cluster, objects.pods, nodes)
-            hidden = clusters.problem(cluster.name, workload.watched, record.namespace)
+            seen = replace(seen, operator_silent=told)
             attempts.append(_remembered(seen) if hidden else seen)
     unavailable = {
         name: why
@@ -234,6 +239,7 @@ def observe(
         unavailable=unavailable,
         blocked=blocked,
         blocked_by=capacity_words.blocker(blocked),
+        operator_silent=silent,
         limited=frozenset(tiers.full),
     )
     return seen_now, found

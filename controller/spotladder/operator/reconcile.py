@@ -221,7 +221,9 @@ class Reconciler:
             await self._release(record)
             return None
         # Who makes room wakes nobody, nor does a cleanup that takes too long or fails.
+        # An operator that does not act on an attempt wakes nobody either.
         restless = bool(tiers.full) or record.deleting or acted.untidy is not None
+        restless = restless or decision.state.stage is Stage.STARTING
         return self._wake(decision, before, claims, reading, restless=restless)
 
     @staticmethod
@@ -306,6 +308,7 @@ class Reconciler:
             reading=reading,
             blocked=memory.blocked.message if memory.blocked else "",
             heartbeats=self._heartbeats,
+            now=self._clock.now(),
         )
         return Loaded(
             record=record,

@@ -41,6 +41,7 @@ class Sign:
 _RECLAIMED = Sign(Cause.INTERRUPTION, announces=True)
 _PACKED = Sign(Cause.CONSOLIDATED, announces=True)
 _SILENT = Sign(Cause.NODE_LOST)
+_MAINTAINED = Sign(Cause.MAINTENANCE, announces=True)
 
 DISRUPTIONS: Mapping[str, Cause] = MappingProxyType(
     {
@@ -147,6 +148,8 @@ def node_sign(node: NodeRecord | None, events: Iterable[EventRecord] = ()) -> Si
             signs.append(_RECLAIMED)
         if node.spot and node.cordoned:
             signs.append(_RECLAIMED)  # EKS node groups and AKS cordon what is reclaimed; our budget refuses their drain
+        if node.cordoned and not node.spot:
+            signs.append(_MAINTAINED)  # kubectl cordon and drain, and upgrades of node pools
         if node.ready == "Unknown":
             signs.append(_SILENT)
     return min(signs, key=_rank, default=None)
@@ -176,7 +179,9 @@ _SILENT_TAINTS = frozenset(key for key, sign in TAINTS.items() if sign == _SILEN
 
 
 def _rank(sign: Sign) -> int:
-    return (Cause.PREEMPTED, Cause.INTERRUPTION, Cause.CONSOLIDATED, Cause.NODE_LOST).index(sign.cause)
+    return (Cause.PREEMPTED, Cause.INTERRUPTION, Cause.CONSOLIDATED, Cause.MAINTENANCE, Cause.NODE_LOST).index(
+        sign.cause
+    )
 
 
 def cause_of(pod: PodRecord, sign: Sign | None) -> Cause:

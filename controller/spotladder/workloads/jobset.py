@@ -21,10 +21,11 @@ from typing import Any
 from spotladder.api.fields import LONGEST_LABEL, LONGEST_RAYJOB_NAME
 from spotladder.api.problems import Path, dotted, quoted
 from spotladder.api.tieredjob import TieredJob
-from spotladder.core.model import PodRole
+from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import jobset_state, names, shape
 from spotladder.workloads.names import Origin
+from spotladder.workloads.operators import silent_jobset, silent_scheduler
 from spotladder.workloads.pods import Outfit, budget, copied, dressed, with_env
 from spotladder.workloads.records import (
     COMPLETION_INDEX,
@@ -36,7 +37,7 @@ from spotladder.workloads.records import (
 from spotladder.workloads.shape import check
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.tiers import ResolvedTier
-from spotladder.workloads.workload import Workload
+from spotladder.workloads.workload import AttemptObjects, Workload
 
 NEVER_BY_ITSELF = 2_147_483_647
 """JobSet's largest maxRestarts: the tier's maxFailures decides, not JobSet."""
@@ -84,6 +85,9 @@ class JobSetWorkload:
         outfit = Outfit.of(job, origin, tier, attempt, env)
         jobset = made_of(template, JOBSETS, name=name, job=job, outfit=outfit, spec=_spec(template.spec, outfit, name))
         return [budget(name, job, outfit.labels, pods), jobset]
+
+    def silent(self, objects: AttemptObjects, now: Instant) -> str:
+        return silent_jobset(objects, now) or silent_scheduler(objects.pods, now)
 
     read = staticmethod(jobset_state.read)
 

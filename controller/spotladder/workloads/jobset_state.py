@@ -48,7 +48,7 @@ def read(
     blocked = "" if ended else capacity.blocked(objects.pods, (), events, jobset.name, wanted=len(places))
     return AttemptSeen(
         number=attempt,
-        pods=(*places, *_losses(jobset, seen)),
+        pods=(*places, *_losses(jobset, seen, ended)),
         exit=ended,
         message=message,
         refused=capacity.refused(objects.pods, events),
@@ -95,11 +95,13 @@ def _places(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> 
     return [taken.get(name) or PodSeen(name, phase=PodPhase.PENDING, ready=False) for name in names]
 
 
-def _losses(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> list[PodSeen]:
+def _losses(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]], ended: Exit | None) -> list[PodSeen]:
     going: dict[int, list[PodSeen]] = defaultdict(list)
     for pod, what in seen:
-        # Deleted without any sign of a loss: JobSet makes it anew because of another one.
-        replaced = pod.deleting and what.cause is Cause.UNKNOWN
+        # Deleted without any sign of a loss: JobSet makes it anew because of another one. A set whose programs have
+        # committed and stopped is not made anew: then somebody else has deleted the pod, and that is why they did.
+        stopped = ended is Exit.INTERRUPTED and pod.restart == jobset.restarts
+        replaced = pod.deleting and what.cause in (Cause.UNKNOWN, Cause.DELETED) and not stopped
         if what.noticed or (what.phase is PodPhase.LOST and not replaced):
             # Its place runs and is counted there: here it is only a name for the loss.
             phase = PodPhase.PENDING if what.noticed else PodPhase.LOST

@@ -21,16 +21,17 @@ from typing import Any
 from spotladder.api.problems import Path, dotted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.workload import workers_of
-from spotladder.core.model import PodRole
+from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import names, rayjob_state, shape
 from spotladder.workloads.names import Origin
+from spotladder.workloads.operators import silent_kuberay, silent_scheduler
 from spotladder.workloads.pods import Outfit, budget, copied, drain_of, dressed, variables, with_env
 from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, RAYCLUSTERS, RAYJOBS
 from spotladder.workloads.shape import check
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.tiers import ResolvedTier
-from spotladder.workloads.workload import Workload
+from spotladder.workloads.workload import AttemptObjects, Workload
 
 KEPT_AFTER_THE_END = 60
 """Seconds that a cluster outlives its program."""
@@ -77,6 +78,9 @@ class RayJobWorkload:
             annotations=_ANNOTATIONS,
         )
         return [budget(name, job, outfit.labels, self.workers(job) + 1), rayjob]
+
+    def silent(self, objects: AttemptObjects, now: Instant) -> str:
+        return silent_kuberay(objects, now) or silent_scheduler(objects.pods, now)
 
     read = staticmethod(rayjob_state.read)
 

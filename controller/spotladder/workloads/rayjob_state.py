@@ -5,7 +5,8 @@ KubeRay's words are taken for what they were seen to mean, not for what they are
  1. `ready` and Provisioned stick after the first readiness: whether all workers are there is seen from the pods.
  2. Success is Complete *and* SUCCEEDED; STOPPED is Complete too, and is somebody's doing.
  3. `jobStatus` may hold words that are no status ("Failure", when the head cannot be asked): they mean nothing.
- 4. A failure is the program's own only when Ray knows its exit code, and that is none of a signal's. What KubeRay gives
+ 4. A RayCluster that is deleted under a running program is one loss, not one of each of its pods.
+ 5. A failure is the program's own only when Ray knows its exit code, and that is none of a signal's. What KubeRay gives
     up on may still train somewhere: it is lost, and the next attempt fences it.
 """
 
@@ -17,7 +18,7 @@ from types import MappingProxyType
 
 from spotladder.core.model import AttemptSeen, Exit
 from spotladder.workloads import capacity
-from spotladder.workloads.records import LOGS, EventRecord, NodeRecord, RayJobRecord
+from spotladder.workloads.records import LOGS, EventRecord, NodeRecord, RayClusterRecord, RayJobRecord
 from spotladder.workloads.seen import pods_seen
 from spotladder.workloads.workload import AttemptObjects
 
@@ -57,6 +58,8 @@ def read(
     """The attempt as it is now."""
     rayjob = objects.rayjob
     ended, message = (Exit.LOST, "its RayJob is gone") if rayjob is None else _exit(rayjob)
+    if rayjob is not None and ended is None and _cluster_deleted(rayjob, objects.rayclusters):
+        ended, message = Exit.LOST, f"somebody deleted its RayCluster {rayjob.cluster}"
     blocked = ""
     if rayjob is not None and ended is None:
         blocked = rayjob.message if _invalid(rayjob) else _blocked(objects, rayjob.name, events)
@@ -89,6 +92,14 @@ def _exit(rayjob: RayJobRecord) -> tuple[Exit | None, str]:
     if _SIDECAR_ENDED in rayjob.message:
         return Exit.FAILED, message
     return REASONS.get(rayjob.reason) or exit_of(rayjob.message), message
+
+
+def _cluster_deleted(rayjob: RayJobRecord, clusters: Sequence[RayClusterRecord]) -> bool:
+    """Whether the RayCluster of a running program was deleted: one event that takes the head and all workers."""
+    if rayjob.deployment_status != "Running" or not rayjob.cluster:
+        return False
+    found = next((cluster for cluster in clusters if cluster.name == rayjob.cluster), None)
+    return found is None or found.deleting
 
 
 def exit_of(message: str) -> Exit:

@@ -103,8 +103,8 @@ class PodRecord(Made):
 
     `slot` is the place in a JobSet that it fills ("workers-0-1"; "" for Ray) and `restart` the JobSet's restart that
     it belongs to. `program` is the name of its first container. `disruption` is the reason of its DisruptionTarget
-    condition. `unschedulable` is what the scheduler says. `notice` is the text of our annotation. `grace` are the
-    seconds that it was given to end when it was deleted.
+    condition. `unschedulable` is what the scheduler says; `looked_at_by_scheduler` whether it says anything at all.
+    `notice` is the text of our annotation. `grace` are the seconds that it was given to end when it was deleted.
     """
 
     node: str = ""
@@ -118,6 +118,7 @@ class PodRecord(Made):
     message: str = ""
     disruption: str = ""
     unschedulable: str = ""
+    looked_at_by_scheduler: bool = False
     notice: str = ""
     grace: int = 0
     containers: tuple[ContainerRecord, ...] = ()
@@ -141,6 +142,7 @@ class PodRecord(Made):
             reason=intern(status.get("reason") or ""),
             message=_message(status),
             disruption=intern(disrupted.get("reason") or "") if disrupted.get("status") == "True" else "",
+            looked_at_by_scheduler=bool(scheduled),
             unschedulable=(_message(scheduled) or "Unschedulable") if refused else "",
             notice=(pod["metadata"].get("annotations") or {}).get(names.NOTICE, ""),
             grace=_whole(pod["metadata"].get("deletionGracePeriodSeconds")),
@@ -256,26 +258,34 @@ class RayJobRecord(AttemptRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayClusterRecord(Made):
-    """A RayCluster. `failure` is why KubeRay could not create a pod of it; "" when it could."""
+    """A RayCluster. `failure` is why KubeRay could not create a pod of it; "" when it could. `acted_on`: KubeRay has
+    looked at its present spec."""
 
     failure: str = ""
+    acted_on: bool = False
 
     @classmethod
     def of(cls, cluster: Object) -> Self:
         conditions = _conditions(_part(cluster, "status"))
         failure = conditions.get("ReplicaFailure", {})
-        return cls(**_made(cluster), failure=_message(failure) if failure.get("status") == "True" else "")
+        return cls(
+            **_made(cluster),
+            failure=_message(failure) if failure.get("status") == "True" else "",
+            acted_on=_acted_on(cluster),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSetRecord(AttemptRecord):
-    """A JobSet. `places` are its replicated jobs with the number of pods of each of their jobs: (name, jobs, pods)."""
+    """A JobSet. `places` are its replicated jobs with the number of pods of each of their jobs: (name, jobs, pods).
+    `acted_on`: JobSet's controller has written its status."""
 
     kind: ClassVar[GVR] = JOBSETS
     state: str = ""
     message: str = ""
     restarts: int = 0
     suspended: bool = False
+    acted_on: bool = False
     places: tuple[tuple[str, int, int], ...] = ()
 
     @classmethod
@@ -293,6 +303,7 @@ class JobSetRecord(AttemptRecord):
             message=_message(conditions[ended]) if ended else "",
             restarts=_whole(status.get("restarts")),
             suspended=bool(spec.get("suspend")),
+            acted_on=bool(status),
             places=tuple(
                 (job["name"], job.get("replicas", 1), _part(_part(job, "template"), "spec").get("parallelism", 1))
                 for job in spec.get("replicatedJobs") or ()
@@ -351,6 +362,12 @@ def driver_log(message: str) -> str:
     """What the driver printed last, from the message of a RayJob or of Ray's job; "" when there is none in it."""
     _, found, rest = message.partition(LOGS)
     return rest.partition("\n")[2] if found else ""
+
+
+def _acted_on(thing: Object) -> bool:
+    """Whether its operator has written a status, and one of the present spec."""
+    status = _part(thing, "status")
+    return bool(status) and status.get("observedGeneration", 0) in (0, thing["metadata"].get("generation", 0))
 
 
 def _digest(attempt: Object) -> str:

@@ -33,6 +33,8 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
     sign = node_sign(node, about) if pod.node else None
     phase = _phase(pod, nodes, sign)
     cause = cause_of(pod, sign) if phase is PodPhase.LOST or sign is not None or pod.deleting else Cause.UNKNOWN
+    if phase is PodPhase.LOST and pod.deleting and cause is Cause.UNKNOWN:
+        cause = Cause.DELETED
     waiting = next((entry for entry in pod.containers if entry.waiting), None) if phase is PodPhase.PENDING else None
     ended = next((entry for entry in pod.containers if entry.exit_code), None)
     going = phase is PodPhase.RUNNING and (pod.deleting or (sign is not None and sign.announces))

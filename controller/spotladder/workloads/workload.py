@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from spotladder.api.tieredjob import TieredJob
-from spotladder.core.model import AttemptSeen
+from spotladder.core.model import AttemptSeen, Instant
 from spotladder.workloads.names import Origin
 from spotladder.workloads.records import (
     GVR,
@@ -66,6 +66,10 @@ class Workload(Protocol):
         Raises:
             InvalidSpec: the template asks for something that this tier is not; names the field.
         """
+
+    def silent(self, objects: AttemptObjects, now: Instant) -> str:
+        """Which operator does not act on the attempt, and how that is seen; "" when all do, or may still. `now` is the
+        cluster's clock."""
 
     def read(
         self,

@@ -1,0 +1,71 @@
+"""Whether those who must act on an attempt do: KubeRay or JobSet on its object, the scheduler on its pods.
+
+An attempt on which nobody acts looks like one that waits for machines, and is none: no tier cures it.
+
+| what is seen, for SILENCE or longer | who does not act |
+|---|---|
+| a RayJob without a status, or without its RayCluster while it is set up | KubeRay |
+| a RayCluster without pods and without a status, or with that of an older generation | KubeRay |
+| a JobSet without a status and without pods | JobSet's controller |
+| a Pending pod without a node and without any PodScheduled condition | the scheduler |
+
+A pod that no node fits, and one that a queue holds back (`SchedulingGated`), have that condition. What went on for some
+time and stops is seen by the next attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spotladder.core.durations import format_duration
+from spotladder.core.model import Instant, Seconds
+from spotladder.workloads.records import Made, PodRecord
+from spotladder.workloads.workload import AttemptObjects
+
+SILENCE: Seconds = 15.0
+"""How long an operator may take to act on a new object; a healthy one needs less than a second."""
+
+_SETTING_UP = ("", "New", "Initializing")
+"""`jobDeploymentStatus` of a RayJob before its RayCluster is ready."""
+
+
+def silent_kuberay(objects: AttemptObjects, now: Instant) -> str:
+    """Why KubeRay seems not to act on the attempt; "" when it does, or may still. `now` is the cluster's clock."""
+    rayjob = objects.rayjob
+    if rayjob is None or rayjob.deleting or objects.pods:
+        return ""
+    if not rayjob.deployment_status:
+        return _told(rayjob, now, "KubeRay", f"RayJob {rayjob.name} has no status")
+    if rayjob.deployment_status not in _SETTING_UP:
+        return ""
+    if not objects.rayclusters:
+        return _told(rayjob, now, "KubeRay", f"RayJob {rayjob.name} has no RayCluster")
+    behind = [cluster for cluster in objects.rayclusters if not (cluster.acted_on or cluster.deleting)]
+    return next((_told(cluster, now, "KubeRay", f"RayCluster {cluster.name} has no status") for cluster in behind), "")
+
+
+def silent_jobset(objects: AttemptObjects, now: Instant) -> str:
+    """Why JobSet's controller seems not to act on the attempt; "" when it does, or may still."""
+    jobset = objects.jobset
+    if jobset is None or jobset.deleting or objects.pods or jobset.acted_on:
+        return ""
+    return _told(jobset, now, "JobSet's controller", f"JobSet {jobset.name} has no status")
+
+
+def silent_scheduler(pods: Iterable[PodRecord], now: Instant) -> str:
+    """Why the scheduler seems not to act on the attempt's pods; "" when it does, or may still."""
+    waiting = [
+        pod for pod in pods if pod.phase == "Pending" and not (pod.node or pod.deleting or pod.looked_at_by_scheduler)
+    ]
+    oldest = min(waiting, key=lambda pod: pod.created_at or now, default=None)
+    return _told(oldest, now, "the scheduler", f"pod {oldest.name} has no PodScheduled condition") if oldest else ""
+
+
+def _told(thing: Made, now: Instant, who: str, what: str) -> str:
+    """The sentence, without the age: a condition's message must not change with the time alone."""
+    if thing.created_at is None or now - thing.created_at < SILENCE:
+        return ""
+    return (
+        f"{who} does not act: {what} {format_duration(SILENCE)} after it was made; see that it runs, "
+        "and that it watches this namespace"
+    )

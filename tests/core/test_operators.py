@@ -1,0 +1,33 @@
+"""An operator that does not act spends no tier, however long it takes."""
+
+from __future__ import annotations
+
+from spotladder.core.model import Launch, Stage
+from spotladder.core.reasons import Reason
+from tests.core.builders import Job, attempt, spec, tier, whole
+
+SILENT = "KubeRay does not act: RayJob a has no status"
+
+
+def test_nothing_is_exhausted_while_kuberay_does_not_take_the_attempt_up() -> None:
+    job = Job(spec(tier("spot-a", 0, 20.0), tier("on-demand", -1, 20.0)))
+    job.see()
+    job.see(after=10)
+    for _ in range(100):
+        decision = job.see(after=10, operator_silent=SILENT)
+        assert decision.actions == (Launch(1, "spot-a"),)
+    assert job.state.impeded is not None
+    assert (job.state.impeded.reason, job.state.record("spot-a").spent) == (Reason.OPERATOR_SILENT, None)
+    job.see(whole(1), after=5)
+    assert job.state.stage is Stage.RUNNING
+
+
+def test_the_wait_for_capacity_goes_on_where_it_stood() -> None:
+    job = Job(spec(tier("spot-a", 0, 60.0)))
+    job.see()
+    for _ in range(10):
+        job.see(attempt(1, operator_silent=SILENT), after=50)
+    job.see(attempt(1), after=50)
+    assert job.state.stage is Stage.STARTING
+    job.see(attempt(1), after=15)
+    assert job.state.record("spot-a").spent is Reason.INSUFFICIENT_CAPACITY

@@ -1,0 +1,62 @@
+"""Nobody acts on an attempt: told after a while, and not taken for a lack of machines."""
+
+from __future__ import annotations
+
+import pytest
+
+from spotladder.workloads.jobset import JOBSET
+from spotladder.workloads.operators import SILENCE
+from spotladder.workloads.rayjob import RAYJOB
+from spotladder.workloads.records import JobSetRecord, PodRecord, instant
+from spotladder.workloads.workload import AttemptObjects, Workload
+from tests.workloads.builders import AT, jobset, metadata, pod, raycluster, rayjob
+
+MADE = instant(AT) or 0.0
+
+
+def unscheduled(*conditions: dict[str, str]) -> PodRecord:
+    status = {"phase": "Pending", "conditions": list(conditions)}
+    return PodRecord.of({"metadata": metadata("w-0"), "spec": {}, "status": status})
+
+
+UNTOUCHED_SET = JobSetRecord.of({"metadata": metadata("digits-a001"), "spec": {}})
+GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+ROWS = [
+    (RAYJOB, AttemptObjects(rayjob=rayjob("", "")), "KubeRay does not act: RayJob digits-a001 has no status"),
+    (RAYJOB, AttemptObjects(rayjob=rayjob("Initializing", "")), "RayJob digits-a001 has no RayCluster"),
+    (
+        RAYJOB,
+        AttemptObjects(rayjob=rayjob("Initializing", ""), rayclusters=(raycluster(acted_on=False),)),
+        "RayCluster digits-a001-xk2lp has no status",
+    ),
+    (RAYJOB, AttemptObjects(rayjob=rayjob("Initializing", ""), rayclusters=(raycluster(),)), ""),
+    (RAYJOB, AttemptObjects(rayjob=rayjob("Running"), rayclusters=(raycluster(),), pods=(pod(),)), ""),
+    (RAYJOB, AttemptObjects(rayjob=rayjob("ValidationFailed", "", "ValidationFailed")), ""),
+    (RAYJOB, AttemptObjects(rayjob=rayjob("", "", deletionTimestamp=AT)), ""),
+    (JOBSET, AttemptObjects(jobset=UNTOUCHED_SET), "JobSet's controller does not act: JobSet digits-a001 has no"),
+    (JOBSET, AttemptObjects(jobset=jobset()), ""),
+    (
+        JOBSET,
+        AttemptObjects(jobset=jobset(), pods=(unscheduled(),)),
+        "the scheduler does not act: pod w-0 has no PodScheduled condition",
+    ),
+    (JOBSET, AttemptObjects(jobset=jobset(), pods=(unscheduled(GATED),)), ""),
+    (JOBSET, AttemptObjects(jobset=jobset(), pods=(unscheduled(UNSCHEDULABLE),)), ""),
+    (JOBSET, AttemptObjects(jobset=jobset(), pods=(pod(phase="Pending"),)), ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("workload", "objects", "says"),
+    ROWS,
+    ids=[
+        "no status", "no cluster", "cluster untouched", "acts", "runs", "invalid", "being deleted", "no JobSet status",
+        "JobSet acts", "no scheduler", "gated", "unschedulable", "placed",
+    ],
+)  # fmt: skip
+def test_who_does_not_act(workload: Workload, objects: AttemptObjects, says: str) -> None:
+    assert workload.silent(objects, MADE + SILENCE - 1) == "", "it may still"
+    told = workload.silent(objects, MADE + SILENCE)
+    assert (says in told) if says else told == ""
+    assert workload.silent(objects, MADE + 10 * SILENCE) == told, "the words do not change with the time"
