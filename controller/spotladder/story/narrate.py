@@ -185,6 +185,7 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.TIER_REMOVED: (Tone.CAUTION, _leaves),
     Reason.POLICY: (Tone.CAUTION, _leaves),
     Reason.SPEC_UPDATED: (Tone.QUIET, _ends),
+    Reason.MAINTENANCE: (Tone.CAUTION, _ends),
     Reason.GRACE_EXCEEDED: (Tone.BAD, lambda move: f"attempt {move.attempt} is cut: its grace is over"),
     Reason.LEFT_BEHIND: (Tone.CAUTION, lambda move: f"attempt {move.attempt} is left behind, fenced"),
     Reason.SUSPEND_REQUESTED: (Tone.CAUTION, _stops),
