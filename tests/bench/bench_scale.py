@@ -170,7 +170,9 @@ class Crowd:
     async def start(self) -> float:
         """Start a controller; seconds until it says that it is ready, and leads."""
         config = self.folder / "controller.yaml"
-        config.write_text(json.dumps({"leaseNamespace": self.namespace, "listen": "127.0.0.1:0"}), encoding="utf-8")
+        access = [{"namespaces": ["*"], "uris": [f"file://{self.checkpoints}"]}]
+        settings = {"leaseNamespace": self.namespace, "listen": "127.0.0.1:0", "checkpointAccess": access}
+        config.write_text(json.dumps(settings), encoding="utf-8")
         began = time.monotonic()
         self.process = await Process.start(self.server, config)
 

@@ -40,6 +40,14 @@ CASES: dict[str, tuple[str, ...]] = {
         "--set", "clusters.europe.gke.project=ml,clusters.europe.gke.location=europe-west4",
         "--set", "clusters.europe.gke.name=training",
     ),
+    "access": (
+        "--set", "checkpointAccess[0].namespaces={team-a,team-b},checkpointAccess[0].uris={s3://ml/teams/,file:///data}",
+        "--set", "checkpointAccess[0].endpoints={https://store.example:9000,http://plain.example}",
+        "--set", "checkpointAccess[1].namespaces={*},checkpointAccess[1].uris={gs://*}",
+        "--set", "admissionPolicy.enabled=true,namespaces={team-a,team-b},allowSpotNodes=true",
+        "--set", "env[0].name=AWS_ENDPOINT_URL,env[0].value=http://minio.minio:9001/,env[1].name=AWS_REGION",
+        "--set", "controller.environment.AWS_ENDPOINT_URL=http://minio.minio:9001,networkPolicy.metricsFrom=null",
+    ),
     "member": ("--set", "member.enabled=true,member.copies=true,rbac.secrets=true"),
     "member-by-group": (
         "--set", "member.enabled=true,serviceAccount.create=false",
@@ -78,6 +86,16 @@ def test_golden(case: str, tmp_path: Path) -> None:
         ("networkPolicy.egressPorts={0}", "egressPorts"),
         ("namespaces={Team_A}", "namespaces"),
         ("prometheusRule.runbookUrl=docs", "runbookUrl"),
+        ("checkpointAccess[0].uris={s3://bucket}", "namespaces"),
+        ("checkpointAccess[0].namespaces={Team_A}", "namespaces"),
+        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={bucket}", "uris"),
+        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={s3://b/../c}", "uris"),
+        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={s3://b/%2e%2e}", "uris"),
+        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={s3://b*}", "uris"),
+        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].endpoints={store.example}", "endpoints"),
+        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].endpoints={https://user@store.example}", "endpoints"),
+        ("admissionPolicy.enable=true", "enable"),
+        ("allowSpotNodes=yes", "allowSpotNodes"),
         ("clusters.home.eks.name=a,clusters.home.eks.region=b", "home"),
         ("clusters.east.eks.name=a", "region"),
         ("clusters.east.kubeconfig.file=/etc/east", "secretName"),
@@ -134,6 +152,57 @@ def test_the_controller_may_do_nothing_to_its_node(tmp_path: Path) -> None:
             "capabilities": {"drop": ["ALL"]},
         }
     assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+
+
+@pytest.mark.parametrize(
+    ("label", "value"),
+    [
+        ("karpenter.sh/capacity-type", "spot"),
+        ("eks.amazonaws.com/capacityType", "SPOT"),
+        ("cloud.google.com/gke-spot", "true"),
+        ("kubernetes.azure.com/scalesetpriority", "spot"),
+    ],
+)
+def test_the_controller_stays_off_spot_nodes(label: str, value: str, tmp_path: Path) -> None:
+    (deployment,) = of_kind(rendered(tmp_path), "Deployment")
+    affinity = deployment["spec"]["template"]["spec"]["affinity"]
+    (term,) = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert {"key": label, "operator": "NotIn", "values": [value]} in term["matchExpressions"]
+    (deployment,) = of_kind(rendered(tmp_path, "--set", "allowSpotNodes=true"), "Deployment")
+    assert set(deployment["spec"]["template"]["spec"]["affinity"]) == {"podAntiAffinity"}
+
+
+def network_policy(folder: Path, *values: str) -> dict[str, Any]:
+    (policy,) = of_kind(rendered(folder, *values), "NetworkPolicy")
+    return dict(policy["spec"])
+
+
+@pytest.mark.parametrize(
+    ("given", "ports"),
+    [
+        ((), set()),
+        (("checkpointAccess[0].namespaces={a},checkpointAccess[0].endpoints={http://b,http://c:9000}",), {9000, 80}),
+        (("checkpointAccess[0].namespaces={a},checkpointAccess[0].endpoints={https://[fd12::1]:9443}",), {9443}),
+        (("controller.environment.AWS_ENDPOINT_URL=http://minio.minio:9000/",), {9000}),
+        (("env[0].name=AWS_ENDPOINT_URL,env[0].value=HTTP://minio:9002/path",), {9002}),
+        (("networkPolicy.egressPorts={443,9003}",), {9003}),
+    ],
+)  # fmt: skip
+def test_the_controller_may_reach_the_endpoints_that_the_values_name(
+    given: tuple[str, ...], ports: set[int], tmp_path: Path
+) -> None:
+    values = [part for value in given for part in ("--set", value)]
+    _dns, out, *_ = network_policy(tmp_path, *values)["egress"]
+    assert {entry["port"] for entry in out["ports"]} == {443, 6443} | ports
+
+
+def test_metrics_are_for_the_monitoring_namespace(tmp_path: Path) -> None:
+    (into,) = network_policy(tmp_path)["ingress"]
+    assert into["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+    other = "networkPolicy.metricsFrom[0].podSelector.matchLabels.app=prometheus"
+    (into,) = network_policy(tmp_path, "--set", other)["ingress"]
+    assert into["from"] == [{"podSelector": {"matchLabels": {"app": "prometheus"}}}]
+    assert network_policy(tmp_path, "--set", "networkPolicy.metricsFrom=null")["ingress"] == []
 
 
 def rules(text: str) -> list[dict[str, Any]]:
@@ -211,7 +280,8 @@ def test_the_controller_understands_its_settings(case: str, tmp_path: Path) -> N
     file.write_text(config["data"]["config.yaml"], encoding="utf-8")
     settings = read_settings(file, {})
     assert settings.lease_namespace == "spotladder-system"
-    assert settings.namespaces == (("team-a", "team-b") if case == "two-namespaces" else ())
+    assert settings.namespaces == (("team-a", "team-b") if case in ("two-namespaces", "access") else ())
+    assert len(settings.checkpoint_access) == (2 if case == "access" else 0)
     assert set(settings.clusters) == ({"east", "west", "europe"} if case == "clusters" else set())
 
 

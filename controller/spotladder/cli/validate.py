@@ -40,10 +40,12 @@ def validate(
     """
     from spotladder.api.problems import InvalidDocument
     from spotladder.api.review import review
-    from spotladder.workloads.review import for_cluster, for_clusters_alone
+    from spotladder.workloads.review import for_cluster, for_clusters_alone, warnings
 
     found = review(files, now=time.time())
     found = found.with_problems(for_cluster(found) if cluster else for_clusters_alone(found))
+    for warning in warnings(found) if cluster and not found.problems else ():
+        typer.echo(f"warning: {warning}", err=True)
     if output is not Format.TABLE:
         print_data(_plain(found), output)
         raise typer.Exit(2 if found.problems else 0)

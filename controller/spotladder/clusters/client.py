@@ -255,10 +255,12 @@ class Client:
         path = path_of(kind, meta.get("namespace", ""), meta["name"])
         return await self._call("apply", kind, "PATCH", path, query=query, body=body, content_type=APPLY)
 
-    async def create(self, kind: GVR, body: Object) -> Object:
-        """Create it. Raises Conflict when the name is taken."""
+    async def create(self, kind: GVR, body: Object, *, dry_run: bool = False) -> Object:
+        """Create it; with `dry_run` only go through everything that could refuse it. Raises Conflict when the name is
+        taken."""
         path = path_of(kind, body["metadata"].get("namespace", ""))
-        return await self._call("create", kind, "POST", path, query={"fieldManager": self.manager}, body=body)
+        query = {"fieldManager": self.manager, **({"dryRun": "All"} if dry_run else {})}
+        return await self._call("create", kind, "POST", path, query=query, body=body)
 
     async def replace(self, kind: GVR, body: Object) -> Object:
         """Put this in the place of what is there. Raises Conflict when that is not of the body's resourceVersion."""

@@ -13,6 +13,7 @@ from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
 from spotladder.core.model import Action, Decision, Delete, Drain, Finish, Launch
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator import conditions
+from spotladder.operator.access import AccessDenied
 from spotladder.operator.apply import Applier
 from spotladder.operator.cache import Scoped
 from spotladder.operator.conditions import Claim, ConditionType, Problem, Trouble
@@ -132,7 +133,7 @@ class Actor:
         outcome = "Succeeded" if action.succeeded else "Failed"
         try:
             await self._logs.end(await address(), outcome, loaded.state.last_number, str(action.reason))
-        except StoreRefused as error:
+        except (StoreRefused, AccessDenied) as error:
             return Claim("False", conditions.END_REFUSED, str(error))
         except (StoreUnavailable, CredentialsMissing, ClusterUnreachable, TimeoutError) as error:
             return Claim("Unknown", Trouble.CHECKPOINTS_UNREADABLE, f"the outcome is not noted yet: {error}")

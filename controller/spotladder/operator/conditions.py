@@ -46,6 +46,7 @@ class Trouble(StrEnum):
     REFERENCES_MISSING = "ReferencesMissing"
     COPY_REFUSED = "CopyRefused"
     CHECKPOINTS_IN_USE = "CheckpointsInUse"
+    CHECKPOINTS_NOT_ALLOWED = "CheckpointsNotAllowed"
     CHECKPOINTS_UNREADABLE = "CheckpointsUnreadable"
     CHECKPOINTS_CORRUPT = "CheckpointsCorrupt"
     CAPACITY_TIER_GONE = "CapacityTierGone"

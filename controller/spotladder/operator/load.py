@@ -29,6 +29,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.errors import InvalidSpec
+from spotladder.operator.access import Grant
 from spotladder.operator.clusters import Clusters, Found
 from spotladder.operator.conditions import Problem, Trouble
 from spotladder.operator.heartbeats import Heartbeats
@@ -169,9 +170,9 @@ def spec_of(
     )
 
 
-def address_of(record: JobRecord, job: TieredJob, environment: Mapping[str, str]) -> LogAddress:
+def address_of(record: JobRecord, job: TieredJob, grant: Grant) -> LogAddress:
     """Where the job's log lies."""
-    return LogAddress(record.name, record.namespace, record.uid, job.spec.checkpoints.uri, environment)
+    return LogAddress(record.name, record.namespace, record.uid, job.spec.checkpoints.uri, grant)
 
 
 def reads_every(job: TieredJob) -> Seconds:
@@ -300,7 +301,8 @@ def problems_of(
     if reading.corrupt:
         problems.append(Problem(Trouble.CHECKPOINTS_CORRUPT, reading.corrupt))
     if reading.unreadable and state.stage not in TERMINAL:
-        problems.append(Problem(Trouble.CHECKPOINTS_UNREADABLE, reading.unreadable))
+        trouble = Trouble.CHECKPOINTS_NOT_ALLOWED if reading.denied else Trouble.CHECKPOINTS_UNREADABLE
+        problems.append(Problem(trouble, reading.unreadable))
     problems += [
         Problem(Trouble.CAPACITY_TIER_GONE, problem.message)
         if problem.trouble is Trouble.UNKNOWN_CAPACITY_TIER

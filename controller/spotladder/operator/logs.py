@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, cast
 from urllib.parse import urlsplit
@@ -25,6 +25,8 @@ from spotladder.clusters.clock import Clock
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress, Seconds
 from spotladder.errors import LogCorrupt, SpotladderError, described
+from spotladder.operator.access import AccessDenied, Grant
+from spotladder.operator.egress import Egress
 from spotladder.operator.inventory import JobKey
 
 T = TypeVar("T")
@@ -41,13 +43,13 @@ PROMPT: Seconds = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LogAddress:
-    """Where a job's log lies, and whose it is. `environment` are credentials beside the controller's own."""
+    """Where a job's log lies, whose it is, and how it may be read."""
 
     job: str
     namespace: str
     uid: str
     uri: str
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    grant: Grant = field(default_factory=Grant)
 
     @property
     def bucket(self) -> str:
@@ -58,7 +60,8 @@ class LogAddress:
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What is known of a log. `known`: it was asked and answered, or did not in time. `foreign` and `corrupt` say why
-    nothing may be resumed from it, `unreadable` why nothing is known of it; `locked`: because there are no credentials.
+    nothing may be resumed from it, `unreadable` why nothing is known of it; `locked`: because there are no credentials;
+    `denied`: because the administrator does not allow it.
     """
 
     known: bool = False
@@ -67,6 +70,7 @@ class Reading:
     foreign: str = ""
     corrupt: str = ""
     locked: bool = False
+    denied: bool = False
 
 
 class Log(Protocol):
@@ -80,22 +84,41 @@ class Log(Protocol):
 class BucketLog:
     """A commit log in a bucket or on a disk."""
 
-    def __init__(self, address: LogAddress) -> None:
+    def __init__(self, address: LogAddress, egress: Egress) -> None:
         from spotladder.checkpoints.store import open_store  # noqa: PLC0415 – obstore is loaded when a bucket is used
 
-        self._log = CommitLog(
-            open_store(address.uri, address.environment), address.job, namespace=address.namespace, uid=address.uid
-        )
+        grant, self._permit = address.grant, None
+        if grant.endpoint is not None:
+            self._permit = egress.permit(grant.endpoint, loopback=grant.listed)
+            self._permit.check()
+        proxy = self._permit.proxy if self._permit else ""
+        store = open_store(address.uri, grant.environment, isolated=grant.isolated, proxy=proxy)
+        self._log = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid)
         self._follower = Follower(self._log)
 
     def progress(self) -> Progress:
-        return self._follower.progress()
+        with self._permitted():
+            return self._follower.progress()
 
     def end(self, outcome: str, attempt: int, message: str) -> None:
-        self._log.end_as_controller(outcome, attempt=attempt, message=message)
+        with self._permitted():
+            self._log.end_as_controller(outcome, attempt=attempt, message=message)
+
+    @contextmanager
+    def _permitted(self) -> Iterator[None]:
+        """What the store says of a request that was not let through is not the reason."""
+        if self._permit is not None:
+            self._permit.refused = ""
+        try:
+            yield
+        except SpotladderError:
+            if self._permit is not None and self._permit.refused:
+                raise AccessDenied(self._permit.refused) from None
+            raise
 
     def keep(self, texts: Mapping[Output, str]) -> None:
-        keep_outputs(self._log, texts)
+        with self._permitted():
+            keep_outputs(self._log, texts)
 
 
 def keep_outputs(log: CommitLog, texts: Mapping[Output, str]) -> None:
@@ -114,7 +137,7 @@ class Logs:
         *,
         clock: Clock,
         changed: Callable[[JobKey], None],
-        open_log: Callable[[LogAddress], Log] = BucketLog,
+        open_log: Callable[[LogAddress], Log],
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._clock = clock
@@ -245,7 +268,7 @@ class Logs:
         except LogCorrupt as error:
             return Reading(True, before.progress, corrupt=str(error))
         except SpotladderError as error:
-            return Reading(True, before.progress, unreadable=str(error))
+            return Reading(True, before.progress, unreadable=str(error), denied=isinstance(error, AccessDenied))
         except Exception as error:  # noqa: BLE001 – a defect in one log must not end its following, nor anybody else's
             _log.error("a log cannot be read by a defect", uri=followed.address.uri, exc_info=error)
             return Reading(True, before.progress, unreadable=f"{followed.address.uri}: {described(error)}")

@@ -62,7 +62,9 @@ class Obstacles:
         missing = list(tiers.missing.values())
         if missing:
             return Problem(missing[0].trouble, "; ".join(problem.message for problem in missing))
-        return self._contradiction(record, job, tiers, known)
+        if contradiction := self._contradiction(record, job, tiers, known):
+            return contradiction
+        return Problem(Trouble.CHECKPOINTS_NOT_ALLOWED, reading.unreadable) if reading.denied else None
 
     def to_see(self, record: JobRecord, job: TieredJob) -> Problem | None:
         """What cannot be seen cannot be decided on. A kind that is not installed has no objects to see."""

@@ -135,7 +135,7 @@ class Outputs:
         for pause in (*RETRY_INTERVALS, None):
             try:
                 to = await address()
-                clean = {output: redacted(text, secret_values(to.environment)) for output, text in texts.items()}
+                clean = {output: redacted(text, secret_values(to.grant.secret)) for output, text in texts.items()}
                 return await self._logs.keep(to, clean)
             except StoreUnavailable as error:
                 if pause is None or isinstance(error, StoreRefused):

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from spotladder.api.capacitytier import ApplyTo
@@ -31,7 +32,8 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.core.policies.registry import by_name
 from spotladder.errors import InvalidSpec
-from spotladder.operator import conditions, credentials, load, status
+from spotladder.operator import access, conditions, credentials, load, status
+from spotladder.operator.access import AccessDenied, Rule
 from spotladder.operator.act import Actor
 from spotladder.operator.apply import Applier
 from spotladder.operator.cache import Cache, Scoped
@@ -99,6 +101,7 @@ class Reconciler:
         witness: Witness,
         clock: Clock,
         settle: Seconds,
+        access_rules: Sequence[Rule] = (),
     ) -> None:
         self._jobs = jobs
         self._capacity = capacity
@@ -114,6 +117,7 @@ class Reconciler:
         self._clusters = clusters
         self._settle = settle
         self._heartbeats = Heartbeats(clock)
+        self._access = tuple(access_rules)
         self._specs = load.Specs()
         self._policies: dict[str, Policy] = {}
         self._memory: dict[JobKey, _Memory] = {}
@@ -278,13 +282,17 @@ class Reconciler:
         except CredentialsMissing as error:
             self._logs.leave(record.key)
             return Reading(True, state.progress, unreadable=str(error), locked=True)
+        except AccessDenied as error:
+            self._logs.leave(record.key)
+            return Reading(True, state.progress, unreadable=str(error), denied=True)
         return self._logs.follow(record.key, address, load.reads_every(job))
 
     async def _address(self, record: JobRecord, job: TieredJob) -> LogAddress:
-        """Where the job's log lies, with the credentials that open it. Raises CredentialsMissing."""
-        named = job.spec.checkpoints.credentials
-        environment = {} if named is None else await self._secrets.of(record.namespace, named.secret_name)
-        return load.address_of(record, job, environment)
+        """Where the job's log lies, with the credentials that open it. Raises CredentialsMissing and AccessDenied."""
+        name = named.secret_name if (named := job.spec.checkpoints.credentials) else ""
+        secret = await self._secrets.of(record.namespace, name) if name else None
+        allowed = access.grant(self._access, record.namespace, job.spec.checkpoints.uri, secret, name)
+        return load.address_of(record, job, allowed)
 
     def _load(
         self,
@@ -378,6 +386,8 @@ class Reconciler:
         if record.deleting and (record.forced or not valid):
             return await self._dismantle(record)
         await self._persistence.held(record, held, problem, valid=valid)
+        if problem.trouble is Trouble.CHECKPOINTS_NOT_ALLOWED:
+            return credentials.FRESH  # a Secret that changes triggers no event
         return 5.0 if valid else None
 
     # --- the end of a TieredJob -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -24,6 +25,7 @@ from spotladder.operator.cache import Cache, Scoped
 from spotladder.operator.clusters import Cluster, Clusters, selector
 from spotladder.operator.copies import Copies
 from spotladder.operator.credentials import SecretReader
+from spotladder.operator.egress import Egress
 from spotladder.operator.election import NotLeading
 from spotladder.operator.events import Events
 from spotladder.operator.health import Health
@@ -63,7 +65,7 @@ class Session:
         metrics: Metrics,
         clock: Clock,
         identity: str,
-        open_log: Callable[[LogAddress], Log] = BucketLog,
+        open_log: Callable[[LogAddress], Log] | None = None,
         price_sources: Mapping[PriceSource, PriceSourceReader] | None = None,
     ) -> None:
         self._settings = settings
@@ -98,7 +100,9 @@ class Session:
         )
         self._preflight = Preflight(self.clusters, clock=clock, changed=self.queue.add)
         self._copies = Copies(self.clusters, self.jobs, namespaces=settings.namespaces, clock=clock)
-        self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log)
+        self._egress = Egress()
+        opened = open_log or partial(BucketLog, egress=self._egress)
+        self._logs = Logs(clock=clock, changed=self.queue.add, open_log=opened)
         self._outputs = Outputs(self._logs, clock=clock)
         self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._look_at_all)
         self._book = TierBook(
@@ -128,6 +132,7 @@ class Session:
             witness=witness,
             clock=clock,
             settle=settings.settle,
+            access_rules=[rule.parsed for rule in settings.checkpoint_access],
         )
 
     @property
@@ -160,7 +165,7 @@ class Session:
     async def ready(self) -> AsyncIterator[None]:
         """Everything is listed; the caches are kept current meanwhile."""
         works = (self._events.run, self._book.run, self.clusters.run, self._copies.run)
-        async with self._logs, self._outputs, self._prices, self._preflight:
+        async with self._egress, self._logs, self._outputs, self._prices, self._preflight:
             caches = (cache.run() for cache in self.caches)
             running = [asyncio.create_task(work) for work in (*caches, *map(self._kept, works))]
             try:

@@ -2,22 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
+from spotladder.api.address import Endpoint, StoreAddress
 from spotladder.api.fields import Name
 from spotladder.clusters.address import Address
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
+from spotladder.operator.access import Rule
 
 SETTLE: Seconds = 60.0
 """Kubernetes calls a node lost up to 55 s after its last word (50 s of grace, looked at every 5 s). Long before that,
 the programs on the other nodes have failed for want of it: a failure that was called the program's own by then would
 end the job for the loss of a node."""
+
+
+class AccessRule(BaseModel):
+    """What namespaces may use for their checkpoints."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    namespaces: tuple[str, ...] = Field(
+        min_length=1, description='Namespaces that the rule is for; "*" is all of them.'
+    )
+    uris: tuple[str, ...] = Field(
+        default=(), description="Addresses at or below which checkpoints may be: s3://bucket/folder."
+    )
+    endpoints: tuple[str, ...] = Field(default=(), description="Endpoints that Secrets may name: https://host:port.")
+
+    @field_validator("uris")
+    @classmethod
+    def _addresses(cls, uris: tuple[str, ...]) -> tuple[str, ...]:
+        return _each(uris, partial(StoreAddress.parse, pattern=True))
+
+    @field_validator("endpoints")
+    @classmethod
+    def _places(cls, endpoints: tuple[str, ...]) -> tuple[str, ...]:
+        return _each(endpoints, partial(Endpoint.parse, pattern=True))
+
+    @property
+    def parsed(self) -> Rule:
+        """The rule as the controller applies it."""
+        uris = tuple(StoreAddress.parse(uri, pattern=True) for uri in self.uris)
+        return Rule(
+            frozenset(self.namespaces), uris, tuple(Endpoint.parse(text, pattern=True) for text in self.endpoints)
+        )
+
+
+def _each(texts: tuple[str, ...], parse: Callable[[str], object]) -> tuple[str, ...]:
+    for text in texts:
+        try:
+            parse(text)
+        except InvalidSpec as error:
+            raise ValueError(error.message if text in error.message else f"{text!r} {error.message}") from None
+    return texts
 
 
 class Settings(BaseModel):
@@ -42,6 +87,11 @@ class Settings(BaseModel):
     )
     clusters: dict[Name, Address] = Field(
         default_factory=dict, description="Clusters beside home that CapacityTiers may name, and where they are."
+    )
+    checkpoint_access: tuple[AccessRule, ...] = Field(
+        default=(),
+        description="What the controller reads with its own identity for a namespace, and all that the namespace may "
+        "use. A namespace without a rule may use any bucket with a Secret of its own.",
     )
     environment: dict[str, str] = Field(
         default_factory=dict, description="Variables given to every program, such as AWS_ENDPOINT_URL."

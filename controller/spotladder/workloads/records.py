@@ -51,6 +51,9 @@ EVENTS = GVR("", "v1", "events", "Event")
 RAYJOBS = GVR("ray.io", "v1", "rayjobs", "RayJob")
 RAYCLUSTERS = GVR("ray.io", "v1", "rayclusters", "RayCluster")
 JOBSETS = GVR("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
+ACCESS_REVIEWS = GVR(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)
 DISRUPTION_BUDGETS = GVR("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from spotladder.api.address import StoreAddress
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.problems import Problem
 from spotladder.api.record import API_VERSION
@@ -35,6 +36,11 @@ def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec
             "or file:///… for a volume that all pods and the controller mount there"
         )
         found[message] = InvalidSpec(message, path="spec.checkpoints.uri")
+    else:
+        try:
+            StoreAddress.parse(job.spec.checkpoints.uri)
+        except InvalidSpec as error:
+            found[error.message] = InvalidSpec(error.message, path="spec.checkpoints.uri")
     workload = workload_of(job)
     for tier in tiers:
         try:
@@ -80,6 +86,20 @@ def _of_job(entry: Reviewed, job: TieredJob, capacity: Mapping[str, CapacityTier
     return [
         Problem(entry.document.where_named(error.path), error.path, error.message)
         for error in problems(job, _as_known(job, capacity))
+    ]
+
+
+def warnings(files: Review) -> list[Problem]:
+    """What only the administrator of the cluster can say of the files."""
+    return [
+        Problem(
+            entry.document.where_named("spec.checkpoints"),
+            "spec.checkpoints.credentials",
+            "is not given, so the controller reads the commit log with its own identity: the administrator must allow "
+            "that for the namespace and the address (checkpointAccess of the chart)",
+        )
+        for entry in files.objects
+        if isinstance(entry.model, TieredJob) and entry.model.spec.checkpoints.credentials is None
     ]
 
 

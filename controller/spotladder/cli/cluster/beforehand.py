@@ -21,7 +21,8 @@ async def look(cluster: Cluster, files: Review, *, update: bool) -> None:
     from spotladder.api.problems import InvalidDocument
     from spotladder.api.resolve import missing_capacity
     from spotladder.api.tieredjob import TieredJob
-    from spotladder.workloads.review import for_cluster
+    from spotladder.cli.cluster.rights import may_send
+    from spotladder.workloads.review import for_cluster, warnings
 
     known = await _capacity(cluster)
     valid = {name: record.model for name, record in (known or {}).items() if record.model is not None}
@@ -35,8 +36,13 @@ async def look(cluster: Cluster, files: Review, *, update: bool) -> None:
             problems += missing_capacity(job, everywhere, entry.document, nowhere=nowhere)
     if problems:
         raise InvalidDocument(problems)
+    await may_send(cluster, files, update=update)
     if not update and (existing := [refusal for entry, _ in jobs if (refusal := await _exists(cluster, entry))]):
         raise Refused("\n".join(existing))
+    if not update:
+        await _try(cluster, files)
+    for warning in warnings(files):
+        typer.echo(f"warning: {warning}", err=True)
     for entry, job in jobs:
         for index, tier in enumerate(job.spec.tiers):
             if known is not None and tier.capacity_tier not in known and not given:
@@ -68,6 +74,19 @@ async def _capacity(cluster: Cluster) -> Mapping[str, CapacityRecord] | None:
         return {thing["metadata"]["name"]: CapacityRecord.of(thing) async for page in pages for thing in page.items}
     except Forbidden:
         return None
+
+
+async def _try(cluster: Cluster, files: Review) -> None:
+    """Let the cluster refuse a job before anything is sent, by its admission policies, quotas or namespaces."""
+    from spotladder.api.manifest import manifest
+    from spotladder.api.tieredjob import TieredJob
+    from spotladder.operator.records import TIEREDJOBS
+
+    for entry in files.objects:
+        if isinstance(entry.model, TieredJob):
+            body = manifest(entry.model)
+            body["metadata"]["namespace"] = namespace_of(entry, cluster.namespace)
+            await cluster.client.create(TIEREDJOBS, body, dry_run=True)
 
 
 def _taken_names(jobs: list[Reviewed], default: str) -> list[Problem]:

@@ -1,0 +1,157 @@
+"""What the controller may read for a namespace, with whose credentials, and where.
+
+1. The controller's own identity is used for addresses that are listed for the namespace, and for no other.
+2. A Secret with whole credentials is used alone: nothing of the controller's identity is mixed into a request.
+3. An endpoint that a Secret names is used with the credentials of that Secret, or not at all.
+4. A namespace that is listed may use what is listed for it, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spotladder.api.address import Endpoint, StoreAddress
+from spotladder.errors import EnvironmentFailure, InvalidSpec
+
+EVERY_NAMESPACE = "*"
+
+_WHOLE: Mapping[str, tuple[frozenset[str], ...]] = {
+    "s3": (frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}),),
+    "gs": (frozenset({"GOOGLE_SERVICE_ACCOUNT_KEY"}),),
+    "az": (
+        frozenset({"AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY"}),
+        frozenset({"AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_SAS_TOKEN"}),
+        frozenset({"AZURE_STORAGE_ACCOUNT_NAME", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"}),
+    ),
+}
+"""The variables of which one set makes whole credentials, by vendor. A disk has none."""
+
+_PLACE = {"s3": "AWS_ENDPOINT_URL", "az": "AZURE_STORAGE_ACCOUNT_NAME"}
+"""The variable that says where requests go, by vendor."""
+
+_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+_IN_A_HOST = {
+    **dict.fromkeys(_REGIONS, re.compile(r"[A-Za-z0-9-]{1,63}")),
+    "AZURE_STORAGE_ACCOUNT_NAME": re.compile(r"[a-z0-9]{3,24}"),
+    "AZURE_TENANT_ID": re.compile(r"[A-Za-z0-9.-]{1,253}"),
+}
+"""Variables that become a part of a URL, and what they may hold."""
+
+
+class AccessDenied(EnvironmentFailure):
+    """The administrator has not allowed this access. The message names the field, and what to ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What these namespaces may use."""
+
+    namespaces: frozenset[str]
+    uris: tuple[StoreAddress, ...] = ()
+    endpoints: tuple[Endpoint, ...] = ()
+
+    def names(self, namespace: str) -> bool:
+        """Whether the rule is for this namespace."""
+        return not self.namespaces.isdisjoint((EVERY_NAMESPACE, namespace))
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """With what a log is read. `isolated`: with `environment` alone, and nothing of the controller's own identity.
+    `endpoint`: where the Secret says that requests go; `listed`: it is one that the administrator has listed. `secret`:
+    all that the job's Secret holds, which must not be shown."""
+
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    isolated: bool = False
+    endpoint: Endpoint | None = None
+    listed: bool = False
+    secret: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def grant(rules: Iterable[Rule], namespace: str, uri: str, secret: Mapping[str, str] | None, name: str = "") -> Grant:
+    """How a job's log may be read; `secret` is what its Secret of that name holds. Raises AccessDenied."""
+    mine = [rule for rule in rules if rule.names(namespace)]
+    try:
+        address = StoreAddress.parse(uri)
+    except InvalidSpec as error:
+        raise AccessDenied(f"spec.checkpoints.uri: {error.message}") from None
+    if mine and not any(address.within(allowed) for rule in mine for allowed in rule.uris):
+        raise AccessDenied(
+            f"spec.checkpoints.uri: {uri} is not allowed in namespace {namespace} ({_listed(mine)}): use an allowed "
+            "address, or ask the administrator to add it to the chart's checkpointAccess"
+        )
+    held = {key: value for key, value in (secret or {}).items() if value}
+    if any(held.keys() >= needed for needed in _WHOLE.get(address.scheme, ())):
+        return _own_credentials(mine, address.scheme, held, f"spec.checkpoints.credentials: Secret {namespace}/{name}")
+    if not mine:
+        raise AccessDenied(_identity_denied(namespace, uri, address.scheme, name))
+    return _identity(address.scheme, held, f"spec.checkpoints.credentials: Secret {namespace}/{name}")
+
+
+def _own_credentials(mine: Sequence[Rule], scheme: str, held: Mapping[str, str], where: str) -> Grant:
+    for variable, form in _IN_A_HOST.items():
+        if variable in held and not form.fullmatch(held[variable]):
+            raise AccessDenied(f"{where}: {variable} does not have the form of one: correct it")
+    if scheme == "gs" and _redirected(held["GOOGLE_SERVICE_ACCOUNT_KEY"]):
+        raise AccessDenied(f"{where}: GOOGLE_SERVICE_ACCOUNT_KEY names an endpoint (gcs_base_url): remove it")
+    endpoint = _endpoint(scheme, held, where)
+    listed = endpoint is not None and any(endpoint.matches(allowed) for rule in mine for allowed in rule.endpoints)
+    if endpoint is not None and mine and not listed:
+        raise AccessDenied(
+            f"{where}: {_PLACE[scheme]}: {endpoint} is not allowed in this namespace: ask the administrator to add it "
+            "to the endpoints of the chart's checkpointAccess"
+        )
+    return Grant(held, True, endpoint, listed, held) if scheme == "s3" else Grant(held, True, secret=held)
+
+
+def _identity_denied(namespace: str, uri: str, scheme: str, name: str) -> str:
+    lacking = _lacking(scheme)
+    why = f"Secret {namespace}/{name} lacks {lacking}" if name and lacking else "the job names no credentials"
+    instead = f"give the job a Secret with {lacking} (spec.checkpoints.credentials), or " if lacking else ""
+    return (
+        f"spec.checkpoints.uri: {uri} would be read with the controller's own identity ({why}), which namespace "
+        f"{namespace} may not use: {instead}ask the administrator to add the address to the chart's checkpointAccess"
+    )
+
+
+def _identity(scheme: str, held: Mapping[str, str], where: str) -> Grant:
+    place = _PLACE.get(scheme, "")
+    if place in held:
+        raise AccessDenied(
+            f"{where} holds {place} and lacks {_lacking(scheme)}: the controller does not send its own credentials to "
+            "the address of a Secret; add what is missing, or remove it"
+        )
+    regions = {key: held[key] for key in _REGIONS if _IN_A_HOST[key].fullmatch(held.get(key, ""))}
+    return Grant(regions, secret=held)
+
+
+def _lacking(scheme: str) -> str:
+    return ", or ".join(" and ".join(sorted(needed)) for needed in _WHOLE.get(scheme, ()))
+
+
+def _endpoint(scheme: str, held: Mapping[str, str], where: str) -> Endpoint | None:
+    if scheme == "az":
+        return Endpoint("https", f"{held['AZURE_STORAGE_ACCOUNT_NAME']}.blob.core.windows.net", 443)
+    if scheme != "s3" or "AWS_ENDPOINT_URL" not in held:
+        return None
+    try:
+        return Endpoint.parse(held["AWS_ENDPOINT_URL"])
+    except InvalidSpec as error:
+        raise AccessDenied(f"{where}: AWS_ENDPOINT_URL {error.message}") from None
+
+
+def _redirected(key: str) -> bool:
+    """Whether a service account's key names another place than Google's."""
+    try:
+        parsed = json.loads(key)
+    except ValueError:
+        return False  # no key: the store says so
+    return isinstance(parsed, dict) and "gcs_base_url" in parsed
+
+
+def _listed(mine: Sequence[Rule]) -> str:
+    uris = sorted({str(allowed) for rule in mine for allowed in rule.uris})
+    return f"allowed: {', '.join(uris)}" if uris else "none is"

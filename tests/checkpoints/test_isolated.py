@@ -1,0 +1,54 @@
+"""Credentials that are used alone: nothing of the process's environment is mixed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from spotladder.checkpoints.isolated import options
+from spotladder.checkpoints.store import StoreRefused, check_store, open_store
+from spotladder.errors import StoreUnavailable
+
+AZURE = {"AZURE_STORAGE_ACCOUNT_NAME": "nosuchaccount", "AZURE_STORAGE_ACCOUNT_KEY": "aGVsbG8="}
+SAS = {"AZURE_STORAGE_ACCOUNT_NAME": "nosuchaccount", "AZURE_STORAGE_SAS_TOKEN": "sv=1&sig=x"}
+APP = {"AZURE_STORAGE_ACCOUNT_NAME": "nosuchaccount", "AZURE_CLIENT_ID": "a", "AZURE_CLIENT_SECRET": "b",
+       "AZURE_TENANT_ID": "c"}  # fmt: skip
+UNREACHABLE = "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "given", "provided"),
+    [
+        ("s3", {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"},
+         {"access_key_id": "a", "secret_access_key": "b", "token": None}),
+        ("s3", {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_SESSION_TOKEN": "c"},
+         {"access_key_id": "a", "secret_access_key": "b", "token": "c"}),
+        ("az", AZURE, {"access_key": "aGVsbG8="}),
+        ("az", {**AZURE, **SAS}, {"access_key": "aGVsbG8="}),
+        ("az", SAS, {"sas_token": "sv=1&sig=x"}),
+    ],
+)  # fmt: skip
+def test_what_is_given_is_provided_and_nothing_else(
+    scheme: str, given: Mapping[str, str], provided: Mapping[str, str | None]
+) -> None:
+    assert options(scheme, given)["credential_provider"]() == {**provided, "expires_at": None}
+
+
+@pytest.mark.parametrize("given", [AZURE, SAS])
+def test_a_workload_identity_does_not_win(given: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By itself the library would read the token of the process's identity first, and fail for want of that file."""
+    for name in ("AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_FEDERATED_TOKEN_FILE"):
+        monkeypatch.setenv(name, "/nowhere")
+    with pytest.raises(StoreUnavailable) as failed:
+        check_store(open_store("az://box/x", given, isolated=True, proxy=UNREACHABLE))
+    assert "federated" not in str(failed.value).lower()
+
+
+def test_an_application_secret_that_a_workload_identity_would_win_over_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert options("az", APP) == {}
+    monkeypatch.setenv("AZURE_FEDERATED_TOKEN_FILE", "/nowhere")
+    with pytest.raises(StoreRefused, match="AZURE_STORAGE_SAS_TOKEN"):
+        open_store("az://box/x", APP, isolated=True)
