@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from spotladder.api.status import Condition, TieredJobStatus
 from spotladder.core import codec
 from spotladder.core.lifecycle import decide
-from spotladder.core.model import Attempt, JobState, Observation, Stage, TierRecord
+from spotladder.core.model import Attempt, Exit, JobState, Observation, Stage, TierRecord
 from spotladder.core.policies.ordered import Ordered
+from spotladder.core.reasons import Cause, Reason
 from spotladder.operator import conditions, status
 from spotladder.operator.conditions import ConditionType
 from spotladder.operator.logs import Reading
@@ -179,3 +181,24 @@ def test_messages_have_one_line() -> None:
 def test_a_state_that_an_older_controller_wrote_is_read() -> None:
     assert status.state_of(TieredJobStatus(state=codec.dump(BEFORE))) == BEFORE
     assert status.state_of(status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"])) == BEFORE
+
+
+def test_a_program_that_has_failed_does_not_run_while_a_loss_may_still_explain_it() -> None:
+    job = Job(spec(settle=60.0)).running()
+    seen = attempt(
+        1, head(), lost("w1-0", Cause.UNKNOWN), lost("w1-1", Cause.UNKNOWN), exit=Exit.FAILED, message="exit code 1"
+    )
+    decision = job.see(seen, after=1)
+    assert job.state.stage is Stage.RUNNING, "nothing else is concluded from what goes with the program"
+    claims = conditions.of_decision(job.spec, decision, job.last_seen, Reading())
+    claim = claims[ConditionType.RUNNING]
+    until = datetime.fromtimestamp(job.now + 60, UTC)
+    assert (claim.status, claim.reason) == ("False", "ProgramEnded")
+    assert claim.message == (
+        "the program has ended (exit code 1); a pod that is seen to be lost within 1m may still explain it"
+        f" (until {until:%H:%M:%S} UTC)"
+    )
+    later = job.see(seen, after=30)
+    assert conditions.of_decision(job.spec, later, job.last_seen, Reading())[ConditionType.RUNNING] == claim
+    job.see(seen, after=31)
+    assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.APPLICATION_FAILED)

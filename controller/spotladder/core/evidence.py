@@ -24,7 +24,7 @@ def program_ended(here: Situation) -> str:
         return ""
     message = seen.message or "it failed"
     window = format_duration(here.spec.settle) if here.spec.settle else "a moment"
-    return f"the program has ended ({message}); a pod that was lost within {window} may still explain it"
+    return f"the program has ended ({message}); a pod that is seen to be lost within {window} may still explain it"
 
 
 def cluster_unreachable(here: Situation) -> str:

@@ -35,7 +35,7 @@ from spotladder.core.crashes import (
     with_failed_start,
 )
 from spotladder.core.durations import format_duration
-from spotladder.core.evidence import contact_lost, maintenance
+from spotladder.core.evidence import contact_lost, maintenance, program_ended
 from spotladder.core.impediment import Timer, classify, impeded, rule_of, timer_of
 from spotladder.core.losses import (
     count,
@@ -242,7 +242,7 @@ class _Pass:
         return self._move(reason, message)
 
     def _starting(self) -> None:
-        if self._ended_by_itself() or self._unwanted():
+        if self._ended_by_itself() or self._unwanted() or program_ended(self._here):
             return None
         if self._here.whole:
             return self._move(Reason.WHOLE)
@@ -266,7 +266,7 @@ class _Pass:
         return self.now if self.state.impeded is None else self.state.impeded.since
 
     def _running(self) -> None:
-        if self._ended_by_itself() or self._unwanted():
+        if self._ended_by_itself() or self._unwanted() or program_ended(self._here):
             return None
         seen = self._here.attempt_seen
         notices = noticed_pods(self._here.attempt, seen) if seen else []
@@ -281,7 +281,7 @@ class _Pass:
         return self._stalled()
 
     def _recovering(self) -> None:
-        if self._ended_by_itself() or self._unwanted():
+        if self._ended_by_itself() or self._unwanted() or program_ended(self._here):
             return None
         seen = self._here.attempt_seen
         notices = noticed_pods(self._here.attempt, seen) if seen else []

@@ -11,6 +11,7 @@ from typing import Literal
 from spotladder.api.status import Condition
 from spotladder.core.acting import steady_reason
 from spotladder.core.crashes import told
+from spotladder.core.evidence import program_ended
 from spotladder.core.impediment import classify
 from spotladder.core.model import TERMINAL, Decision, Instant, JobSpec, JobState, Observation, Stage
 from spotladder.core.reasons import Reason
@@ -147,6 +148,10 @@ def of_decision(
         ConditionType.PROVISIONED: Claim("True" if whole else "False", _asked(why, deleting), state.message),
         ConditionType.RUNNING: Claim("True" if running else "False", _asked(state.reason, deleting), state.message),
     }
+    if ended := program_ended(Situation(spec, state, seen, state.clock)):
+        until = ((state.attempt and state.attempt.exited_at) or state.clock) + spec.settle
+        text = f"{ended} (until {datetime.fromtimestamp(int(until), UTC):%H:%M:%S} UTC)"
+        claims[ConditionType.RUNNING] = Claim("False", Reason.PROGRAM_ENDED, text)
     if state.stage in TERMINAL:
         claims[ConditionType.COMPLETED] = Claim("True", state.reason, state.message)
     if decision.losses:
