@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from spotladder.core.losses import count, lost_pods, noticed_pods, remember_alive
-from spotladder.core.model import Attempt, AttemptSeen, Exit, FailureUnit, JobState, PodPhase
-from spotladder.core.reasons import Cause
+from spotladder.core.model import Attempt, AttemptSeen, Exit, FailureUnit, JobState, PodPhase, Stage
+from spotladder.core.reasons import Cause, Reason
 from spotladder.workloads.jobset import JOBSET
 from spotladder.workloads.jobset_state import REMEMBERED_RESTARTS
 from spotladder.workloads.records import JobSetRecord, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
+from tests.core.builders import Job, spec, tier
 from tests.workloads.builders import NODES, jobset, member, node
 
 
@@ -152,3 +153,22 @@ def test_an_orderly_stop_of_all_ranks_is_no_loss_of_each() -> None:
     stopped = seen(jobset(), member(0, phase="Failed", exit_code=75), member(1, phase="Failed", exit_code=75))
     assert counted(whole, stopped) == 0
     assert stopped.exit is Exit.INTERRUPTED
+
+
+@pytest.mark.parametrize("code", [1, 5], ids=["a collective's error", "spotladder.train: a peer is lost"])
+def test_ranks_that_fail_because_a_peer_is_lost_end_the_attempt_by_one_failure(code: int) -> None:
+    """The set does not restart then: a survivor's exit code is a program's own word, and it comes before the loss."""
+    job = Job(spec(tier("spot-a", 1), settle=60.0))
+    job.see()
+    job.see(seen(jobset(), member(0), member(1)), after=1)
+    assert job.state.stage is Stage.RUNNING
+    survivor = member(1, phase="Failed", exit_code=code)
+    job.see(seen(jobset("Failed"), member(0), survivor), after=1)
+    assert job.state.stage is Stage.RUNNING, "a loss may still explain it"
+    lost = member(0, phase="Running", node="node-2")
+    dead = {"node-1": node(), "node-2": node("node-2", ready="Unknown")}
+    job.see(seen(jobset("Failed"), lost, survivor, nodes=dead), after=40)
+    assert (job.state.stage, job.state.reason) == (Stage.ENDING, Reason.INTERRUPTED)
+    assert (job.state.failures, job.state.application_failures) == (1, 0)
+    job.see(after=1)
+    assert (job.state.tier, job.state.stage) == ("spot-a", Stage.STARTING)
