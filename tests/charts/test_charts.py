@@ -228,7 +228,7 @@ def test_all_secrets_may_be_read_when_that_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_member_gets_rights_and_nothing_that_runs(tmp_path: Path) -> None:
     kinds = {found["kind"] for found in objects(rendered(tmp_path, *CASES["member"]))}
-    assert kinds == {"ServiceAccount", "Secret", "ClusterRole", "ClusterRoleBinding"}
+    assert kinds == {"ServiceAccount", "Secret", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
     text = rendered(tmp_path, *CASES["member-by-group"])
     assert {found["kind"] for found in objects(text)} == {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
     assert all("spotladder.io" not in rule["apiGroups"] for rule in rules(text))
@@ -239,7 +239,7 @@ def test_a_member_gets_rights_and_nothing_that_runs(tmp_path: Path) -> None:
 def test_the_subjects_of_a_member_take_no_rights_from_a_controller_at_home(tmp_path: Path) -> None:
     text = rendered(tmp_path, "--set", "member.subjects[0].kind=User,member.subjects[0].name=me,namespaces={team-a}")
     bindings = [*of_kind(text, "ClusterRoleBinding"), *of_kind(text, "RoleBinding")]
-    assert len(bindings) == 4
+    assert len(bindings) == 5
     account = {"kind": "ServiceAccount", "name": "spotladder", "namespace": "spotladder-system"}
     assert all(binding["subjects"] == [account] for binding in bindings)
 

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from spotladder.api.capacitytier import ApplyTo
@@ -32,25 +31,24 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.core.policies.registry import by_name
 from spotladder.errors import InvalidSpec
-from spotladder.operator import access, conditions, credentials, load, status
-from spotladder.operator.access import AccessDenied, Rule
+from spotladder.operator import conditions, credentials, load, status
 from spotladder.operator.act import Actor
 from spotladder.operator.apply import Applier
 from spotladder.operator.cache import Cache, Scoped
 from spotladder.operator.clusters import Busy, Clusters
 from spotladder.operator.conditions import Claims, ConditionType, Problem, Trouble
-from spotladder.operator.credentials import CredentialsMissing, SecretReader
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.heartbeats import Heartbeats
 from spotladder.operator.inventory import JobKey
 from spotladder.operator.limits import Limits
 from spotladder.operator.load import Loaded
-from spotladder.operator.logs import LogAddress, Logs, Reading
+from spotladder.operator.logs import Logs, Reading
 from spotladder.operator.obstacles import Obstacles, versions
 from spotladder.operator.outputs import Outputs
 from spotladder.operator.persist import Persistence, Witness
 from spotladder.operator.preflight import AGAIN, Preflight, needs
 from spotladder.operator.prices import Prices
+from spotladder.operator.readings import Readings
 from spotladder.operator.records import CapacityRecord, JobRecord
 from spotladder.workloads.kinds import workload_of
 
@@ -96,12 +94,11 @@ class Reconciler:
         persistence: Persistence,
         logs: Logs,
         outputs: Outputs,
-        secrets: SecretReader,
+        readings: Readings,
         prices: Prices,
         witness: Witness,
         clock: Clock,
         settle: Seconds,
-        access_rules: Sequence[Rule] = (),
     ) -> None:
         self._jobs = jobs
         self._capacity = capacity
@@ -110,14 +107,13 @@ class Reconciler:
         self._persistence = persistence
         self._logs = logs
         self._outputs = outputs
-        self._secrets = secrets
+        self._readings = readings
         self._prices = prices
         self._witness = witness
         self._clock = clock
         self._clusters = clusters
         self._settle = settle
         self._heartbeats = Heartbeats(clock)
-        self._access = tuple(access_rules)
         self._specs = load.Specs()
         self._policies: dict[str, Policy] = {}
         self._memory: dict[JobKey, _Memory] = {}
@@ -162,7 +158,7 @@ class Reconciler:
         tiers = self._tiers(record, job, state, memory)
         if load.unsettled(self._clusters, tiers, state):
             return UNSETTLED  # what is on its way from there must not be taken for lost
-        reading = await self._reading(record, job, state)
+        reading = await self._readings.of(record, job, state)
         if problem := self._obstacles.to_begin(record, job, state, tiers=tiers, reading=reading, known=memory.capacity):
             return await self._hold(record, held, problem)
         if problem := self._obstacles.to_see(record, job):
@@ -203,7 +199,7 @@ class Reconciler:
             loaded,
             decision,
             room=lambda tier: tier not in self._full(record, job, loaded.state, memory),
-            address=lambda: self._address(record, job),
+            address=lambda: self._readings.address(record, job),
         )
         if acted.tried:
             memory.blocked = acted.blocked
@@ -272,27 +268,6 @@ class Reconciler:
         except InvalidSpec:
             return None
         return workload_of(job).workers(job)
-
-    async def _reading(self, record: JobRecord, job: TieredJob, state: JobState) -> Reading:
-        if state.stage in TERMINAL or (record.deleting and state.attempt is None):
-            self._logs.leave(record.key)
-            return Reading(True, state.progress)
-        try:
-            address = await self._address(record, job)
-        except CredentialsMissing as error:
-            self._logs.leave(record.key)
-            return Reading(True, state.progress, unreadable=str(error), locked=True)
-        except AccessDenied as error:
-            self._logs.leave(record.key)
-            return Reading(True, state.progress, unreadable=str(error), denied=True)
-        return self._logs.follow(record.key, address, load.reads_every(job))
-
-    async def _address(self, record: JobRecord, job: TieredJob) -> LogAddress:
-        """Where the job's log lies, with the credentials that open it. Raises CredentialsMissing and AccessDenied."""
-        name = named.secret_name if (named := job.spec.checkpoints.credentials) else ""
-        secret = await self._secrets.of(record.namespace, name) if name else None
-        allowed = access.grant(self._access, record.namespace, job.spec.checkpoints.uri, secret, name)
-        return load.address_of(record, job, allowed)
 
     def _load(
         self,

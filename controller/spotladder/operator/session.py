@@ -40,6 +40,7 @@ from spotladder.operator.price_sources import sources as all_price_sources
 from spotladder.operator.prices import Prices
 from spotladder.operator.prices import Source as PriceSourceReader
 from spotladder.operator.queue import Queue
+from spotladder.operator.readings import Readings
 from spotladder.operator.reconcile import Reconciler
 from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, CapacityRecord, JobRecord
 from spotladder.operator.settings import Settings
@@ -116,6 +117,7 @@ class Session:
         )
         witness = LogAndMetrics(metrics, self._book)
         self._events = Events(client, clock=clock, instance=identity)
+        rules = [rule.parsed for rule in settings.checkpoint_access]
         self.reconcile = Reconciler(
             jobs=self.jobs,
             capacity=self.capacity,
@@ -127,12 +129,11 @@ class Session:
             persistence=Persistence(client=client, jobs=self.jobs, events=self._events, witness=witness, clock=clock),
             logs=self._logs,
             outputs=self._outputs,
-            secrets=SecretReader(client, clock),
+            readings=Readings(self._logs, SecretReader(client, clock), rules),
             prices=self._prices,
             witness=witness,
             clock=clock,
             settle=settings.settle,
-            access_rules=[rule.parsed for rule in settings.checkpoint_access],
         )
 
     @property
