@@ -255,3 +255,51 @@ def test_two_jobs_at_once_and_one_that_fails(site: Callable[[str], Site]) -> Non
     code, said = good.end(first)
     assert code == 0, said
     assert not [record for record in good.records() if isinstance(record, Moved) and record.move.reason == "HeadLost"]
+
+
+PLAIN = """\
+import pathlib, subprocess, tempfile, time
+from spotladder import train
+
+job = train.current()
+with job.resume() as found:
+    start = found.step if found else 0
+subprocess.Popen(["env", "-i", "setsid", "sleep", "987654"])
+pathlib.Path("temporary").write_text(tempfile.gettempdir())
+for step in job.steps(start, 9):
+    time.sleep(2)
+    if job.should_commit(step):
+        with job.commit(step) as folder:
+            (folder / "step").write_text(str(step))
+"""
+
+RECLAIMS = """\
+pools:
+  a: {capacityType: spot, nodes: 1, notice: 20s, interruptions: {atSteps: [2]}}
+  b: {capacityType: spot, nodes: 1, notice: 0s, interruptions: {atSteps: [6]}}
+  od: {nodes: 1}
+"""
+
+
+def test_a_program_without_ray_has_its_notice_and_goes_with_its_node(site: Callable[[str], Site]) -> None:
+    """Seen: Ray drains idle nodes at once, and the program was killed 1-2 s after its notice, without a commit."""
+    job = site("plain")
+    job.lay_out(total=9)
+    (job.folder / "train.py").write_text(PLAIN)
+    (job.folder / "world.yaml").write_text(RECLAIMS)
+    text = (job.folder / "job.yaml").read_text()
+    text = text.replace("maxFailures: 1, provisionTimeout: 120s", "maxFailures: 0, provisionTimeout: 120s", 1)
+    text = text.replace("provisionTimeout: 1s", "provisionTimeout: 120s").replace("10steps", "2steps")
+    (job.folder / "job.yaml").write_text(text)
+    code, said = job.end(job.start("--logs"))
+    assert code == 0, said
+    first, second, last = job.saved().history
+    assert (first.tier, first.reason, first.end_step) == ("spot-a", Reason.EVICTION_NOTICE, 3), "the step is committed"
+    assert (second.tier, second.reason) == ("spot-b", Reason.INTERRUPTED)
+    assert last.start_step < 9
+    assert "counts as running on a1-w1" in said
+    assert "the program ran on a2-w1, which is lost" in said
+    assert not Path((job.folder / "temporary").read_text()).exists()
+    running = subprocess.run(["ps", "-axo", "command="], capture_output=True, text=True, check=True).stdout
+    if sys.platform == "linux":
+        assert "sleep 987654" not in running.splitlines()

@@ -70,6 +70,7 @@ def run(
 
     from spotladder.api.deadline import check_deadline
     from spotladder.api.read import located, read_job, read_job_and_world
+    from spotladder.core.model import TERMINAL
     from spotladder.local.earlier import Begin
     from spotladder.local.output import WithOutput
     from spotladder.local.run import Request, run_locally
@@ -111,7 +112,8 @@ def run(
     if outcome.message:
         typer.echo(outcome.message)
     if outcome.exit_code in (75, 5):
-        typer.echo(f"to go on: {_again(job, world, report, state_dir)}")
+        verb = "to try again" if outcome.state.stage in TERMINAL else "to go on"
+        typer.echo(f"{verb}: {_again(job, world, report, state_dir)}")
     raise typer.Exit(outcome.exit_code)
 
 

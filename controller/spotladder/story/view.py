@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from spotladder.core.model import Instant, JobSpec, JobState, Observation, Stage
-from spotladder.story.figures import clock, measure, money, percent, rate, saved
+from spotladder.story.figures import clock, measure, money, percent, rate, saved, span
 from spotladder.story.narrate import Narrator, Told, Tone
 from spotladder.story.timeline import Beat, Began, Committed, Record
 
@@ -150,6 +150,7 @@ class PlainView:
         spent, on_demand = state.spent_usd, sum(tier.on_demand_cost for tier in state.tiers)
         parts = [
             f"{state.phase} on {state.tier}" if state.tier else f"{state.phase}",
+            f"next attempt in {span(state.paused_until - snapshot.now)}" if state.paused_until is not None else "",
             f"step {heard.step(snapshot)}" + (f"/{total}" if total else ""),
             rate(heard.pace(snapshot.now)) if state.stage is Stage.RUNNING else "",
             f"loss {measure(heard.loss)}" if heard.loss is not None else "",
