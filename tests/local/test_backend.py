@@ -423,7 +423,7 @@ def test_what_a_start_is_at_is_told_until_the_first_step_is_done(rig: Rig) -> No
         "Ray starts the program",
         "the program starts and imports its modules",
         "the program has connected to Ray, its workers start and import their modules",
-        "every worker has joined, the newest checkpoint is loaded",
+        "the program has joined its commit log, its first step is to come",
         "the first step runs",
         "",
     ]

@@ -58,7 +58,7 @@ CONNECTS_WITHIN: Seconds = 60.0
 _PHASES = {
     "imports": "the program starts and imports its modules",
     "connected": "the program has connected to Ray, its workers start and import their modules",
-    "joined": "every worker has joined, the newest checkpoint is loaded",
+    "joined": "the program has joined its commit log, its first step is to come",
     "first step": "the first step runs",
 }
 
@@ -290,7 +290,7 @@ class LocalBackend:
             return
         if attempt.head.used:
             attempt.without_ray = False
-        elif attempt.without_ray is None and (attempt.beat or now - started >= CONNECTS_WITHIN):
+        elif attempt.without_ray is None and (_has_stepped(attempt) or now - started >= CONNECTS_WITHIN):
             attempt.without_ray = True
             if not self._told_placement:
                 self._told_placement = True
@@ -359,6 +359,11 @@ class LocalBackend:
             if self._available.get(tier, True) is not available:
                 self._tell(timeline.PoolChanged(now, tier, available))
             self._available[tier] = available
+
+
+def _has_stepped(attempt: _Attempt) -> bool:
+    """Whether the program has done a step: until then it may still connect to Ray."""
+    return attempt.beat is not None and not attempt.program.phase
 
 
 def _why(attempt: _Attempt) -> str:

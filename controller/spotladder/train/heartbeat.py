@@ -25,7 +25,7 @@ class Heartbeat:
     """Writes `{"step", "total", "at", …metrics}` to a file, atomically and at most once a second.
 
     While the store is away there is also `"store": {"since", "message"}`, and before the first step is done `"phase"`:
-    "joined" (the ranks have met) or "first step".
+    "joined" (the ranks have met, the log is open) or "first step".
 
     Losing it is never a reason to stop the training: the first failure is logged, and no more is written.
     """
