@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from spotladder.core.model import Exit, Stage
+from spotladder.core.impediment import classify
+from spotladder.core.model import Exit, Observation, Stage
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import Situation
 from tests.core.builders import Job, attempt, head, noticed, spec, tier, whole, worker
 
 
@@ -28,6 +31,19 @@ def test_the_pause_doubles_up_to_its_limit() -> None:
     job = forever()
     pauses = [round(stops(job.running()), 1) for _ in range(8)]
     assert pauses == [0.0, 9.0, 19.0, 39.0, 79.0, 159.0, 299.0, 299.0]
+
+
+def test_the_pause_says_why() -> None:
+    job = forever()
+    stops(job.running())
+    number = job.running().number
+    job.see(whole(number, exit=Exit.INTERRUPTED), after=1)
+    job.see(after=1)
+    assert job.state.impeded is not None
+    assert job.state.impeded.reason is Reason.CRASH_LOOP
+    found = classify(Situation(job.spec, job.state, Observation(job.revision), job.now))
+    assert found is not None
+    assert found.message.startswith("attempts end with exit code 75 in succession")
 
 
 def test_an_attempt_that_commits_ends_the_pauses() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from spotladder.core.crashes import told
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Blocker, Exit, PodPhase, PodRole, PodSeen, Stage
+from spotladder.core.pacing import pause_told
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import LIVE, Situation
 
@@ -121,10 +122,10 @@ def store_unavailable(here: Situation) -> str:
 
 
 def crash_loop(here: Situation) -> str:
-    """The job waits before the next attempt, because attempts ended before they were ready."""
+    """The job waits before the next attempt, because attempts ended before they were ready, or by themselves."""
     state = here.state
     waits = state.stage is Stage.IDLE and state.paused_until is not None and here.now < state.paused_until
-    return told(state) if waits else ""
+    return told(state) or pause_told(state) if waits else ""
 
 
 def slow_start(here: Situation) -> str:
@@ -140,9 +141,8 @@ def slow_start(here: Situation) -> str:
 def no_capacity(here: Situation) -> str:
     """Pods are missing, or wait for a node."""
     if here.state.stage is Stage.IDLE and here.state.paused_until is not None:
-        return (
-            "every tier was exhausted; the job begins again after a pause" if here.now < here.state.paused_until else ""
-        )
+        waits = here.now < here.state.paused_until and not here.state.tier
+        return "every tier was exhausted; the job begins again after a pause" if waits else ""
     if here.state.stage is Stage.IDLE:
         return "; ".join(here.seen.unavailable.values()) if here.open and not here.view(live=False).available else ""
     if here.state.stage not in (Stage.STARTING, Stage.RECOVERING):

@@ -11,6 +11,8 @@ from spotladder.core.reasons import Reason
 FIRST_PAUSE: Seconds = 10.0
 LONGEST_PAUSE: Seconds = 300.0
 
+_BY_ITSELF = (Reason.INTERRUPTED, Reason.MAX_FAILURES_EXCEEDED)
+
 
 def paced(state: JobState, attempt: Attempt, progress: Progress, now: Instant) -> JobState:
     """The state with the pause before the next attempt, when this one ends with exit code 75, without a notice, a loss
@@ -19,7 +21,17 @@ def paced(state: JobState, attempt: Attempt, progress: Progress, now: Instant) -
     if progress.step > attempt.start_step:
         return state
     before = takewhile(lambda record: record.end_step <= record.start_step, reversed(state.history))
-    repeated = sum(1 for record in before if record.reason in (Reason.INTERRUPTED, Reason.MAX_FAILURES_EXCEEDED))
+    repeated = sum(1 for record in before if record.reason in _BY_ITSELF)
     if not repeated:
         return state
     return replace(state, paused_until=now + min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(repeated - 1, 10)))
+
+
+def pause_told(state: JobState) -> str:
+    """Why a job pauses that `paced` has given a pause; "" for any other pause."""
+    last = state.history[-1] if state.history else None
+    if last is None or not state.tier or state.unready or state.denied or last.reason not in _BY_ITSELF:
+        return ""
+    if last.end_step > last.start_step:
+        return ""
+    return "attempts end with exit code 75 in succession, without a notice, a lost node or a commit: the next one waits"

@@ -222,7 +222,8 @@ def laid_down(spec: JobSpec, state: JobState, progress: Progress, alive_until: I
         state, move = moved(here, reason, message)
         here = replace(here, state=state)
         moves.append(move)
-    return replace(here.state, waiting_since=None, recovering_since=None), moves
+    forgotten = replace(here.state, waiting_since=None, recovering_since=None)
+    return replace(forgotten, paused_until=None, unready=state.unready), moves
 
 
 def _essence(state: JobState) -> JobState:
