@@ -331,19 +331,53 @@ async def test_what_contradicts_a_later_tier_is_told_before_the_job_comes_to_it(
         await says(here, "Degraded", "False", "AsExpected")
 
 
-async def test_a_bucket_that_cannot_be_read_is_told_and_stops_nothing(api_server: ApiServer) -> None:
+async def test_nothing_begins_before_it_is_known_whose_log_it_is(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         here.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
         await here.submit()
+        message = await says(here, "Degraded", "True", "StoreUnavailable")
+        assert "no route; the first attempt waits until it is known whose log this is" in message
+        assert await here.rayjobs() == []
+        here.bucket.broken = None
+        await here.clock.advance(120)
         await eventually(lambda: here.rayjob(1))
-        assert "no route" in await says(here, "Degraded", "True", "CheckpointsUnreadable")
+        await says(here, "Degraded", "False", "AsExpected")
+
+
+async def test_a_bucket_that_cannot_be_read_is_told_and_stops_nothing(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
-        await here.pass_time(3600)  # stallTimeout is 10 minutes: who cannot look must not say that nothing moves
+        here.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
+        await here.clock.advance(120)
+        assert "no route" in await says(here, "Degraded", "True", "StoreUnavailable")
+        await here.pass_time(3600)  # stallTimeout is 10 minutes: without the log nobody knows whether the job moves
         assert await here.is_on("spot-a", 1)
         here.bucket.broken = None
         await here.clock.advance(120)
         await says(here, "Degraded", "False", "AsExpected")
+        await here.pass_time(500)
+        assert await here.is_on("spot-a", 1), "what was trained meanwhile has stallTimeout to be committed"
+
+
+async def test_a_job_whose_checkpoints_are_gone_does_not_begin_at_step_0(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        async with here.operator():
+            await here.submit()
+            await here.run(1)
+            here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
+            await here.clock.advance(120)
+            await eventually(lambda: here.has_phase("Running"))
+            await here.patch(suspend=True)
+            await here.pass_time(120)
+            await eventually(lambda: here.has_phase("Suspended"))
+        here.bucket.store.objects.clear()
+        async with here.operator():
+            await here.patch(suspend=False)
+            message = await says(here, "Degraded", "True", "CheckpointsGone")
+            assert "step 40 was committed, and the commit log holds no commit now" in message
+            assert await here.rayjobs() == []
 
 
 async def test_a_damaged_log_begins_nothing(api_server: ApiServer) -> None:

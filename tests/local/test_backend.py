@@ -59,6 +59,7 @@ class FakeLog:
     progress: Progress = field(default_factory=Progress)
     looks: int = 0
     current: bool = True
+    gone: str = ""
     ended: list[tuple[bool, str]] = field(default_factory=list)
 
     def keep_output(self, attempt: int, file: Path) -> None:
@@ -206,6 +207,12 @@ def test_a_spare_head_that_died_is_not_taken(rig: Rig) -> None:
     rig.backend.delete(Delete(1, Reason.STALLED))
     rig.backend.launch(Launch(2, "spot-a"))
     assert rig.nodes["h3"].alive
+
+
+def test_an_attempt_is_not_launched_without_the_checkpoints_that_were_there(rig: Rig) -> None:
+    rig.log.gone = "step 482 was committed, and the commit log holds no commit now"
+    with pytest.raises(EnvironmentFailure, match=r"step 482 was committed.* mount the file system"):
+        rig.backend.launch(Launch(1, "spot"))
 
 
 def test_a_head_that_does_not_come_up_is_tried_again_and_then_an_error(rig: Rig) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.store import open_store
 from spotladder.checkpoints.upload import commit_folder
-from spotladder.core.model import Attempt, JobSpec, JobState, Price, Stage, Tier, TierRecord
+from spotladder.core.model import Attempt, JobSpec, JobState, Price, Progress, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
 from spotladder.local.earlier import Begin, TakenUp, settled, take_up, untold
@@ -28,11 +29,16 @@ class Place:
         self.bucket = root / "bucket"
         self.log = CommitLog(open_store(str(self.bucket)), job="digits", namespace="team-a")
 
-    def commit(self, step: int) -> None:
+    def commit(self, step: int, *, at: float | None = None, uid: str = "") -> None:
         files = self.bucket.parent / "files"
         files.mkdir(exist_ok=True)
         (files / "weights").write_text("w")
-        commit_folder(self.log.start(1, "spot-a"), step, files, total=100)
+        log = CommitLog(
+            open_store(str(self.bucket)), "digits", namespace="team-a", uid=uid, clock=lambda: at or time.time()
+        )
+        start = log.read().start
+        writer = log.start(1, "spot-a", tried={start.nonce} if start and uid else None)
+        commit_folder(writer, step, files, total=100)
 
     def left(self, state: JobState) -> None:
         self.folder.save(state)
@@ -147,9 +153,71 @@ def test_resuming_what_has_succeeded_says_so(place: Place) -> None:
 
 
 def test_resuming_checkpoints_whose_state_is_lost(place: Place) -> None:
-    place.commit(40)
+    place.commit(40, at=-1000.0)
     taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
     assert (taken.state, taken.run, taken.resumed) == (JobState(), NOW, True)
+
+
+def test_a_run_that_takes_over_checkpoints_goes_on_under_their_name(place: Place) -> None:
+    place.commit(40, at=-1000.0, uid="theirs")
+    assert take_up(Begin.RESUME, place.folder, place.log, replace(NOW, uid="mine")).run.uid == "theirs"
+
+
+# --- another run that is alive --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("begin", [Begin.FRESH, Begin.RESUME])
+@pytest.mark.parametrize(
+    ("ago", "alive"), [(0.0, True), (59.0, True), (61.0, False), (-3600.0, True)], ids=["now", "59 s", "61 s", "ahead"]
+)
+def test_a_log_that_another_run_writes_is_neither_removed_nor_taken_over(
+    place: Place, begin: Begin, ago: float, alive: bool
+) -> None:
+    """Seen: --fresh under another --state-dir removed 1,140 steps of a running job."""
+    place.commit(40, at=NOW.began - ago, uid="theirs")
+    before = place.log.read()
+    if alive:
+        with pytest.raises(EnvironmentFailure, match=r"attempt 1 of another run .* has written step 40 .* ago"):
+            take_up(begin, place.folder, place.log, NOW)
+        assert place.log.read() == before
+        return
+    taken = take_up(begin, place.folder, place.log, NOW)
+    assert taken.resumed is (begin is Begin.RESUME)
+
+
+def test_a_writer_with_long_intervals_counts_as_alive_for_longer(place: Place) -> None:
+    for step, at in ((10, -700.0), (20, -400.0), (30, -100.0)):
+        place.commit(step, at=at, uid="theirs")
+    with pytest.raises(EnvironmentFailure, match="nothing was written for 900 s"):
+        take_up(Begin.FRESH, place.folder, place.log, NOW)
+
+
+def test_a_job_that_has_ended_has_no_writer(place: Place) -> None:
+    place.commit(40, at=NOW.began, uid="theirs")
+    place.log.end_as_controller("Succeeded")
+    take_up(Begin.FRESH, place.folder, place.log, NOW)
+
+
+def test_the_run_of_this_folder_is_not_alive(place: Place) -> None:
+    place.folder.save(SUSPENDED)
+    place.folder.save_run(replace(THEN, uid="mine"))
+    place.commit(40, at=NOW.began, uid="mine")
+    assert take_up(Begin.RESUME, place.folder, place.log, NOW).run.uid == "mine"
+
+
+# --- checkpoints that are gone --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("left", ["nothing", "an older log"])
+def test_resuming_without_the_checkpoints_is_refused(place: Place, left: str) -> None:
+    """Seen with a file system that was not mounted: the run began at step 0 without a word."""
+    if left == "an older log":
+        place.commit(7)
+    known = Progress(482, 1000, 40.0, 3)
+    place.left(replace(SUSPENDED, progress=known))
+    with pytest.raises(EnvironmentFailure, match=r"step 482 was committed, and the commit log holds .* now"):
+        take_up(Begin.RESUME, place.folder, place.log, NOW)
+    assert take_up(Begin.FRESH, place.folder, place.log, NOW) == TakenUp(JobState(), NOW)
 
 
 def test_resuming_with_another_python_is_refused(place: Place) -> None:

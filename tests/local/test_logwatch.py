@@ -102,6 +102,17 @@ def test_the_end_is_noted_once(watch: LogWatch, bucket: Bucket) -> None:
     assert (end.outcome, end.message) == ("Succeeded", "Completed")
 
 
+def test_commits_that_are_gone_are_no_progress(watch: LogWatch, bucket: Bucket) -> None:
+    """As when a network file system is unmounted under a run."""
+    objects = dict(bucket.store.objects)
+    bucket.store.objects.clear()
+    assert eventually(lambda: bool(watch.gone))
+    assert watch.progress.step == 10
+    assert "step 10 was committed" in (watch.take_trouble() or "")
+    bucket.store.objects.update(objects)
+    assert eventually(lambda: not watch.gone)
+
+
 def test_at_the_end_only_the_newest_commits_are_kept(watch: LogWatch, bucket: Bucket) -> None:
     """Until then the newest of each attempt is, too. Seen: `keep: 2` left 4 GiB after success."""
     for attempt in (2, 3, 4):

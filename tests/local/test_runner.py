@@ -248,6 +248,48 @@ def test_beats_commits_bills_and_troubles_are_told() -> None:
     assert bill.on_demand == pytest.approx(2 * bill.spent)
 
 
+def test_an_outage_of_the_store_is_told_and_its_end_too() -> None:
+    def away(rig: Rig) -> None:
+        rig.backend.lose_store(1, rig.now, "refused")
+
+    def back(rig: Rig) -> None:
+        rig.backend.lose_store(1, None)
+
+    rig = Rig(script=[(1, comes_up(1)), (5, away), (105, back), (110, ends(1, Exit.SUCCEEDED))])
+    assert rig.run() == 0
+    texts = [record.text for record in rig.told if isinstance(record, Noted)]
+    assert texts == [
+        "the checkpoint store does not answer: training goes on and commits later",
+        "the checkpoint store answers again, after 1m 40s",
+    ]
+
+
+def test_commits_that_were_stepped_over_are_told_once() -> None:
+    skipped = "step 20 was not resumed from: a file is missing"
+
+    def committed(step: int) -> Callable[[Rig], None]:
+        return lambda rig: setattr(rig.backend, "progress", Progress(step, 100, BEGAN + step, 1, skipped))
+
+    rig = Rig(script=[(1, comes_up(1)), (2, committed(10)), (3, committed(11)), (5, ends(1, Exit.SUCCEEDED))])
+    rig.run()
+    assert [record.text for record in rig.told if isinstance(record, Noted)] == [skipped]
+
+
+def test_a_loss_before_the_first_commit_says_so() -> None:
+    rig = Rig(
+        script=[
+            (1, comes_up(1)),
+            (2, lambda rig: rig.backend.lose("a1-w1")),
+            (60, comes_up(2)),
+            (65, ends(2, Exit.SUCCEEDED)),
+        ]
+    )
+    rig.run()
+    (noted,) = rig.of(Noted)
+    assert isinstance(noted, Noted)
+    assert noted.text == "nothing was committed before this loss: the job begins again at step 0"
+
+
 def test_the_last_commit_is_told_before_the_end_that_follows_it() -> None:
     commit = Committed(BEGAN, 1, "spot-a", 20)
 

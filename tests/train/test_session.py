@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import CheckpointCorrupt, Fenced
 from spotladder.train import notice
@@ -184,6 +185,23 @@ def test_a_corrupt_commit_is_stepped_over(tmp_path: Path, caplog: pytest.LogCapt
         assert found is not None
         assert found.step == 10
     assert "step 20 is not resumed from" in caplog.text
+
+
+def test_a_commit_that_was_stepped_over_is_in_the_log_with_the_next_commit(tmp_path: Path) -> None:
+    train(job(tmp_path), 20)
+    newest = log_of(tmp_path).newest()
+    assert newest is not None
+    file = tmp_path / "digits" / newest.path / "sum"
+    file.unlink()
+    file.mkdir()  # a folder in the place of a file aborted the resume
+    train(job(tmp_path, attempt=2), 30)
+    first, *later = [commit for commit in log_of(tmp_path).commits() if commit.attempt == 2]
+    (skipped,) = first.skipped
+    assert (skipped.step, "is missing" in skipped.why) == (20, True)
+    assert not any(commit.skipped for commit in later)
+    assert progress(log_of(tmp_path)).skipped == str(skipped)
+    train(job(tmp_path, attempt=3), 40)
+    assert progress(log_of(tmp_path)).skipped == ""
 
 
 def test_when_nothing_verifies_the_program_does_not_start_from_nothing(tmp_path: Path) -> None:

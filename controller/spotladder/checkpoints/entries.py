@@ -71,8 +71,20 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Skipped:
+    """A commit that an attempt did not resume from, because its files were not the ones that were committed."""
+
+    step: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"step {self.step} was not resumed from: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
-    """`writer` is the nonce of the start that made it; `path` the folder of its files; `at` the writer's clock."""
+    """`writer` is the nonce of the start that made it; `path` the folder of its files; `at` the writer's clock.
+    `skipped`: in the first commit of a start, the newer commits that this start stepped over."""
 
     seq: int
     nonce: str
@@ -85,6 +97,7 @@ class Commit:
     path: str
     files: tuple[FileEntry, ...]
     metrics: Mapping[str, Metric] = field(default_factory=dict)
+    skipped: tuple[Skipped, ...] = ()
     kind: Literal["commit"] = "commit"
 
     @property
@@ -249,6 +262,7 @@ def _commit(raw: Mapping[str, Any]) -> Commit:
         path=_safe(raw["path"]),
         files=tuple(FileEntry(_safe(f["name"]), _int(f["size"]), _text(f["crc"])) for f in raw["files"]),
         metrics=dict(raw.get("metrics", {})),
+        skipped=tuple(Skipped(_int(one["step"]), _text(one["why"])) for one in raw.get("skipped", ())),
     )
 
 

@@ -51,6 +51,9 @@ class ForeignLog(LogCorrupt):
         self._asked_for = asked_for
         super().__init__(self._said(str(owner)))
 
+    def __reduce__(self) -> tuple[type[ForeignLog], tuple[str, Owner, Owner]]:
+        return ForeignLog, (self._uri, self._owner, self._asked_for)
+
     def told_to(self, namespace: str) -> str:
         """The message for users of that namespace, who may not know the names of other namespaces' jobs."""
         if self._owner.namespace in ("", namespace):
@@ -129,7 +132,14 @@ class CommitLog:
         return self.follow(History())
 
     def follow(self, history: History) -> History:
-        """`history` and what was appended since: one listing when nothing was."""
+        """`history` and what was appended since: one listing when nothing was. A log that is not there any more, or is
+        another one, is read from its beginning."""
+        if history.seq >= 0:
+            numbers = self._numbers(history.seq - 1)
+            if numbers == [history.seq]:
+                return self.checked(history)
+            if not numbers:
+                history = History()
         return self.checked(history.then(self.tail(history.seq)))
 
     def commits(self) -> tuple[Commit, ...]:

@@ -30,4 +30,17 @@ def progress_of(history: History) -> Progress:
     newest = history.newest
     if newest is None:
         return Progress(attempt=history.attempt)
-    return Progress(newest.step, newest.total, newest.at, history.attempt)
+    skipped = [str(one) for commit in history.commits if commit.attempt == newest.attempt for one in commit.skipped]
+    return Progress(newest.step, newest.total, newest.at, history.attempt, "; ".join(skipped))
+
+
+def went_back(known: Progress, read: Progress) -> str:
+    """What is missing from a log that says `read` now and has said `known` before; "" when nothing is.
+
+    A log only grows: one that knows less is another folder (a file system that is not mounted), or was removed.
+    """
+    if read.attempt >= known.attempt and not (read.committed_at is None and known.committed_at is not None):
+        return ""
+    what = f"step {known.step} was committed" if known.committed_at is not None else f"attempt {known.attempt} started"
+    found = f"holds step {read.step}" if read.committed_at is not None else "holds no commit"
+    return f"{what}, and the commit log {found} now"

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from spotladder.checkpoints.entries import Commit, End, Entry, FileEntry, Start, metrics_of
+from spotladder.checkpoints.entries import Commit, End, Entry, FileEntry, Skipped, Start, metrics_of
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.store import UploadTorn
 from spotladder.errors import Fenced, InvalidSpec
@@ -54,6 +54,7 @@ class Writer:
         total: int = 0,
         path: str = "",
         metrics: Mapping[str, Any] | None = None,
+        skipped: Iterable[Skipped] = (),
         now: float | None = None,
     ) -> Commit:
         """Record a checkpoint whose files (names relative to `path`, by default `folder(step)`) have been uploaded.
@@ -79,6 +80,7 @@ class Writer:
                 path=path,
                 files=files,
                 metrics=metrics_of(metrics),
+                skipped=tuple(skipped),
             )
 
         with self._lock:

@@ -113,6 +113,11 @@ class FakeBackend:
         """The attempt's program ended."""
         self._attempts[number] = replace(self._attempts[number], exit=how, message=message)
 
+    def lose_store(self, number: int, since: Instant | None, message: str = "") -> None:
+        """The attempt's program cannot reach the checkpoint store since then; None: it can again."""
+        seen = self._attempts[number]
+        self._attempts[number] = replace(seen, store_unavailable_since=since, store_message=message)
+
     def vanish(self, number: int) -> None:
         """Somebody else removed the attempt."""
         self._attempts.pop(number, None)

@@ -259,12 +259,14 @@ class AttemptSeen:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The newest commit of the log, and the newest attempt that the log has seen start."""
+    """The newest commit of the log, and the newest attempt that the log has seen start. `skipped`: which commits the
+    attempt of the newest commit could not resume from, and why."""
 
     step: int = 0
     total: int = 0
     committed_at: Instant | None = None
     attempt: int = 0
+    skipped: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,10 @@ class CommitLogSeen(Protocol):
     def progress(self) -> Progress:
         """The newest commit and start, as of the last look."""
 
+    @property
+    def gone(self) -> str:
+        """What was in the log before and is not now; "" when nothing is missing."""
+
     def look_now(self) -> None:
         """Have another look soon: something has just ended."""
 
@@ -151,6 +155,11 @@ class LocalBackend:
         """Ask the tier's pool for the workers and Ray for the driver."""
         if action.attempt in self._attempts:
             return
+        if self._log.gone:
+            raise EnvironmentFailure(
+                f"{self._log.gone}, so attempt {action.attempt} would begin at step 0: mount the file system or "
+                "restore the folder, then run with --resume"
+            )
         tier, pool = self._job.tiers[action.tier], self._pools[action.tier]
 
         def start(name: str) -> WorkerNode | None:

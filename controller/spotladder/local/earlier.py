@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from spotladder.checkpoints.progress import progress_of, went_back
 from spotladder.checkpoints.removal import remove
-from spotladder.core.model import TERMINAL, JobSpec, JobState, Stage
-from spotladder.errors import InvalidSpec
+from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage
+from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
 from spotladder.local import preflight
 from spotladder.local.runner import laid_down
 from spotladder.local.state import JobFolder, Run
 from spotladder.story.timeline import Committed, Moved, Record
 
 if TYPE_CHECKING:
+    from spotladder.checkpoints.history import History
     from spotladder.checkpoints.log import CommitLog
 
 
@@ -35,12 +38,16 @@ class TakenUp:
     resumed: bool = False
 
 
-def take_up(begin: Begin, folder: JobFolder, log: CommitLog, now: Run) -> TakenUp:
+def take_up(begin: Begin, folder: JobFolder, log: CommitLog, now: Run, *, at: Instant | None = None) -> TakenUp:
     """Find out what there is. Nothing is changed, unless `begin` says that it is to be forgotten: that works whatever
     state it is in, as long as it is this job's for certain.
 
-    Raises InvalidSpec when the user has to choose, EnvironmentFailure when this is not what the run was begun with.
+    `at` is the time of this call. Raises InvalidSpec when the user has to choose, EnvironmentFailure when this is not
+    what the run was begun with, when its commits are gone, or when another run writes the log.
     """
+    at = now.began if at is None else at
+    if begin is not Begin.NEW:
+        _refuse_live_writer(folder, log, at)
     if begin is Begin.FRESH:
         before = folder.known_run()
         remove(log, ours=before is not None and before.uri == now.uri)
@@ -55,11 +62,48 @@ def take_up(begin: Begin, folder: JobFolder, log: CommitLog, now: Run) -> TakenU
             raise InvalidSpec(f"there are checkpoints of this job, up to step {step}; {_CHOICE}", where=log.uri)
         return TakenUp(JobState(), now)
     if state is None or run is None:
-        return TakenUp(JobState(), now, resumed=history.seq >= 0)
+        return TakenUp(JobState(), replace(now, uid=history.owner.uid or now.uid), resumed=history.seq >= 0)
     preflight.check_same(run, now)
+    if (gone := went_back(state.progress, progress_of(history))) and state.stage is not Stage.SUCCEEDED:
+        raise EnvironmentFailure(
+            f"{log.uri}: {gone}: mount the file system or correct the address, or begin anew at step 0 with --fresh"
+        )
     if state.stage in TERMINAL and state.stage is not Stage.SUCCEEDED:
         state = _reopened(state)
     return TakenUp(state, run, resumed=True)
+
+
+def _refuse_live_writer(folder: JobFolder, log: CommitLog, at: Instant) -> None:
+    """A log into which another run has written a moment ago is neither removed nor taken over.
+
+    This folder's own run is not alive: its lock is held here.
+    """
+    try:
+        history = log.read()
+    except LogCorrupt:
+        return  # it cannot be written either
+    start, newest = history.start, history.newest
+    if start is None or history.end is not None:
+        return
+    own = folder.known_run()
+    if own is not None and own.uid == start.owner.uid:
+        return
+    wrote_at = max(start.at, newest.at if newest else start.at)
+    limit = _silence(history)
+    if at - wrote_at < limit:
+        what = f"step {newest.step}" if newest and newest.at == wrote_at else "its start"
+        raise EnvironmentFailure(
+            f"{log.uri}: attempt {start.attempt} of another run (not that of {folder.path}) has written {what} "
+            f"{max(0.0, at - wrote_at):.0f} s ago and may be alive: stop it, or wait until nothing was written for "
+            f"{limit:.0f} s"
+        )
+
+
+def _silence(history: History) -> Seconds:
+    """After how many seconds without an entry a writer counts as gone: three times the longest known interval."""
+    times = [commit.at for commit in history.commits if history.start and commit.attempt == history.start.attempt]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    return max([LEAST_SILENCE, *(3 * gap for gap in gaps)])
 
 
 def _reopened(state: JobState) -> JobState:
@@ -96,5 +140,7 @@ def _what(state: JobState) -> str:
         return f"it has failed ({state.reason}); {_CHOICE.replace('goes on', 'tries again', 1)}"
     return f"it is unfinished ({state.phase}); {_CHOICE}"
 
+
+LEAST_SILENCE: Seconds = 60.0
 
 _CHOICE = "--resume goes on from its newest commit, --fresh removes it and begins anew"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.outputs import Output
+from spotladder.checkpoints.progress import went_back
 from spotladder.core.model import Progress
-from spotladder.errors import SpotladderError
+from spotladder.errors import LogCorrupt, SpotladderError
 from spotladder.output.redact import redacted
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class LogWatch:
         self._seen_to = -1
         self._trouble: str | None = None
         self.progress = Progress()
+        self.gone = ""
+        """What was in the log before and is not now."""
         self._look()
         self._thread = threading.Thread(target=self._follow, name="spotladder-log", daemon=True)
 
@@ -119,6 +122,9 @@ class LogWatch:
 
     def _look(self) -> None:
         progress = self._follower.progress()
+        self.gone = went_back(self.progress, progress)
+        if self.gone:
+            raise LogCorrupt(f"{self._log.uri}: {self.gone}")
         new = [commit for commit in self._follower.history.commits if commit.seq > self._seen_to]
         with self._lock:
             self._new.extend(new)

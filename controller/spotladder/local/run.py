@@ -81,6 +81,8 @@ def run_locally(
             return Outcome(0, taken.state, folder.path, "it has succeeded already; --fresh runs it again")
         check_store(log.store)
         taken = replace(taken, run=replace(taken.run, mark=uuid.uuid4().hex))
+        log = _log_of(request, plan.run.uri, taken.run.uid)
+        plan = replace(plan, job=replace(plan.job, environment={**plan.job.environment, **_named(taken.run)}))
         spec = replace(plan.spec, submitted_at=taken.run.began)
         folder.save_run(taken.run)
         with timeline.Timeline(folder.timeline) as lines:
@@ -175,7 +177,7 @@ def _plan(request: Request) -> _Plan:
         job,
         pools,
         by_name(request.job.spec.policy.name),
-        Run(began, preflight.python_version(), ray, job.environment["SPOTLADDER_URI"]),
+        Run(began, preflight.python_version(), ray, job.environment["SPOTLADDER_URI"], uid=uuid.uuid4().hex),
         tuple(_warnings(request)),
     )
 
@@ -214,11 +216,16 @@ def _warnings(request: Request) -> Iterator[str]:
         yield f"this machine's Python is used as it is: {', '.join(ignored)} of runtimeEnvYAML is not applied here"
 
 
-def _log_of(request: Request, uri: str) -> CommitLog:
+def _named(run: Run) -> dict[str, str]:
+    """What makes the program refuse the log of another run."""
+    return {"SPOTLADDER_UID": run.uid} if run.uid else {}
+
+
+def _log_of(request: Request, uri: str, uid: str = "") -> CommitLog:
     from spotladder.checkpoints.log import CommitLog
 
     meta = request.job.metadata
-    return CommitLog(open_store(uri), job=meta.name, namespace=meta.namespace)
+    return CommitLog(open_store(uri), job=meta.name, namespace=meta.namespace, uid=uid)
 
 
 # --- while it runs ---

@@ -24,6 +24,7 @@ from spotladder.core.model import (
     Delete,
     Drain,
     Finish,
+    Impediment,
     Instant,
     JobSpec,
     JobState,
@@ -39,6 +40,7 @@ from spotladder.core.policies import Policy
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.core.situation import Situation
 from spotladder.errors import EnvironmentFailure, SpotladderError
+from spotladder.story.figures import span
 from spotladder.story.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
 from spotladder.story.view import View, ViewSnapshot
 
@@ -107,6 +109,8 @@ class Runner:
         self._asked = 0
         self._saved_at = self._drawn_at = -math.inf
         self._beats: dict[int, tuple[int, Instant]] = {}
+        self._skipped = ""
+        self._away_since: Instant | None = None
         self.state = JobState()
 
     def ask_to_stop(self) -> None:
@@ -116,6 +120,7 @@ class Runner:
     def run(self, state: JobState) -> int:
         """Run until the end; the exit code. Raises Killed, and EnvironmentFailure when something around gives way."""
         self.state = state
+        self._skipped = state.progress.skipped
         try:
             return self._until_ended()
         except SpotladderError as error:
@@ -153,8 +158,11 @@ class Runner:
     def _narrate(self, decision: Decision, now: Instant) -> None:
         for commit in self._commits.take_new():  # first: what is decided on now came after them
             self._tell(commit)
+        self._narrate_store(now)
         for loss in decision.losses:
             self._tell(Lost(now, loss, self.state.record(loss.tier).failures))
+        if decision.losses and self.state.progress.committed_at is None:
+            self._tell(Noted(now, "nothing was committed before this loss: the job begins again at step 0"))
         for move in decision.moves:
             self._tell(Moved(now, move))
         for beat in self._backend.beats():
@@ -165,6 +173,19 @@ class Runner:
             self._tell(Noted(now, f"the commit log cannot be read now: {trouble}"))
         spent, on_demand = self.state.spent_usd, sum(tier.on_demand_cost for tier in self.state.tiers)
         self._tell(Billed(now, spent, on_demand, self.state.nodes))
+
+    def _narrate_store(self, now: Instant) -> None:
+        """An outage of the checkpoint store, its end, and commits that could not be resumed from."""
+        skipped, impeded = self.state.progress.skipped, self.state.impeded
+        if skipped and skipped != self._skipped:
+            self._tell(Noted(now, skipped))
+        self._skipped = skipped
+        since = impeded.since if impeded is not None and impeded.impediment is Impediment.STORE else None
+        if since is not None and self._away_since is None:
+            self._tell(Noted(now, "the checkpoint store does not answer: training goes on and commits later"))
+        elif since is None and self._away_since is not None:
+            self._tell(Noted(now, f"the checkpoint store answers again, after {span(now - self._away_since)}"))
+        self._away_since = since
 
     def _apply(self, action: Launch | Drain | Delete | Finish) -> None:
         match action:

@@ -38,13 +38,15 @@ LOCK_RETRY_INTERVAL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What does not change over the sessions of one run. `mark` is the last session's, `uri` the checkpoints'."""
+    """What does not change over the sessions of one run. `mark` is the last session's, `uri` the checkpoints'. `uid`
+    names the run in the commit log; "" in runs begun before it was written there."""
 
     began: Instant
     python: str
     ray: str
     uri: str
     mark: str = ""
+    uid: str = ""
 
 
 class JobFolder:

@@ -50,6 +50,7 @@ class Trouble(StrEnum):
     CHECKPOINTS_NOT_ALLOWED = "CheckpointsNotAllowed"
     CHECKPOINTS_UNREADABLE = "CheckpointsUnreadable"
     CHECKPOINTS_CORRUPT = "CheckpointsCorrupt"
+    CHECKPOINTS_GONE = "CheckpointsGone"
     CAPACITY_TIER_GONE = "CapacityTierGone"
     CANNOT_WATCH = "CannotWatch"
     NOT_INSTALLED = "NotInstalled"
@@ -153,7 +154,9 @@ def of_decision(
         text = f"{ended} (until {datetime.fromtimestamp(int(until), UTC):%H:%M:%S} UTC)"
         claims[ConditionType.RUNNING] = Claim("False", Reason.PROGRAM_ENDED, text)
     if state.stage in TERMINAL:
-        claims[ConditionType.COMPLETED] = Claim("True", state.reason, state.message)
+        nothing = "" if state.progress.committed_at is not None else "nothing was committed"
+        message = "; ".join(filter(None, (state.message, nothing)))
+        claims[ConditionType.COMPLETED] = Claim("True", state.reason, message)
     if decision.losses:
         pods = ", ".join(loss.pod for loss in decision.losses)
         claims[ConditionType.EVICTED] = Claim("True", decision.losses[-1].cause, pods)
@@ -190,7 +193,8 @@ def _checkpointing(state: JobState, seen: Observation, reading: Reading) -> Clai
         return Claim("Unknown", Trouble.CHECKPOINTS_UNREADABLE, reading.unreadable)
     if seen.progress.committed_at is None:
         return Claim("False", "NothingCommitted")
-    return Claim("True", "Committed", f"step {state.progress.step}")
+    skipped = f"; {seen.progress.skipped}" if seen.progress.skipped else ""
+    return Claim("True", "Committed", f"step {state.progress.step}{skipped}")
 
 
 def merged(held: Sequence[Condition], claims: Claims, now: Instant, generation: int) -> list[Condition]:

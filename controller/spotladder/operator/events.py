@@ -34,6 +34,9 @@ _NORMAL = frozenset(
         Reason.WAITING_TO_BEGIN_AGAIN, Reason.POLICY, Reason.SPEC_UPDATED,
     }
 )  # fmt: skip
+COMMIT_SKIPPED = "CommitSkipped"
+"""The reason of Events about commits that could not be resumed from."""
+
 COUNT = "Count"
 """The action of Events about failures."""
 

@@ -217,7 +217,7 @@ def observe(
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
             seen = heartbeats.facts(_by_our_clock(seen, cluster.client.ahead), cluster, objects.pods, nodes)
             seen = replace(seen, operator_silent=told)
-            attempts.append(_remembered(seen) if hidden else seen)
+            attempts.append(_with_store(_remembered(seen) if hidden else seen, reading))
     unavailable = {
         name: why
         for name, why in (*tiers.full.items(), *((name, problem.message) for name, problem in tiers.missing.items()))
@@ -244,6 +244,13 @@ def observe(
         limited=frozenset(tiers.full),
     )
     return seen_now, found
+
+
+def _with_store(seen: AttemptSeen, reading: Reading) -> AttemptSeen:
+    """The attempt, with what the log's reader knows of the checkpoint store."""
+    if reading.away_since is None:
+        return seen
+    return replace(seen, store_unavailable_since=reading.away_since, store_message=reading.unreadable)
 
 
 def _remembered(seen: AttemptSeen) -> AttemptSeen:
@@ -300,7 +307,10 @@ def problems_of(
         problems.append(Problem(Trouble.CHECKPOINTS_IN_USE, reading.foreign))
     if reading.corrupt:
         problems.append(Problem(Trouble.CHECKPOINTS_CORRUPT, reading.corrupt))
-    if reading.unreadable and state.stage not in TERMINAL:
+    if reading.gone:
+        problems.append(Problem(Trouble.CHECKPOINTS_GONE, reading.gone))
+    outage = reading.away_since is not None and live is not None and live.store_unavailable_since is not None
+    if reading.unreadable and state.stage not in TERMINAL and not outage:  # the impediment says it then
         trouble = Trouble.CHECKPOINTS_NOT_ALLOWED if reading.denied else Trouble.CHECKPOINTS_UNREADABLE
         problems.append(Problem(trouble, reading.unreadable))
     problems += [

@@ -20,11 +20,12 @@ import structlog
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog, ForeignLog
 from spotladder.checkpoints.outputs import Output
-from spotladder.checkpoints.progress import Follower
+from spotladder.checkpoints.progress import Follower, went_back
+from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.clock import Clock
 from spotladder.core.backend import LAST_COMMIT_LIMIT
-from spotladder.core.model import Progress, Seconds
-from spotladder.errors import LogCorrupt, SpotladderError, described
+from spotladder.core.model import Instant, Progress, Seconds
+from spotladder.errors import LogCorrupt, SpotladderError, StoreUnavailable, described
 from spotladder.operator.access import AccessDenied, Grant
 from spotladder.operator.egress import Egress
 from spotladder.operator.inventory import JobKey
@@ -61,7 +62,8 @@ class LogAddress:
 class Reading:
     """What is known of a log. `known`: it was asked and answered, or did not in time. `foreign` and `corrupt` say why
     nothing may be resumed from it, `unreadable` why nothing is known of it; `locked`: because there are no credentials;
-    `denied`: because the administrator does not allow it.
+    `denied`: because the administrator does not allow it; `away_since`: because the store has not answered since then.
+    `gone` says what was in the log before and is not now.
     """
 
     known: bool = False
@@ -71,6 +73,15 @@ class Reading:
     corrupt: str = ""
     locked: bool = False
     denied: bool = False
+    away_since: Instant | None = None
+    gone: str = ""
+
+    def after(self, known: Progress) -> Reading:
+        """This reading of a log that has said `known` before."""
+        if not self.known or self.unreadable or self.foreign or self.corrupt:
+            return self
+        gone = went_back(known, self.progress)
+        return replace(self, progress=known, gone=gone) if gone else self
 
 
 class Log(Protocol):
@@ -258,7 +269,8 @@ class Logs:
         done, _ = await asyncio.wait({reading}, timeout=PATIENCE)
         if not done and not before.unreadable:
             late = f"{followed.address.uri}: no answer in {PATIENCE:g} s; progress is not known"
-            followed.reading = replace(before, known=True, unreadable=late)
+            since = before.away_since or self._clock.now()
+            followed.reading = replace(before, known=True, unreadable=late, away_since=since)
             followed.current.set()
             self._changed((followed.address.namespace, followed.address.job))
         try:
@@ -267,6 +279,11 @@ class Logs:
             return Reading(True, before.progress, foreign=error.told_to(followed.address.namespace))
         except LogCorrupt as error:
             return Reading(True, before.progress, corrupt=str(error))
+        except StoreUnavailable as error:
+            if isinstance(error, StoreRefused):
+                return Reading(True, before.progress, unreadable=str(error))
+            since = followed.reading.away_since or self._clock.now()
+            return Reading(True, before.progress, unreadable=str(error), away_since=since)
         except SpotladderError as error:
             return Reading(True, before.progress, unreadable=str(error), denied=isinstance(error, AccessDenied))
         except Exception as error:  # noqa: BLE001 – a defect in one log must not end its following, nor anybody else's

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import Clock
 from spotladder.core.model import TERMINAL, JobState, Seconds, Stage
+from spotladder.core.reasons import Reason
 from spotladder.operator import load
 from spotladder.operator.cache import Scoped
 from spotladder.operator.clusters import Clusters
@@ -20,6 +21,9 @@ from spotladder.workloads.kinds import workload_of
 
 CLEANUP_IS_LATE: Seconds = 120.0
 """After so long a deleted job says what it waits for."""
+
+UNBLAMED = frozenset({Reason.STORE_UNAVAILABLE, Trouble.CHECKPOINTS_GONE})
+"""What keeps a job from beginning although its spec is valid."""
 
 Capacity = Mapping[str, CapacityRecord]
 """The CapacityTiers of a job by name, as last seen."""
@@ -55,6 +59,12 @@ class Obstacles:
             return Problem(Trouble.CHECKPOINTS_IN_USE, reading.foreign)
         if reading.corrupt:
             return Problem(Trouble.CHECKPOINTS_CORRUPT, reading.corrupt)
+        if reading.gone:
+            advice = "mount or restore the folder, or delete the job and submit it anew to begin at step 0"
+            return Problem(Trouble.CHECKPOINTS_GONE, f"spec.checkpoints.uri: {reading.gone}: {advice}")
+        if reading.away_since is not None and not load.started(state):
+            why = f"{reading.unreadable}; the first attempt waits until it is known whose log this is"
+            return Problem(Reason.STORE_UNAVAILABLE, why)
         if load.started(state):
             return None
         if taken := self._folder_taken(record):

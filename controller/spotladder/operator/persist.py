@@ -12,7 +12,7 @@ from spotladder.core.model import Decision, JobState
 from spotladder.operator import conditions, status
 from spotladder.operator.cache import Scoped
 from spotladder.operator.conditions import Claims, ConditionType, Problem
-from spotladder.operator.events import Events, note_of, notes_of
+from spotladder.operator.events import COMMIT_SKIPPED, Events, Note, note_of, notes_of
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory import JobKey
 from spotladder.operator.load import Loaded
@@ -67,6 +67,8 @@ class Persistence:
         self._witness.decided(loaded, before, decision)
         for note in notes_of(decision, deleting=loaded.record.deleting):
             self._events.tell(record, note)
+        if after.progress.skipped and after.progress.skipped != before.progress.skipped:
+            self._events.tell(record, Note(COMMIT_SKIPPED, "Resume", after.progress.skipped))
         if problems and _reason(loaded.status, ConditionType.DEGRADED) != problems[0].trouble:
             self._announce(record, problems[0])
         reach(Point.AFTER_EVENTS)

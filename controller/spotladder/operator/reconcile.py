@@ -43,7 +43,7 @@ from spotladder.operator.inventory import JobKey
 from spotladder.operator.limits import Limits
 from spotladder.operator.load import Loaded
 from spotladder.operator.logs import Logs, Reading
-from spotladder.operator.obstacles import Obstacles, versions
+from spotladder.operator.obstacles import UNBLAMED, Obstacles, versions
 from spotladder.operator.outputs import Outputs
 from spotladder.operator.persist import Persistence, Witness
 from spotladder.operator.preflight import AGAIN, Preflight, needs
@@ -158,9 +158,9 @@ class Reconciler:
         tiers = self._tiers(record, job, state, memory)
         if load.unsettled(self._clusters, tiers, state):
             return UNSETTLED  # what is on its way from there must not be taken for lost
-        reading = await self._readings.of(record, job, state)
+        reading = (await self._readings.of(record, job, state)).after(state.progress)
         if problem := self._obstacles.to_begin(record, job, state, tiers=tiers, reading=reading, known=memory.capacity):
-            return await self._hold(record, held, problem)
+            return await self._hold(record, held, problem, valid=problem.trouble in UNBLAMED)
         if problem := self._obstacles.to_see(record, job):
             return await self._hold(record, held, problem, valid=True)
         if state.stage is Stage.IDLE and not reading.known and not record.deleting:

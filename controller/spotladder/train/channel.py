@@ -20,7 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from spotladder.errors import SpotladderError
+from spotladder.errors import LogCorrupt, SpotladderError
 from spotladder.train.agreement import Agreement
 from spotladder.train.interruption import RankLost
 from spotladder.train.link import HANDSHAKE_TIMEOUT, Address, Link, connect, listen, own_hosts, proof_of
@@ -342,11 +342,13 @@ def described(error: BaseException) -> list[str]:
 
 
 def raised(description: list[str]) -> SpotladderError:
-    """Another rank's error on this one: of the same type where it is one of ours."""
+    """Another rank's error on this one: of the same type where it is one of ours, made of its message alone."""
     name, message = description
     kinds = [SpotladderError]
     for kind in kinds:
         if kind.__name__ == name:
-            return kind(message)
+            with suppress(TypeError):  # it takes more than a message: LogCorrupt stands for a ForeignLog
+                return kind(message)
+            return LogCorrupt(message)
         kinds.extend(kind.__subclasses__())
     return SpotladderError(f"on another rank: {name}: {message}")

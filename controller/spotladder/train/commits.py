@@ -19,12 +19,12 @@ import shutil
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.entries import FileEntry, Skipped
 from spotladder.checkpoints.resume import rank_folder
 from spotladder.checkpoints.store import UploadTorn
 from spotladder.checkpoints.upload import upload_folder
@@ -115,6 +115,7 @@ class Commits:
         self._overdue: _Pending | None = None
         self._skipped = False
         self._orphans: list[str] = []
+        self._stepped_over: tuple[Skipped, ...] = ()
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
 
@@ -141,6 +142,10 @@ class Commits:
         """Raise what went wrong with a commit that is over; never waits."""
         with self._changed:
             self._raise()
+
+    def stepped_over(self, skipped: Iterable[Skipped]) -> None:
+        """Say in the next commit which commits this start could not resume from."""
+        self._stepped_over = tuple(skipped)
 
     def make_room(self) -> None:
         """Wait for the checkpoint before, as long as the program may wait for it. Raises its error."""
@@ -384,8 +389,14 @@ class Commits:
         if checkpoint.path:
             _refuse_collisions(files_by_rank)
         commit = self._writer.commit(
-            checkpoint.step, files.values(), total=checkpoint.total, path=path, metrics=checkpoint.metrics
+            checkpoint.step,
+            files.values(),
+            total=checkpoint.total,
+            path=path,
+            metrics=checkpoint.metrics,
+            skipped=self._stepped_over,
         )
+        self._stepped_over = ()
         _log.info("committed step %d of attempt %d (%d bytes)", commit.step, commit.attempt, commit.size)
 
     def _collect(self) -> None:

@@ -62,6 +62,11 @@ class Environment:
         return str(self._state_folder() / self.namespace / "checkpoints" / ("" if self._get("JOB") else _place()))
 
     @property
+    def uid(self) -> str:
+        """Which of several jobs or runs of this name the commit log must belong to; "": any."""
+        return self._get("UID")
+
+    @property
     def interval(self) -> Interval:
         text = self._get("INTERVAL") or DEFAULT_INTERVAL
         if steps := _STEPS.fullmatch(text):

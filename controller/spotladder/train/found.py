@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spotladder.checkpoints.entries import Commit, decode, encode
+from spotladder.checkpoints.entries import Commit, Skipped, decode, encode
 from spotladder.checkpoints.resume import Resumed, rank_folder
 from spotladder.errors import CheckpointCorrupt
 from spotladder.train.channel import Channel
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
 
 _log = logging.getLogger("spotladder.train")
+
+LONGEST_WHY = 300
+"""Characters of the reason why a commit was stepped over, as it is kept in the log."""
 
 _RANK = re.compile(r"rank-(\d+)/(.+)")
 
@@ -39,6 +42,8 @@ class Found:
     _log: CommitLog = field(repr=False)
     _folder: Path = field(repr=False)
     _patience: Patience = field(repr=False)
+    skipped: tuple[Skipped, ...] = field(default=(), repr=False)
+    """Newer commits whose files were not the ones that were committed; known on rank 0."""
 
     @property
     def step(self) -> int:
@@ -93,10 +98,11 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
     Each rank downloads what it needs. When a file is not what was committed, all ranks step back together.
     """
     corrupt: dict[str, str] = {}
+    skipped: dict[int, Skipped] = {}
     tries = 0
     while True:
         tries += 1
-        mine = _newest(log, folder, corrupt, patience) if world.rank == 0 else None
+        mine = _newest(log, folder, corrupt, patience, skipped) if world.rank == 0 else None
         chosen = channel.exchange(f"resume {call}.{tries}", None, lambda _: _settled(mine))  # noqa: B023 – used at once
         if chosen is None:
             return None
@@ -110,8 +116,10 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
         )
         if bad is None:
             own = target / rank_folder(_source(commit, world.rank))
-            return Found(own if own.is_dir() else target, commit, log, target, patience)
+            found = tuple(skipped[step] for step in sorted(skipped, reverse=True))
+            return Found(own if own.is_dir() else target, commit, log, target, patience, found)
         corrupt[commit.path] = bad
+        skipped[commit.step] = _skipped(commit, bad)
         _log.warning("step %d is not resumed from: %s", commit.step, bad)
 
 
@@ -128,11 +136,21 @@ def find_as_of(log: CommitLog, started: int, folder: Path, patience: Patience) -
         return log.resume(folder, without=later) if len(later) < len(commits) else None
 
     resumed = patience.until_answered(look)
-    return Found(resumed.path, resumed.commit, log, resumed.path, patience) if resumed else None
+    if resumed is None:
+        return None
+    skipped = tuple(_skipped(commit, why) for commit, why in resumed.skipped if commit.seq <= started)
+    return Found(resumed.path, resumed.commit, log, resumed.path, patience, skipped)
 
 
-def _newest(log: CommitLog, folder: Path, corrupt: Mapping[str, str], patience: Patience) -> Commit | Exception | None:
-    """Rank 0's part downloaded, stepping back over what does not verify. An error is for all ranks to raise."""
+def _skipped(commit: Commit, why: str) -> Skipped:
+    return Skipped(commit.step, " ".join(why.split())[:LONGEST_WHY])
+
+
+def _newest(
+    log: CommitLog, folder: Path, corrupt: Mapping[str, str], patience: Patience, skipped: dict[int, Skipped]
+) -> Commit | Exception | None:
+    """Rank 0's part downloaded, stepping back over what does not verify, which is noted in `skipped`. An error is for
+    all ranks to raise."""
     try:
         resumed = patience.until_answered(lambda: log.resume(folder, ranks=[0], without=corrupt))
     except Exception as error:  # noqa: BLE001 – raised by all ranks in the exchange
@@ -141,6 +159,7 @@ def _newest(log: CommitLog, folder: Path, corrupt: Mapping[str, str], patience: 
         return None
     for commit, why in resumed.skipped:
         if commit.path not in corrupt:
+            skipped[commit.step] = _skipped(commit, why)
             _log.warning("step %d is not resumed from: %s", commit.step, why)
     return resumed.commit
 

@@ -64,7 +64,7 @@ def join(
     None: the error is only raised by the next call, for a program that runs inside another's process, as under Ray
     Train.
     """
-    log = CommitLog(open_store(environment.uri), environment.job, namespace=environment.namespace)
+    log = CommitLog(open_store(environment.uri), environment.job, namespace=environment.namespace, uid=environment.uid)
     agreement = Agreement()
     warned: list[dict[str, object]] = []
     heartbeat = Heartbeat(environment.heartbeat_file if world.rank == 0 else None)

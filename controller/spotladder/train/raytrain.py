@@ -117,7 +117,7 @@ def wait_for_store(here: environment.Environment) -> None:
     from spotladder.train.heartbeat import Heartbeat
     from spotladder.train.patience import Patience
 
-    log = CommitLog(open_store(here.uri), here.job, namespace=here.namespace)
+    log = CommitLog(open_store(here.uri), here.job, namespace=here.namespace, uid=here.uid)
     patience = Patience(log.store, told=Heartbeat(here.heartbeat_file).tell)
     patience.until_answered(log.read, starting=True)
 

@@ -247,6 +247,8 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
             folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
             self._found = find_as_of(member.log, member.started, folder, member.patience)
             self._looked = True
+            if self._found is not None:
+                member.commits.stepped_over(self._found.skipped)
             self._committed = self._found.step if self._found else 0
         return self._found
 

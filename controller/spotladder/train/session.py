@@ -96,6 +96,7 @@ class Job:
             found = find(member.log, member.channel, member.world, folder, self._resumes, member.patience)
             if found:
                 self._begin_at(found.step)
+                member.commits.stepped_over(found.skipped)
                 _log.info("resuming after step %d of attempt %d", found.step, found.attempt)
             yield found
         finally:
