@@ -93,6 +93,15 @@ def test_verify(place: Path, capsys: Output) -> None:
     assert (code, [commit["ok"] for commit in json.loads(out)]) == (5, [True, False, True])
 
 
+def test_verify_goes_on_where_a_folder_is_in_the_place_of_a_file(place: Path, capsys: Output) -> None:
+    file = place / "digits/attempts/0002/ckpt-000020/weights"
+    file.unlink()
+    file.mkdir()
+    code, out, _ = run(capsys, "verify", str(place))
+    assert (code, out.count(" ok"), out.count(" corrupt ")) == (5, 2, 1)
+    assert "ckpt-000020/weights: this file of step 20 is missing" in out
+
+
 def test_gc(place: Path, capsys: Output) -> None:
     code, out, _ = run(capsys, "gc", str(place), "--keep", "1", "--dry-run")
     assert (code, "would delete 2 commits" in out) == (0, True)
