@@ -10,6 +10,7 @@ import pytest
 
 from spotladder.api.status import Condition, TieredJobStatus
 from spotladder.core import codec
+from spotladder.core.explanation import Explanation
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import Attempt, Exit, JobState, Observation, Stage, TierRecord
 from spotladder.core.policies.ordered import Ordered
@@ -17,7 +18,7 @@ from spotladder.core.reasons import Cause, Reason
 from spotladder.operator import conditions, status
 from spotladder.operator.conditions import ConditionType
 from spotladder.operator.logs import Reading
-from tests.core.builders import START, Job, attempt, head, lost, spec, tier, worker
+from tests.core.builders import START, Job, attempt, head, lost, pending, spec, tier, worker
 
 BEFORE = JobState(
     stage=Stage.RUNNING,
@@ -202,3 +203,27 @@ def test_a_program_that_has_failed_does_not_run_while_a_loss_may_still_explain_i
     assert conditions.of_decision(job.spec, later, job.last_seen, Reading())[ConditionType.RUNNING] == claim
     job.see(seen, after=31)
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.APPLICATION_FAILED)
+
+
+def test_what_a_job_waits_for_is_written_and_taken_back() -> None:
+    waits = Explanation(Reason.WAITING_FOR_CAPACITY, "0/5\nnodes", START, "provisionTimeout", START + 600, "it is left")
+    written = status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"], waits=waits)
+    assert status.plain(written)["waiting"] == {
+        "reason": "WaitingForCapacity", "message": "0/5; nodes", "since": "2027-01-15T08:00:00Z",
+        "timer": "provisionTimeout", "until": "2027-01-15T08:10:00Z", "then": "it is left",
+    }  # fmt: skip
+    over = status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"])
+    assert status.plain(over)["waiting"] is None  # a merge patch would keep what it does not name
+
+
+def test_a_condition_says_since_when_and_until_when() -> None:
+    job = Job()
+    job.see()
+    waiting = replace(pending("w-0"), waiting_message="0/5 nodes are available")
+    seen = (attempt(1, head(), waiting, pending("w-1")),)
+    decision = job.see(*seen)
+    claims = conditions.of_decision(job.spec, decision, Observation(9, seen), Reading(True, job.progress))
+    assert claims[ConditionType.PROVISIONED].message == (
+        "pods wait for nodes and images: 0/5 nodes are available (since 2027-01-15T08:00:00Z; provisionTimeout ends "
+        "2027-01-15T08:10:00Z: the tier is left)"
+    )

@@ -6,7 +6,8 @@ import pytest
 
 from spotladder.workloads import capacity
 from spotladder.workloads.records import EventRecord, PodRecord
-from tests.workloads.builders import event, pod, raycluster
+from spotladder.workloads.seen import pods_seen
+from tests.workloads.builders import NODES, event, pod, raycluster
 
 WAITS = pod("w-0", phase="Pending", unschedulable="0/3 nodes are available: 3 node(s) didn't match Pod's node affinity")
 NONE = "Failed to schedule pod, no instance type had enough resources or had a required offering, requirements=…"
@@ -96,8 +97,70 @@ def test_the_cluster_says_which_pod_it_cannot_make() -> None:
 def test_only_what_is_read_is_asked_for() -> None:
     selectors = [dict(part.split("=") for part in selector.split(",")) for selector in capacity.EVENT_SELECTORS]
     asked = {selector["reason"] for selector in selectors if "reason" in selector}
-    assert asked == {"FailedScaleUp", "ScaleDown", *capacity.BLOCKING}
+    assert asked == {"FailedScaleUp", "NotTriggerScaleUp", "ScaleDown", capacity.HELD, *capacity.BLOCKING}
     assert {selector["source"] for selector in selectors if "reason" not in selector} == {
         "karpenter",
         "eks-auto-mode/compute",
     }
+
+
+SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu. preemption: 0/5 nodes are available: 5 No preemption victims"
+
+
+@pytest.mark.parametrize(
+    ("waits", "events", "expected"),
+    [
+        pytest.param(pod("w-0"), [event("FailedScheduling", NONE)], "", id="it runs"),
+        pytest.param(pod("w-0", phase="Pending"), [], "", id="nobody has said anything"),
+        pytest.param(
+            pod("w-0", phase="Pending", unschedulable=SCHEDULER), [],
+            "0/5 nodes are available: 2 Insufficient cpu.", id="the scheduler",
+        ),
+        pytest.param(
+            pod("w-0", phase="Pending", unschedulable="0/1 nodes are available"),
+            [event("FailedScheduling", "old", at=EARLIER), event("FailedScheduling", "no instance type", at=LATER)],
+            "0/1 nodes are available; karpenter: no instance type", id="and the autoscaler, the newest of its words",
+        ),
+        pytest.param(
+            pod("w-0", phase="Pending", unschedulable="0/1 nodes are available"),
+            [event("FailedScheduling", "0/1 nodes are available", source="default-scheduler")],
+            "0/1 nodes are available", id="what the scheduler says twice is said once",
+        ),
+        pytest.param(
+            pod("w-0", phase="Pending", unschedulable="0/1"),
+            [event("NotTriggerScaleUp", "max node group size reached", source="cluster-autoscaler")],
+            "0/1; cluster-autoscaler: max node group size reached", id="the Cluster Autoscaler",
+        ),
+        pytest.param(
+            pod("w-0", phase="Pending", unschedulable="0/1"), [event("NotTriggerScaleUp", "x", about="uid-other")],
+            "0/1", id="of another pod",
+        ),
+    ],
+)  # fmt: skip
+def test_why_a_pod_has_no_node(waits: PodRecord, events: list[EventRecord], expected: str) -> None:
+    assert capacity.words(waits, events) == expected
+    (seen,) = pods_seen([waits], NODES, events)
+    assert seen.waiting_message == expected
+
+
+def test_long_words_are_shortened_to_one_line() -> None:
+    said = capacity.words(pod("w-0", phase="Pending", unschedulable="0/9 nodes\n" + "x" * 900), [])
+    assert said.startswith("0/9 nodes xxx")
+    assert len(said) == capacity.LONGEST_WORDS
+
+
+def held_event(name: str, message: str, at: str = EARLIER) -> EventRecord:
+    return event(capacity.HELD, message, about="w", kind="Workload", name=name, source="kueue-admission", at=at)
+
+
+def test_why_kueue_holds_an_attempt() -> None:
+    events = [
+        held_event(
+            "rayjob-digits-a001-1f2e3", "insufficient unused quota for cpu in flavor spot, 1 more needed", LATER
+        ),
+        held_event("rayjob-digits-a001-1f2e3", "older"),
+        held_event("rayjob-digits-a0010-99999", "another attempt", LATER),
+    ]
+    expected = "Kueue holds the attempt in queue team: insufficient unused quota for cpu in flavor spot, 1 more needed"
+    assert capacity.held("digits-a001", "team", events) == expected
+    assert capacity.held("digits-a001", "team", []) == "Kueue holds the attempt in queue team"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from spotladder.core.losses import lost_pods
-from spotladder.core.model import Attempt, AttemptSeen, Exit, PodPhase, PodRole
+from spotladder.core.model import Attempt, AttemptSeen, Blocker, Exit, PodPhase, PodRole
+from spotladder.workloads.capacity import HELD
 from spotladder.workloads.rayjob import RAYJOB
-from spotladder.workloads.records import RayClusterRecord, RayJobRecord
+from spotladder.workloads.records import QUEUE, RayClusterRecord, RayJobRecord
 from spotladder.workloads.workload import AttemptObjects
-from tests.workloads.builders import NODES, event, pod, raycluster, rayjob
+from tests.workloads.builders import NODES, event, metadata, pod, raycluster, rayjob
 
 LOGS = """\
 , last available logs (truncated to 20,000 chars):
@@ -154,3 +155,25 @@ def test_a_refusal_is_told() -> None:
     waiting = pod("w-0", phase="Pending", unschedulable="0/3 nodes")
     none = event("FailedScheduling", "no instance type had enough resources or had a required offering")
     assert seen(rayjob("Initializing", ""), waiting, events=(none,)).refused
+
+
+def queued(deployment: str, *, suspend: bool) -> RayJobRecord:
+    body = {
+        "metadata": metadata("digits-a001", labels={QUEUE: "team"}),
+        "spec": {"suspend": suspend},
+        "status": {"jobDeploymentStatus": deployment},
+    }
+    return RayJobRecord.of(body)
+
+
+@pytest.mark.parametrize("deployment", ["", "Initializing", "Suspending", "Suspended"])
+def test_what_kueue_has_not_admitted_is_held_and_not_lost(deployment: str) -> None:
+    said = event(HELD, "insufficient quota", about="w", kind="Workload", name="rayjob-digits-a001-1f2e3")
+    found = seen(queued(deployment, suspend=True), events=(said,))
+    assert (found.exit, found.blocked_by) == (None, Blocker.QUOTA)
+    assert found.blocked == "Kueue holds the attempt in queue team: insufficient quota"
+
+
+def test_what_kueue_has_admitted_again_is_not_held() -> None:
+    found = seen(queued("Suspended", suspend=False))
+    assert (found.exit, found.blocked) == (None, "")

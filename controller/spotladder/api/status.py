@@ -75,6 +75,17 @@ class ProgressStatus(StatusRecord):
     text: str = Field(default="", description="The same for people: 120/500.")
 
 
+class WaitingStatus(StatusRecord):
+    """Why the job waits. Nothing, while it does not."""
+
+    reason: str = Field(description="Why, in one word, as in the condition Provisioned.")
+    message: str = Field(default="", description="Why, in the words of the scheduler, the autoscaler or Kueue.")
+    since: Timestamp = Field(description="Since when this is the reason.")
+    timer: str = Field(default="", description="The limit that runs meanwhile; empty when none does.")
+    until: Timestamp | None = Field(default=None, description="When that limit is reached.")
+    then: str = Field(default="", description="What follows when it is.")
+
+
 class CostStatus(StatusRecord):
     """What the job has cost so far."""
 
@@ -110,6 +121,7 @@ class TieredJobStatus(StatusRecord):
     attempts: list[AttemptStatus] = Field(default_factory=list, description="The newest finished attempts.")
     progress: ProgressStatus = Field(default_factory=ProgressStatus, description="The newest commit.")
     cost: CostStatus = Field(default_factory=CostStatus, description="What the job has cost so far.")
+    waiting: WaitingStatus | None = Field(default=None, description="Why the job waits, and what follows when.")
     state: str = Field(default="", description="The controller's memory. Not for reading, never to be edited.")
 
 

@@ -12,6 +12,7 @@ from spotladder.api.status import Condition
 from spotladder.core.acting import steady_reason
 from spotladder.core.crashes import told
 from spotladder.core.evidence import program_ended
+from spotladder.core.explanation import explain
 from spotladder.core.impediment import classify
 from spotladder.core.model import TERMINAL, Decision, Instant, JobSpec, JobState, Observation, Stage
 from spotladder.core.reasons import Reason
@@ -146,7 +147,9 @@ def of_decision(
     why = state.reason if waits_for is Reason.STEADY else waits_for
     running = state.stage in (Stage.RUNNING, Stage.RECOVERING)
     claims = {
-        ConditionType.PROVISIONED: Claim("True" if whole else "False", _asked(why, deleting), state.message),
+        ConditionType.PROVISIONED: Claim(
+            "True" if whole else "False", _asked(why, deleting), _provisioned(spec, state, seen)
+        ),
         ConditionType.RUNNING: Claim("True" if running else "False", _asked(state.reason, deleting), state.message),
     }
     if ended := program_ended(Situation(spec, state, seen, state.clock)):
@@ -178,6 +181,19 @@ def of_decision(
 
 def _asked(reason: Reason, deleting: bool) -> str:
     return DELETE_REQUESTED if deleting and reason is Reason.SUSPEND_REQUESTED else reason
+
+
+def _provisioned(spec: JobSpec, state: JobState, seen: Observation) -> str:
+    """Why the job waits, since when, and what follows when; else what happened last."""
+    waits = explain(Situation(spec, state, seen, state.clock))
+    if waits is None:
+        return state.message
+    follows = f"; {waits.timer} ends {_at(waits.until)}: {waits.then}" if waits.until is not None else ""
+    return f"{waits.message} (since {_at(waits.since)}{follows})"
+
+
+def _at(instant: Instant) -> str:
+    return datetime.fromtimestamp(int(instant), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _updated(here: Situation) -> Claim:

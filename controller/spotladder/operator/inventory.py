@@ -153,7 +153,7 @@ class Inventory:
         """
         made = (*objects.pods, *objects.rayclusters, *filter(None, [objects.top]))
         about: set[object] = {
-            *((capacity.NOT_CREATED, thing.namespace) for thing in made),
+            *((reason, thing.namespace) for thing in made for reason in (capacity.NOT_CREATED, capacity.HELD)),
             *(pod.uid for pod in objects.pods),
             *(pod.node for pod in objects.pods),
             *(node.uid for node in nodes.values()),
@@ -252,11 +252,17 @@ class Inventory:
             self._wake(job)
 
     def _named_by(self, event: EventRecord) -> set[JobKey]:
-        """The job of the pod or object that the Event is about; that of a batch Job goes by the name's beginning."""
+        """The job of the pod or object that the Event is about. That of a batch Job or of Kueue's Workload goes by a
+        part of the name."""
         for scoped in (self._pods, *self._objects.values()):
             record = scoped.get(event.about_name, event.namespace)
             if record is not None and record.uid == event.about_uid:
                 return {_job_of(record)}
+        if event.about_kind == "Workload":
+            kind, _, name = event.about_name.partition("-")
+            kinds = {"rayjob": RAYJOBS, "jobset": JOBSETS}
+            held = self._objects[kinds[kind]].get(name.rpartition("-")[0], event.namespace) if kind in kinds else None
+            return set() if held is None else {_job_of(held)}
         if event.about_kind != "Job":
             return set()
         jobsets = (found for found in self._objects[JOBSETS].all() if found.namespace == event.namespace)
@@ -275,7 +281,7 @@ def _about(event: EventRecord) -> object:
     match event.reason:
         case capacity.REFUSED_CLAIM:
             return event.reason, event.about_name
-        case capacity.NOT_CREATED:
+        case capacity.NOT_CREATED | capacity.HELD:
             return event.reason, event.namespace
     return event.about_uid
 

@@ -8,7 +8,9 @@ from typing import Any, Protocol
 from spotladder.api.status import TieredJobStatus
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
+from spotladder.core.explanation import explain
 from spotladder.core.model import Decision, JobState
+from spotladder.core.situation import Situation
 from spotladder.operator import conditions, status
 from spotladder.operator.cache import Scoped
 from spotladder.operator.conditions import Claims, ConditionType, Problem
@@ -62,6 +64,7 @@ class Persistence:
             uri=loaded.record.folder,
             clusters=loaded.clusters,
             tiers=[tier.name for tier in loaded.spec.tiers],
+            waits=explain(Situation(loaded.spec, after, loaded.seen, after.clock)),
         )
         record = await self._write(loaded.record, wanted)
         self._witness.decided(loaded, before, decision)
@@ -84,6 +87,7 @@ class Persistence:
                 "message": conditions.one_line(problem.message),
                 "phase": before.phase or JobState().phase,
                 "observed_generation": record.generation,
+                "waiting": None,
             }
         )
         if wanted == before:

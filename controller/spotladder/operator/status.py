@@ -18,8 +18,10 @@ from spotladder.api.status import (
     ProgressStatus,
     TieredJobStatus,
     TierStatus,
+    WaitingStatus,
 )
 from spotladder.core import codec
+from spotladder.core.explanation import Explanation
 from spotladder.core.model import Instant, JobState, Seconds
 from spotladder.operator.conditions import one_line
 from spotladder.operator.records import JobRecord
@@ -58,6 +60,7 @@ def of_state(
     uri: str,
     clusters: Mapping[str, str],
     tiers: Collection[str],
+    waits: Explanation | None = None,
 ) -> TieredJobStatus:
     """The status that says this state. `clusters` is where each tier is, `tiers` are the names that the spec has."""
     spent, on_demand = state.spent_usd, sum(tier.on_demand_cost for tier in state.tiers)
@@ -114,13 +117,26 @@ def of_state(
             savings_percent=f"{100 * (1 - spent / on_demand):.0f}" if on_demand and not unpriced else "",
             unpriced=unpriced,
         ),
+        waiting=None if waits is None else _waiting(waits),
         state=codec.pack(state),
     )
 
 
+def _waiting(waits: Explanation) -> WaitingStatus:
+    return WaitingStatus(
+        reason=waits.reason,
+        message=one_line(waits.message),
+        since=datetime.fromtimestamp(int(waits.since), UTC),
+        timer=waits.timer,
+        until=_time(waits.until),
+        then=waits.then,
+    )
+
+
 def plain(status: TieredJobStatus) -> dict[str, Any]:
-    """As it is sent."""
-    return status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    """As it is sent: null for what a merge patch is to remove."""
+    waiting = status.waiting and status.waiting.model_dump(mode="json", by_alias=True)
+    return {**status.model_dump(mode="json", by_alias=True, exclude_none=True), "waiting": waiting}
 
 
 def worth_writing(

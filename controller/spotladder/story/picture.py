@@ -64,6 +64,7 @@ def draw(snapshot: ViewSnapshot, heard: Heard, width: int, height: int) -> Rende
         _Part(5, _learning(snapshot, heard)),
         blank,
         _Part(1, _tiers(snapshot, inner), lines=1 + len(snapshot.spec.tiers)),
+        *_waits(snapshot, inner),
         blank,
         _Part(4, _labelled("nodes", _nodes(snapshot, inner))),
         _Part(3, _labelled("money", _money(snapshot, inner))),
@@ -74,6 +75,14 @@ def draw(snapshot: ViewSnapshot, heard: Heard, width: int, height: int) -> Rende
     events = [blank, *(_Part(7, line) for line in _events(heard, min(EVENTS, room)))] if room > 0 else []
     parts = _fitting([*above, *events, *below], height - 1)
     return Constrain(Padding(Group(*(part.drawn for part in parts)), (0, 1)), WIDEST)
+
+
+def _waits(snapshot: ViewSnapshot, width: int) -> list[_Part]:
+    """The words of a scheduler may be long, and they are what matters now: up to three lines."""
+    if not snapshot.waits:
+        return []
+    lines = [snapshot.waits[at : at + width] for at in range(0, len(snapshot.waits), width)][:3]
+    return [_Part(1, Text("")), *(_Part(1, _one_line(Text(line, style="yellow"))) for line in lines)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ PLAIN_INTERVAL = 10.0
 @dataclass(frozen=True, slots=True)
 class ViewSnapshot:
     """One look at the job. `hint` is what the runner has to say just now, e.g. what another Ctrl-C would do; `doing` is
-    what an attempt waits for before its first step."""
+    what an attempt waits for before its first step. `waits` is what a job on a cluster waits for and what follows when,
+    in the words of who keeps it waiting."""
 
     now: Instant
     spec: JobSpec
@@ -39,6 +40,7 @@ class ViewSnapshot:
     seen: Observation
     hint: str = ""
     doing: str = ""
+    waits: str = ""
 
 
 class View(Protocol):
@@ -150,7 +152,7 @@ class PlainView:
         spent, on_demand = state.spent_usd, sum(tier.on_demand_cost for tier in state.tiers)
         parts = [
             f"{state.phase} on {state.tier}" if state.tier else f"{state.phase}",
-            f"next attempt in {span(state.paused_until - snapshot.now)}" if state.paused_until is not None else "",
+            snapshot.waits or _paused(snapshot),
             f"step {heard.step(snapshot)}" + (f"/{total}" if total else ""),
             rate(heard.pace(snapshot.now)) if state.stage is Stage.RUNNING else "",
             f"loss {measure(heard.loss)}" if heard.loss is not None else "",
@@ -168,6 +170,11 @@ class PlainView:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         pass
+
+
+def _paused(snapshot: ViewSnapshot) -> str:
+    until = snapshot.state.paused_until
+    return "" if until is None else f"next attempt in {span(until - snapshot.now)}"
 
 
 class LiveView:

@@ -57,6 +57,17 @@ NO_CAPACITY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Events about a pod, and what their message must have to mean that the cloud has no machine."""
 
+AUTOSCALERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"FailedScheduling": ("karpenter", "eks-auto-mode/compute"), "FailedScaleUp": (), "NotTriggerScaleUp": ()}
+)
+"""Events in which an autoscaler says why it brings no node for a pod, and the sources that count (none named: all)."""
+
+LONGEST_WORDS = 400
+"""Characters of the words of a scheduler, an autoscaler or Kueue that are passed on."""
+
+HELD = "Pending"
+"""The Event about a Workload of Kueue that says why it is not admitted."""
+
 REFUSED_CLAIM = "InsufficientCapacityError"
 NOT_CREATED = "FailedCreate"
 """Events that are not about a pod or its node: a pod's machine that there is none of, and what could not become one."""
@@ -92,7 +103,9 @@ EVENT_SELECTORS: tuple[str, ...] = (
     "source=karpenter",
     "source=eks-auto-mode/compute",
     "source=cluster-autoscaler,reason=FailedScaleUp",
+    "source=cluster-autoscaler,reason=NotTriggerScaleUp",
     "source=cluster-autoscaler,reason=ScaleDown",
+    f"involvedObject.kind=Workload,reason={HELD}",
     "source=job-controller,reason=FailedCreate",
     "source=kubelet,reason=FailedMount",
 )
@@ -143,6 +156,37 @@ def blocked(
 def blocker(words: str) -> Blocker:
     """Who refuses, from what `blocked` or the API server says."""
     return next((who for word, who in REFUSES.items() if word in words), Blocker.TEMPLATE)
+
+
+def words(pod: PodRecord, events: Iterable[EventRecord]) -> str:
+    """Why a pod has no node, as the scheduler and the autoscaler say it; "" when neither has said anything."""
+    if pod.phase != "Pending" or pod.node:
+        return ""
+    about = [event for event in events if event.about_uid == pod.uid and event.reason in AUTOSCALERS]
+    told = [event for event in about if not AUTOSCALERS[event.reason] or event.source in AUTOSCALERS[event.reason]]
+    newest = max(told, key=_order, default=None)
+    # What preemption would help or not is said once for all nodes again.
+    scheduler = pod.unschedulable.partition(" preemption:")[0].strip()
+    autoscaler = f"{newest.source}: {newest.message}" if newest is not None else ""
+    return _shortened("; ".join(part for part in (scheduler, autoscaler) if part))
+
+
+def held(name: str, queue: str, events: Iterable[EventRecord]) -> str:
+    """Why Kueue has not admitted the attempt of that name, which is in its queue."""
+    about = [
+        event
+        for event in events
+        if (event.about_kind, event.reason) == ("Workload", HELD)
+        and event.about_name.startswith((f"rayjob-{name}-", f"jobset-{name}-"))
+    ]
+    newest = max(about, key=_order, default=None)
+    said = f": {_shortened(newest.message)}" if newest is not None else ""
+    return f"Kueue holds the attempt in queue {queue}{said}"
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_WORDS else line[: LONGEST_WORDS - 1] + "…"
 
 
 def nominated_for(event: EventRecord) -> list[str]:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from spotladder.core.model import AttemptSeen, Exit
+from spotladder.core.model import AttemptSeen, Blocker, Exit
 from spotladder.workloads import capacity
 from spotladder.workloads.records import LOGS, EventRecord, NodeRecord, RayClusterRecord, RayJobRecord
 from spotladder.workloads.seen import pods_seen
@@ -70,7 +70,7 @@ def read(
         message=message,
         refused=capacity.refused(objects.pods, events),
         blocked=blocked,
-        blocked_by=capacity.blocker(blocked),
+        blocked_by=Blocker.QUOTA if rayjob is not None and rayjob.held else capacity.blocker(blocked),
     )
 
 
@@ -80,6 +80,8 @@ def _exit(rayjob: RayJobRecord) -> tuple[Exit | None, str]:
         return Exit.SUCCEEDED, ""
     if rayjob.deleting:
         return Exit.LOST, "its RayJob is being deleted"
+    if rayjob.held or (rayjob.queue and state in ("Suspending", "Suspended")):
+        return None, ""
     if state in ("Suspending", "Suspended"):
         return Exit.LOST, "its RayJob was suspended by somebody else; use spec.suspend of the TieredJob"
     if state == "Complete" and rayjob.job_status == "STOPPED":
@@ -125,6 +127,8 @@ def _invalid(rayjob: RayJobRecord) -> bool:
 
 
 def _blocked(objects: AttemptObjects, name: str, events: Sequence[EventRecord]) -> str:
+    if objects.rayjob is not None and objects.rayjob.held:
+        return capacity.held(name, objects.rayjob.queue, events)
     # KubeRay says itself, on the RayCluster, which pods it could not create: no number of pods is needed here.
     return capacity.blocked(objects.pods, objects.rayclusters, events, name, wanted=0)
 

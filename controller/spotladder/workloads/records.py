@@ -22,6 +22,9 @@ Object = Mapping[str, Any]
 LONGEST_MESSAGE = 1024
 """Characters kept of a message: its beginning says what happened, Ray appends its logs."""
 
+QUEUE = "kueue.x-k8s.io/queue-name"
+"""The label by which Kueue admits an object and suspends it until then."""
+
 SUBMITTER = "ray-job-submitter"
 """KubeRay's container that submits the program and prints what it prints: in the head's pod (SidecarMode) or in one of
 its own (K8sJobMode). With HTTPMode there is none."""
@@ -221,10 +224,18 @@ SPOT_LABELS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord(Made):
-    """What an attempt is: a RayJob or a JobSet. `digest` is of all that was asked for when it was made."""
+    """What an attempt is: a RayJob or a JobSet. `digest` is of all that was asked for when it was made. `queue` is the
+    Kueue queue that admits it ("" without Kueue), `suspended` what its spec says."""
 
     kind: ClassVar[GVR]
     digest: str = ""
+    queue: str = ""
+    suspended: bool = False
+
+    @property
+    def held(self) -> bool:
+        """Whether Kueue has not admitted it, or has suspended it."""
+        return self.suspended and bool(self.queue)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +260,8 @@ class RayJobRecord(AttemptRecord):
         return cls(
             **_made(rayjob),
             digest=_digest(rayjob),
+            queue=_labels(rayjob).get(QUEUE, ""),
+            suspended=bool(_part(rayjob, "spec").get("suspend")),
             deployment_status=intern(status.get("jobDeploymentStatus") or ""),
             job_status=intern(status.get("jobStatus") or ""),
             reason=intern(status.get("reason") or ""),
@@ -287,7 +300,6 @@ class JobSetRecord(AttemptRecord):
     state: str = ""
     message: str = ""
     restarts: int = 0
-    suspended: bool = False
     acted_on: bool = False
     places: tuple[tuple[str, int, int], ...] = ()
 
@@ -302,6 +314,7 @@ class JobSetRecord(AttemptRecord):
         return cls(
             **_made(jobset),
             digest=_digest(jobset),
+            queue=_labels(jobset).get(QUEUE, ""),
             state=ended,
             message=_message(conditions[ended]) if ended else "",
             restarts=_whole(status.get("restarts")),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from spotladder.core.model import Instant, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
-from spotladder.workloads.capacity import WAITING_FOR_IMAGE
+from spotladder.workloads.capacity import AUTOSCALERS, WAITING_FOR_IMAGE, words
 from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, not_heard_of, scheduled_at, silent
 from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 
@@ -17,7 +17,7 @@ def pods_seen(
     pods: Sequence[PodRecord], nodes: Mapping[str, NodeRecord], events: Iterable[EventRecord]
 ) -> list[PodSeen]:
     """The pods as they are now. `events` may be all of a cluster: those that say nothing are passed over once."""
-    telling = [event for event in events if event.reason in EVENTS]
+    telling = [event for event in events if event.reason in EVENTS or event.reason in AUTOSCALERS]
     return [pod_seen(pod, nodes, telling) for pod in pods]
 
 
@@ -53,7 +53,7 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         scheduled=bool(pod.node),
         image_pulled=_image_pulled(pod),
         waiting_reason=waiting.waiting if waiting else "Unschedulable" if pod.unschedulable else "",
-        waiting_message=waiting.waiting_message if waiting else pod.unschedulable,
+        waiting_message=(waiting.waiting_message if waiting else "") or words(pod, events),
         silent=phase is PodPhase.LOST and cause is Cause.NODE_LOST and not pod.deleting and not_heard_of(node),
         exit_code=ended.exit_code if ended else None,
         exit_message=ended.error if ended else "",
@@ -95,4 +95,4 @@ def _ends_at(pod: PodRecord, node: NodeRecord | None) -> Instant | None:
 def _about(pod: PodRecord, node: NodeRecord | None, events: Sequence[EventRecord]) -> list[EventRecord]:
     """Events name a node by its uid or, the kubelet's and the node controller's, by its name as a uid."""
     uids = {pod.uid, node.uid if node else "", pod.node} - {""}
-    return [event for event in events if event.about_uid in uids]
+    return [event for event in events if event.about_uid in uids and event.reason in EVENTS]

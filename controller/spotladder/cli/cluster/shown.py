@@ -45,11 +45,31 @@ def money(spent: str | None) -> str:
 
 
 def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Columns and rows; with the namespace in front when there are several."""
+    """Columns and rows: with the namespace in front when there are several, and with what jobs wait for at the end when
+    one does."""
     now = time.time()
-    if not namespaces:
-        return COLUMNS, [row(job, now) for job in jobs]
-    return ("Namespace", *COLUMNS), [(job["metadata"]["namespace"], *row(job, now)) for job in jobs]
+    columns: tuple[str, ...] = COLUMNS
+    found = [row(job, now) for job in jobs]
+    waiting = [waits((job.get("status") or {}).get("waiting"), now) for job in jobs]
+    if any(waiting):
+        columns, found = (*columns, "Waits for"), [(*cells, why) for cells, why in zip(found, waiting, strict=True)]
+    if namespaces:
+        spaces = [job["metadata"]["namespace"] for job in jobs]
+        columns, found = ("Namespace", *columns), [(space, *cells) for space, cells in zip(spaces, found, strict=True)]
+    return columns, found
+
+
+def waits(waiting: Mapping[str, Any] | None, now: float) -> str:
+    """`status.waiting` in words: what the job waits for, for how long, and what follows when; "" for nothing."""
+    from spotladder.story.figures import span
+
+    if not waiting:
+        return ""
+    since = f"for {age(waiting.get('since'), now)}"
+    if not waiting.get("until"):
+        return f"{waiting.get('message')} ({since})"
+    left = span(datetime.fromisoformat(waiting["until"]).timestamp() - now)
+    return f"{waiting.get('message')} ({since}; {waiting.get('timer')} in {left}: {waiting.get('then')})"
 
 
 def age(written: str | None, now: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,6 +13,7 @@ from spotladder.cli.cluster.cluster import Cluster, Refused, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 
 if TYPE_CHECKING:
+    from spotladder.api.status import TieredJobStatus
     from spotladder.core.model import AttemptSeen, Instant, JobSpec, JobState
     from spotladder.operator.cache import Cache
     from spotladder.operator.records import CapacityRecord, JobRecord
@@ -108,7 +110,7 @@ class _Watching:
                 self._uid = job.uid
                 held = status.held(job)
                 state = status.state_of(held)
-                self._tell(job, state, held.message)
+                self._tell(job, state, held)
                 if state.stage in TERMINAL:
                     return
                 await asyncio.sleep(TICK)
@@ -117,7 +119,8 @@ class _Watching:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    def _tell(self, job: JobRecord, state: JobState, message: str) -> None:
+    def _tell(self, job: JobRecord, state: JobState, held: TieredJobStatus) -> None:
+        from spotladder.cli.cluster import shown
         from spotladder.story.timeline import Began, Committed, Noted
 
         now = self._clock.now()
@@ -138,13 +141,14 @@ class _Watching:
             )
         silent = self._clock.ticks() - self._jobs.heard_at
         trouble = f"no word from the cluster: {self._jobs.problem or 'it is asked again'}" if silent > DEAF else ""
-        trouble = trouble or ("" if self._spec or not message else message)
+        trouble = trouble or ("" if self._spec else held.message)
         if trouble and trouble != self._trouble:
             self._view.tell(Noted(now, trouble))
         self._trouble = trouble
         if self._spec is not None:
             hint = trouble or "Ctrl-C ends the watching, not the job"
-            self._view.update(snapshot_of(self._spec, state, now, hint))
+            waiting = None if held.waiting is None else held.waiting.model_dump(mode="json", by_alias=True)
+            self._view.update(replace(snapshot_of(self._spec, state, now, hint), waits=shown.waits(waiting, now)))
 
     def _spec_of(self, job: JobRecord) -> JobSpec | None:
         """The job as the core sees it; None while it is not valid."""

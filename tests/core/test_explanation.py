@@ -1,0 +1,163 @@
+"""What users read while a job waits: whose words, since when, and what follows when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from spotladder.core.explanation import Explanation, explain
+from spotladder.core.model import Blocker, Exhausted, Exit, OnInsufficientCapacity, PodPhase, PodSeen
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import Situation
+from tests.core.builders import START, Job, attempt, head, lost, pending, spec, tier, whole, worker
+
+PROVISION = 300.0
+SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu"
+KUEUE = "Kueue holds the attempt in queue team: insufficient unused quota for cpu in flavor spot, 1 more needed"
+
+
+def job(**more: Any) -> Job:
+    limits = {"settle": 60.0, "contact_timeout": 100.0, "start_timeout": 900.0, "recovery_timeout": 90.0}
+    return Job(spec(tier("spot-a", 2, PROVISION), tier("on-demand", -1), **{**limits, **more}))
+
+
+def says(uid: str, words: str) -> PodSeen:
+    return replace(pending(uid), waiting_message=words)
+
+
+def told(found: Job) -> Explanation | None:
+    return explain(Situation(found.spec, found.state, found.last_seen, found.now))
+
+
+def waiting(*pods: PodSeen, **facts: Any) -> Callable[[], Job]:
+    def build() -> Job:
+        made = job()
+        made.see()
+        made.see(attempt(1, head(), *pods, **facts), after=10)
+        return made
+
+    return build
+
+
+def recovering(*pods: PodSeen) -> Callable[[], Job]:
+    def build() -> Job:
+        made = job().running()
+        made.see(attempt(1, head(), worker("w1-0"), lost("w1-1"), *pods), after=10)
+        return made
+
+    return build
+
+
+def ended() -> Job:
+    made = job().running()
+    made.see(whole(1, exit=Exit.FAILED, message="exit code 1"), after=10)
+    return made
+
+
+def placed(uid: str) -> PodSeen:
+    return PodSeen(uid, phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
+
+
+@pytest.mark.parametrize(
+    ("build", "message", "timer", "length", "then"),
+    [
+        pytest.param(
+            waiting(says("w-1", "other words"), says("w-0", SCHEDULER)),
+            f"pods wait for nodes and images: {SCHEDULER}", "provisionTimeout", PROVISION, "the tier is left",
+            id="the scheduler's words, of the first pod by name",
+        ),
+        pytest.param(
+            waiting(pending("w-0"), pending("w-1")),
+            "pods wait for nodes and images", "provisionTimeout", PROVISION, "the tier is left",
+            id="nobody has said anything",
+        ),
+        pytest.param(
+            waiting(says("w-0", SCHEDULER), refused=True),
+            f"the provisioner has no capacity: {SCHEDULER}", "provisionTimeout", PROVISION, "the tier is left",
+            id="the provisioner has none",
+        ),
+        pytest.param(
+            waiting(blocked=KUEUE, blocked_by=Blocker.QUOTA), KUEUE, "", None, "",
+            id="Kueue holds it: no timer runs",
+        ),
+        pytest.param(
+            waiting(placed("w-0"), placed("w-1")),
+            "every pod has a node and its image, and not all are ready yet",
+            "startTimeout", 900.0, "the attempt is ended",
+            id="a slow start",
+        ),
+        pytest.param(
+            recovering(says("w1-2", SCHEDULER)),
+            f"pods wait for nodes and images: {SCHEDULER}", "provisionTimeout", PROVISION, "the tier is left",
+            id="recovering, and no node is to be had",
+        ),
+        pytest.param(
+            recovering(), "pods wait for nodes and images", "recoveryTimeout", 90.0, "a new attempt starts",
+            id="recovering",
+        ),
+    ],
+)  # fmt: skip
+def test_what_it_waits_for(build: Callable[[], Job], message: str, timer: str, length: float | None, then: str) -> None:
+    made = build()
+    found = told(made)
+    assert found is not None
+    begun = {
+        "provisionTimeout": made.state.waiting_since,
+        "recoveryTimeout": made.state.recovering_since,
+        "startTimeout": found.since,
+    }.get(timer)
+    until = None if length is None or begun is None else begun + length
+    assert (found.message, found.timer, found.until, found.then) == (message, timer, until, then)
+    assert START <= found.since <= made.now
+
+
+def test_the_end_of_a_timer_stands_still_while_it_runs() -> None:
+    made = waiting(says("w-0", SCHEDULER), says("w-1", SCHEDULER))()
+    first = told(made)
+    made.see_again(after=120)
+    assert first is not None
+    assert told(made) == first
+
+
+def test_pods_that_come_one_by_one_change_nothing() -> None:
+    made = waiting(says("w-0", SCHEDULER), says("w-1", SCHEDULER))()
+    first = told(made)
+    made.see(attempt(1, head(), worker("w-0"), says("w-1", SCHEDULER)), after=1)
+    assert told(made) == first
+
+
+def test_when_the_tier_is_left_it_is_left() -> None:
+    made = waiting(says("w-0", SCHEDULER), says("w-1", SCHEDULER))()
+    found = told(made)
+    assert found is not None
+    assert found.until is not None
+    made.see_again(after=found.until - made.now - 1)
+    assert made.state.tier == "spot-a"
+    made.see_again(after=1)
+    assert [move.reason for move in made.moves][-1] is Reason.INSUFFICIENT_CAPACITY
+
+
+def test_the_pause_after_the_last_tier_ends_at_a_time() -> None:
+    made = Job(spec(tier("spot-a", 0, PROVISION), exhausted=Exhausted.WAIT))
+    made.see()
+    made.see(attempt(1, head(), pending("w-0")), after=PROVISION + 1)
+    made.see(after=1)
+    found = told(made)
+    assert found is not None
+    assert (found.timer, found.until, found.then) == ("pause", made.state.paused_until, "the next attempt starts")
+
+
+@pytest.mark.parametrize("build", [lambda: job().running(), ended])
+def test_a_job_that_runs_does_not_wait(build: Callable[[], Job]) -> None:
+    assert told(build()) is None
+
+
+def test_a_refusal_ends_the_wait_at_once_where_the_tier_says_so() -> None:
+    impatient = tier("spot-a", 0, PROVISION, on_insufficient_capacity=OnInsufficientCapacity.FALLBACK)
+    made = Job(spec(impatient, tier("on-demand", -1)))
+    made.see()
+    made.see(attempt(1, head(), says("w-0", SCHEDULER), refused=True), after=10)
+    assert told(made) is None  # it is on its way to the next tier

@@ -1,0 +1,90 @@
+"""Why a job waits, in the words of the scheduler, Karpenter and Kueue, and what follows when."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from spotladder.workloads.records import QUEUE, RAYJOBS
+from tests.kube.apiserver import ApiServer
+from tests.kube.commands import Cli
+from tests.kube.world import World, eventually, ray_spec, world
+
+SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint."
+KARPENTER = "Failed to schedule pod, no instance type has the required offering"
+
+
+async def unschedulable(here: World) -> dict[str, Any]:
+    """The scheduler says so of all pods of the first attempt; the first of them."""
+    pods = await here.waiting(1)
+    for pod in pods:
+        said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": SCHEDULER}
+        await here.set_pod(pod["metadata"]["name"], phase="Pending", conditions=[said])
+    return dict(min(pods, key=lambda pod: str(pod["metadata"]["name"])))
+
+
+def limited(here: World) -> list[dict[str, Any]]:
+    return [{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "provisionTimeout": "10m"}]
+
+
+async def test_the_schedulers_and_karpenters_words_are_shown(api_server: ApiServer, cli: Cli) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit(tiers=limited(here))
+        pod = await unschedulable(here)
+
+        async def told(words: str) -> bool:
+            return words in (await here.condition("Provisioned")).get("message", "")
+
+        await eventually(lambda: told(SCHEDULER))
+        condition = await here.condition("Provisioned")
+        assert (condition["status"], condition["reason"]) == ("False", "WaitingForCapacity")
+        assert "; provisionTimeout ends 20" in condition["message"]
+        await here.say("FailedScheduling", KARPENTER, about={"kind": "Pod", **pod})
+        await eventually(lambda: told(f"karpenter: {KARPENTER}"))
+        waiting = (await here.status())["waiting"]
+        assert (waiting["reason"], waiting["timer"]) == ("WaitingForCapacity", "provisionTimeout")
+
+        table = (await cli("get", "-n", here.namespace)).out.splitlines()
+        assert table[0].endswith("WAITS FOR")
+        assert SCHEDULER in table[1]
+        assert "; provisionTimeout in " in table[1]
+        watching = asyncio.create_task(cli("watch", "digits", "-n", here.namespace))
+        await asyncio.sleep(2.0)
+        await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: here.has_phase("Succeeded"))
+        assert "waiting" not in await here.status()
+        assert "WAITS" not in (await cli("get", "-n", here.namespace)).out
+        seen = await asyncio.wait_for(watching, 30)
+        assert f"Pending on spot-a, pods wait for nodes and images: {SCHEDULER}" in seen.out
+
+
+async def test_what_kueue_holds_is_not_lost_and_waits_without_a_limit(api_server: ApiServer, cli: Cli) -> None:
+    async with world(api_server) as here, here.operator():
+        template = {"metadata": {"labels": {QUEUE: "team"}}, "spec": ray_spec()}
+        await here.submit(tiers=limited(here), workload={"ray": {"template": template}})
+        made = (await eventually(lambda: here.rayjob(1)))["metadata"]
+        assert made["labels"][QUEUE] == "team"
+        await here.client.merge(RAYJOBS, made["name"], here.namespace, body={"spec": {"suspend": True}})
+        await here.report(1, jobDeploymentStatus="Suspended")
+        workload = {"name": f"rayjob-{made['name']}-1f2e3", "namespace": here.namespace, "uid": "w"}
+        words = "couldn't assign flavors to pod set workers: insufficient unused quota for cpu in flavor spot"
+        await here.say("Pending", words, about={"kind": "Workload", "metadata": workload}, source="kueue-admission")
+
+        async def told() -> bool:
+            return words in (await here.condition("Provisioned")).get("message", "")
+
+        await eventually(told)
+        await here.pass_time(3600)
+        status = await here.status()
+        assert (status["phase"], status["attempt"], status["failures"]) == ("Pending", 1, 0)
+        assert "until" not in status["waiting"]
+        assert (await here.condition("Degraded"))["reason"] == "QuotaExceeded"
+        shown = json.loads((await cli("get", "digits", "-n", here.namespace, "-o", "json")).out)
+        assert shown["status"]["waiting"]["message"] == f"Kueue holds the attempt in queue team: {words}"
+
+        await here.client.merge(RAYJOBS, made["name"], here.namespace, body={"spec": {"suspend": False}})
+        await here.report(1, jobDeploymentStatus="Initializing")
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        assert (await here.status())["failures"] == 0
