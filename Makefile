@@ -10,7 +10,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference setup-frameworks demo test test-frameworks test-torch test-jax test-stores test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference setup-frameworks demo test test-frameworks test-torch test-jax test-stores test-infra setup-infra test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -37,7 +37,7 @@ demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on
 	@$(if $(DEMO_$(FRAMEWORK)),,$(error FRAMEWORK is tensorflow, torch or jax, not '$(FRAMEWORK)'))$(BIN)/spotladder run examples/$(DEMO_$(FRAMEWORK))/job.yaml --world examples/$(DEMO_$(FRAMEWORK))/world.yaml --fresh --report demo-report
 
 test: setup ## Tests that need nothing but this machine
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/infra
 
 # PyTorch and JAX run in separate processes: the compilers that they bring do not work in the same one.
 test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts
@@ -45,6 +45,17 @@ test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts
 
 test-torch test-jax: test-%: setup-frameworks
 	$(BIN)/python -m pytest -p no:cacheprovider -m frameworks -k $* tests/frameworks/test_$*.py tests/frameworks/test_same_weights.py tests/examples
+
+$(VENV)/.setup-infra: $(VENV)/.setup
+	@echo "installing the bindings of AWS and Google Cloud and an emulator of AWS (about 600 MB) …"
+	@$(UV) --editable '.[local,operator,tensorflow,dev,infra,infra-test]'
+	@test -x $(VENV)-checkov/bin/checkov || { $(PYTHON) -m venv $(VENV)-checkov && $(BIN)/uv pip install --quiet --python $(VENV)-checkov/bin/python 'checkov>=3.3,<4'; }
+	@touch $@
+
+setup-infra: $(VENV)/.setup-infra ## The same, with what the infrastructure needs
+
+test-infra: setup-infra ## Terraform stacks: golden files, plans, policies, and a real apply on an emulator of AWS (needs terraform or tofu)
+	$(BIN)/python -m pytest tests/infra $(PYTEST)
 
 test-stores: setup ## The commit log on the stores of several vendors (needs npm)
 	$(BIN)/python -m pytest tests/stores
@@ -92,7 +103,7 @@ mutation: setup ## Change core and commit log at random places and count what no
 	$(BIN)/python -m tests.mutation
 
 clean: ## Remove what was built here
-	rm -rf $(VENV) .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
+	rm -rf $(VENV) $(VENV)-checkov .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
 
 reference: setup ## Write docs/reference.md from the models
 	$(BIN)/python -c 'from spotladder.api.reference import page; print(page(), end="")' > docs/reference.md

@@ -5,8 +5,12 @@ Stacks and renderers both use them, so a NodeClass finds the role and the subnet
 
 from __future__ import annotations
 
+import hashlib
+
 from spotladder_infra.topology.cluster import Cluster
-from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.fleet import Fleet, Team
+
+LONGEST_ROLE = 64
 
 SYSTEM_NAMESPACE = "kube-system"
 CONTROLLER_NAMESPACE = "spotladder-system"
@@ -32,3 +36,17 @@ def interruption_queue(cluster: Cluster) -> str:
 def common_tags(fleet: Fleet, cluster: Cluster) -> dict[str, str]:
     """The tags of every resource of a cluster."""
     return {**fleet.spec.tags, "spotladder-fleet": fleet.metadata.name, "spotladder-cluster": cluster.name}
+
+
+def bucket_key_alias(bucket: str) -> str:
+    """The alias of the KMS key of a checkpoint bucket (AWS)."""
+    return f"alias/spotladder/{bucket.replace('.', '-')}"
+
+
+def training_role(cluster: Cluster, team: Team) -> str:
+    """The IAM role of a team's training pods, within IAM's limit of 64 characters."""
+    name = f"{cluster.name}-train-{team.name}"
+    if len(name) <= LONGEST_ROLE:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: LONGEST_ROLE - 9]}-{digest}"

@@ -20,6 +20,9 @@ app = typer.Typer(add_completion=False)
 FleetOption = Annotated[Path, typer.Option("--fleet", "-f", help="The fleet file; - is stdin.")]
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster of the fleet.")]
 FLEET = Path("fleet.yaml")
+OUT = Path("cdktf.out")
+STATE = Path(".spotladder")
+"""Folder for the state of fleets that keep it in local files."""
 
 
 @app.callback(invoke_without_command=True)
@@ -29,7 +32,7 @@ def _root(context: typer.Context) -> None:
     \b
     Examples:
       spotladder infra validate --fleet fleet.yaml
-      spotladder infra render --cluster east
+      spotladder infra synth --cluster east
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -85,6 +88,31 @@ def schema() -> None:
     from spotladder_infra.topology.schema import schema as of_fleets
 
     print_data(of_fleets(), Format.JSON)
+
+
+@app.command()
+def synth(
+    fleet: FleetOption = FLEET,
+    cluster: ClusterOption = None,
+    *,
+    to: Annotated[Path, typer.Option("--to", help="Folder for the stacks; replaced when it is there.")] = OUT,
+) -> None:
+    """Write the Terraform stacks of the clusters that are created: one folder for each.
+
+    Run terraform or tofu on them as on any other configuration. Clusters that exist already have no stack.
+
+    \b
+    Examples:
+      spotladder infra synth
+      spotladder infra synth --cluster east --to build
+      terraform -chdir=cdktf.out/stacks/east init
+    """
+    from spotladder_infra.stacks.synth import synth as write
+
+    found = _read(fleet, warn=True).fleet
+    chosen = [found.cluster(cluster)] if cluster else found.spec.clusters
+    for folder in write(found, chosen, to, STATE):
+        typer.echo(folder)
 
 
 @app.command()

@@ -104,6 +104,9 @@ class Cluster(Record):
     network: Network = Field(default_factory=Network, description="The cluster's network.")
     api: Api = Field(default_factory=Api, description="Who reaches the API server.")
     system: SystemNodes = Field(default_factory=SystemNodes, description="The nodes of the controllers.")
+    addons: dict[str, FilledText] = Field(
+        default_factory=dict, description="Pinned versions of EKS add-ons by name; EKS' default when absent (aws)."
+    )
     bucket: BucketName | None = Field(default=None, description="The checkpoint bucket: an entry of spec.buckets.")
     budget_alarm: BudgetAlarm | None = Field(default=None, description="A mail when it becomes expensive (aws).")
     artifact_registry: Switch = Field(default=False, description="A repository for training images (gcp).")
@@ -143,6 +146,7 @@ _ONLY_FOR: dict[str, tuple[Cloud, ...]] = {
     "api": CREATED,
     "system": CREATED,
     "autoscaler": CREATED,
+    "addons": (Cloud.AWS,),
     "budget_alarm": (Cloud.AWS,),
     "artifact_registry": (Cloud.GCP,),
     "deletion_protection": CREATED,

@@ -26,6 +26,7 @@ class Bucket(Record):
     region: FilledText = Field(description="The bucket's region.")
     create: Switch = Field(default=True, description="Create it; false for a bucket that exists already.")
     replicate_to: FilledText | None = Field(default=None, description="Copy new objects to this region (aws).")
+    kms_key: FilledText | None = Field(default=None, description="Encrypt with this Cloud KMS key (gcp).")
     monthly_gi_b: Count = Field(
         default=1000, alias="monthlyGiB", description="GiB read and written a month, for the cost of egress."
     )
@@ -36,6 +37,8 @@ class Bucket(Record):
             raise several([Finding(("cloud",), f"{self.cloud} has no buckets: use aws or gcp")])
         if self.replicate_to and self.cloud is not Cloud.AWS:
             raise several([Finding(("replicateTo",), "exists on aws only: GCS has dual-region buckets; remove it")])
+        if self.kms_key and self.cloud is not Cloud.GCP:
+            raise several([Finding(("kmsKey",), "exists on gcp only: an aws bucket gets a key of its own; remove it")])
         if self.replicate_to == self.region:
             raise several([Finding(("replicateTo",), "must be another region than the bucket's own")])
         return self

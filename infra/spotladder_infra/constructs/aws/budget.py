@@ -1,0 +1,37 @@
+"""A mail when a cluster becomes expensive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdktn_aws import web_services_budgets
+
+from spotladder_infra.topology.cluster import BudgetAlarm, Cluster
+
+PERCENT = (80, 100)
+
+
+def budget(scope: Any, cluster: Cluster, alarm: BudgetAlarm) -> None:
+    """A monthly budget over what carries the cluster's tag, by actual and by forecast cost."""
+    notifications = [
+        web_services_budgets.AwsBudget.NotificationProperty(
+            comparison_operator="GREATER_THAN",
+            notification_type=kind,
+            threshold=percent,
+            threshold_type="PERCENTAGE",
+            subscriber_email_addresses=[alarm.email],
+        )
+        for kind, percent in (("ACTUAL", PERCENT[0]), ("FORECASTED", PERCENT[1]))
+    ]
+    tag = f"user:spotladder-cluster${cluster.name}"
+    web_services_budgets.AwsBudget(
+        scope,
+        "budget",
+        name=f"{cluster.name}-monthly",
+        budget_type="COST",
+        time_unit="MONTHLY",
+        limit_amount=f"{alarm.monthly:g}",
+        limit_unit="USD",
+        cost_filter=[web_services_budgets.AwsBudget.CostFilterProperty(name="TagKeyValue", values=[tag])],
+        notification=notifications,
+    )

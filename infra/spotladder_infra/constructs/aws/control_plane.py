@@ -1,0 +1,106 @@
+"""The EKS cluster: private API server, encrypted secrets, logs, and who administers it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from cdktn_aws import cloudwatch_logs, ec2, eks, kms, vpc
+
+from spotladder_infra.constructs.aws.network import Network
+from spotladder_infra.constructs.aws.policies import Place, cluster_key
+from spotladder_infra.constructs.aws.roles import role
+from spotladder_infra.names import discovery_tag
+from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.defaults import service_range_of
+
+LOGS = ["api", "audit", "authenticator", "controllerManager", "scheduler"]
+LOG_RETENTION_DAYS = 365
+ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """`name` depends on the cluster, so that what uses it comes after it."""
+
+    name: str
+    endpoint: str
+    security_group: str
+    resource: Any
+
+
+def control_plane(scope: Any, cluster: Cluster, place: Place, network: Network) -> ControlPlane:
+    """The cluster itself."""
+    name = cluster.name
+    log_group = f"/aws/eks/{name}/cluster"
+    key = kms.AwsKey(
+        scope,
+        "cluster-key",
+        description=f"Secrets and logs of EKS cluster {name}",
+        enable_key_rotation=True,
+        deletion_window_in_days=7,
+        policy=json.dumps(cluster_key(place, log_group)),
+    )
+    kms.AwsAlias(scope, "cluster-key-alias", name=f"alias/spotladder/{name}-cluster", target_key_id=key.key_id)
+    logs = cloudwatch_logs.AwsGroup(
+        scope, "cluster-logs", name=log_group, retention_in_days=LOG_RETENTION_DAYS, kms_key_id=key.arn
+    )
+    owner = role(
+        scope, "cluster", f"{name}-cluster", "eks.amazonaws.com", managed=("AmazonEKSClusterPolicy",), place=place
+    )
+    protected = {"deletion_protection": True} if cluster.deletion_protection else {}
+    access: dict[str, Any] = {"endpoint_private_access": True, "endpoint_public_access": bool(cluster.api.allowed)}
+    if cluster.api.allowed:
+        access["public_access_cidrs"] = list(cluster.api.allowed)
+    made = eks.AwsCluster(
+        scope,
+        "cluster",
+        name=name,
+        version=cluster.kubernetes,
+        role_arn=owner.arn,
+        bootstrap_self_managed_addons=False,
+        vpc_config={"subnet_ids": list(network.subnets), **access},
+        access_config={
+            "authentication_mode": "API",
+            "bootstrap_cluster_creator_admin_permissions": not cluster.api.admins,
+        },
+        encryption_config={"resources": ["secrets"], "provider": {"key_arn": key.arn}},
+        enabled_cluster_log_types=LOGS,
+        kubernetes_network_config={"service_ipv4_cidr": service_range_of(cluster), "ip_family": "ipv4"},
+        upgrade_policy={"support_type": "STANDARD"},
+        depends_on=[logs],
+        **protected,
+    )
+    group = f"${{{made.fqn}.vpc_config[0].cluster_security_group_id}}"
+    for tag, value in discovery_tag(cluster).items():
+        ec2.AwsTag(scope, "cluster-group-discovery", resource_id=group, key=tag, value=value)
+    _traffic_between_nodes(scope, group)
+    _admins(scope, cluster, made.name, place)
+    return ControlPlane(made.name, made.endpoint, group, made)
+
+
+def _traffic_between_nodes(scope: Any, group: str) -> None:
+    """EFA passes only by rules that name the group itself, not by one for all addresses."""
+    vpc.AwsSecurityGroupEgressRule(
+        scope,
+        "nodes-to-nodes",
+        security_group_id=group,
+        referenced_security_group_id=group,
+        ip_protocol="-1",
+        description="EFA between the nodes",
+    )
+
+
+def _admins(scope: Any, cluster: Cluster, name: str, place: Place) -> None:
+    for index, arn in enumerate(cluster.api.admins):
+        entry = eks.AwsAccessEntry(scope, f"admin-{index}", cluster_name=name, principal_arn=arn)
+        eks.AwsAccessPolicyAssociation(
+            scope,
+            f"admin-policy-{index}",
+            cluster_name=name,
+            principal_arn=arn,
+            policy_arn=f"arn:{place.partition}:eks::aws:cluster-access-policy/{ADMIN_POLICY}",
+            access_scope={"type": "cluster"},
+            depends_on=[entry],
+        )

@@ -1,0 +1,68 @@
+"""What Karpenter, the controller and the training pods may do in the account: EKS Pod Identity, no keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from spotladder_infra.constructs.aws import policies
+from spotladder_infra.constructs.aws.interruption import Interruption
+from spotladder_infra.constructs.aws.nodes import Nodes
+from spotladder_infra.constructs.aws.policies import Place
+from spotladder_infra.constructs.aws.roles import pod_role
+from spotladder_infra.names import (
+    CONTROLLER_ACCOUNT,
+    CONTROLLER_NAMESPACE,
+    KARPENTER_ACCOUNT,
+    SYSTEM_NAMESPACE,
+    training_role,
+)
+from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.fleet import Fleet
+
+
+@dataclass(frozen=True, slots=True)
+class Identities:
+    """Role ARNs; `training` by the team's name."""
+
+    karpenter: str
+    controller: str
+    training: dict[str, str]
+
+
+def identities(
+    scope: Any, fleet: Fleet, cluster: Cluster, place: Place, *, plane: str, nodes: Nodes, interruption: Interruption
+) -> Identities:
+    """The roles of the pods of one cluster."""
+    bucket = fleet.bucket_of(cluster)
+    karpenter = pod_role(
+        scope,
+        "karpenter",
+        f"{cluster.name}-karpenter",
+        plane,
+        policies.karpenter(place, cluster.name, nodes.role_arn, nodes.profile, interruption.queue_arn),
+        namespace=SYSTEM_NAMESPACE,
+        service_account=KARPENTER_ACCOUNT,
+    )
+    controller = pod_role(
+        scope,
+        "controller",
+        f"{cluster.name}-controller",
+        plane,
+        policies.controller(place, bucket.name if bucket else None, bucket.region if bucket else ""),
+        namespace=CONTROLLER_NAMESPACE,
+        service_account=CONTROLLER_ACCOUNT,
+    )
+    training = {}
+    for team in fleet.teams_of(cluster) if bucket else ():
+        made = pod_role(
+            scope,
+            f"train-{team.name}",
+            training_role(cluster, team),
+            plane,
+            policies.training(place, bucket.name, bucket.region, team.name) if bucket else {},
+            namespace=team.name,
+            service_account=team.service_account,
+        )
+        training[team.name] = made.arn
+    return Identities(karpenter.arn, controller.arn, training)

@@ -1,0 +1,56 @@
+"""The queue from which Karpenter learns that an instance is about to go, and the five rules that fill it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from cdktn_aws import eventbridge, sqs
+
+from spotladder_infra.constructs.aws.policies import Place, queue
+from spotladder_infra.names import interruption_queue
+from spotladder_infra.topology.cluster import Cluster
+
+RETENTION_SECONDS = 300
+"""A notice that is older than this is of no use: the instance has gone."""
+
+RULES = {
+    "health": ("aws.health", "AWS Health Event"),
+    "spot-interruption": ("aws.ec2", "EC2 Spot Instance Interruption Warning"),
+    "rebalance": ("aws.ec2", "EC2 Instance Rebalance Recommendation"),
+    "state-change": ("aws.ec2", "EC2 Instance State-change Notification"),
+    "capacity-reservation": ("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """The queue."""
+
+    queue_name: str
+    queue_arn: str
+
+
+def interruption(scope: Any, cluster: Cluster, place: Place) -> Interruption:
+    """Queue and rules of one cluster."""
+    made = sqs.AwsQueue(
+        scope,
+        "interruptions",
+        name=interruption_queue(cluster),
+        message_retention_seconds=RETENTION_SECONDS,
+        sqs_managed_sse_enabled=True,
+    )
+    sqs.AwsQueuePolicy(
+        scope, "interruptions-policy", queue_url=made.url, policy=json.dumps(queue(made.arn, place.account))
+    )
+    for key, (source, kind) in RULES.items():
+        rule = eventbridge.AwsRule(
+            scope,
+            f"rule-{key}",
+            name=f"{cluster.name}-{key}",
+            description=kind,
+            event_pattern=json.dumps({"source": [source], "detail-type": [kind]}),
+        )
+        eventbridge.AwsTarget(scope, f"target-{key}", rule=rule.name, target_id="karpenter", arn=made.arn)
+    return Interruption(made.name, made.arn)

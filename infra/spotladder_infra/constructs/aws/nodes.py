@@ -1,0 +1,115 @@
+"""The system nodes, the role of Karpenter's nodes, and the add-ons.
+
+The add-on for the network and both node roles depend on nothing that is removed earlier than the nodes: nodes that are
+drained still need them, and an interface that is left behind keeps the VPC from being deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cdktn_aws import ec2, eks, iam
+
+from spotladder_infra.constructs.aws.control_plane import ControlPlane
+from spotladder_infra.constructs.aws.network import Network
+from spotladder_infra.constructs.aws.policies import Place
+from spotladder_infra.constructs.aws.roles import role
+from spotladder_infra.names import node_role
+from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.defaults import system_instance_of
+
+NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
+BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
+ON_NODES = ("coredns",)
+SYSTEM_DISK_GIB = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The role of Karpenter's nodes and its instance profile."""
+
+    role_arn: str
+    profile: str
+
+
+def nodes(scope: Any, cluster: Cluster, place: Place, network: Network, plane: ControlPlane) -> Nodes:
+    """System nodes, add-ons, and the role of Karpenter's nodes."""
+    first = [_addon(scope, cluster, plane, name, ()) for name in BEFORE_NODES]
+    group = _system_nodes(scope, cluster, place, network, plane=plane, first=first)
+    for name in ON_NODES:
+        _addon(scope, cluster, plane, name, (group,))
+    own = role(scope, "node", node_role(cluster), "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
+    profile = iam.AwsInstanceProfile(scope, "node-profile", name=node_role(cluster), role=own.name)
+    eks.AwsAccessEntry(scope, "node-access", cluster_name=plane.name, principal_arn=own.arn, type="EC2_LINUX")
+    return Nodes(own.arn, profile.name)
+
+
+def _system_nodes(
+    scope: Any, cluster: Cluster, place: Place, network: Network, *, plane: ControlPlane, first: list[Any]
+) -> Any:
+    name = f"{cluster.name}-system"
+    own = role(scope, "system", name, "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
+    template = ec2.AwsLaunchTemplate(
+        scope,
+        "system-template",
+        name=name,
+        update_default_version=True,
+        metadata_options={"http_endpoint": "enabled", "http_tokens": "required", "http_put_response_hop_limit": 1},
+        block_device_mappings=[
+            ec2.AwsLaunchTemplate.BlockDeviceMappingsProperty(
+                device_name="/dev/xvda",
+                ebs={
+                    "volume_size": SYSTEM_DISK_GIB,
+                    "volume_type": "gp3",
+                    "encrypted": "true",
+                    "delete_on_termination": "true",
+                },
+            )
+        ],
+        tag_specifications=[
+            ec2.AwsLaunchTemplate.TagSpecificationsProperty(resource_type="instance", tags={"Name": name})
+        ],
+    )
+    return eks.AwsNodeGroup(
+        scope,
+        "system",
+        cluster_name=plane.name,
+        node_group_name="system",
+        node_role_arn=own.arn,
+        subnet_ids=list(network.subnets),
+        ami_type="AL2023_x86_64_STANDARD",
+        capacity_type="ON_DEMAND",
+        instance_types=[system_instance_of(cluster)],
+        launch_template={"id": template.id, "version": "${" + template.fqn + ".latest_version}"},
+        scaling_config={
+            "desired_size": cluster.system.count,
+            "min_size": cluster.system.count,
+            "max_size": cluster.system.count + 2,
+        },
+        update_config={"max_unavailable": 1},
+        labels={"spotladder.io/pool": "system"},
+        taint=[eks.AwsNodeGroup.TaintProperty(key="CriticalAddonsOnly", value="true", effect="NO_SCHEDULE")],
+        lifecycle={"ignore_changes": ["scaling_config[0].desired_size"]},
+        depends_on=first,
+    )
+
+
+def _addon(scope: Any, cluster: Cluster, plane: ControlPlane, name: str, after: tuple[Any, ...]) -> Any:
+    """An add-on at the version of the fleet file, or at the default of EKS for the cluster's Kubernetes version."""
+    version = cluster.addons.get(name)
+    if version is None:
+        default = eks.DataAwsAddonVersion(
+            scope, f"{name}-version", addon_name=name, kubernetes_version=cluster.kubernetes, most_recent=False
+        )
+        version = default.version
+    return eks.AwsAddon(
+        scope,
+        name,
+        cluster_name=plane.name,
+        addon_name=name,
+        addon_version=version,
+        resolve_conflicts_on_create="OVERWRITE",
+        resolve_conflicts_on_update="PRESERVE",
+        depends_on=list(after) or None,
+    )

@@ -1,0 +1,136 @@
+"""The checkpoint bucket: versioned, encrypted, private, and without a rule that deletes a committed checkpoint."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cdktn_aws import iam, kms, s3
+
+from spotladder_infra.constructs.aws.policies import allow, deny_http, document
+from spotladder_infra.constructs.aws.roles import role
+from spotladder_infra.names import bucket_key_alias
+from spotladder_infra.topology.fleet import Bucket
+
+ABORT_UPLOAD_DAYS = 7
+NONCURRENT_DAYS = 30
+"""Versions that spotladder itself has deleted or replaced are kept for so long. Current objects never expire."""
+
+KEY_DELETION_DAYS = 30
+
+
+def checkpoints(scope: Any, bucket: Bucket, replica_provider: Any | None) -> None:
+    """The bucket, and its replica in another region when the file asks for one."""
+    made, key = _bucket(scope, "checkpoints", bucket.name, None)
+    if bucket.replicate_to is not None:
+        replica, replica_key = _bucket(scope, "replica", f"{bucket.name}-replica", replica_provider)
+        _replication(scope, bucket, source=(made, key), target=(replica, replica_key))
+
+
+def _bucket(scope: Any, key: str, name: str, provider: Any | None) -> tuple[Any, Any]:
+    there: dict[str, Any] = {"provider": provider} if provider is not None else {}
+    encryption = kms.AwsKey(
+        scope,
+        f"{key}-key",
+        description=f"Checkpoints in {name}",
+        enable_key_rotation=True,
+        deletion_window_in_days=KEY_DELETION_DAYS,
+        **there,
+    )
+    kms.AwsAlias(scope, f"{key}-key-alias", name=bucket_key_alias(name), target_key_id=encryption.key_id, **there)
+    made = s3.AwsBucket(scope, key, bucket=name, force_destroy=False, **there)
+    s3.AwsBucketOwnershipControls(
+        scope, f"{key}-ownership", bucket=made.id, rule={"object_ownership": "BucketOwnerEnforced"}, **there
+    )
+    s3.AwsBucketPublicAccessBlock(
+        scope,
+        f"{key}-private",
+        bucket=made.id,
+        block_public_acls=True,
+        block_public_policy=True,
+        ignore_public_acls=True,
+        restrict_public_buckets=True,
+        **there,
+    )
+    versioning = s3.AwsBucketVersioning(
+        scope, f"{key}-versions", bucket=made.id, versioning_configuration={"status": "Enabled"}, **there
+    )
+    s3.AwsBucketServerSideEncryptionConfiguration(
+        scope,
+        f"{key}-encryption",
+        bucket=made.id,
+        rule=[
+            s3.AwsBucketServerSideEncryptionConfiguration.RuleProperty(
+                bucket_key_enabled=True,
+                apply_server_side_encryption_by_default={
+                    "sse_algorithm": "aws:kms",
+                    "kms_master_key_id": encryption.arn,
+                },
+            )
+        ],
+        **there,
+    )
+    rules = s3.AwsBucketLifecycleConfiguration
+    everything = [rules.FilterProperty(prefix="")]
+    unfinished = rules.AbortIncompleteMultipartUploadProperty(days_after_initiation=ABORT_UPLOAD_DAYS)
+    deleted = rules.NoncurrentVersionExpirationProperty(noncurrent_days=NONCURRENT_DAYS)
+    rules(
+        scope,
+        f"{key}-lifecycle",
+        bucket=made.id,
+        rule=[
+            rules.RuleProperty(
+                id="unfinished-uploads",
+                status="Enabled",
+                filter=everything,
+                abort_incomplete_multipart_upload=[unfinished],
+            ),
+            rules.RuleProperty(
+                id="deleted-versions", status="Enabled", filter=everything, noncurrent_version_expiration=[deleted]
+            ),
+        ],
+        depends_on=[versioning],
+        **there,
+    )
+    policy = document(deny_http([made.arn, f"{made.arn}/*"], "s3:*"))
+    s3.AwsBucketPolicy(scope, f"{key}-policy", bucket=made.id, policy=json.dumps(policy), **there)
+    return made, encryption
+
+
+def _replication(scope: Any, bucket: Bucket, *, source: tuple[Any, Any], target: tuple[Any, Any]) -> None:
+    (made, key), (replica, replica_key) = source, target
+    name = f"{bucket.name}-replication"[:64]
+    own = role(scope, "replication", name, "s3.amazonaws.com")
+    policy = document(
+        allow("ReadSource", ["s3:GetReplicationConfiguration", "s3:ListBucket"], [made.arn]),
+        allow(
+            "ReadVersions",
+            ["s3:GetObjectVersionForReplication", "s3:GetObjectVersionAcl", "s3:GetObjectVersionTagging"],
+            [f"{made.arn}/*"],
+        ),
+        allow("WriteReplica", ["s3:ReplicateObject", "s3:ReplicateTags"], [f"{replica.arn}/*"]),
+        allow("ReadKey", ["kms:Decrypt"], [key.arn]),
+        allow("WriteKey", ["kms:Encrypt"], [replica_key.arn]),
+    )
+    iam.AwsRolePolicy(scope, "replication-policy", name="replication", role=own.name, policy=json.dumps(policy))
+    s3.AwsBucketReplicationConfiguration(
+        scope,
+        "replication",
+        bucket=made.id,
+        role=own.arn,
+        rule=[
+            s3.AwsBucketReplicationConfiguration.RuleProperty(
+                id="all",
+                status="Enabled",
+                priority=0,
+                filter={"prefix": ""},
+                delete_marker_replication={"status": "Disabled"},
+                source_selection_criteria={"sse_kms_encrypted_objects": {"status": "Enabled"}},
+                destination={
+                    "bucket": replica.arn,
+                    "storage_class": "STANDARD_IA",
+                    "encryption_configuration": {"replica_kms_key_id": replica_key.arn},
+                },
+            )
+        ],
+    )

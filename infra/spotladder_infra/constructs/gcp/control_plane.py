@@ -1,0 +1,114 @@
+"""The GKE cluster: private nodes, DNS endpoint, Dataplane V2, Workload Identity, and what makes nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cdktn_provider_google.container_cluster import (
+    ContainerCluster,
+    ContainerClusterClusterAutoscalingResourceLimits,
+    ContainerClusterMasterAuthorizedNetworksConfigCidrBlocks,
+)
+
+from spotladder_infra.constructs.gcp.network import PODS, SERVICES, Network
+from spotladder_infra.topology.cluster import Autoscaler, Cluster
+from spotladder_infra.topology.defaults import zones_of
+
+LOGS = ["SYSTEM_COMPONENTS", "WORKLOADS", "APISERVER", "CONTROLLER_MANAGER", "SCHEDULER"]
+LARGEST = {"cpu": 10_000, "memory": 100_000}
+"""Bounds of node auto-provisioning in CPUs and GiB; the limits of pools and teams are what holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """`name` depends on the cluster, so that what uses it comes after it."""
+
+    name: str
+    endpoint: str
+
+
+def control_plane(scope: Any, cluster: Cluster, network: Network, node: Any) -> ControlPlane:
+    """The cluster itself, without nodes."""
+    made = ContainerCluster(
+        scope,
+        "cluster",
+        name=cluster.name,
+        location=cluster.region,
+        node_locations=list(zones_of(cluster)),
+        min_master_version=cluster.kubernetes,
+        release_channel={"channel": "REGULAR"},
+        network=network.network,
+        subnetwork=network.subnetwork,
+        networking_mode="VPC_NATIVE",
+        ip_allocation_policy={"cluster_secondary_range_name": PODS, "services_secondary_range_name": SERVICES},
+        datapath_provider="ADVANCED_DATAPATH",
+        private_cluster_config={"enable_private_nodes": True, "enable_private_endpoint": not cluster.api.allowed},
+        control_plane_endpoints_config={
+            "dns_endpoint_config": {"allow_external_traffic": True},
+            "ip_endpoints_config": {"enabled": bool(cluster.api.allowed)},
+        },
+        master_authorized_networks_config={
+            "cidr_blocks": [
+                ContainerClusterMasterAuthorizedNetworksConfigCidrBlocks(cidr_block=allowed)
+                for allowed in cluster.api.allowed
+            ],
+            "gcp_public_cidrs_access_enabled": False,
+        },
+        workload_identity_config={"workload_pool": f"{cluster.project}.svc.id.goog"},
+        enable_shielded_nodes=True,
+        enable_intranode_visibility=True,
+        remove_default_node_pool=True,
+        initial_node_count=1,
+        node_config=_node_config(node),
+        cluster_autoscaling=_autoscaling(cluster, node),
+        addons_config={
+            "gcs_fuse_csi_driver_config": {"enabled": True},
+            "http_load_balancing": {"disabled": True},
+        },
+        logging_config={"enable_components": LOGS},
+        monitoring_config={"enable_components": ["SYSTEM_COMPONENTS"], "managed_prometheus": {"enabled": True}},
+        master_auth={"client_certificate_config": {"issue_client_certificate": False}},
+        security_posture_config={"mode": "BASIC", "vulnerability_mode": "VULNERABILITY_BASIC"},
+        deletion_protection=cluster.deletion_protection,
+        lifecycle={"ignore_changes": ["node_config", "initial_node_count"]},
+    )
+    return ControlPlane(made.name, f"${{{made.fqn}.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}}")
+
+
+def _node_config(node: Any) -> dict[str, Any]:
+    """The default pool is removed at once; until then its nodes have the identity of all others."""
+    return {
+        "service_account": node.email,
+        "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
+        "workload_metadata_config": {"mode": "GKE_METADATA"},
+        "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
+        "metadata": {"disable-legacy-endpoints": "true"},
+    }
+
+
+def _autoscaling(cluster: Cluster, node: Any) -> dict[str, Any]:
+    """Node auto-provisioning, which ComputeClasses need; off where Karpenter makes the nodes."""
+    if cluster.autoscaler is Autoscaler.KARPENTER:
+        return {"enabled": False}
+    accelerators: dict[str, int] = {}
+    for pool in cluster.pools:
+        if pool.accelerator is not None:
+            accelerators[pool.accelerator.type] = max(accelerators.get(pool.accelerator.type, 0), 1_000)
+    limits = [
+        ContainerClusterClusterAutoscalingResourceLimits(resource_type=kind, maximum=most)
+        for kind, most in {**LARGEST, **accelerators}.items()
+    ]
+    return {
+        "enabled": True,
+        "autoscaling_profile": "BALANCED",
+        "resource_limits": limits,
+        "auto_provisioning_locations": list(zones_of(cluster)),
+        "auto_provisioning_defaults": {
+            "service_account": node.email,
+            "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
+            "image_type": "COS_CONTAINERD",
+            "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
+            "management": {"auto_repair": True, "auto_upgrade": True},
+        },
+    }

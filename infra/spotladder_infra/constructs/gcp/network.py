@@ -1,0 +1,57 @@
+"""A VPC-native network: one subnet with ranges for pods and services, and a way out for private nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cdktn_provider_google.compute_network import ComputeNetwork
+from cdktn_provider_google.compute_router import ComputeRouter
+from cdktn_provider_google.compute_router_nat import ComputeRouterNat
+from cdktn_provider_google.compute_subnetwork import ComputeSubnetwork, ComputeSubnetworkSecondaryIpRange
+
+from spotladder_infra.topology.cluster import Cluster, Nat
+from spotladder_infra.topology.defaults import pod_range_of, service_range_of
+
+PODS = "pods"
+SERVICES = "services"
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Self links."""
+
+    network: str
+    subnetwork: str
+
+
+def network(scope: Any, cluster: Cluster) -> Network:
+    """The network of a cluster. Cloud NAT is regional: `single` and `per-zone` are the same here."""
+    name = cluster.name
+    made = ComputeNetwork(scope, "network", name=name, auto_create_subnetworks=False, routing_mode="REGIONAL")
+    subnet = ComputeSubnetwork(
+        scope,
+        "nodes",
+        name=f"{name}-nodes",
+        network=made.id,
+        region=cluster.region,
+        ip_cidr_range=cluster.network.cidr,
+        private_ip_google_access=True,
+        secondary_ip_range=[
+            ComputeSubnetworkSecondaryIpRange(range_name=PODS, ip_cidr_range=pod_range_of(cluster)),
+            ComputeSubnetworkSecondaryIpRange(range_name=SERVICES, ip_cidr_range=service_range_of(cluster)),
+        ],
+        log_config={"aggregation_interval": "INTERVAL_10_MIN", "flow_sampling": 0.1},
+    )
+    if cluster.network.nat is not Nat.NONE:
+        router = ComputeRouter(scope, "router", name=name, network=made.id, region=cluster.region)
+        ComputeRouterNat(
+            scope,
+            "nat",
+            name=name,
+            router=router.name,
+            region=cluster.region,
+            nat_ip_allocate_option="AUTO_ONLY",
+            source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_IP_RANGES",
+        )
+    return Network(made.id, subnet.id)

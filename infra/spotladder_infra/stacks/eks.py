@@ -1,0 +1,64 @@
+"""The stack of an EKS cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdktn_aws.provider import AwsProvider
+
+from spotladder_infra.constructs.aws.account import place_of
+from spotladder_infra.constructs.aws.budget import budget
+from spotladder_infra.constructs.aws.control_plane import control_plane
+from spotladder_infra.constructs.aws.identity import identities
+from spotladder_infra.constructs.aws.interruption import interruption
+from spotladder_infra.constructs.aws.network import network
+from spotladder_infra.constructs.aws.nodes import nodes
+from spotladder_infra.constructs.aws.storage import checkpoints
+from spotladder_infra.names import common_tags
+from spotladder_infra.outputs import VERSION, ClusterOutputs
+from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.fleet import Fleet
+
+PROVIDER_VERSION = ">= 5.95.0, < 7.0.0"
+"""Only arguments that all of these versions have are used; the tests apply the stack with the oldest at hand."""
+
+
+def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
+    """Adds the cluster to the stack."""
+    region = cluster.region or ""
+    shared: dict[str, Any] = {"default_tags": [AwsProvider.DefaultTagsProperty(tags=common_tags(fleet, cluster))]}
+    if cluster.account is not None:
+        shared["allowed_account_ids"] = [cluster.account]
+    AwsProvider(stack, "aws", region=region, **shared)
+    stack.add_override("terraform.required_providers.aws.version", PROVIDER_VERSION)
+
+    place = place_of(stack, region)
+    net = network(stack, cluster)
+    plane = control_plane(stack, cluster, place, net)
+    workers = nodes(stack, cluster, place, net, plane)
+    notices = interruption(stack, cluster, place)
+    pods = identities(stack, fleet, cluster, place, plane=plane.name, nodes=workers, interruption=notices)
+    bucket = fleet.bucket_of(cluster)
+    if bucket is not None and fleet.owner_of(bucket) == cluster:
+        replica = None
+        if bucket.replicate_to is not None:
+            replica = AwsProvider(stack, "aws-replica", alias="replica", region=bucket.replicate_to, **shared)
+        checkpoints(stack, bucket, replica)
+    if cluster.budget_alarm is not None:
+        budget(stack, cluster, cluster.budget_alarm)
+
+    return ClusterOutputs.model_validate(
+        {
+            "version": VERSION,
+            "fleet": fleet.metadata.name,
+            "cluster": plane.name,
+            "cloud": "aws",
+            "region": region,
+            "kubernetes": cluster.kubernetes,
+            "endpoint": plane.endpoint,
+            "nodeIdentity": workers.profile,
+            "interruptionQueue": notices.queue_name,
+            "checkpoints": f"s3://{bucket.name}" if bucket is not None else None,
+            "identities": {"karpenter": pods.karpenter, "controller": pods.controller, "training": pods.training},
+        }
+    )

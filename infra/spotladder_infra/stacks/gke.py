@@ -1,0 +1,56 @@
+"""The stack of a GKE cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdktn_provider_google.provider import GoogleProvider
+
+from spotladder_infra.constructs.gcp.control_plane import control_plane
+from spotladder_infra.constructs.gcp.identity import controller_access, karpenter, node_account, pods
+from spotladder_infra.constructs.gcp.network import network
+from spotladder_infra.constructs.gcp.nodes import system_nodes
+from spotladder_infra.constructs.gcp.storage import access, checkpoints, images
+from spotladder_infra.names import common_tags
+from spotladder_infra.outputs import VERSION, ClusterOutputs
+from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.fleet import Fleet
+
+PROVIDER_VERSION = ">= 7.0.0, < 8.0.0"
+
+
+def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
+    """Adds the cluster to the stack."""
+    project = cluster.project or ""
+    GoogleProvider(stack, "google", project=project, region=cluster.region, default_labels=common_tags(fleet, cluster))
+    stack.add_override("terraform.required_providers.google.version", PROVIDER_VERSION)
+
+    principals = pods(stack, project)
+    node = node_account(stack, cluster)
+    plane = control_plane(stack, cluster, network(stack, cluster), node)
+    system_nodes(stack, cluster, plane, node)
+    autoscaler = karpenter(stack, cluster, node)
+    controller_access(stack, cluster, principals)
+    bucket = fleet.bucket_of(cluster)
+    if bucket is not None:
+        made = checkpoints(stack, bucket, cluster) if fleet.owner_of(bucket) == cluster else None
+        access(stack, fleet, cluster, bucket, principals=principals, after=[made] if made is not None else None)
+    if cluster.artifact_registry:
+        images(stack, cluster)
+
+    training = {team.name: principals.training(team) for team in fleet.teams_of(cluster)} if bucket else {}
+    return ClusterOutputs.model_validate(
+        {
+            "version": VERSION,
+            "fleet": fleet.metadata.name,
+            "cluster": plane.name,
+            "cloud": "gcp",
+            "region": cluster.region,
+            "project": project,
+            "kubernetes": cluster.kubernetes,
+            "endpoint": plane.endpoint,
+            "nodeIdentity": node.email,
+            "checkpoints": f"gs://{bucket.name}" if bucket is not None else None,
+            "identities": {"karpenter": autoscaler, "controller": principals.controller, "training": training},
+        }
+    )

