@@ -28,7 +28,7 @@ def job_file(folder: Path, here: World, *, name: str = "digits", **metadata: str
         "metadata": {"name": name, **metadata},
         "spec": {
             "tiers": [{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "maxFailures": 1}],
-            "checkpoints": {"uri": "s3://bucket/prefix"},
+            "checkpoints": {"uri": "s3://bucket/prefix", "credentials": {"secretName": "bucket"}},
             "workload": {"ray": {"template": {"spec": ray_spec()}}},
         },
     }
@@ -76,7 +76,8 @@ async def test_what_is_accepted_is_sent_as_the_schema_wants_it(api_server: ApiSe
             "apiVersion": TIEREDJOBS.api_version, "kind": "CapacityTier", "metadata": {"name": name},
             "spec": {"capacityType": "spot", "price": price},
         }  # fmt: skip
-        checkpoints = {"uri": "s3://bucket/prefix", "interval": "50 Steps"}
+        credentials = {"secretName": "bucket"}
+        checkpoints = {"uri": "s3://bucket/prefix", "interval": "50 Steps", "credentials": credentials}
         job = {
             "apiVersion": TIEREDJOBS.api_version, "kind": "TieredJob", "metadata": {"name": "digits"},
             "spec": {

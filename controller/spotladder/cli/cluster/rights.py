@@ -26,14 +26,15 @@ async def may_send(cluster: Cluster, files: Review, *, update: bool) -> None:
             "makes them. Submit the jobs alone, on CapacityTiers that the cluster has (kubectl get capacitytiers); "
             "nothing was sent"
         )
-    verb = "patch" if update else "create"
+    verbs = ("patch",) if update else ("create", "patch")
     jobs = [entry for entry in files.objects if entry.kind == TIEREDJOBS.kind]
     for namespace in dict.fromkeys(namespace_of(entry, cluster.namespace) for entry in jobs):
-        if not await _may(cluster, verb, TIEREDJOBS, namespace):
-            raise EnvironmentFailure(
-                f"{where}: you may not {verb} TieredJobs in namespace {namespace}: an administrator can give you "
-                "Kubernetes' role edit there; nothing was sent"
-            )
+        for verb in verbs:
+            if not await _may(cluster, verb, TIEREDJOBS, namespace):
+                raise EnvironmentFailure(
+                    f"{where}: you may not {verb} TieredJobs in namespace {namespace}: an administrator can give you "
+                    "Kubernetes' role edit there; nothing was sent"
+                )
 
 
 async def _may(cluster: Cluster, verb: str, kind: GVR, namespace: str) -> bool:
