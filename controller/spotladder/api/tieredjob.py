@@ -200,7 +200,8 @@ class TieredJobSpec(Record):
     )
     exhausted: Annotated[Exhausted, choice(Exhausted)] = Field(
         default=Exhausted.FAIL,
-        description="After the last tier: Fail, Restart (begin again at the first) or Wait (a while, then Restart).",
+        description="After the last tier: Fail, Restart (begin again at the first) or Wait (hold nothing for the "
+        "longest provisionTimeout of the tiers, then Restart).",
     )
     deadline: Timestamp | None = Field(default=None, description="When the job must be done; then it fails.")
     max_duration: PositiveDuration | None = Field(
