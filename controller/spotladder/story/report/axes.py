@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800)
@@ -42,10 +43,38 @@ def time_ticks(seconds: float, about: int = 6) -> list[float]:
     return [float(index * step) for index in range(int(seconds // step) + 1)]
 
 
-def decades(low: float, high: float) -> list[float]:
-    """Powers of ten within a range; with their halves and fifths when there are few."""
+def decades(low: float, high: float, most: int = 8) -> list[float]:
+    """At most so many round numbers within a range for an axis of logarithms, evenly spaced.
+
+    Powers of ten with their doubles and fivefolds, powers of ten alone, or every n-th power: the first that fit.
+    """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    factors = (1, 2, 5) if last - first <= 3 else (1,)
-    return [
-        each for power in range(first, last + 1) for factor in factors if low <= (each := factor * 10.0**power) <= high
-    ]
+    powers = range(first, last + 1)
+    fine = [each for power in powers for factor in (1.0, 2.0, 5.0) if low <= (each := _power(factor, power)) <= high]
+    if len(fine) <= most:
+        return fine
+    whole = [power for power in powers if low <= _power(1.0, power) <= high]
+    stride = max(1, math.ceil(len(whole) / most))
+    return [_power(1.0, power) for power in whole if power % stride == 0]
+
+
+def _power(factor: float, power: int) -> float:
+    return float(f"{factor:g}e{power}")  # 10.0 ** -5 is not 1e-05
+
+
+def apart(marks: Sequence[tuple[float, float]], least: float) -> list[tuple[float, float, int]]:
+    """Marks at (place, row) without those that would lie on another: (place, row, how many marks it stands for).
+
+    Marks of one row that are less than `least` apart become one, at the place of the first.
+    """
+    kept: list[tuple[float, float, int]] = []
+    newest: dict[float, int] = {}
+    for place, row in sorted(marks):
+        index = newest.get(row)
+        if index is not None and place - kept[index][0] < least:
+            at, same, number = kept[index]
+            kept[index] = (at, same, number + 1)
+        else:
+            newest[row] = len(kept)
+            kept.append((place, row, 1))
+    return kept

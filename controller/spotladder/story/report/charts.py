@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
 from spotladder.story.figures import clock, count, measure, money, span
 from spotladder.story.report.attempts import AttemptFacts, Span
-from spotladder.story.report.axes import Scale, decades, ticks, time_ticks
+from spotladder.story.report.axes import Scale, apart, decades, ticks, time_ticks
 from spotladder.story.report.facts import Facts
 from spotladder.story.report.markup import Markup, element, join
 
@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 LANE = 44
 MARGIN = 8
+MARK = 10
+"""Width of a mark of a notice or failure, and the least distance of two of them."""
 POINTS = 500
 """A curve has at most so many points; more cannot be seen."""
 
@@ -28,7 +30,7 @@ def timeline(facts: Facts, width: int) -> Markup:
     top = 26
     tiers = [tier.name for tier in facts.spec.tiers]
     bottom = top + lane * len(tiers)
-    height = bottom + 150
+    height = bottom + 164
     x = Scale(0, facts.length or 1.0, left, width - MARGIN)
     lanes = {name: top + lane * index + (16 if label_above else 0) for index, name in enumerate(tiers)}
     parts: list[Markup] = []
@@ -62,16 +64,12 @@ def timeline(facts: Facts, width: int) -> Markup:
             y = lanes[commit.tier] + LANE - 10
             title = element("title", f"step {count(commit.step)} committed at {clock(commit.at)}")
             parts.append(element("path", title, d=f"M{x(commit.at):.1f},{y} v-9", class_="commit"))
-    for notice in facts.notices:
-        if notice.tier in lanes:
-            title = element("title", f"{notice.what}: eviction notice at {clock(notice.at)}")
-            parts.append(_diamond(x(notice.at), lanes[notice.tier] + 17, title))
-    for eviction in facts.evictions:
-        if eviction.tier in lanes:
-            title = element("title", f"lost {eviction.what} at {clock(eviction.at)}")
-            parts.append(_cross(x(eviction.at), lanes[eviction.tier] - 1, title))
-    parts.append(_steps(facts, x, bottom + 14, height - 24))
-    parts.append(_time_axis(facts, x, top - 6, height - 24, width))
+    notices = [(mark.at, mark.tier, f"{mark.what}: eviction notice at {clock(mark.at)}") for mark in facts.notices]
+    evictions = [(mark.at, mark.tier, f"lost {mark.what} at {clock(mark.at)}") for mark in facts.evictions]
+    parts += _marks(notices, x, lanes, 17, _diamond)
+    parts += _marks(evictions, x, lanes, -1, _cross)
+    parts.append(_steps(facts, x, bottom + 14, height - 38))
+    parts.append(_time_axis(facts, x, top - 6, height - 38, width))
     return _svg(width, height, "Timeline of the run by tier, with evictions and commits", parts)
 
 
@@ -81,13 +79,13 @@ def loss(facts: Facts, width: int) -> Markup | None:
     values = [value for curve in curves.values() for _, value in curve]
     if not values:
         return None
-    height, left, top = 240, 52, 12
+    height, left, top = 254, 52, 24
     low, high = min(values), max(values)
     log = low > 0 and high / low > 20
     low, high = (low, high) if log else (min(0.0, low), high)
     high = high if high > low else low + 1.0
     x = Scale(0, max((step for curve in curves.values() for step, _ in curve), default=1) or 1, left, width - MARGIN)
-    y = Scale(low, high, height - 26, top, log)
+    y = Scale(low, high, height - 40, top, log)
     kinds = {attempt.number: str(attempt.capacity_type) for attempt in facts.attempts}
     parts = [
         join(
@@ -97,9 +95,11 @@ def loss(facts: Facts, width: int) -> Markup | None:
         for tick in (decades(low, high) if log else ticks(high, 4, low))
     ]
     parts += [
-        element("text", count(round(tick)), x=x(tick), y=height - 8, class_="tick middle")
+        element("text", count(round(tick)), x=x(tick), y=height - 22, class_="tick middle")
         for tick in ticks(x.high, 5 if width >= 600 else 3)
     ]
+    parts.append(element("text", "step", x=(x.start + x.end) / 2, y=height - 5, class_="tick middle"))
+    parts.append(element("text", "loss (log)" if log else "loss", x=4, y=top - 12, class_="tick"))
     for number, curve in curves.items():
         kind = kinds.get(number, "spot")
         title = element("title", f"attempt {number}")
@@ -114,9 +114,9 @@ def cost(facts: Facts, width: int) -> Markup | None:
     """Money over time: what was paid, and what the same nodes would have cost on demand. None without prices."""
     if facts.on_demand <= 0 or len(facts.bill) < 2:
         return None
-    height, left, top = 200, 64, 12
+    height, left, top = 226, 64, 24
     x = Scale(0, facts.length or 1.0, left, width - MARGIN)
-    y = Scale(0, max(facts.on_demand, facts.spent), height - 26, top)
+    y = Scale(0, max(facts.on_demand, facts.spent), height - 40, top)
     parts = [
         join(
             element("line", x1=left, x2=width - MARGIN, y1=y(tick), y2=y(tick), class_="grid"),
@@ -131,8 +131,25 @@ def cost(facts: Facts, width: int) -> Markup | None:
     parts.append(element("polygon", points=area, class_="paid-area"))
     parts.append(element("polyline", points=_points(on_demand, x, y), class_="curve yardstick"))
     parts.append(element("polyline", points=_points(spent, x, y), class_="curve paid"))
-    parts.append(_time_axis(facts, x, None, height - 26, width))
+    parts.append(_time_axis(facts, x, None, height - 40, width))
+    parts.append(element("text", "USD", x=4, y=top - 12, class_="tick"))
     return _svg(width, height, "Cost over time: paid, and the same nodes on demand", parts)
+
+
+def _marks(
+    marks: Sequence[tuple[float, str, str]],
+    x: Scale,
+    lanes: Mapping[str, float],
+    below: float,
+    draw: Callable[[float, float, Markup], Markup],
+) -> Iterator[Markup]:
+    """Marks (at, tier, text) on their lanes. Where several would lie on each other, one with their number."""
+    shown = sorted((x(at), lanes[tier] + below, text) for at, tier, text in marks if tier in lanes)
+    for place, y, number in apart([(place, y) for place, y, _ in shown], MARK):
+        texts = [text for at, row, text in shown if row == y and place <= at < place + MARK][:number]
+        yield draw(place, y, element("title", "; ".join(texts)))
+        if number > 1:
+            yield element("text", f"{number}×", x=place + 7, y=y + 3, class_="tick")
 
 
 def _attempt(attempt: AttemptFacts, x: Scale, y: float) -> Markup:
@@ -181,6 +198,8 @@ def _time_axis(facts: Facts, x: Scale, top: float | None, y: float, width: float
         anchor = "tick middle" if x(tick) < x.end - 18 else "tick end"
         parts.append(element("text", clock(tick), x=max(x(tick), x.start + 16), y=y + 17, class_=anchor))
         parts.append(element("line", x1=x(tick), x2=x(tick), y1=y, y2=y + 4, class_="axis"))
+    middle = (x.start + x.end) / 2
+    parts.append(element("text", "time since the start (h:mm:ss)", x=middle, y=y + 34, class_="tick middle"))
     for at, length in facts.breaks:
         title = element("title", f"interrupted here; resumed {span(length)} later")
         parts.append(element("line", title, x1=x(at), x2=x(at), y1=top or 0, y2=y, class_="break"))

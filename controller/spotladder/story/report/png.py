@@ -7,7 +7,7 @@ from typing import Any
 
 from spotladder.core.model import CapacityType
 from spotladder.story.figures import clock, count, percent, span
-from spotladder.story.report.axes import time_ticks
+from spotladder.story.report.axes import apart, time_ticks
 from spotladder.story.report.facts import Facts
 
 COLOUR = {CapacityType.SPOT: "#0072b2", CapacityType.ON_DEMAND: "#e69f00", CapacityType.RESERVED: "#009e73"}
@@ -30,6 +30,7 @@ def draw_png(facts: Facts, path: Path) -> None:
     steps.set_ylim(0, highest * 1.08)
     steps.set_yticks([highest], [_plain(count(highest))])
     steps.set_ylabel("step", color=SOFT)
+    steps.set_xlabel("time since the start (h:mm:ss)", color=SOFT, fontsize=9)
     steps.set_xlim(0, facts.length or 1.0)
     ticks = time_ticks(facts.length, 8)
     steps.set_xticks(ticks, [clock(tick) for tick in ticks])
@@ -66,14 +67,24 @@ def _lanes(axes: Any, facts: Facts, tiers: list[str]) -> None:
         )
         axes.broken_barh([(each.start, each.seconds) for each in attempt.whole], place, color=colour, alpha=0.4, lw=0)
         axes.broken_barh([(each.start, each.seconds) for each in attempt.work], place, color=colour, lw=0, zorder=3)
+        if attempt.end - attempt.start >= 0.02 * facts.length:
+            number = {"fontsize": 9, "fontweight": "bold", "color": "white" if attempt.work else INK, "zorder": 4}
+            at = (attempt.work[0].start if attempt.work else attempt.start) + 0.006 * facts.length
+            axes.text(at, row[attempt.tier], str(attempt.number), va="center", ha="left", **number)
     for marks, offset, style in (
         (facts.commits, 0.2, {"marker": "|", "color": INK, "s": 30, "linewidths": 1.2, "label": "commit"}),
         (facts.notices, 0.0, {"marker": "D", "color": "white", "edgecolors": BAD, "s": 26, "label": "eviction notice"}),
         (facts.evictions, -0.44, {"marker": "x", "color": BAD, "s": 34, "linewidths": 2, "label": "failure"}),
     ):
         shown = [(mark.at, row[mark.tier] + offset) for mark in marks if mark.tier in row]
-        if shown:
-            axes.scatter(*zip(*shown, strict=True), zorder=5, clip_on=False, **style)
+        least = 0.0 if marks is facts.commits else 0.01 * facts.length
+        kept = apart(shown, least)
+        if kept:
+            axes.scatter([at for at, _, _ in kept], [y for _, y, _ in kept], zorder=5, clip_on=False, **style)
+        for at, y, same in kept:
+            if same > 1 and least:
+                axes.annotate(f"{same}×", (at, y), (6, -3), textcoords="offset points", fontsize=8, color=BAD, zorder=6)
+    axes.scatter([], [], marker="$1$", color=INK, s=36, label="number of the attempt")
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         axes.legend(
@@ -81,7 +92,7 @@ def _lanes(axes: Any, facts: Facts, tiers: list[str]) -> None:
             labels,
             loc="lower right",
             bbox_to_anchor=(1, 1),
-            ncols=3,
+            ncols=4,
             frameon=False,
             fontsize=9,
             labelcolor=SOFT,

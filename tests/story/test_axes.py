@@ -1,0 +1,79 @@
+"""Ticks and marks are readable: none lies on another."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spotladder.story.report import charts, gather
+from spotladder.story.report.axes import apart, decades
+from spotladder.story.report.facts import Facts
+from spotladder.story.report.page import page
+from tests.story import golden
+
+LINE = 12
+"""Height of a label, in the charts' pixels."""
+
+
+@pytest.fixture(scope="module")
+def digits() -> Facts:
+    return gather(*golden.recorded_run())
+
+
+@given(st.floats(-300, 299), st.floats(1.31, 300))
+def test_labels_of_a_logarithmic_axis_do_not_overlap(exponent: float, size: float) -> None:
+    low, high = 10.0**exponent, 10.0 ** min(300.0, exponent + size)
+    shown = decades(low, high)
+    places = [math.log10(each / low) / math.log10(high / low) * 190 for each in shown]
+    assert shown
+    assert all(after - before >= LINE for before, after in zip(places, places[1:], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (0.14, 3.0, [0.2, 0.5, 1.0, 2.0]),
+        (0.001, 1.0, [0.001, 0.01, 0.1, 1.0]),
+        (1e-20, 1.0, [1e-18, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 1.0]),
+    ],
+)
+def test_a_logarithmic_axis(low: float, high: float, shown: list[float]) -> None:
+    assert decades(low, high) == shown
+
+
+def test_marks_that_would_lie_on_each_other_become_one() -> None:
+    assert apart([(30.0, 1.0), (0.0, 0.0), (4.0, 0.0), (5.0, 1.0), (12.0, 0.0)], 10) == [
+        (0.0, 0.0, 2),
+        (5.0, 1.0, 1),
+        (12.0, 0.0, 1),
+        (30.0, 1.0, 1),
+    ]
+
+
+@pytest.mark.parametrize("width", [900, 360])
+def test_two_failures_at_once_are_one_mark_with_their_number(digits: Facts, width: int) -> None:
+    first = digits.evictions[0]
+    twice = replace(digits, evictions=(*digits.evictions, replace(first, what="another", at=first.at + 0.1)))
+    drawn = str(charts.timeline(twice, width))
+    assert drawn.count('class="eviction"') == len(digits.evictions)
+    assert ">2×<" in drawn
+    assert "lost another at" in drawn
+    paths = re.findall(r'<path d="M([-\d.]+),([-\d.]+)[^"]*" class="(?:eviction|notice)"', drawn)
+    places = [(float(x), float(y)) for x, y in paths]
+    assert len(places) == len(digits.evictions) + len(digits.notices)
+    assert all(math.dist(one, other) >= charts.MARK for one, other in combinations(places, 2))
+
+
+def test_axes_say_what_they_are(digits: Facts) -> None:
+    for width in (900, 360):
+        assert "time since the start (h:mm:ss)" in str(charts.timeline(digits, width))
+        assert ">step<" in str(charts.loss(digits, width))
+        assert re.search(r">loss( \(log\))?<", str(charts.loss(digits, width)))
+        assert ">USD<" in str(charts.cost(digits, width))
+    assert "number of the attempt" in page(digits)
