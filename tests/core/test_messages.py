@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from spotladder.core.model import Exhausted, Exit, OnInsufficientCapacity, Progress, Stage
 from spotladder.core.reasons import Reason
 from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, priced, spec, tier, whole, worker
@@ -156,3 +160,18 @@ def test_a_move_names_the_tier_that_it_is_about_and_says_nothing_where_the_reaso
     assert (Reason.WHOLE, "spot-a") in tiers
     assert (Reason.MAX_FAILURES_EXCEEDED, "spot-a") in tiers
     assert (Reason.FELL_BACK, "on-demand") in tiers
+
+
+@pytest.mark.parametrize(
+    ("spent", "budget", "said"),
+    [
+        (12.4, 12.0, "12.40 of 12.00 USD are spent"),
+        (0.0012, 0.001, "0.0012 of 0.0010 USD are spent"),
+        (0.0000031, 0.000003, "0.00000310 of 0.00000300 USD are spent"),
+    ],
+)
+def test_a_small_budget_is_not_told_as_nothing(spent: float, budget: float, said: str) -> None:
+    job = Job(spec(tier("spot-a"), budget=budget)).running()
+    job.state = replace(job.state, tiers=(replace(job.state.record("spot-a"), cost=spent),))
+    job.see(whole(1), after=0.001)
+    assert message(job, Reason.BUDGET_EXCEEDED) == said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given
@@ -32,7 +32,7 @@ def test_labels_of_a_logarithmic_axis_do_not_overlap(exponent: float, size: floa
     shown = decades(low, high)
     places = [math.log10(each / low) / math.log10(high / low) * 190 for each in shown]
     assert shown
-    assert all(after - before >= LINE for before, after in zip(places, places[1:], strict=False))
+    assert all(after - before >= LINE for before, after in pairwise(places))
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,12 @@ class Format(StrEnum):
     YAML = "yaml"
 
 
+GAP = 3
+"""Columns between two cells of a drawn table, and its margin."""
+
+LEAST_COLUMN = 16
+"""Columns that the last cell of a drawn table needs: the others are not folded."""
+
 _NUMBER = re.compile(r"[-−+$]{0,2}[0-9][0-9,]*(\.[0-9]+)?( ?[%×h])?")
 
 OutputOption = Annotated[Format, typer.Option("--output", "-o", help="How to print the result.")]
@@ -60,12 +66,29 @@ def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, num
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
+    widths = [max(len(line[index]) for line in (columns, *rows)) for index in range(len(columns))]
+    if console.width - sum(width + GAP for width in widths[:-1]) < min(LEAST_COLUMN, widths[-1]):
+        _list(columns, rows, title)
+        return
     table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False)
     for heading, right in zip(columns, numeric, strict=True):
         table.add_column(heading, justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+    console.print(table)
+
+
+def _list(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    """Each row as lines of name and value, for a terminal that is too narrow for a table. Empty cells are left out."""
+    if title:
+        typer.echo(title)
+    width = max(map(len, columns))
+    for row in rows:
+        typer.echo("")
+        for name, cell in zip(columns, row, strict=True):
+            if cell:
+                typer.echo(f"{name.ljust(width)}  {cell}")
 
 
 def _write(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, numeric: Sequence[bool]) -> None:

@@ -170,7 +170,7 @@ def _print(question: Question, accounting: Accounting) -> None:
     own, found = choose(question), choices(question)
     columns = ("Tier", "CapacityTier", "Type", "maxFailures", "$/node h", "On demand", "Evictions/node h", "Hours here")
     rows = [_tier_row(facts, own) for facts in question.tiers]
-    print_table(columns, rows, f"{question.spec.workers} workers, {question.hours:g} h on demand only")
+    print_table(columns, rows, f"{_workers(question.spec.workers)}, {question.hours:g} h on demand only")
     typer.echo()
     if found:
         best = cheapest(found, accounting)
@@ -269,3 +269,7 @@ def _plain_choice(choice: Choice) -> dict[str, Any]:
 def _finite(found: Estimate) -> float | None:
     """None for what has no limit."""
     return found.break_even_failures if math.isfinite(found.break_even_failures) else None
+
+
+def _workers(number: int) -> str:
+    return "1 worker" if number == 1 else f"{number} workers"

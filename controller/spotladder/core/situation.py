@@ -189,7 +189,7 @@ class Situation:
             steps = f"{progress.step} of {progress.total} steps" if progress.total else f"{progress.step} steps"
             return Reason.DEADLINE_EXCEEDED, f"{self._deadline_field} is over: {steps} are committed"
         if self.spec.budget is not None and self.state.spent_usd >= self.spec.budget:
-            return Reason.BUDGET_EXCEEDED, f"{self.state.spent_usd:.2f} of {self.spec.budget:.2f} USD are spent"
+            return Reason.BUDGET_EXCEEDED, f"{_spent_of(self.state.spent_usd, self.spec.budget)} are spent"
         return None
 
     @property
@@ -220,3 +220,9 @@ class Situation:
 
 def _times(failures: int) -> str:
     return f"{failures} failure" if failures == 1 else f"{failures} failures"
+
+
+def _spent_of(spent: float, budget: float) -> str:
+    """`12.40 of 12.00 USD`; with more decimals where two would say 0.00 of 0.00."""
+    decimals = next((places for places in (2, 4, 6) if budget >= 10 ** (1 - places)), 8)
+    return f"{spent:.{decimals}f} of {budget:.{decimals}f} USD"
