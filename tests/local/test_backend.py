@@ -27,7 +27,7 @@ from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import backend as module
 from spotladder.local import driver
-from spotladder.local.backend import SPARE_AFTER, LocalBackend, LocalJob, LocalTier
+from spotladder.local.backend import CONNECTS_WITHIN, SPARE_AFTER, LocalBackend, LocalJob, LocalTier
 from spotladder.local.pools import PoolClock, PoolPlan
 from spotladder.local.program import Program
 from spotladder.story.timeline import DriverExited, DriverStarted, Launched, Noted, PoolChanged, Record
@@ -383,6 +383,27 @@ def test_a_program_that_may_still_connect_to_ray_or_has_is_left_to_ray(
     assert killed == []
     assert "a1-w3-1" in rig.nodes
     assert rig.of(Noted) == []
+
+
+def test_a_loss_before_it_was_known_does_not_kill_a_program_without_ray_later(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[str] = []
+    monkeypatch.setattr(Program, "go_with_node", lambda program: killed.append(program.folder.name))
+    rig.whole()
+    rig.nodes["h1"].used = False
+    rig.nodes["a1-w1-1"].alive = False
+    rig.look()
+    rig.look()
+    rig.up("a1-w3-1")
+    rig.now += CONNECTS_WITHIN
+    rig.look()
+    rig.look()
+    assert rig.of(Noted), "now it is known"
+    assert killed == []
+    rig.nodes["a1-w3-1"].alive = False
+    rig.look()
+    assert killed == ["0001"]
 
 
 def test_a_program_without_ray_has_its_node_until_the_notice_ends(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -545,3 +545,8 @@ def test_plain_lines_say_what_a_start_is_at_when_it_changes(run: Run) -> None:
         view.update(replace(shown, now=shown.now + seconds, doing=doing))
     said = [line[8:].strip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
     assert [line for line in said if "cost" not in line] == ["Ray starts", "the first step runs"]
+
+
+def test_the_picture_says_what_a_start_is_at() -> None:
+    shot = ViewSnapshot(START, SPEC, JobState(), Observation(0), doing="the first step runs")
+    assert "the first step runs · nothing committed yet" in "\n".join(drawn(shot, Heard()))

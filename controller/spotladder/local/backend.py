@@ -120,7 +120,8 @@ class _Attempt:
     noted_start: bool = False
     exited_at: Instant | None = None
     beat: Beat | None = None
-    without_ray: bool | None = None
+    without_ray: bool | None = None  # None: not known yet
+    lost_before: tuple[str, ...] = ()  # nodes that were lost before that was known, and have been replaced
     went_with: str = ""
 
 
@@ -245,8 +246,9 @@ class LocalBackend:
         step = max(self._log.progress.step, attempt.beat.step if attempt.beat else 0)
         replaced = ended is None and not stopping and not attempt.without_ray
         fleet.advance(now, replace=replaced, step=step)
-        if attempt.without_ray and fleet.lost and ended is None:
-            attempt.went_with = attempt.went_with or ", ".join(fleet.lost)
+        lost = [pod for pod in fleet.lost if pod not in attempt.lost_before]
+        if attempt.without_ray and lost and ended is None:
+            attempt.went_with = attempt.went_with or ", ".join(lost)
             program.go_with_node()
         if stopping and not program.released:
             ended = ended or Exit.INTERRUPTED  # it never began: there is nothing to commit
@@ -300,7 +302,7 @@ class LocalBackend:
         if attempt.head.used:
             attempt.without_ray = False
         elif attempt.without_ray is None and (_has_stepped(attempt) or now - started >= CONNECTS_WITHIN):
-            attempt.without_ray = True
+            attempt.without_ray, attempt.lost_before = True, tuple(attempt.fleet.lost)
             if not self._told_placement:
                 self._told_placement = True
                 nodes = ", ".join(pod.node for pod in attempt.fleet.seen() if pod.phase is not PodPhase.LOST)
