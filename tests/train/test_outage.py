@@ -77,7 +77,7 @@ def test_a_store_that_is_away_at_the_start_is_waited_for(site: Site, kind: str) 
     site.store.kind, site.store.ends = kind, 2 * HOUR
     made = site.job(interval="60s")
     assert site.time.now >= 2 * HOUR
-    assert json.loads((site.folder / "heartbeat").read_text()).keys() == {"at"}
+    assert json.loads((site.folder / "heartbeat").read_text()).keys() == {"at", "phase"}
     starts = [entry for entry in site.log().tail() if entry.kind == "start"]
     assert len(starts) == 1, "a start whose answer was lost is no second start"
     site.train(made, 20, STEP)
