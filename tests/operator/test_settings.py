@@ -1,6 +1,13 @@
 from __future__ import annotations
 
-from spotladder.operator.settings import SETTLE
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.errors import InvalidSpec
+from spotladder.operator.settings import SETTLE, AccessRule, read_settings
 from spotladder.workloads.rayjob import KEPT_AFTER_THE_END
 
 NODE_GRACE = 50.0
@@ -12,3 +19,34 @@ NODE_PERIOD = 5.0
 
 def test_a_failure_is_judged_after_kubernetes_can_know_that_a_node_is_lost_and_while_its_pods_are_there() -> None:
     assert NODE_GRACE + NODE_PERIOD < SETTLE <= KEPT_AFTER_THE_END
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"uris": ["s3://b"]}, "checkpointAccess.0.namespaces: Field required"),
+        ({"namespaces": []}, "checkpointAccess.0.namespaces"),
+        ({"namespaces": ["team_a"]}, "'team_a' is not a namespace: write a name, or '*' for all"),
+        ({"namespaces": ["team-*"]}, "'team-*' is not a namespace"),
+        ({"namespaces": ["*"], "uris": ["bucket/x"]}, "0.uris: 'bucket/x' is not an address"),
+        ({"namespaces": ["*"], "uris": ["s3://b/../x"]}, "'s3://b/../x' is not in plain form"),
+        ({"namespaces": ["*"], "endpoints": ["minio:9000"]}, "'minio:9000' is not a plain endpoint"),
+        ({"namespaces": ["*"], "endpoints": ["http://0x7f.1"]}, "'http://0x7f.1' has an IP address in an unusual form"),
+        ({"namespaces": ["*"], "uri": ["s3://b"]}, "checkpointAccess.0.uri: Extra inputs are not permitted"),
+    ],
+)  # fmt: skip
+def test_a_rule_that_would_never_match_is_refused(rule: dict[str, Any], said: str, tmp_path: Path) -> None:
+    file = tmp_path / "controller.yaml"
+    file.write_text(json.dumps({"checkpointAccess": [rule]}), encoding="utf-8")
+    with pytest.raises(InvalidSpec) as refused:
+        read_settings(file, {})
+    assert said in str(refused.value)
+
+
+def test_a_rule_is_applied_as_it_is_written() -> None:
+    rule = AccessRule(
+        namespaces=("team-a", "*"), uris=("s3://*", "file:///data/"), endpoints=("https://*.example.com",)
+    )
+    assert rule.parsed.names("any")
+    assert [str(address) for address in rule.parsed.uris] == ["s3://*", "file:///data"]
+    assert [str(endpoint) for endpoint in rule.parsed.endpoints] == ["https://*.example.com"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,12 +17,15 @@ from spotladder.clusters.address import Address
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
-from spotladder.operator.access import Rule
+from spotladder.operator.access import EVERY_NAMESPACE, Rule
 
 SETTLE: Seconds = 60.0
 """Kubernetes calls a node lost up to 55 s after its last word (50 s of grace, looked at every 5 s). Long before that,
 the programs on the other nodes have failed for want of it: a failure that was called the program's own by then would
 end the job for the loss of a node."""
+
+
+_NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class AccessRule(BaseModel):
@@ -36,6 +40,14 @@ class AccessRule(BaseModel):
         default=(), description="Addresses at or below which checkpoints may be: s3://bucket/folder."
     )
     endpoints: tuple[str, ...] = Field(default=(), description="Endpoints that Secrets may name: https://host:port.")
+
+    @field_validator("namespaces")
+    @classmethod
+    def _known_form(cls, namespaces: tuple[str, ...]) -> tuple[str, ...]:
+        for name in namespaces:
+            if name != EVERY_NAMESPACE and not _NAMESPACE.fullmatch(name):
+                raise ValueError(f"{name!r} is not a namespace: write a name, or {EVERY_NAMESPACE!r} for all")
+        return namespaces
 
     @field_validator("uris")
     @classmethod
@@ -118,7 +130,7 @@ def read_settings(file: Path | None, flags: dict[str, Any]) -> Settings:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise InvalidSpec(first["msg"], path=field, where=str(file or "")) from None
+        raise InvalidSpec(first["msg"].removeprefix("Value error, "), path=field, where=str(file or "")) from None
 
 
 def _read(file: Path) -> dict[str, Any]:
