@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
+from spotladder.core.crashes import CRASH_LIMIT
 from spotladder.core.losses import UNCOUNTED
 from spotladder.core.model import Exhausted, FailureUnit, Handover, JobSpec, Stage
 from spotladder.core.reasons import Reason
@@ -31,6 +32,8 @@ def specs(dice: Random, **fixed: object) -> JobSpec:
         "failure_unit": dice.choice(list(FailureUnit)),
         "exhausted": dice.choice(list(Exhausted)),
         "backoff_limit": dice.choice([None, None, 3]),
+        "contact_timeout": dice.choice([0.0, 60.0]),
+        "start_timeout": dice.choice([120.0, 1800.0]),
     }
     return spec(*tiers, **{**chosen, **fixed})
 
@@ -41,7 +44,7 @@ def test_in_any_world(seed: int, crashes: float) -> None:
     """≤ 1 program without a fence, one tier a number, growing numbers, no busy loop, terminal is terminal (asserted by
     the world and the decider as they go), and every failure is counted once."""
     dice = Random(seed)
-    world = World(specs(dice), dice)
+    world = World(specs(dice), dice, silences=dice.choice([0.0, 30.0, 300.0]))
     decider = Decider(world, crashes)
     for _ in range(4):
         decider.run(15)
@@ -60,7 +63,7 @@ def test_never_stuck(seed: int, crashes: float) -> None:
     """From wherever trouble left the job: if one tier works for ever, the job finishes, woken by nothing but itself."""
     dice = Random(seed)
     lasting = dice.choice([Exhausted.RESTART, Exhausted.WAIT])
-    world = World(specs(dice, exhausted=lasting, backoff_limit=None), dice)
+    world = World(specs(dice, exhausted=lasting, backoff_limit=None), dice, silences=dice.choice([0.0, 30.0, 300.0]))
     decider = Decider(world, crashes)
     decider.run(25)
     suspend(world, False)
@@ -82,12 +85,28 @@ def test_a_job_that_fails_had_no_other_way(seed: int) -> None:
     state = decider.state
     if state.stage is not Stage.FAILED:
         return
-    assert state.reason in (Reason.TIERS_EXHAUSTED, Reason.BACKOFF_LIMIT_EXCEEDED)
+    assert state.reason in (Reason.TIERS_EXHAUSTED, Reason.BACKOFF_LIMIT_EXCEEDED, Reason.CRASH_LOOP)
+    assert state.reason is not Reason.CRASH_LOOP or state.crashes >= CRASH_LIMIT
     if state.reason is Reason.TIERS_EXHAUSTED:
         assert all(state.record(entry.name).spent for entry in world.spec.tiers)
     for record in state.tiers:
         allowed = next(entry.max_failures for entry in world.spec.tiers if entry.name == record.name)
         assert record.spent is not Reason.MAX_FAILURES_EXCEEDED or record.failures > allowed >= 0
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32))
+def test_losses_of_contact_shorter_than_contact_timeout_cost_no_failure_and_no_attempt(seed: int) -> None:
+    dice = Random(seed)
+    world = World(spec(tier("spot-a", 0), contact_timeout=60.0), dice, calm=True, silences=59.0)
+    decider = Decider(world, 0.0)
+    for _ in range(400):
+        if decider.state.stage is Stage.SUCCEEDED:
+            break
+        world.pass_time(dice.choice([0.5, 1.0, 5.0]))
+        decider.look()
+    note(f"{decider.state}")
+    assert (decider.state.stage, decider.state.failures, decider.state.last_number) == (Stage.SUCCEEDED, 0, 1)
 
 
 @pytest.mark.parametrize("unit", list(FailureUnit))

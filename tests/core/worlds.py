@@ -31,7 +31,8 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.policies.ordered import Ordered
-from spotladder.core.reasons import Cause
+from spotladder.core.reasons import Cause, Reason
+from spotladder.core.situation import Situation
 from tests.core.builders import START
 
 STEPS_PER_SECOND = 1
@@ -59,6 +60,8 @@ class Program:
     step: int = 0
     exit: Exit | None = None
     drained_at: float | None = None
+    unheard_until: float = 0.0
+    heard: bool = True
 
     @property
     def runs(self) -> bool:
@@ -79,6 +82,9 @@ class World:
     spec: JobSpec
     random: Random
     calm: bool = False
+    silences: float = 0.0
+    crashing: set[str] = field(default_factory=set)
+    slow: set[str] = field(default_factory=set)
     now: float = START
     revision: int = 0
     programs: dict[int, Program] = field(default_factory=dict)
@@ -129,6 +135,10 @@ class World:
         return Pod(f"pod-{self.pods_made}", role)
 
     def _seen(self, program: Program) -> AttemptSeen:
+        if self.now < program.unheard_until:
+            return self._unheard(program)
+        program.heard = True
+        placed = program.tier in self.slow and program.tier not in self.dry
         pods = tuple(
             PodSeen(
                 pod.uid,
@@ -139,10 +149,24 @@ class World:
                 notice_ends_at=pod.dies_at,
                 unschedulable=pod.phase is PodPhase.PENDING and program.tier in self.dry,
                 cause=pod.cause,
+                scheduled=placed,
+                image_pulled=placed,
+                exit_code=1 if pod.cause is Cause.APP_ERROR else None,
             )
             for pod in program.pods
         )
         return AttemptSeen(program.number, pods, program.exit)
+
+    def _unheard(self, program: Program) -> AttemptSeen:
+        """All nodes of the attempt are silent; what runs there runs on."""
+        pods = tuple(
+            PodSeen(pod.uid, pod.role, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
+            if pod.phase is PodPhase.RUNNING
+            else PodSeen(pod.uid, pod.role, pod.phase, ready=False, cause=pod.cause)
+            for pod in program.pods
+        )
+        count = sum(1 for pod in pods if pod.silent)
+        return AttemptSeen(program.number, pods, nodes=count, silent_nodes=count)
 
     # --- time ---
 
@@ -150,13 +174,18 @@ class World:
         self.now += seconds
         for program in list(self.programs.values()):
             self._live(program, seconds)
+            if self.silences and program.heard and program.runs and self.random.random() < 0.1:
+                program.heard = False
+                program.unheard_until = self.now + self.random.uniform(0.0, self.silences)
         if not self.calm:
             self._trouble()
 
     def _live(self, program: Program, seconds: float) -> None:
         for pod in program.pods:
-            if pod.phase is PodPhase.PENDING and program.tier not in self.dry:
+            if pod.phase is PodPhase.PENDING and program.tier not in self.dry | self.slow:
                 pod.phase = PodPhase.RUNNING
+                if program.tier in self.crashing and not program.started and pod.role is PodRole.HEAD:
+                    pod.phase, pod.cause = PodPhase.LOST, Cause.APP_ERROR
             if pod.dies_at is not None and self.now >= pod.dies_at:
                 pod.phase, pod.cause, pod.dies_at = PodPhase.LOST, Cause.INTERRUPTION, None
         if program.exit is not None:
@@ -192,6 +221,10 @@ class World:
                 (self.dry.discard if tier.name in self.dry else self.dry.add)(tier.name)
             if dice.random() < 0.05:
                 (self.cut_off.discard if tier.name in self.cut_off else self.cut_off.add)(tier.name)
+            if dice.random() < 0.05:
+                (self.crashing.discard if tier.name in self.crashing else self.crashing.add)(tier.name)
+            if dice.random() < 0.05:
+                (self.slow.discard if tier.name in self.slow else self.slow.add)(tier.name)
         for program in list(self.programs.values()):
             for pod in program.pods:
                 fate = dice.random()
@@ -208,8 +241,9 @@ class World:
         """From now on one tier works for ever, and everything can be reached."""
         self.calm = True
         self.dry = {tier.name for tier in self.spec.tiers} - {lasting}
-        self.cut_off = set()
+        self.cut_off, self.crashing, self.slow, self.silences = set(), set(), set(), 0.0
         for program in self.programs.values():
+            program.unheard_until = 0.0
             for pod in program.pods:
                 pod.dies_at = None
 
@@ -240,6 +274,11 @@ class Decider:
         if world.random.random() < 0.1:
             assert decision == decide(world.spec, before, seen, now, Ordered()), "a function of its arguments"
         assert not (decision.moves and decision.actions)
+        number = before.attempt.number if before.attempt else 0
+        if any((move.reason, move.attempt) == (Reason.INSUFFICIENT_CAPACITY, number) for move in decision.moves):
+            assert not Situation(world.spec, before, seen, now).all_placed, "a slow start is no missing capacity"
+        for record in decision.state.tiers:
+            assert record.spent in (None, Reason.INSUFFICIENT_CAPACITY, Reason.MAX_FAILURES_EXCEEDED)
         if before.stage in TERMINAL:
             assert decision.state.stage is before.stage
         try:

@@ -248,7 +248,7 @@ async def test_an_image_that_cannot_be_pulled_burns_no_tier_and_stops_the_clock(
         status = {"name": "ray", "image": "ray", "imageID": "", "ready": False, "restartCount": 0}
         for pod in pods:
             await here.set_pod(pod, containerStatuses=[{**status, "state": {"waiting": waiting}}])
-        message = await says(here, "Degraded", "True", "Blocked")
+        message = await says(here, "Degraded", "True", "ImageUnavailable")
         assert "ImagePullBackOff" in message
         assert "typo" in message
         for _ in range(4):
@@ -279,7 +279,7 @@ async def test_pods_that_a_quota_forbids_burn_no_tier(api_server: ApiServer) -> 
                 RAYCLUSTERS, "digits-a001-x", here.namespace, body={"status": {"conditions": [failure]}},
                 subresource="status",
             )  # fmt: skip
-            assert "exceeded quota" in await says(here, "Degraded", "True", "Blocked")
+            assert "exceeded quota" in await says(here, "Degraded", "True", "QuotaExceeded")
             for _ in range(4):
                 await here.pass_time(900)
             assert await here.is_on("spot-a", 1)
@@ -298,7 +298,7 @@ async def test_pods_of_a_jobset_that_a_quota_forbids_burn_no_tier(api_server: Ap
             job = {"name": "digits-a001-workers-0", "namespace": here.namespace, "uid": "of-the-job"}
             said = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exceeded quota: gpu'
             await here.say("FailedCreate", said, about={"kind": "Job", "metadata": job}, source="job-controller")
-            assert "exceeded quota: gpu" in await says(here, "Degraded", "True", "Blocked")
+            assert "exceeded quota: gpu" in await says(here, "Degraded", "True", "QuotaExceeded")
             for _ in range(4):
                 await here.pass_time(900)
             assert await here.is_on("spot-a", 1)

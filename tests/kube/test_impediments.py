@@ -1,0 +1,207 @@
+"""What is not a clean loss is not taken for one: silent nodes, slow and crashing starts, on a real API server."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from spotladder.clusters.errors import NotFound
+from spotladder.core.crashes import CRASH_LIMIT, FIRST_BACKOFF
+from spotladder.operator.election import LEASES
+from spotladder.operator.heartbeats import NODE_LEASES
+from spotladder.workloads import names
+from spotladder.workloads.records import GVR, PODS
+from tests.kube.apiserver import ApiServer
+from tests.kube.test_bad_input import says
+from tests.kube.world import World, eventually, world
+
+NAMESPACES = GVR("", "v1", "namespaces", "Namespace", namespaced=False)
+BOGUS = "Error: No such option: --bogus-flag"
+
+
+async def nodes_of(here: World, attempt: int) -> list[str]:
+    return [pod["spec"]["nodeName"] for pod in await here.pods(attempt)]
+
+
+async def renewed(here: World, node: str, seconds_ago: float) -> None:
+    """The kubelet renewed its Lease so long ago, for the last time so far."""
+    at = datetime.fromtimestamp(here.clock.now() - seconds_ago, UTC).isoformat(timespec="microseconds")
+    body = {
+        "apiVersion": LEASES.api_version,
+        "kind": "Lease",
+        "metadata": {"name": node, "namespace": NODE_LEASES},
+        "spec": {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": at.replace("+00:00", "Z")},
+    }
+    await here.client.apply(LEASES, body)
+
+
+async def lease_namespace(here: World) -> None:
+    try:
+        await here.client.get(NAMESPACES, NODE_LEASES)
+    except NotFound:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NODE_LEASES}}
+        await here.client.create(NAMESPACES, body)
+
+
+async def forget_leases(here: World, nodes: list[str]) -> None:
+    for node in nodes:
+        with suppress(NotFound):
+            await here.client.delete(LEASES, node, NODE_LEASES)
+
+
+def limits(here: World, max_failures: int = 0) -> list[dict[str, Any]]:
+    """Tiers on which one counted failure is enough to move on."""
+    return [
+        {"name": name, "capacityTier": f"{here.namespace}-{name}", "maxFailures": allowed}
+        for name, allowed in (("spot-a", max_failures), ("on-demand", -1))
+    ]
+
+
+async def running(here: World) -> list[str]:
+    await lease_namespace(here)
+    await here.submit(tiers=limits(here))
+    await here.run(1)
+    await eventually(lambda: here.has_phase("Running"))
+    return await nodes_of(here, 1)
+
+
+async def untouched(here: World) -> None:
+    status = await here.status()
+    assert (status["tier"], status["attempt"], status["failures"], status["phase"]) == ("spot-a", 1, 0, "Running")
+
+
+async def test_nodes_that_are_marked_one_after_the_other_and_come_back_cost_nothing(api_server: ApiServer) -> None:
+    """The Leases of the others show that they stopped, too, before the node controller marks them."""
+    async with world(api_server) as here, here.operator():
+        nodes = await running(here)
+        for node in nodes:
+            await renewed(here, node, seconds_ago=45)
+        for node in nodes:
+            await here.set_node(node, ready="Unknown")
+            message = await says(here, "Degraded", "True", "ContactLost")
+            assert "silent" in message
+            await here.pass_time(3)
+        await untouched(here)
+        await here.pass_time(25)
+        for node in nodes:
+            await renewed(here, node, seconds_ago=1)
+            await here.set_node(node, ready="True")
+            await here.pass_time(1)
+        await says(here, "Degraded", "False", "AsExpected")
+        await untouched(here)
+        await forget_leases(here, nodes)
+
+
+async def test_nodes_that_do_not_come_back_count_after_contact_timeout(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        nodes = await running(here)
+        for node in nodes:
+            await renewed(here, node, seconds_ago=45)
+            await here.set_node(node, ready="Unknown")
+        await says(here, "Degraded", "True", "ContactLost")
+        await here.pass_time(90)
+        await untouched(here)
+        await here.pass_time(15)
+        await eventually(lambda: here.is_on("on-demand", 2))
+        assert (await here.status())["failures"] == len(nodes)
+        await forget_leases(here, nodes)
+
+
+async def test_a_node_that_falls_silent_alone_counts_at_once(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        nodes = await running(here)
+        for node in nodes[:-1]:
+            await renewed(here, node, seconds_ago=8)
+        await renewed(here, nodes[-1], seconds_ago=45)
+        await here.set_node(nodes[-1], ready="Unknown")
+        await eventually(lambda: here.is_on("on-demand", 2))
+        assert (await here.status())["failures"] == 1
+        assert "NodeLost" in await here.events()
+        await forget_leases(here, nodes)
+
+
+async def test_a_node_that_is_lost_while_the_attempt_starts_counts_and_is_told(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit(tiers=limits(here, max_failures=3))
+        await eventually(lambda: here.rayjob(1))
+        await here.pod(1, "head", 0)
+        await here.pod(1, "worker", 0, run=False)
+        starting = await here.pod(1, "worker", 1)
+        await here.set_pod(starting, phase="Pending", conditions=[{"type": "PodScheduled", "status": "True"}])
+        await here.quiet()
+        node = (await here.client.get(PODS, starting, here.namespace))["spec"]["nodeName"]
+        await here.set_node(node, ready="Unknown")
+
+        async def counted() -> bool:
+            return (await here.status())["failures"] == 1 and "NodeLost" in await here.events()
+
+        await eventually(counted)
+        assert await here.is_on("spot-a", 1)
+
+
+async def crash(here: World, attempt: int) -> None:
+    """KubeRay makes the head, and its container ends at once; the kubelet keeps the end of its log."""
+    await eventually(lambda: here.rayjob(attempt))
+    head = await here.pod(attempt, "head", 0)
+    ended = {"exitCode": 2, "reason": "Error", "message": f"Usage: ray start [OPTIONS]\n{BOGUS}\n"}
+    container = {"name": "ray", "image": "ray", "imageID": "ray", "ready": False, "restartCount": 0}
+    await here.set_pod(head, phase="Failed", containerStatuses=[{**container, "state": {"terminated": ended}}])
+
+
+async def gone(here: World) -> bool:
+    return await here.rayjobs() == []
+
+
+async def test_a_head_that_crashes_at_start_exhausts_no_tier_and_fails_the_job_after_so_many(
+    api_server: ApiServer,
+) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit(tiers=limits(here))
+        pause = FIRST_BACKOFF
+        for attempt in range(1, CRASH_LIMIT):
+            await crash(here, attempt)
+            message = await says(here, "Degraded", "True", "CrashLoop")
+            assert "exit code 2" in message
+            assert BOGUS in message
+            await eventually(lambda: gone(here))
+            await here.collect(attempt)
+            await here.pass_time(pause - 2)
+            assert (await here.status())["attempt"] == attempt, "the pause is not over"
+            await here.pass_time(4)
+            pause *= 2
+        await crash(here, CRASH_LIMIT)
+        await eventually(lambda: here.has_phase("Failed"))
+        status = await here.status()
+        assert (status["tier"], status["attempt"], status["failures"]) == ("spot-a", CRASH_LIMIT, 0)
+        assert [tier.get("spent", "") for tier in status["tiers"]] == [""]
+        completed = await here.condition("Completed")
+        assert completed["reason"] == "CrashLoop"
+        assert BOGUS in completed["message"]
+
+
+async def test_a_ray_that_is_slow_is_no_missing_capacity(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        tiers = [{**tier, "provisionTimeout": "40s"} for tier in limits(here)]
+        await here.submit(tiers=tiers, startTimeout="5m")
+        await eventually(lambda: here.rayjob(1))
+        for role, index in (("head", 0), ("worker", 0), ("worker", 1)):
+            pod = await here.pod(1, role, index)
+            await here.set_pod(pod, conditions=[{"type": "Ready", "status": "False"}])
+
+        async def waits() -> bool:
+            found = await here.condition("Provisioned")
+            return (found["status"], found["reason"]) == ("False", "WaitingForRay")
+
+        await eventually(waits)
+        for _ in range(4):
+            await here.pass_time(60)
+        assert await here.is_on("spot-a", 1)
+        await here.pass_time(70)
+
+        async def ended() -> bool:
+            return [entry["reason"] for entry in (await here.status())["attempts"]] == ["StartTimeout"]
+
+        await eventually(ended)
+        assert (await here.status())["failures"] == 0
+        assert names.attempt_name("digits", 1) not in await here.rayjobs()
