@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spotladder.core.crashes import FIRST_BACKOFF
-from spotladder.core.impediment import BY_REASON, RULES, Timer, classify
+from spotladder.core.impediment import BY_REASON, RULES, Timer, classify, markdown
 from spotladder.core.model import (
     Blocker,
     Exhausted,
@@ -128,6 +129,10 @@ def test_the_table_has_a_row_for_every_impediment_and_this_test_one_for_every_ro
     assert {rule.impediment for rule in RULES} == set(Impediment)
     assert set(ROWS) == set(BY_REASON)
     assert len(BY_REASON) == len(RULES), "one reason, one row"
+
+
+def test_the_docs_show_the_table() -> None:
+    assert markdown() in (Path(__file__).parents[2] / "docs/attempts.md").read_text()
 
 
 def test_only_missing_capacity_exhausts_a_tier_by_itself() -> None:

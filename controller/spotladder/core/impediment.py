@@ -115,3 +115,31 @@ def timer_of(here: Situation) -> Timer | None:
     """The timer that runs because of the impediment that the state names; None without an impediment."""
     rule = rule_of(here)
     return None if rule is None else rule.timer
+
+
+def markdown() -> str:
+    """The table as docs/attempts.md shows it."""
+    head = ("impediment", "reason", "what shows it", "timer", "counts a failure", "exhausts the tier", "`Degraded`")
+    rows = [
+        (
+            rule.impediment,
+            f"`{rule.reason}`",
+            _first_sentence(rule.shown),
+            rule.timer
+            if rule.timer is Timer.NONE
+            else f"`{rule.timer}`"
+            if rule.timer.endswith("Timeout")
+            else rule.timer,
+            "yes" if rule.counted else "no",
+            "yes" if rule.exhausts else "no",
+            "yes" if rule.degraded else "no",
+        )
+        for rule in RULES
+    ]
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _first_sentence(shown: Callable[[Situation], str]) -> str:
+    text = " ".join((shown.__doc__ or "").split())
+    return text.partition(". ")[0].rstrip(".")
