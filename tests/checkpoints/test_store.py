@@ -24,6 +24,7 @@ from spotladder.checkpoints.store import (
     check_store,
     folder_of,
     open_store,
+    renew,
 )
 from spotladder.errors import InvalidSpec, StoreUnavailable
 from tests.checkpoints.contract import StoreContract
@@ -239,6 +240,7 @@ class TestS3(StoreContract):
         (GenericError("... <Code>SignatureDoesNotMatch</Code>"), RightsRefused, "access denied"),
         (GenericError("403: <Code>RequestTimeTooSkewed</Code>"), StoreRefused, "this machine's clock is wrong: set it"),
         (GenericError("PUT http://169.254.169.254/latest/api/token"), RightsRefused, "no credentials found: set AWS_"),
+        (GenericError("Generic S3 error: Missing SecretAccessKey"), RightsRefused, "no credentials found: set AWS_"),
         (GenericError("status code: 404: <Code>NoSuchBucket</Code>"), StoreRefused, "there is no bucket bkt"),
         (FileNotFoundError("Object at location k not found"), StoreRefused, "there is no bucket bkt"),
         (OSError(errno.ENOSPC, "No space left on device"), StoreRefused, "No space left on device on this machine"),
@@ -258,6 +260,29 @@ def test_what_a_bucket_says_becomes_what_to_do(error: Exception, kind: type[Exce
     assert says in str(found)
     assert "secret" not in str(found)
     assert "\n" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("variables", "given", "renewable"),
+    [
+        ({}, {}, True),
+        ({"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}, {}, False),
+        ({}, {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}, False),
+        ({"AWS_WEB_IDENTITY_TOKEN_FILE": "/token"}, {}, True),
+    ],
+)
+def test_credentials_in_variables_cannot_change_and_others_are_read_again(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], given: dict[str, str], renewable: bool
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    store = BucketStore("s3", "bkt", "p", given)
+    before = store._store
+    assert renew(folder_of(store, "job")) is renewable
+    assert (store._store is not before) is renewable
 
 
 @pytest.fixture(scope="module")

@@ -81,7 +81,8 @@ _FORBIDDEN = re.compile(
     re.I,
 )
 _NO_CREDENTIALS = re.compile(
-    r"169\.254\.169\.254|metadata\.google|MissingCredentials|InstanceCredential|MissingAccount", re.I
+    r"169\.254\.169\.254|metadata\.google|Missing ?(Credentials|AccessKey|SecretAccessKey|Account)|InstanceCredential",
+    re.I,
 )
 _NO_RANGE = re.compile(r"\b416\b|InvalidRange", re.I)
 _QUERY = re.compile(r"\?[^\s\"'<>)]*")

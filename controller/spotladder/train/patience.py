@@ -86,8 +86,8 @@ class Patience:
             return in_time and _renewed(self._store)
         return isinstance(error, StoreUnavailable) and not (starting and isinstance(error, StoreRefused))
 
-    def failed(self, message: str) -> float:
-        """Note a failed try. Returns the seconds until the next one."""
+    def failed(self, message: str, doing: str = "training goes on and commits later") -> float:
+        """Note a failed try. `doing` is what happens meanwhile. Returns the seconds until the next try."""
         with self._lock:
             now = self._clock()
             self._outage = Outage(self._outage.since if self._outage else self._wall(), message)
@@ -95,7 +95,7 @@ class Patience:
             self._failures += 1
             if now - self._logged_at >= LOG_INTERVAL:
                 self._logged_at = now
-                _log.warning("the store does not answer; training goes on and commits later: %s", message)
+                _log.warning("the checkpoint store does not answer; %s: %s", doing, message)
         self._told(self._outage)
         return interval * random.uniform(0.75, 1.25)  # noqa: S311 – spreads the load on a store that comes back
 
@@ -106,7 +106,7 @@ class Patience:
             outage, self._outage = self._outage, None
             self._failures, self._logged_at = 0, float("-inf")
         if outage is not None:
-            _log.warning("the store answers again, after %.0f s", self._wall() - outage.since)
+            _log.warning("the checkpoint store answers again, after %.0f s", self._wall() - outage.since)
             self._told(None)
 
     def until_answered(self, work: Callable[[], T], *, starting: bool = False) -> T:
@@ -117,7 +117,7 @@ class Patience:
             except StoreUnavailable as error:
                 if not self.waits_for(error, starting=starting):
                     raise
-                self._sleep(self.failed(str(error)))
+                self._sleep(self.failed(str(error), "the program waits for it"))
             else:
                 self.answered()
                 return value

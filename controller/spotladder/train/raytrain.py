@@ -39,6 +39,7 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
             f"{', '.join(sorted(taken))}: decided by the attempt: leave out of ray_run_config", where="ray_run_config"
         )
     here = environment.read()
+    exit_with_what_happened()
     wait_for_store(here)
     name = f"ray-{secrets.token_hex(4)}"  # Ray would resume a run of the same name from a snapshot of its own
     below = f"attempts/{here.attempt:04d}"
@@ -47,7 +48,6 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
     runtime_env["env_vars"] = {**here.exported(), **runtime_env.get("env_vars", {})}
     config = copy(fields.pop("checkpoint_config", None) or CheckpointConfig())
     config.num_to_keep = None  # SPOTLADDER_KEEP says how many: Ray must not delete what the log still counts
-    exit_with_what_happened()
     _explain_v1_trainers()
     _nothing_to_clean()
     return RunConfig(

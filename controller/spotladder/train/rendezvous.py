@@ -63,7 +63,7 @@ def seek(
         except StoreUnavailable as error:
             if not patience.waits_for(error, starting=True):
                 raise
-            sleep(patience.failed(str(error)))
+            sleep(patience.failed(str(error), "the program waits for it"))
             give_up = clock() + timeout
             continue
         except (ObjectMissing, RankLost) as error:
