@@ -100,6 +100,19 @@ def test_no_rule_deletes_a_committed_checkpoint(configuration: Configuration) ->
         )
 
 
+def test_checkpoints_and_their_key_are_protected(configuration: Configuration, tmp_path: Path) -> None:
+    resources = configuration["east"]["resource"]
+    protected = {"prevent_destroy": True}
+    assert resources["aws_s3_bucket"]["checkpoints"]["lifecycle"] == protected
+    assert resources["aws_kms_key"]["checkpoints-key"]["lifecycle"] == protected
+    assert configuration["west"]["resource"]["google_storage_bucket"]["checkpoints"]["lifecycle"] == protected
+    off = (
+        "{name: acme-east, cloud: aws, region: us-east-1}",
+        "{name: acme-east, cloud: aws, region: us-east-1, deletionProtection: false}",
+    )
+    assert "lifecycle" not in one(tmp_path, off)["resource"]["aws_s3_bucket"]["checkpoints"]
+
+
 def test_a_bucket_belongs_to_one_stack(configuration: Configuration) -> None:
     assert "google_storage_bucket" in configuration["west"]["resource"]
     assert "google_storage_bucket" not in configuration["alpha"]["resource"]

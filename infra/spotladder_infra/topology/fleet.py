@@ -25,6 +25,9 @@ class Bucket(Record):
     cloud: Annotated[Cloud, choice(Cloud)] = Field(description="aws or gcp.")
     region: FilledText = Field(description="The bucket's region.")
     create: Switch = Field(default=True, description="Create it; false for a bucket that exists already.")
+    deletion_protection: Switch = Field(
+        default=True, description="Refuse every plan that deletes the bucket or its key."
+    )
     replicate_to: FilledText | None = Field(default=None, description="Copy new objects to this region (aws).")
     kms_key: FilledText | None = Field(default=None, description="Encrypt with this Cloud KMS key (gcp).")
     monthly_gi_b: Count = Field(

@@ -21,24 +21,29 @@ KEY_DELETION_DAYS = 30
 
 def checkpoints(scope: Any, bucket: Bucket, replica_provider: Any | None) -> None:
     """The bucket, and its replica in another region when the file asks for one."""
-    made, key = _bucket(scope, "checkpoints", bucket.name, None)
+    made, key = _bucket(scope, "checkpoints", bucket.name, None, protect=bucket.deletion_protection)
     if bucket.replicate_to is not None:
-        replica, replica_key = _bucket(scope, "replica", f"{bucket.name}-replica", replica_provider)
+        replica, replica_key = _bucket(
+            scope, "replica", f"{bucket.name}-replica", replica_provider, protect=bucket.deletion_protection
+        )
         _replication(scope, bucket, source=(made, key), target=(replica, replica_key))
 
 
-def _bucket(scope: Any, key: str, name: str, provider: Any | None) -> tuple[Any, Any]:
+def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: bool) -> tuple[Any, Any]:
+    """The bucket and its key. Without the key no checkpoint can be read, so both are protected alike."""
     there: dict[str, Any] = {"provider": provider} if provider is not None else {}
+    lifecycle: dict[str, Any] = {"lifecycle": {"prevent_destroy": True}} if protect else {}
     encryption = kms.AwsKey(
         scope,
         f"{key}-key",
         description=f"Checkpoints in {name}",
         enable_key_rotation=True,
         deletion_window_in_days=KEY_DELETION_DAYS,
+        **lifecycle,
         **there,
     )
     kms.AwsAlias(scope, f"{key}-key-alias", name=bucket_key_alias(name), target_key_id=encryption.key_id, **there)
-    made = s3.AwsBucket(scope, key, bucket=name, force_destroy=False, **there)
+    made = s3.AwsBucket(scope, key, bucket=name, force_destroy=False, **lifecycle, **there)
     s3.AwsBucketOwnershipControls(
         scope, f"{key}-ownership", bucket=made.id, rule={"object_ownership": "BucketOwnerEnforced"}, **there
     )

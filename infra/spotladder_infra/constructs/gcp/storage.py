@@ -21,6 +21,7 @@ ABORT_UPLOAD_DAYS = 7
 def checkpoints(scope: Any, bucket: Bucket, cluster: Cluster) -> Any:
     """The bucket itself."""
     encryption = {"encryption": {"default_kms_key_name": bucket.kms_key}} if bucket.kms_key else {}
+    protected: dict[str, Any] = {"lifecycle": {"prevent_destroy": True}} if bucket.deletion_protection else {}
     return StorageBucket(
         scope,
         "checkpoints",
@@ -41,6 +42,7 @@ def checkpoints(scope: Any, bucket: Bucket, cluster: Cluster) -> Any:
             ),
         ],
         **encryption,
+        **protected,
     )
 
 
