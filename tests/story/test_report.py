@@ -404,3 +404,19 @@ def test_many_tiers_attempts_and_steps_keep_the_page_small() -> None:
 def test_steps_of_an_unknown_total(digits: Facts) -> None:
     assert sentences(digits)[0][1].startswith("400/400, ")
     assert sentences(replace(digits, total=0))[0][1].startswith("400, ")
+
+
+def test_the_last_lines_of_programs_are_told(tmp_path: Path) -> None:
+    recorded, state = golden.recorded_run()
+    lines = ("Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: <b>no</b> data")
+    write_report(tmp_path, replace(recorded, printed=((2, "driver", lines),)), state)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "attempt 2, driver" in text
+    assert "ValueError: &lt;b&gt;no&lt;/b&gt; data" in text
+    told = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert told["output"] == [{"attempt": 2, "source": "driver", "lines": list(lines)}]
+
+
+def test_without_output_there_is_no_section_for_it(tmp_path: Path) -> None:
+    write_report(tmp_path, *golden.recorded_run())
+    assert "Last output" not in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -215,11 +215,12 @@ DAMAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """A timeline as read back. `damaged` counts the complete lines that could not be understood; `gaps` say, in a
-    sentence each, what else is missing from it."""
+    sentence each, what else is missing from it. `printed` are the last lines of programs: attempt, source, lines."""
 
     records: tuple[Record, ...] = ()
     damaged: int = 0
     gaps: tuple[str, ...] = ()
+    printed: tuple[tuple[int, str, tuple[str, ...]], ...] = ()
 
 
 class Timeline:

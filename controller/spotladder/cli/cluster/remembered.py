@@ -33,12 +33,28 @@ class Remembered:
 
         commits, why = self._commits()
         job, missing = self.job, [f"commits are not known: {why}"] if why else []
+        printed = () if why else self._printed()
         found = retraced(job.name, job.namespace, self.spec, self.state, commits=commits, noted=self.noted, now=now)
         if self.unseen:
             told = f"the CapacityTiers of {', '.join(self.unseen)} cannot be seen: they are shown as on-demand"
             found = replace(found, gaps=(*found.gaps, f"{told[0].upper()}{told[1:]}."))
             missing.append(told)
-        return found, missing
+        return replace(found, printed=printed), missing
+
+    def _printed(self) -> tuple[tuple[int, str, tuple[str, ...]], ...]:
+        """The last lines of what is kept of the attempts' output; none where it cannot be read."""
+        from spotladder.checkpoints import outputs
+        from spotladder.checkpoints.store import folder_of, open_store
+        from spotladder.errors import SpotladderError
+        from spotladder.output.last_error import last_lines
+
+        try:
+            store = folder_of(open_store(self.uri), self.job.name)
+            found = outputs.kept(store)
+            texts = outputs.read(store, found)
+        except SpotladderError:
+            return ()
+        return tuple((each.attempt, each.source, last_lines(text)) for each, text in zip(found, texts, strict=True))
 
     def _commits(self) -> tuple[list[Committed] | None, str]:
         from spotladder.checkpoints.log import CommitLog

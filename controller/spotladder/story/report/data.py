@@ -103,6 +103,9 @@ def as_data(facts: Facts) -> dict[str, Any]:
         ],
         "bill": [{"at": at, "paid": paid, "onDemand": on_demand} for at, paid, on_demand in facts.bill],
         "events": [{"at": at, "tone": str(told.tone), "text": told.text} for at, told in facts.story],
+        "output": [
+            {"attempt": number, "source": source, "lines": list(lines)} for number, source, lines in facts.printed
+        ],
         "damagedLines": facts.damaged,
         "gaps": list(facts.gaps),
     }

@@ -100,6 +100,7 @@ class Facts:
     going_on: bool = False
     damaged: int = 0
     gaps: tuple[str, ...] = ()
+    printed: tuple[tuple[int, str, tuple[str, ...]], ...] = ()  # attempt, source, its last lines
     causes: Mapping[Cause, int] = field(default_factory=dict)
 
     @property
@@ -195,6 +196,7 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
         going_on=isinstance(last, Looked),
         damaged=recorded.damaged,
         gaps=recorded.gaps,
+        printed=recorded.printed,
         causes=Counter(each.loss.cause for each in losses),
     )
 

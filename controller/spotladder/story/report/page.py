@@ -41,6 +41,7 @@ def page(facts: Facts) -> str:
         _cost(facts),
         _attempts(facts),
         _tiers(facts),
+        _output(facts),
         _story(facts),
         _footer(facts),
     )
@@ -277,6 +278,19 @@ def _story(facts: Facts) -> Markup:
     if len(lines) > STORY_SHOWN:
         story = element("details", element("summary", f"{count(len(lines))} events"), story)
     return element("section", element("h2", "What happened"), story)
+
+
+def _output(facts: Facts) -> Markup:
+    """The last lines of each attempt's programs, folded."""
+    parts = [
+        element(
+            "details",
+            element("summary", f"attempt {number}, {source}"),
+            element("pre", element("code", "\n".join(lines))),
+        )
+        for number, source, lines in facts.printed
+    ]
+    return element("section", element("h2", "Last output"), *parts) if parts else join()
 
 
 def _footer(facts: Facts) -> Markup:
