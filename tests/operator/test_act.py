@@ -17,7 +17,7 @@ LIVE = 2
 
 
 class Refusing:
-    """Stands for the applier, the jobs, the logs and the limits: what is named is refused, the rest is done."""
+    """Stands for everything that an actor uses: what is named is refused, the rest is done."""
 
     def __init__(self, *refused: str) -> None:
         self._refused = refused
@@ -29,6 +29,9 @@ class Refusing:
 
     def look(self, _key: object) -> None:
         return
+
+    async def before_delete(self, *_: object) -> bool:
+        return True
 
     def __getattr__(self, name: str) -> Any:
         async def do(*_: object) -> None:

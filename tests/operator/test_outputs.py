@@ -15,12 +15,12 @@ from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.outputs import Output, kept, read
 from spotladder.checkpoints.store import StoreRefused, folder_of
 from spotladder.clusters.clock import SteppedClock
-from spotladder.core.model import Attempt, AttemptSeen, Exit, JobState, Observation
+from spotladder.core.model import Attempt, AttemptSeen, Exit, JobState, Observation, Stage
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator import outputs as module
 from spotladder.operator.access import Grant
 from spotladder.operator.logs import LogAddress, keep_outputs
-from spotladder.operator.outputs import RETRY_INTERVALS, Outputs
+from spotladder.operator.outputs import READING_AT_THE_END, RETRY_INTERVALS, Outputs
 
 DRIVER = Output(1, 0, "driver")
 SECRET = {"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI", "AWS_REGION": "us-east-1"}
@@ -37,6 +37,7 @@ class World:
         self.reads = self.writes = 0
         self.gate: asyncio.Event | None = None
         self.problem = ""
+        self.woken: list[tuple[str, str]] = []
 
     async def read(self, _attempt: int, _found: object) -> Mapping[Output, str]:
         self.reads += 1
@@ -53,17 +54,17 @@ class World:
     async def address(self) -> LogAddress:
         return LogAddress("digits", "ns", "u", "s3://b/p", Grant(SECRET, isolated=True, secret=SECRET))
 
-    def loaded(self, ended: Exit | None = None, *, forced: bool = False) -> Any:
+    def loaded(self, ended: Exit | None = None, *, forced: bool = False, stage: Stage = Stage.ENDING) -> Any:
         located = SimpleNamespace(cluster=SimpleNamespace(problem=self.problem))
         return SimpleNamespace(
-            record=SimpleNamespace(uid="u", forced=forced),
-            state=JobState(attempt=Attempt(1, "spot-a", 0.0)),
+            record=SimpleNamespace(uid="u", key=("ns", "digits"), forced=forced),
+            state=JobState(stage=stage, attempt=Attempt(1, "spot-a", 0.0)),
             seen=Observation(1, (AttemptSeen(1, exit=ended),)),
             found=SimpleNamespace(attempts={1: located}),
         )
 
     def outputs(self) -> Outputs:
-        return Outputs(cast("Any", self), clock=self.clock, read=cast("Any", self.read))
+        return Outputs(cast("Any", self), clock=self.clock, changed=self.woken.append, read=cast("Any", self.read))
 
     @property
     def kept(self) -> dict[Output, str]:
@@ -110,11 +111,39 @@ async def test_deleting_does_not_wait_for_a_log_that_does_not_come(monkeypatch: 
     world = World()
     world.printed, world.gate = {DRIVER: "x\n"}, asyncio.Event()
     async with world.outputs() as outputs:
-        await outputs.before_delete(world.loaded(), 1, world.address)
+        assert await outputs.before_delete(world.loaded(), 1, world.address)
         assert world.kept == {}
         world.gate.set()
         await settled()
         assert world.kept == {DRIVER: "x\n"}  # it came later, and is not lost
+
+
+async def test_when_the_job_has_ended_deleting_waits_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READING", 0.01)
+    world = World()
+    world.printed, world.gate = {DRIVER: "accuracy 0.97\n"}, asyncio.Event()
+    ended = world.loaded(Exit.SUCCEEDED, stage=Stage.SUCCEEDED)
+    async with world.outputs() as outputs:
+        assert not await outputs.before_delete(ended, 1, world.address)
+        await world.clock.advance(READING_AT_THE_END - 1)
+        assert not await outputs.before_delete(ended, 1, world.address)
+        assert world.woken == []
+        world.gate.set()
+        await settled()
+        assert world.woken
+        assert await outputs.before_delete(ended, 1, world.address)
+        assert world.kept == {DRIVER: "accuracy 0.97\n"}
+
+
+async def test_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READING", 0.01)
+    world = World()
+    world.printed, world.gate = {DRIVER: "x\n"}, asyncio.Event()
+    ended = world.loaded(Exit.SUCCEEDED, stage=Stage.SUCCEEDED)
+    async with world.outputs() as outputs:
+        assert not await outputs.before_delete(ended, 1, world.address)
+        await world.clock.advance(READING_AT_THE_END)
+        assert await outputs.before_delete(ended, 1, world.address)
 
 
 @pytest.mark.parametrize("case", ["forced", "cluster away", "nothing there", "nothing printed"])
@@ -172,7 +201,9 @@ async def test_a_defect_in_the_reading_keeps_nothing_from_being_deleted() -> Non
     async def broken(_attempt: int, _found: object) -> Mapping[Output, str]:
         raise KeyError("defect")
 
-    async with Outputs(cast("Any", world), clock=world.clock, read=cast("Any", broken)) as outputs:
+    async with Outputs(
+        cast("Any", world), clock=world.clock, changed=world.woken.append, read=cast("Any", broken)
+    ) as outputs:
         outputs.look(world.loaded(Exit.FAILED))
         await outputs.before_delete(world.loaded(Exit.FAILED), 1, world.address)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -51,7 +52,11 @@ class Fake:
         self, pod: str, _namespace: str, port: int, path: str, query: Mapping[str, str]
     ) -> AsyncIterator[bytes]:
         self.asked.append(f"{pod}:{port}/{path}")
-        yield self.dashboard[f"{path}?{query['submission_id']}"].encode()
+        found = self.dashboard.get(f"{path}?{query['submission_id']}" if query else path)
+        if found is None:
+            raise ClusterUnreachable("500 Internal Server Error")
+        for at in range(0, len(found), 1000):
+            yield found[at : at + 1000].encode()
 
     async def pages(self, _kind: object, _namespace: str, *, labels: str = "", fields: str = "") -> AsyncIterator[Any]:
         self.asked.append(f"list {labels or fields}")
@@ -93,6 +98,25 @@ async def test_rays_dashboard_is_asked_for_the_last_lines() -> None:
     }
     assert await read(client, AttemptObjects(rayjob=rayjob(), pods=(pod(),))) == {DRIVER: "hi\n"}
     assert client.asked == ["head:8265/api/jobs/", "head:8265/api/v0/logs/file"]
+
+
+async def test_where_the_state_api_does_not_answer_the_jobs_api_is_asked() -> None:
+    client = Fake()
+    client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/jobs/d-1/logs": '{"logs": "a \\"quoted\\" ä\\n"}'}
+    assert await read(client, AttemptObjects(rayjob=rayjob(), pods=(pod(),))) == {DRIVER: 'a "quoted" ä\n'}
+    assert client.asked[-2:] == ["head:8265/api/v0/logs/file", "head:8265/api/jobs/d-1/logs"]
+
+
+async def test_of_a_long_answer_of_the_jobs_api_the_last_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Fake()
+    text = "".join(f'step "{step}" \\ é\n' for step in range(60_000))
+    client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/jobs/d-1/logs": json.dumps({"logs": text})}
+    (found,) = (await read(client, AttemptObjects(rayjob=rayjob(), pods=(pod(),)))).values()
+    assert found.startswith(f'{CUT}step "')
+    assert text.endswith(found.removeprefix(CUT))
+    assert len(found) > LONGEST / 2
+    monkeypatch.setattr(module, "LONGEST_ANSWER", 100_000)
+    assert await read(client, AttemptObjects(rayjob=rayjob(), pods=(pod(),))) == {}
 
 
 async def test_without_a_dashboard_what_kuberay_has_noted() -> None:

@@ -117,8 +117,8 @@ class Actor:
                 await self._applier.drain(loaded, action)
                 self._logs.look(loaded.record.key)
             case Delete():
-                await self._outputs.before_delete(loaded, action.attempt, address)
-                await self._applier.delete(loaded, action)
+                if await self._outputs.before_delete(loaded, action.attempt, address):
+                    await self._applier.delete(loaded, action)
             case Finish():
                 if claim := await self._finish(loaded, action, address):
                     acted.claims[ConditionType.CHECKPOINTING] = claim

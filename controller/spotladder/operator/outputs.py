@@ -2,8 +2,8 @@
 
 1. An attempt is read when its program has ended, since what surrounds it may remove its pods before the decision falls,
    and once more before it is deleted. What was read the first time and cannot be read again is kept, too.
-2. Deleting an attempt waits for the reading, at most `READING`: capacity that is paid for, and the next attempt, do not
-   wait for a log. Nothing waits for the bucket.
+2. Deleting an attempt waits for the reading, at most `READING`: the next attempt does not wait for a log. When the job
+   has ended there is none, and deleting waits up to `READING_AT_THE_END`. Nothing waits for the bucket.
 3. A bucket that does not answer is tried again for a while; one that refuses is not. That output is lost is logged, and
    has no influence on the job.
 """
@@ -19,9 +19,10 @@ import structlog
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.clock import Clock
-from spotladder.core.model import Exit, Seconds
+from spotladder.core.model import TERMINAL, Exit, Seconds
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.clusters import Located
+from spotladder.operator.inventory import JobKey
 from spotladder.operator.load import Loaded
 from spotladder.operator.logs import LogAddress, Logs
 from spotladder.operator.printed import printed
@@ -29,6 +30,9 @@ from spotladder.output.redact import redacted, secret_values
 
 READING: Seconds = 2.0
 """How long deleting an attempt waits at most until its output is read."""
+
+READING_AT_THE_END: Seconds = 20.0
+"""The same for the last attempt of a job that has ended: Ray's dashboard takes seconds on a busy head."""
 
 AT_ONCE = 16
 """Attempts whose output is read at the same time."""
@@ -43,9 +47,10 @@ _log = structlog.get_logger("spotladder")
 
 @dataclass(slots=True)
 class _Attempt:
-    """`texts` is what was read so far. `ended` and `last` are the two readings."""
+    """`texts` is what was read so far. `ended` and `last` are the two readings, `since` is when the last one began."""
 
     texts: dict[Output, str] = field(default_factory=dict)
+    since: Seconds = 0.0
     ended: asyncio.Task[None] | None = None
     last: asyncio.Task[None] | None = None
 
@@ -58,10 +63,12 @@ class Outputs:
         logs: Logs,
         *,
         clock: Clock,
+        changed: Callable[[JobKey], None],
         read: Callable[[int, Located], Awaitable[Mapping[Output, str]]] = printed,
     ) -> None:
         self._logs = logs
         self._clock = clock
+        self._changed = changed
         self._read = read
         self._attempts: dict[str, dict[int, _Attempt]] = {}
         self._writing: set[asyncio.Task[None]] = set()
@@ -88,16 +95,22 @@ class Outputs:
         if entry.ended is None and entry.last is None:
             entry.ended = asyncio.create_task(self._reading(entry, seen.number, loaded.found.attempts[seen.number]))
 
-    async def before_delete(self, loaded: Loaded, attempt: int, address: Address) -> None:
-        """Return when the attempt may be deleted. The first call reads its output, and has it written."""
+    async def before_delete(self, loaded: Loaded, attempt: int, address: Address) -> bool:
+        """Whether the attempt may be deleted now. The first call reads its output, and has it written; when the answer
+        was no, the job is woken when that has changed."""
         found = loaded.found.attempts.get(attempt)
         if found is None or found.cluster.problem or loaded.record.forced:
-            return
+            return True
         entry = self._entry(loaded, attempt)
         if entry.last is None:
+            entry.since = self._clock.ticks()
             entry.last = asyncio.create_task(self._last_reading(entry, attempt, found, address))
         if not entry.last.done():
             await asyncio.wait({entry.last}, timeout=READING)
+        if entry.last.done() or loaded.state.stage not in TERMINAL:
+            return True
+        entry.last.add_done_callback(lambda _: self._changed(loaded.record.key))
+        return self._clock.ticks() - entry.since >= READING_AT_THE_END
 
     def forget(self, uid: str) -> None:
         """The job is gone; what is being written is written."""

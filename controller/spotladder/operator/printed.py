@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import structlog
+from pydantic_core import from_json
 
 from spotladder.checkpoints.outputs import CUT, LONGEST, Output
 from spotladder.clusters.client import Client
@@ -46,8 +47,11 @@ RANKS = 64
 AT_ONCE = 8
 """Logs of one attempt that are read at the same time."""
 
-ONE: Seconds = 5.0
-"""How long one log may take."""
+ONE: Seconds = 15.0
+"""How long one log may take. Nothing but this reading waits for it for so long."""
+
+LONGEST_ANSWER = 67_108_864
+"""Bytes of a dashboard's answer after which the reading is given up."""
 
 _log = structlog.get_logger("spotladder")
 
@@ -77,15 +81,24 @@ async def _driver(found: Located, alive: Sequence[PodRecord]) -> str:
 
 
 async def _dashboard(client: Client, head: PodRecord) -> str:
-    async def ask() -> str:
-        jobs = await client.ask(head.name, head.namespace, DASHBOARD, "api/jobs/")
-        job = next((entry["submission_id"] for entry in jobs if entry.get("submission_id")), None)
-        if job is None:
-            return ""
-        query = {"submission_id": str(job), "lines": str(LINES)}
-        return await _end_of(client.read(head.name, head.namespace, DASHBOARD, "api/v0/logs/file", query), LONGEST)
+    """The state API sends the last lines only, but needs an agent on the head that answers; the jobs API all of it."""
 
-    return await _tried(f"the dashboard of {head.name}", ask(), "")
+    def asked(path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
+        return client.read(head.name, head.namespace, DASHBOARD, path, query)
+
+    async def submitted() -> str:
+        jobs = await client.ask(head.name, head.namespace, DASHBOARD, "api/jobs/")
+        return next((str(entry["submission_id"]) for entry in jobs if entry.get("submission_id")), "")
+
+    async def all_of(job: str) -> str:
+        return _end_of_json(await _tail(asked(f"api/jobs/{job}/logs", {}), 2 * LONGEST, LONGEST_ANSWER))
+
+    what = f"the dashboard of {head.name}"
+    job = await _tried(what, submitted(), "")
+    if not job:
+        return ""
+    last = asked("api/v0/logs/file", {"submission_id": job, "lines": str(LINES)})
+    return await _tried(what, _end_of(last, LONGEST), "") or await _tried(what, all_of(job), "")
 
 
 async def _submitter(client: Client, rayjob: RayJobRecord) -> str:
@@ -168,16 +181,35 @@ async def _tried(what: str, reading: Awaitable[T], otherwise: T) -> T:
 
 
 async def _end_of(pieces: AsyncIterator[bytes], longest: int) -> str:
-    """The last lines that fit into so many bytes; never more than that in memory."""
+    """The last lines that fit into so many bytes."""
+    cut, data = await _tail(pieces, longest)
+    return _lines(data.decode(errors="replace"), cut=cut)
+
+
+async def _tail(pieces: AsyncIterator[bytes], longest: int, most: int = 0) -> tuple[bool, bytes]:
+    """Whether something is missing, and the last bytes; never more than that in memory. Raises TimeoutError when there
+    are more than `most` bytes (0: any number)."""
     kept: deque[bytes] = deque()
-    size, cut = 0, False
+    size, read = 0, 0
     async for piece in pieces:
         kept.append(piece)
-        size += len(piece)
+        size, read = size + len(piece), read + len(piece)
         while kept and size - len(kept[0]) >= longest:
             size -= len(kept.popleft())
-            cut = True
-    data = b"".join(kept)
-    if cut or len(data) > longest:
-        return CUT + data[-longest:].partition(b"\n")[2].decode(errors="replace")
-    return data.decode(errors="replace")
+        if most and read > most:
+            raise TimeoutError(f"more than {most} bytes")
+    return read > longest, b"".join(kept)[-longest:]
+
+
+def _end_of_json(tail: tuple[bool, bytes]) -> str:
+    """The end of the text in `{"logs": "…"}`, of which the beginning may be missing."""
+    cut, data = tail
+    if not cut:
+        return str(from_json(data).get("logs") or "")
+    # From the first whole line on: an escape sequence that was cut is left out with the line that it was in.
+    text = data.rpartition(b'"')[0].partition(b"\\n")[2]
+    return _lines(str(from_json(b'"' + text + b'"')), cut=True, whole=True)
+
+
+def _lines(text: str, *, cut: bool, whole: bool = False) -> str:
+    return CUT + (text if whole else text.partition("\n")[2]) if cut else text

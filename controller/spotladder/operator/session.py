@@ -104,7 +104,7 @@ class Session:
         self._egress = Egress()
         opened = open_log or partial(BucketLog, egress=self._egress)
         self._logs = Logs(clock=clock, changed=self.queue.add, open_log=opened)
-        self._outputs = Outputs(self._logs, clock=clock)
+        self._outputs = Outputs(self._logs, clock=clock, changed=self.queue.add)
         self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._look_at_all)
         self._book = TierBook(
             client,
