@@ -72,6 +72,24 @@ def test_at_a_notice_the_last_state_gets_its_chance_within_the_window(site: Site
     assert site.newest() == interrupted.value.step
 
 
+def test_a_notice_after_the_last_step_hurries_the_last_commit(site: Site) -> None:
+    """The program only waits for its last commit; the next try would be half a minute away."""
+    site.store.begins, site.store.ends = 20.0, 401.0
+    made = site.job(interval="1h")
+    with made.commit(1) as folder:
+        (folder / "w").write_text("1")
+    site.time.background = True
+    site.time.pass_by(20.0)
+    with made.commit(2) as folder:
+        (folder / "w").write_text("2")
+    while site.time.now < 395:
+        site.time.pass_by(1.0)
+    made._member.listener.hear(Notice("notice", "EvictionNotice", 450.0))
+    made.flush()
+    assert site.newest() == 2
+    assert site.time.now <= 405
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_store_that_is_away_at_the_start_is_waited_for(site: Site, kind: str) -> None:
     site.store.kind, site.store.ends = kind, 2 * HOUR

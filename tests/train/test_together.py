@@ -260,9 +260,14 @@ def test_ranks_go_on_without_the_store_and_commit_the_same_step_when_it_is_back(
 
         store.put_file = put_file  # type: ignore[method-assign]
 
+    def until_committed(step: int) -> None:
+        while (newest := log_of(tmp_path).newest()) is None or newest.step < step:
+            time.sleep(0.001)
+
     def on_step(step: int) -> None:
         if barrier.wait(10) == 0:
             if step == 15:
+                until_committed(10)
                 away.set()
             if 40 < step < 400:
                 time.sleep(0.001)

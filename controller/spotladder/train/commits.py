@@ -85,7 +85,8 @@ class Commits:
     """Commits of one process, one at a time and in order. Every rank makes the same ones.
 
     An error in the background is raised by the next call; `fenced` is called at once, from the background, when a newer
-    writer owns the log. `wait` waits for a condition, like `threading.Condition.wait_for`.
+    writer owns the log. `hurry` says whether this attempt was asked to stop. `wait` waits for a condition, like
+    `threading.Condition.wait_for`.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Commits:
         keep: int,
         fenced: Callable[[Fenced], None],
         patience: Patience | None = None,
+        hurry: Callable[[], bool] = lambda: False,
         wait: Wait = threading.Condition.wait_for,
     ) -> None:
         self._log = log
@@ -107,6 +109,7 @@ class Commits:
         self._keep = keep
         self._fenced = fenced
         self._patience = patience or Patience(log.store)
+        self._hurry = hurry
         self._wait = wait
         self._count = 0
         self._changed = threading.Condition()
@@ -342,14 +345,13 @@ class Commits:
         return self._waiting is not None
 
     def _pause(self, interval: float) -> None:
-        """Wait for the next try; for a short time only when the last checkpoint of the attempt is to be committed."""
+        """Wait for the next try; for a short time only when the attempt is to stop."""
         with self._changed:
             self._changed.notify_all()  # the program need not wait any more
-            if self._is_last(self._current) or self._is_last(self._waiting):
-                interval = min(interval, LAST_RETRY_INTERVAL)
-                self._wait(self._changed, lambda: False, interval)
-            else:
-                self._wait(self._changed, lambda: self._is_last(self._waiting), interval)
+            until, hurried = self._patience.clock() + interval, False
+            while (left := until - self._patience.clock()) > 0 and not hurried:
+                hurried = self._hurry() or self._is_last(self._current) or self._is_last(self._waiting)
+                self._wait(self._changed, lambda: False, min(left, LAST_RETRY_INTERVAL))
 
     @staticmethod
     def _is_last(pending: _Pending | None) -> bool:

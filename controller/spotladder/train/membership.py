@@ -77,6 +77,7 @@ def join(
         if leave is not None:
             leave(FENCED)
 
+    listener = listen(environment.notice_file, environment.notice_url)
     commits = Commits(
         log,
         writer,
@@ -85,8 +86,8 @@ def join(
         keep=environment.keep,
         fenced=fenced,
         patience=patience,
+        hurry=lambda: listener.heard is not None,
     )
-    listener = listen(environment.notice_file, environment.notice_url)
     return Member(
         environment, world, log, writer, agreement, channel, commits, listener, heartbeat, patience, warned, started
     )

@@ -64,6 +64,11 @@ class Listener:
                 _log.warning("%s (%s): committing and stopping", self._heard.reason, self._heard.kind)
         return self._heard
 
+    @property
+    def heard(self) -> Notice | None:
+        """What was heard so far; asks no source."""
+        return self._heard
+
     def hear(self, notice: Notice) -> None:
         """Take it as heard, whatever the sources say."""
         self._heard = self._heard or notice

@@ -59,7 +59,7 @@ class Patience:
     ) -> None:
         self._store = store
         self._told = told
-        self._clock = clock
+        self.clock = clock
         self._wall = wall
         self._sleep = sleep
         self._lock = threading.Lock()
@@ -81,15 +81,15 @@ class Patience:
         """
         if isinstance(error, RightsRefused):
             with self._lock:
-                self._refused_at = self._clock() if self._refused_at is None else self._refused_at
-                in_time = self._clock() - self._refused_at < CREDENTIALS_TIMEOUT
+                self._refused_at = self.clock() if self._refused_at is None else self._refused_at
+                in_time = self.clock() - self._refused_at < CREDENTIALS_TIMEOUT
             return in_time and _renewed(self._store)
         return isinstance(error, StoreUnavailable) and not (starting and isinstance(error, StoreRefused))
 
     def failed(self, message: str, doing: str = "training goes on and commits later") -> float:
         """Note a failed try. `doing` is what happens meanwhile. Returns the seconds until the next try."""
         with self._lock:
-            now = self._clock()
+            now = self.clock()
             self._outage = Outage(self._outage.since if self._outage else self._wall(), message)
             interval = min(LONGEST_RETRY_INTERVAL, FIRST_RETRY_INTERVAL * 2.0 ** min(self._failures, 10))
             self._failures += 1

@@ -23,6 +23,9 @@ from spotladder.train.membership import Member, join, leave_at_once
 
 _log = logging.getLogger("spotladder.train")
 
+LOOK_INTERVAL = 1.0
+"""Seconds between two looks for a notice while the program waits for its commits."""
+
 
 class Job:
     """One rank of the running attempt. Every rank makes the same calls with the same steps.
@@ -173,7 +176,8 @@ class Job:
 
     def flush(self) -> None:
         """Wait until everything is committed. Raises what went wrong."""
-        self._member.commits.wait()
+        while not self._member.commits.wait(LOOK_INTERVAL):
+            self._member.listener.look()  # the last tries are closer together once the attempt is to stop
 
     def close(self) -> None:
         """End this rank's part; called by itself when the process ends. Raises what nobody saw of the last commit.
