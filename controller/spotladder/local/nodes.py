@@ -191,8 +191,8 @@ class Head(Node):
             try:
                 if os.getsid(int(log.stem.rpartition("_")[2])) != self.session:
                     return True
-            except ProcessLookupError:
-                return True
+            except (ProcessLookupError, PermissionError):
+                return True  # a driver that has ended, or another user's process with its number
             except ValueError:
                 continue
         return False

@@ -130,6 +130,8 @@ def test_report_prints_and_writes_what_the_run_came_to(
     assert "24/60, 0 recomputed" in said.out
     assert (tmp_path / "out" / "report.html").exists()
     assert json.loads(call(capsys, "report", "digits", "-o", "json").out)["job"] == "digits"
+    with runs.folder.owned():
+        assert call(capsys, "report", "digits").out.splitlines()[1].endswith("goes on")
 
 
 @pytest.mark.parametrize("verb", ["status", "logs", "report"])

@@ -29,7 +29,7 @@ def rows(facts: Facts) -> list[tuple[str, ...]]:
             count(each.recomputed),
             str(each.failures),
             money(each.cost, dearest),
-            str(each.reason),
+            "goes on" if facts.going_on and each is facts.attempts[-1] else str(each.reason),
         )
         for each in facts.attempts
     ]
