@@ -10,7 +10,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference setup-frameworks demo test test-frameworks test-torch test-jax test-stores test-infra setup-infra test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference setup-frameworks demo pictures test test-frameworks test-torch test-jax test-stores test-infra setup-infra test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -104,6 +104,9 @@ mutation: setup ## Change core and commit log at random places and count what no
 
 clean: ## Remove what was built here
 	rm -rf $(VENV) $(VENV)-checkov .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
+
+pictures: setup ## Draw the README's pictures from the run in docs/images/run
+	$(BIN)/python docs/images/record.py
 
 reference: setup ## Write docs/reference.md from the models
 	$(BIN)/python -c 'from spotladder.api.reference import page; print(page(), end="")' > docs/reference.md

@@ -1,9 +1,10 @@
-"""Makes the pictures of the README from a finished run: `python docs/images/record.py STATE_FOLDER`.
+"""Makes the pictures of the README from a finished run: `make pictures`.
 
-STATE_FOLDER holds the run's timeline.jsonl and state.json. Written beside this file:
+The run is a `make demo` whose timeline.jsonl and state.json are kept in `run/`. `python docs/images/record.py FOLDER`
+keeps those of FOLDER there first. Written beside this file, and compared by a test:
 
-- live-view.svg: the live view at one moment of the run, drawn by the code that drew it then;
-- report.png: the upper part of the report's page, when Chromium is installed.
+- live-view.svg: the live view at one moment of the run, as today's code draws it;
+- report.svg: the report's timeline and cost.
 """
 
 from __future__ import annotations
@@ -12,16 +13,15 @@ import argparse
 import io
 import re
 import shutil
-import subprocess
-import sys
-import tempfile
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from spotladder.core.codec import load_state
+from spotladder.core.losses import exceeded
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
@@ -36,8 +36,10 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Reason
 from spotladder.story.picture import draw
-from spotladder.story.report import gather
-from spotladder.story.report.page import page
+from spotladder.story.report import Facts, charts, gather
+from spotladder.story.report.markup import element, trusted
+from spotladder.story.report.page import WIDE
+from spotladder.story.report.table import sentences
 from spotladder.story.timeline import (
     Began,
     Billed,
@@ -52,24 +54,90 @@ from spotladder.story.timeline import (
 from spotladder.story.view import Heard, ViewSnapshot
 
 HERE = Path(__file__).parent
-LEFT_FOR_GOOD = (Reason.MAX_FAILURES_EXCEEDED, Reason.INSUFFICIENT_CAPACITY)
-BROWSER = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-SIZE = (1040, 900)
+RUN = HERE / "run"
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+BORDER = 40
+"""Pixels around the report's picture."""
+LETTER = 6.6
+"""Width of a letter of the legend, in pixels, about."""
+COST = [
+    (element("path", d="M0,6 h24", class_="curve paid"), "paid"),
+    (element("path", d="M0,6 h24", class_="curve yardstick"), "the same nodes on demand"),
+]
 COLUMNS, LINES = 88, 26
 
 
 def main() -> None:
     """Write the pictures."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    arguments.add_argument("state", type=Path, metavar="STATE_FOLDER", help="a finished run's folder")
-    arguments.add_argument("--at", type=float, metavar="SECONDS", help="the moment of the live view")
+    arguments.add_argument(
+        "state",
+        type=Path,
+        nargs="?",
+        metavar="STATE_FOLDER",
+        help="a finished run's folder. Default: the run kept here",
+    )
     asked = arguments.parse_args()
-    recorded = read(asked.state / "timeline.jsonl")
-    state = load_state((asked.state / "state.json").read_text(encoding="utf-8"))
-    start = recorded.records[0].at
-    at = start + asked.at if asked.at is not None else telling_moment(recorded.records)
-    (HERE / "live-view.svg").write_text(live_view(recorded.records, at), encoding="utf-8")
-    screenshot(page(gather(recorded, state)), HERE / "report.png")
+    if asked.state is not None:
+        RUN.mkdir(exist_ok=True)
+        for name in ("timeline.jsonl", "state.json"):
+            shutil.copyfile(asked.state / name, RUN / name)
+    (HERE / "live-view.svg").write_text(kept_live_view(), encoding="utf-8")
+    (HERE / "report.svg").write_text(kept_report(), encoding="utf-8")
+
+
+def kept_live_view() -> str:
+    """live-view.svg, of the run that is kept."""
+    records = read(RUN / "timeline.jsonl").records
+    return live_view(records, telling_moment(records))
+
+
+def kept_report() -> str:
+    """report.svg, of the run that is kept."""
+    state = load_state((RUN / "state.json").read_text(encoding="utf-8"))
+    return report_picture(gather(read(RUN / "timeline.jsonl"), state))
+
+
+def report_picture(facts: Facts) -> str:
+    """The upper part of the report as SVG that loads nothing: what it came to, the timeline, the cost."""
+    money = dict(sentences(facts))
+    lines = [
+        element("text", f"{facts.namespace}/{facts.job}", y=30, font_size="22", font_weight="650"),
+        element(
+            "text", f"steps {money['steps']} · {money['time']} · paid {money['paid']}, saved {money['saved']}", y=58
+        ),
+    ]
+    parts, top = [*lines], 76
+    for chart, legend in ((charts.timeline(facts, WIDE), charts.signs(facts)), (charts.cost(facts, WIDE), COST)):
+        if chart is None:
+            continue
+        width, height = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', str(chart))[0]
+        place = f'x="0" y="{top}" width="{width}" height="{height}"'
+        parts.append(trusted(str(chart).replace('class="chart"', place, 1)))
+        top += int(height) + 8
+        x = 0.0
+        for shape, text in legend:
+            sign = element("g", shape, transform=f"translate({x:.0f},{top})")
+            said = element("text", text, x=f"{x + 30 if legend is COST else x + 18:.0f}", y=top + 11, class_="tick")
+            parts += [sign, said]
+            x += (54 if legend is COST else 42) + LETTER * len(text)
+        top += 44
+    style = trusted(files("spotladder.story.report").joinpath("style.css").read_text(encoding="utf-8"))
+    ground = element("rect", width="100%", height="100%", rx=8, style="fill: var(--ground)")
+    size = (WIDE + 2 * BORDER, top + BORDER)
+    drawn = element("g", *parts, transform=f"translate({BORDER},{BORDER})")
+    return str(
+        element(
+            "svg",
+            element("style", style),
+            ground,
+            drawn,
+            xmlns="http://www.w3.org/2000/svg",
+            viewBox=f"0 0 {size[0]} {size[1]}",
+            width=size[0],
+            style=f"font: 12px {FONT}",
+        )
+    )
 
 
 def telling_moment(records: tuple[Record, ...]) -> Instant:
@@ -117,10 +185,14 @@ def snapshot(past: list[Record], at: Instant) -> ViewSnapshot:
                     state = with_tier(state, replace(here, attempts=here.attempts + 1))
                 elif move.target is Stage.RECOVERING:
                     state = replace(state, waiting_since=record.at, recovering_since=record.at)
-                elif move.reason in LEFT_FOR_GOOD:
+                elif move.reason is Reason.INSUFFICIENT_CAPACITY:
                     state = with_tier(state, replace(here, spent=move.reason))
-            case Lost():
-                state = with_tier(state, replace(here, failures=record.failures))
+            case Lost(loss=loss):
+                hit = replace(state.record(loss.tier), failures=record.failures)
+                tier = spec.tier(loss.tier)
+                if tier is not None and exceeded(hit, tier.max_failures):
+                    hit = replace(hit, spent=Reason.MAX_FAILURES_EXCEEDED)  # also where the attempt drains first
+                state = with_tier(state, hit)
             case Billed():
                 bill = state.record(payer)
                 cost, yardstick = bill.cost + record.spent - spent, bill.on_demand_cost + record.on_demand - on_demand
@@ -146,19 +218,6 @@ def pod(record: NodeChanged) -> PodSeen:
     noticed = record.change is NodeChange.NOTICED
     phase = phases.get(record.change, PodPhase.RUNNING)
     return PodSeen(record.node, phase=phase, node=record.node, noticed=noticed, notice_ends_at=record.until)
-
-
-def screenshot(text: str, path: Path) -> None:
-    """The page in Chromium, without a window; not made where there is none."""
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if browser is None:
-        sys.stderr.write("no Chromium found: report.png is not made\n")
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "report.html").write_text(text, encoding="utf-8")
-        command = [browser, *BROWSER, "--hide-scrollbars", f"--user-data-dir={folder}/profile"]
-        command += [f"--window-size={SIZE[0]},{SIZE[1]}", f"--screenshot={path}", f"file://{folder}/report.html"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -336,3 +336,16 @@ def test_an_address_that_can_be_read_in_two_ways_is_refused(
         assert answer.code == 2
         assert "spec.checkpoints.uri" in answer.err
     assert remembered.written == []
+
+
+def test_a_deadline_that_has_passed_is_refused_unless_the_job_exists(
+    remembered: Remembered, capsys: Capture, tmp_path: Path
+) -> None:
+    """A file that is applied again and again must not begin to fail when its job is over."""
+    file = written(tmp_path, "job.yaml", job(deadline="2020-01-01T00:00:00Z"))
+    tier = written(tmp_path, "tier.yaml", TIER)
+    answer = call(capsys, "submit", file, tier)
+    assert (answer.code, remembered.written) == (2, [])
+    assert "spec.deadline: is in the past (2020-01-01 00:00:00 UTC): set a later time, or remove it" in answer.err
+    remembered.has("TieredJob", "digits", "default")
+    assert call(capsys, "submit", "--update", file, tier).code == 0

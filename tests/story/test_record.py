@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import pytest
 
+from spotladder.core.reasons import Reason
 from tests.core.builders import START
 from tests.story.builders import Run
 
@@ -47,3 +49,18 @@ def test_the_picture_shows_the_wait_for_capacity_and_loads_nothing(record: Modul
     assert "@font-face" not in drawing
     assert "url(http" not in drawing
     assert len(drawing) < 300_000
+
+
+def test_the_pictures_are_those_of_today(record: ModuleType) -> None:
+    """`make pictures` draws them anew."""
+    for name, drawn in (("live-view.svg", record.kept_live_view()), ("report.svg", record.kept_report())):
+        assert (SCRIPT.parent / name).read_text(encoding="utf-8") == drawn, "run `make pictures`"
+        ElementTree.fromstring(drawn)  # noqa: S314 – drawn here
+
+
+def test_a_tier_that_was_left_after_a_notice_is_not_open(record: ModuleType) -> None:
+    records = record.read(record.RUN / "timeline.jsonl").records
+    shot = record.snapshot(list(records), records[-1].at)
+    spent = {tier.name: tier.spent for tier in shot.state.tiers}
+    assert spent["spot-a"] is Reason.MAX_FAILURES_EXCEEDED
+    assert "open" not in record.kept_live_view().partition("spot-b")[0].partition("spot-a")[2]

@@ -73,6 +73,28 @@ def timeline(facts: Facts, width: int) -> Markup:
     return _svg(width, height, "Timeline of the run by tier, with evictions and commits", parts)
 
 
+def signs(facts: Facts) -> list[tuple[Markup, str]]:
+    """The legend of the timeline: shapes in a square of 12, and what each stands for."""
+
+    def box(kind: str) -> Markup:
+        return element("rect", x=0, y=1, width=12, height=11, rx=2, class_=kind)
+
+    number = join(box("work spot"), element("text", "1", x=3, y=10.5, class_="number"))
+    commit = element("path", d="M6,12 v-10", class_="commit")
+    eviction = element("path", d="M2,2 l8,8 m0,-8 l-8,8", class_="eviction")
+    notice = element("path", d="M6,1 l5,5 l-5,5 l-5,-5 z", class_="notice")
+    return [
+        (number, "number of the attempt"),
+        (box("work spot"), "steps done"),
+        (box("whole spot"), "whole"),
+        (box("asked spot"), "waiting"),
+        (commit, "commit"),
+        *([(eviction, "failure")] if facts.evictions else []),
+        *([(notice, "eviction notice")] if facts.notices else []),
+        *([(element("rect", x=0, y=1, width=12, height=11, class_="dry"), "no capacity")] if facts.dry else []),
+    ]
+
+
 def loss(facts: Facts, width: int) -> Markup | None:
     """The loss over the steps, across attempts. None when the program says none."""
     curves = {number: _thin(curve) for number, curve in facts.losses.items()}

@@ -109,30 +109,10 @@ def _verdict(facts: Facts) -> tuple[str, str]:
 
 
 def _timeline(facts: Facts) -> Markup:
-    def sign(name: str, text: str) -> Markup:
-        shapes = {
-            "work": element("rect", x=0, y=1, width=12, height=11, rx=2, class_="work spot"),
-            "whole": element("rect", x=0, y=1, width=12, height=11, rx=2, class_="whole spot"),
-            "asked": element("rect", x=0, y=1, width=12, height=11, rx=2, class_="asked spot"),
-            "dry": element("rect", x=0, y=1, width=12, height=11, class_="dry"),
-            "commit": element("path", d="M6,12 v-10", class_="commit"),
-            "eviction": element("path", d="M2,2 l8,8 m0,-8 l-8,8", class_="eviction"),
-            "notice": element("path", d="M6,1 l5,5 l-5,5 l-5,-5 z", class_="notice"),
-            "number": join(
-                element("rect", x=0, y=1, width=12, height=11, rx=2, class_="work spot"),
-                element("text", "1", x=3, y=10.5, class_="number"),
-            ),
-        }
-        return element("li", element("svg", shapes[name], viewBox="0 0 12 12", aria_hidden="true"), text)
-
-    shown = [sign("work", "steps done"), sign("whole", "whole"), sign("asked", "waiting"), sign("commit", "commit")]
-    shown.insert(0, sign("number", "number of the attempt"))
-    if facts.evictions:
-        shown.append(sign("eviction", "failure"))
-    if facts.notices:
-        shown.append(sign("notice", "eviction notice"))
-    if facts.dry:
-        shown.append(sign("dry", "no capacity"))
+    shown = [
+        element("li", element("svg", shape, viewBox="0 0 12 12", aria_hidden="true"), text)
+        for shape, text in charts.signs(facts)
+    ]
     return element(
         "section", element("h2", "Timeline"), _drawn(facts, charts.timeline), element("ul", *shown, class_="key")
     )
