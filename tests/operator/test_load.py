@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from spotladder.clusters.clock import SteppedClock
-from spotladder.core.model import Attempt, JobState, Observation, Stage
+from spotladder.core.model import Attempt, AttemptSeen, JobState, Observation, Stage
 from spotladder.operator import load
 from spotladder.operator.clusters import Clusters, Found
 from spotladder.operator.heartbeats import Heartbeats
@@ -69,3 +69,10 @@ def test_it_is_not_judged_before_every_cluster_is_known(settled: bool, waits: bo
 def test_it_is_out_of_reach_while_one_of_them_is() -> None:
     assert observed(Known(problem="no answer")).unavailable[LIVE] == "cluster east cannot be used: no answer"
     assert LIVE not in observed(Known()).unavailable  # it was looked for everywhere: it is gone
+
+
+def test_what_the_reader_of_the_log_knows_of_the_store_is_a_fact_of_the_attempt() -> None:
+    seen = AttemptSeen(1)
+    away = load._with_store(seen, Reading(True, unreadable="no route", away_since=10.0))
+    assert (away.store_unavailable_since, away.store_message) == (10.0, "no route")
+    assert load._with_store(seen, Reading(True, unreadable="no rights")) == seen

@@ -10,6 +10,7 @@ import pytest
 from spotladder.checkpoints.entries import Owner
 from spotladder.checkpoints.log import ForeignLog
 from spotladder.checkpoints.outputs import Output
+from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress
@@ -113,6 +114,27 @@ async def test_what_cannot_be_read_says_why_and_keeps_what_was_known() -> None:
         logs.look(key)
         await until(lambda: len(woken) == len(errors) + 2)
         assert logs.follow(key, address("a"), 1) == Reading(True, Progress(step=8))
+
+
+async def test_since_when_a_store_is_away_is_kept_and_a_refusal_is_no_outage() -> None:
+    fake, woken, clock = Fake(Progress(step=7)), list[JobKey](), SteppedClock(1000.0)
+    key = ("ns", "a")
+    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake) as logs:
+        fake.answer = StoreUnavailable("503")
+        logs.follow(key, address("a"), 10)
+        await until(lambda: woken)
+        assert logs.follow(key, address("a"), 10).away_since == clock.now()
+        began = clock.now()
+        fake.answer = StoreUnavailable("connection refused")
+        await clock.advance(60)
+        await until(lambda: len(woken) == 2)
+        reading = logs.follow(key, address("a"), 10)
+        assert (reading.away_since, reading.unreadable) == (began, "connection refused")
+        fake.answer = StoreRefused("no rights")
+        logs.look(key)
+        await until(lambda: len(woken) == 3)
+        reading = logs.follow(key, address("a"), 10)
+        assert (reading.away_since, reading.unreadable) == (None, "no rights")
 
 
 async def test_a_bucket_that_hangs_holds_up_only_its_own_jobs() -> None:
