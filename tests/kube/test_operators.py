@@ -1,0 +1,89 @@
+"""What other controllers and administrators do to a job's attempt, and what it is called."""
+
+from __future__ import annotations
+
+from spotladder.workloads import names
+from spotladder.workloads.operators import SILENCE
+from spotladder.workloads.records import DISRUPTION_BUDGETS, NODES, PODS, RAYCLUSTERS
+from tests.kube.apiserver import ApiServer
+from tests.kube.world import World, eventually, world
+
+
+async def reason(here: World, kind: str, wanted: str) -> bool:
+    return (await here.condition(kind)).get("reason") == wanted
+
+
+async def test_kuberay_that_does_not_act_spends_no_tier(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        await eventually(lambda: here.rayjob(1))
+        await here.pass_time(SILENCE + 1)
+        await eventually(lambda: reason(here, "Degraded", "OperatorSilent"))
+        assert "KubeRay does not act: RayJob digits-a001 has no status" in (await here.condition("Degraded"))["message"]
+        for _ in range(4):
+            await here.pass_time(900)  # of a provisionTimeout of 600
+        status = await here.status()
+        assert (status["tier"], status["attempt"], status["failures"]) == ("spot-a", 1, 0)
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        await eventually(lambda: reason(here, "Degraded", "AsExpected"))
+
+
+async def test_a_scheduler_that_does_not_act_spends_no_tier(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        await eventually(lambda: here.rayjob(1))
+        await here.report(1, jobDeploymentStatus="Initializing")
+        await here.pod(1, "head", 0)
+        for index in range(2):
+            pod = await here.pod(1, "worker", index, run=False)
+            await here.set_pod(pod, conditions=[])
+        await here.pass_time(SILENCE + 1)
+        await eventually(lambda: reason(here, "Degraded", "OperatorSilent"))
+        assert "the scheduler does not act" in (await here.condition("Degraded"))["message"]
+        for _ in range(4):
+            await here.pass_time(900)
+        assert await here.is_on("spot-a", 1)
+
+
+async def test_a_drained_node_is_left_after_a_commit_and_counts_nothing(api_server: ApiServer) -> None:
+    async with world(api_server, tiers=("on-demand",)) as here, here.operator():
+        tier = {"name": "on-demand", "capacityTier": f"{here.namespace}-on-demand", "maxFailures": 0}
+        await here.submit(tiers=[tier])
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        budget = await here.client.get(DISRUPTION_BUDGETS, "digits-a001", here.namespace)
+        assert budget["spec"]["minAvailable"] == 3, "the drain is refused until the pods are gone"
+        head = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "head")
+        node = head["spec"]["nodeName"]
+        await here.client.merge(NODES, node, body={"spec": {"unschedulable": True}})
+        await eventually(lambda: here.has_phase("Draining"))
+        running = await here.condition("Running")
+        assert running["reason"] == "Maintenance"
+        assert f"node {node} is cordoned or drained: the job commits and moves off it" in running["message"]
+        message = "Job entrypoint command failed with exit code 75"
+        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=message)
+        await here.collect(1)
+        await eventually(lambda: here.is_on("on-demand", 2))
+        assert (await here.status())["failures"] == 0
+        assert "Maintenance" in await here.events()
+
+
+async def test_a_raycluster_that_is_deleted_is_one_failure(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        rayjob = await eventually(lambda: here.rayjob(1))
+        labels = rayjob["metadata"]["labels"]
+        metadata = {"name": "digits-a001-x", "namespace": here.namespace, "labels": labels}
+        spec = rayjob["spec"]["rayClusterSpec"]
+        body = {"apiVersion": RAYCLUSTERS.api_version, "kind": RAYCLUSTERS.kind, "metadata": metadata, "spec": spec}
+        await here.client.create(RAYCLUSTERS, body)
+        await here.run(1)
+        await here.report(1, rayClusterName="digits-a001-x")
+        await eventually(lambda: here.has_phase("Running"))
+        await here.client.delete(RAYCLUSTERS, "digits-a001-x", here.namespace)
+        for pod in await here.pods(1):
+            await here.client.delete(PODS, pod["metadata"]["name"], here.namespace, grace=0)
+        await eventually(lambda: here.is_on("spot-a", 2))
+        assert (await here.status())["failures"] == 1
+        assert "HeadLost" in await here.events()
