@@ -81,6 +81,25 @@ def test_an_attempt_that_is_not_launched_yet_follows_the_spec_and_is_written_dow
     assert job.see(after=1).actions == (Launch(1, "spot-a"),)
 
 
+def test_an_object_that_exists_is_never_changed_but_replaced_although_nobody_acts_on_it_yet() -> None:
+    job = Job(first())
+    job.see()
+    job.spec = first(3, "two")
+    job.see(launched=True, after=1)
+    assert Reason.SPEC_UPDATED in [move.reason for move in job.moves]
+    assert job.state.attempt is not None
+    assert (job.state.attempt.number, job.state.attempt.workers) == (2, 3)
+
+
+def test_an_attempt_that_cannot_be_looked_at_may_be_launched_already() -> None:
+    job = Job(first())
+    job.see()
+    job.spec = first(3, "two")
+    job.see(unavailable={"spot-a": "no answer"}, after=1)
+    assert job.state.attempt is not None
+    assert job.state.attempt.workers == 2
+
+
 def test_a_state_without_the_launched_spec_takes_that_of_now() -> None:
     """As a version before this one wrote it: nothing is known of what the attempt was launched with."""
     job = Job(first()).running()

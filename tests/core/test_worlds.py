@@ -13,7 +13,7 @@ from spotladder.core.losses import UNCOUNTED
 from spotladder.core.model import Exhausted, FailureUnit, Handover, JobSpec, Stage
 from spotladder.core.reasons import Reason
 from tests.core.builders import spec, tier
-from tests.core.worlds import TOTAL, Decider, World, suspend
+from tests.core.worlds import TOTAL, Decider, World, edit, suspend
 
 many = settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -49,6 +49,7 @@ def test_in_any_world(seed: int, crashes: float) -> None:
     for _ in range(4):
         decider.run(15)
         suspend(world, dice.random() < 0.2)
+        edit(world)
     identities = [loss.pod for loss in decider.losses]
     note(f"{decider.state}")
     assert len(identities) == len(set(identities)), "a failure was counted twice"
@@ -67,6 +68,7 @@ def test_never_stuck(seed: int, crashes: float) -> None:
     decider = Decider(world, crashes)
     decider.run(25)
     suspend(world, False)
+    edit(world)
     world.calm_down(dice.choice(world.spec.tiers).name)
     decider.crashes = 0.0
     decider.wake_at = decider.wake_at if decider.wake_at is not None else world.now  # the edit itself wakes it

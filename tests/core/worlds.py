@@ -29,6 +29,7 @@ from spotladder.core.model import (
     PodSeen,
     Progress,
     Stage,
+    UpdateStrategy,
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
@@ -62,6 +63,7 @@ class Program:
     drained_at: float | None = None
     unheard_until: float = 0.0
     heard: bool = True
+    workers: int = 0  # as the spec said when it was launched
 
     @property
     def runs(self) -> bool:
@@ -106,7 +108,9 @@ class World:
         if self.spec.handover is Handover.WHEN_GONE:
             assert not any(program.runs for program in self.programs.values()), "two programs without a fence"
         pods = [self._pod(PodRole.HEAD), *(self._pod(PodRole.WORKER) for _ in range(self.spec.workers))]
-        self.programs[action.attempt] = Program(action.attempt, action.tier, pods, step=self.committed)
+        self.programs[action.attempt] = Program(
+            action.attempt, action.tier, pods, step=self.committed, workers=self.spec.workers
+        )
 
     def drain(self, action: Drain) -> None:
         program = self.programs.get(action.attempt)
@@ -291,8 +295,11 @@ class Decider:
             return
         self.state = codec.load_state(codec.dump(decision.state))
         self.losses.extend(decision.losses)
+        if (live := self.state.attempt) and live.number in world.programs and not self.crashes:
+            assert live.workers == world.programs[live.number].workers, "judged by what it was launched with"
         self.wake_at = decision.wake_at
-        assert self.wake_at is None or decision.moves or self.wake_at > now, "a busy loop"
+        replanned = before.attempt and self.state.attempt and before.attempt.template != self.state.attempt.template
+        assert self.wake_at is None or decision.moves or replanned or self.wake_at > now, "a busy loop"
 
     def _apply(self, action: Launch | Drain | Delete | Finish) -> None:
         self.acted = self.world.revision
@@ -336,4 +343,16 @@ def suspend(world: World, suspended: bool) -> None:
     world.spec = replace(world.spec, suspend=suspended)
 
 
-__all__ = ["TOTAL", "Decider", "Stage", "World", "suspend"]
+def edit(world: World) -> None:
+    """The user changes the pods of the job, or when such a change takes effect."""
+    dice = world.random
+    template = str(dice.randint(1, 3))
+    world.spec = replace(
+        world.spec,
+        workers=int(template),
+        tiers=tuple(replace(tier, template=template) for tier in world.spec.tiers),
+        update_strategy=dice.choice(list(UpdateStrategy)),
+    )
+
+
+__all__ = ["TOTAL", "Decider", "Stage", "World", "edit", "suspend"]

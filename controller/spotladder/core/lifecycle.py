@@ -151,7 +151,8 @@ class _Pass:
         if contact_lost(self._here):
             self.seen = with_contact(self.seen, attempt, ready=self.state.stage is Stage.RUNNING)
         seen = self.seen.attempt(attempt.number)
-        attempt = self._kept_with_spec(attempt, launched=attempt.seen or seen is not None)
+        absent = seen is None and not self.seen.launched and self._here.reachable
+        attempt = self._kept_with_spec(attempt, launched=attempt.seen or not absent)
         self.state = replace(self.state, attempt=attempt, nodes=held_nodes(seen))
         if seen is None:
             return
@@ -509,8 +510,10 @@ class _Pass:
     @property
     def _updates_now(self) -> bool:
         """Whether a spec with other pods ends the live attempt: an attempt that never ran has nothing to lose."""
+        if not (self._here.pending_update and self._here.reachable):
+            return False
         never_ran = self._here.attempt.running_at is None
-        return bool(self._here.pending_update) and (never_ran or self.spec.update_strategy is UpdateStrategy.NOW)
+        return never_ran or self.spec.update_strategy is UpdateStrategy.NOW
 
 
 def _grace_given(attempt: Attempt) -> str:

@@ -277,7 +277,8 @@ class Observation:
     a tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone, its limit is reached) to why;
     `limited` names those whose limit is reached. `blocked` is why the live attempt, of which nothing exists, cannot be
     launched, when that is not capacity (a right, a quota, a kind that is not installed), and `blocked_by` who refuses.
-    `operator_silent` is which operator has not taken the live attempt up, of which nothing but our own object exists.
+    `launched`: our own object of the live attempt exists, although nothing else does; `operator_silent` is which
+    operator has not taken it up.
     """
 
     revision: int
@@ -286,6 +287,7 @@ class Observation:
     unavailable: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     blocked: str = ""
     blocked_by: Blocker = Blocker.TEMPLATE
+    launched: bool = False
     operator_silent: str = ""
     limited: frozenset[str] = frozenset()
 

@@ -36,7 +36,7 @@ from spotladder.operator.heartbeats import Heartbeats
 from spotladder.operator.logs import LogAddress, Reading
 from spotladder.operator.records import CapacityRecord, JobRecord
 from spotladder.workloads import capacity as capacity_words
-from spotladder.workloads.rayjob_state import begun
+from spotladder.workloads.rayjob_state import begun, refused_as
 from spotladder.workloads.template import digests_of
 from spotladder.workloads.tiers import ResolvedTier, resolve_tier
 from spotladder.workloads.workload import AttemptObjects, Workload
@@ -203,7 +203,7 @@ def observe(
     live = state.attempt
     planned = state.stage is Stage.STARTING and live is not None and not live.seen
     found = clusters.attempts(record, lambda objects: tiers.cluster_of(_tier_of(objects)))
-    attempts, silent = [], ""
+    attempts, silent, launched = [], "", False
     for number, located in sorted(found.attempts.items()):
         objects, cluster = located.objects, located.cluster
         if live and not live.seen and live.number == number and objects.top is None:
@@ -211,7 +211,7 @@ def observe(
         hidden = clusters.problem(cluster.name, workload.watched, record.namespace)
         told = "" if hidden else workload.silent(objects, now + cluster.client.ahead)
         if planned and live and number == live.number and not begun(objects):
-            silent = told
+            silent, launched = told, not refused_as(objects)
         elif number > 0:
             nodes = cluster.inventory.nodes_of(objects)
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
@@ -240,6 +240,7 @@ def observe(
         unavailable=unavailable,
         blocked=blocked,
         blocked_by=capacity_words.blocker(blocked),
+        launched=launched,
         operator_silent=silent,
         limited=frozenset(tiers.full),
     )
