@@ -81,3 +81,17 @@ def test_validate_loads_no_package_of_a_cloud(fleet: Path) -> None:
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     loaded = {module.partition(".")[0] for module in result.stdout.splitlines()[-1].split()}
     assert not loaded & {"cdktn", "cdktn_aws", "cdktn_provider_google", "jsii", "boto3", "google", "pulumi"}
+
+
+def test_plan(capsys: Capture, fleet: Path) -> None:
+    answer = call(capsys, "infra", "plan", "--fleet", fleet, "--cluster", "east")
+    lines = [line.split() for line in answer.out.splitlines()]
+    assert ["in", "all", "0.349"] in lines
+    assert ["g5-on-demand", "east", "on-demand", "1.006", "1.006"] in lines
+    assert ["g5-spot", "east", "spot", "unknown", "1.006"] in lines
+
+
+def test_plan_as_json(capsys: Capture, fleet: Path) -> None:
+    found = json.loads(call(capsys, "infra", "plan", "--fleet", fleet, "--output", "json").out)
+    assert set(found["idle"]) == {"east", "west", "alpha"}
+    assert found["tiers"][0]["pool"] == "g5-spot"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import spotladder_infra
+from spotladder_infra import costs
 from spotladder_infra.stacks.synth import synth
 from spotladder_infra.topology.fleet import Fleet
 from tests.infra.golden import HERE, normalised
@@ -149,3 +150,9 @@ def one(tmp_path: Path, *changes: tuple[str, str]) -> Configuration:
     folder = synth(fleet, [fleet.cluster("east")], tmp_path / "out", tmp_path / "state")[0]
     found: Configuration = json.loads((folder / "cdk.tf.json").read_text())
     return found
+
+
+def test_costs_count_the_endpoints_of_the_stack() -> None:
+    from spotladder_infra.constructs.aws.network import ENDPOINTS
+
+    assert len(ENDPOINTS) == costs.INTERFACE_ENDPOINTS

@@ -1,0 +1,83 @@
+"""What a fleet costs while no job runs, and what an hour of each of its tiers costs. Pure; on-demand list prices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spotladder.core.model import CapacityType
+from spotladder_infra.facts import prices
+from spotladder_infra.topology.cluster import Cloud, Cluster, Nat
+from spotladder_infra.topology.defaults import system_instance_of, zones_of
+from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.pool import Pool, PoolRole
+
+INTERFACE_ENDPOINTS = 8
+"""Endpoints of an EKS cluster with `interfaceEndpoints`; a test keeps it equal to what the stack creates."""
+
+_KEYS_OF_CLUSTER = 1
+_KEYS_OF_BUCKET = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something that costs money while no job runs. `hourly` is USD per hour for all of them; None when not known."""
+
+    what: str
+    count: int
+    hourly: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """USD per hour of one node of a pool of workers. `spot` is looked up later when it is None for a spot pool."""
+
+    pool: str
+    cluster: str
+    capacity_type: str
+    hourly: float | None
+    on_demand: float | None
+
+
+def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
+    """What a created cluster costs with all worker and head nodes given back."""
+    cloud = str(cluster.cloud)
+    zones = len(zones_of(cluster))
+    instance = system_instance_of(cluster)
+    nodes = cluster.system.count if cluster.cloud is Cloud.AWS else zones
+    node_hour = prices.NODE_HOUR.get(instance)
+    found = [
+        Item("control plane", 1, prices.CONTROL_PLANE_HOUR[cloud]),
+        Item(f"system nodes ({instance})", nodes, None if node_hour is None else nodes * node_hour),
+    ]
+    gateways = {Nat.NONE: 0, Nat.SINGLE: 1, Nat.PER_ZONE: zones if cluster.cloud is Cloud.AWS else 1}[
+        cluster.network.nat
+    ]
+    if gateways:
+        found.append(Item("NAT gateways", gateways, gateways * prices.NAT_HOUR[cloud]))
+    if cluster.cloud is Cloud.AWS:
+        if cluster.network.interface_endpoints:
+            count = INTERFACE_ENDPOINTS * zones
+            found.append(Item("interface endpoints", count, count * prices.INTERFACE_ENDPOINT_HOUR))
+        bucket = fleet.bucket_of(cluster)
+        owned = bucket is not None and fleet.owner_of(bucket) == cluster
+        keys = _KEYS_OF_CLUSTER + (_KEYS_OF_BUCKET if owned else 0)
+        found.append(Item("KMS keys", keys, keys * prices.KMS_KEY_MONTH / prices.HOURS_PER_MONTH))
+    return found
+
+
+def rates(fleet: Fleet) -> list[Rate]:
+    """The price of a node of every pool of workers, in the order of the file."""
+    return [
+        _rate(cluster, pool)
+        for cluster in fleet.spec.clusters
+        for pool in cluster.pools
+        if pool.role is PoolRole.WORKERS
+    ]
+
+
+def _rate(cluster: Cluster, pool: Pool) -> Rate:
+    listed = prices.dearest(pool.instance_types)
+    given = pool.price.per_node_hour if pool.price is not None else None
+    on_demand = (pool.price.on_demand_per_node_hour if pool.price is not None else None) or listed
+    hourly = given if given is not None else listed if pool.capacity_type is CapacityType.ON_DEMAND else None
+    return Rate(pool.name, cluster.name, str(pool.capacity_type), hourly, on_demand)
