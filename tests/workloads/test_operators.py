@@ -7,7 +7,7 @@ import pytest
 from spotladder.workloads.jobset import JOBSET
 from spotladder.workloads.operators import SILENCE
 from spotladder.workloads.rayjob import RAYJOB
-from spotladder.workloads.records import JobSetRecord, PodRecord, instant
+from spotladder.workloads.records import QUEUE, JobSetRecord, PodRecord, RayJobRecord, instant
 from spotladder.workloads.workload import AttemptObjects, Workload
 from tests.workloads.builders import AT, jobset, metadata, pod, raycluster, rayjob
 
@@ -19,6 +19,7 @@ def unscheduled(*conditions: dict[str, str]) -> PodRecord:
     return PodRecord.of({"metadata": metadata("w-0"), "spec": {}, "status": status})
 
 
+QUEUED = RayJobRecord.of({"metadata": metadata("digits-a001", labels={QUEUE: "team"}), "spec": {"suspend": True}})
 UNTOUCHED_SET = JobSetRecord.of({"metadata": metadata("digits-a001"), "spec": {}})
 GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -34,6 +35,7 @@ ROWS = [
     (RAYJOB, AttemptObjects(rayjob=rayjob("Running"), rayclusters=(raycluster(),), pods=(pod(),)), ""),
     (RAYJOB, AttemptObjects(rayjob=rayjob("ValidationFailed", "", "ValidationFailed")), ""),
     (RAYJOB, AttemptObjects(rayjob=rayjob("", "", deletionTimestamp=AT)), ""),
+    (RAYJOB, AttemptObjects(rayjob=QUEUED), ""),
     (JOBSET, AttemptObjects(jobset=UNTOUCHED_SET), "JobSet's controller does not act: JobSet digits-a001 has no"),
     (JOBSET, AttemptObjects(jobset=jobset()), ""),
     (
@@ -51,7 +53,8 @@ ROWS = [
     ("workload", "objects", "says"),
     ROWS,
     ids=[
-        "no status", "no cluster", "cluster untouched", "acts", "runs", "invalid", "being deleted", "no JobSet status",
+        "no status", "no cluster", "cluster untouched", "acts", "runs", "invalid", "being deleted", "held by Kueue",
+        "no JobSet status",
         "JobSet acts", "no scheduler", "gated", "unschedulable", "placed",
     ],
 )  # fmt: skip

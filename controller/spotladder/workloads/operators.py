@@ -9,8 +9,8 @@ An attempt on which nobody acts looks like one that waits for machines, and is n
 | a JobSet without a status and without pods | JobSet's controller |
 | a Pending pod without a node and without any PodScheduled condition | the scheduler |
 
-A pod that no node fits, and one that a queue holds back (`SchedulingGated`), have that condition. What went on for some
-time and stops is seen by the next attempt.
+A pod that no node fits, and one that a queue holds back (`SchedulingGated`), have that condition; what Kueue has not
+admitted waits for Kueue. An operator that stops later is seen by the next attempt.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SETTING_UP = ("", "New", "Initializing")
 def silent_kuberay(objects: AttemptObjects, now: Instant) -> str:
     """Why KubeRay seems not to act on the attempt; "" when it does, or may still. `now` is the cluster's clock."""
     rayjob = objects.rayjob
-    if rayjob is None or rayjob.deleting or objects.pods:
+    if rayjob is None or rayjob.deleting or rayjob.held or objects.pods:
         return ""
     if not rayjob.deployment_status:
         return _told(rayjob, now, "KubeRay", f"RayJob {rayjob.name} has no status")
@@ -47,7 +47,7 @@ def silent_kuberay(objects: AttemptObjects, now: Instant) -> str:
 def silent_jobset(objects: AttemptObjects, now: Instant) -> str:
     """Why JobSet's controller seems not to act on the attempt; "" when it does, or may still."""
     jobset = objects.jobset
-    if jobset is None or jobset.deleting or objects.pods or jobset.acted_on:
+    if jobset is None or jobset.deleting or jobset.held or objects.pods or jobset.acted_on:
         return ""
     return _told(jobset, now, "JobSet's controller", f"JobSet {jobset.name} has no status")
 
