@@ -361,25 +361,6 @@ async def test_a_bucket_that_cannot_be_read_is_told_and_stops_nothing(api_server
         assert await here.is_on("spot-a", 1), "what was trained meanwhile has stallTimeout to be committed"
 
 
-async def test_a_job_whose_checkpoints_are_gone_does_not_begin_at_step_0(api_server: ApiServer) -> None:
-    async with world(api_server) as here:
-        async with here.operator():
-            await here.submit()
-            await here.run(1)
-            here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
-            await here.clock.advance(120)
-            await eventually(lambda: here.has_phase("Running"))
-            await here.patch(suspend=True)
-            await here.pass_time(120)
-            await eventually(lambda: here.has_phase("Suspended"))
-        here.bucket.store.objects.clear()
-        async with here.operator():
-            await here.patch(suspend=False)
-            message = await says(here, "Degraded", "True", "CheckpointsGone")
-            assert "step 40 was committed, and the commit log holds no commit now" in message
-            assert await here.rayjobs() == []
-
-
 async def test_a_damaged_log_begins_nothing(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         CommitLog(here.bucket.store, "digits").store.put_if_absent("log/notes.txt", b"x")

@@ -168,6 +168,49 @@ async def _checkpointing(here: World, reason: str) -> bool:
     return (await here.condition("Checkpointing")).get("reason") == reason
 
 
+async def test_a_job_whose_checkpoints_are_gone_does_not_begin_at_step_0(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        async with here.operator():
+            await running(here)
+            here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
+            await here.patch(suspend=True)
+            await all_told(here, 1)
+            await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+                              message="Job entrypoint command failed with exit code 75")  # fmt: skip
+            await eventually(lambda: _no_rayjobs(here))
+            await here.collect(1)
+            await eventually(lambda: here.has_phase("Suspended"))
+        here.bucket.store.objects.clear()
+        async with here.operator():
+            await here.patch(suspend=False)
+
+            async def told() -> bool:
+                condition = await here.condition("Degraded")
+                return condition.get("reason") == "CheckpointsGone" and "step 40 was committed" in condition["message"]
+
+            await eventually(told)
+            assert await here.rayjobs() == []
+
+
+async def test_credentials_that_the_bucket_refuses_are_no_failure(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await running(here)
+        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+                          message="Job entrypoint command failed with exit code 77")  # fmt: skip
+        await eventually(lambda: _no_rayjobs(here))
+        await here.collect(1)
+
+        async def told() -> bool:
+            return (await here.condition("Degraded")).get("reason") == "AccessDenied"
+
+        await eventually(told)
+        assert await here.rayjobs() == []
+        await here.pass_time(15)
+        await eventually(lambda: here.rayjob(2))
+        status = await here.status()
+        assert (status["tier"], status.get("failures", 0)) == ("spot-a", 0)
+
+
 async def test_a_bucket_that_does_not_take_the_outcome_is_asked_again(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await running(here)
