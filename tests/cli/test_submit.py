@@ -179,6 +179,26 @@ def test_an_update_shows_what_it_changes(remembered: Remembered, capsys: Capture
     ]
 
 
+@pytest.mark.parametrize(
+    ("flag", "says"),
+    [((), "commits and stops; the next one, on the same tier,"), (("--at-next-attempt",), "goes on; the next one has")],
+)
+def test_an_update_says_what_it_does_to_the_running_attempt(
+    flag: tuple[str, ...], says: str, remembered: Remembered, capsys: Capture, tmp_path: Path
+) -> None:
+    file, tier = written(tmp_path, "job.yaml", job()), written(tmp_path, "tier.yaml", TIER)
+    call(capsys, "submit", file, tier)
+    running = remembered.things["TieredJob", "default", "digits"]
+    running["status"] = {"phase": "Running", "tier": "a"}
+    other = written(tmp_path, "grace.yaml", job(grace="5m"))
+    assert "running attempt" not in call(capsys, "submit", "--update", other).out
+    remembered.things["TieredJob", "default", "digits"]["status"] = running["status"]
+    template = ray_template()
+    template["spec"]["entrypoint"] = "python other.py"
+    changed_pods = written(tmp_path, "pods.yaml", job(workload={"ray": {"template": template}}))
+    assert says in call(capsys, "submit", "--update", changed_pods, *flag).out.splitlines()[-1]
+
+
 def test_changed_pods_may_wait_for_the_next_attempt(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
     file, tier = written(tmp_path, "job.yaml", job()), written(tmp_path, "tier.yaml", TIER)
     refused = call(capsys, "submit", file, tier, "--at-next-attempt")

@@ -8,6 +8,7 @@ from io import StringIO
 
 from spotladder.cli.cluster.cluster import MANAGER, Cluster, Object, Refused
 from spotladder.clusters.errors import Conflict, NotFound
+from spotladder.core.model import UpdateStrategy
 from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
 
 TRIES = 5
@@ -19,11 +20,13 @@ _SHOWN = ("labels", "annotations")
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What came of it: the object as it is now, `created`, `configured` or `unchanged`, and the lines that changed."""
+    """What came of it: the object as it is now, `created`, `configured` or `unchanged`, the lines that changed, and
+    what the change does to a running attempt ("" when nothing)."""
 
     thing: Object
     word: str
     changes: tuple[str, ...] = ()
+    effect: str = ""
 
 
 async def send(cluster: Cluster, body: Object, *, update: bool) -> Sent:
@@ -45,7 +48,7 @@ async def send(cluster: Cluster, body: Object, *, update: bool) -> Sent:
     if before is None:
         return Sent(after, "created")
     changes = difference(before, after)
-    return Sent(after, "configured" if changes else "unchanged", changes)
+    return Sent(after, "configured" if changes else "unchanged", changes, effect(before, after))
 
 
 async def _owned(cluster: Cluster, body: Object) -> Object | None:
@@ -78,6 +81,23 @@ def difference(before: Object, after: Object) -> tuple[str, ...]:
     """What changed, in lines of a unified diff of the objects' YAML; empty when nothing did."""
     lines = difflib.unified_diff(_lines(before), _lines(after), n=_CONTEXT, lineterm="")
     return tuple(line for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def effect(before: Object, after: Object) -> str:
+    """What the change does to the attempt that runs; "" when there is none, or its pods do not change."""
+    phase = (before.get("status") or {}).get("phase")
+    if before["kind"] != TIEREDJOBS.kind or phase != "Running" or _pods(before) == _pods(after):
+        return ""
+    if after["spec"].get("updateStrategy") == UpdateStrategy.AT_NEXT_ATTEMPT:
+        return "the running attempt goes on; the next one has the changed pods"
+    return "the running attempt commits and stops; the next one, on the same tier, has the changed pods"
+
+
+def _pods(job: Object) -> object:
+    """What the pods of the job's present tier are made from."""
+    tier = (job.get("status") or {}).get("tier")
+    overrides = next((entry.get("overrides") for entry in job["spec"]["tiers"] if entry["name"] == tier), None)
+    return job["spec"]["workload"], overrides
 
 
 def _lines(thing: Object) -> list[str]:

@@ -98,6 +98,8 @@ def _tell(made: list[Sent], output: Format) -> None:
             typer.echo(f"{sent.thing['kind'].lower()}.spotladder.io/{name} {sent.word}")
             for line in sent.changes:
                 typer.echo(f"  {line}")
+            if sent.effect:
+                typer.echo(f"  {sent.effect}")
     elif things:
         print_data(shown.cleaned(things[0]) if len(things) == 1 else shown.listed(things), output)
 
