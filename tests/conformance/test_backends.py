@@ -12,22 +12,31 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from spotladder.core.crashes import CRASH_LIMIT, LONGEST_BACKOFF
 from spotladder.core.fake import FakeBackend
+from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     AttemptSeen,
     Delete,
     Drain,
     Exit,
     Finish,
+    Impediment,
+    JobSpec,
+    JobState,
     Launch,
     Observation,
     PodPhase,
     PodRole,
     Progress,
+    Stage,
+    Tier,
 )
+from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.local.backend import LocalBackend, LocalJob, LocalTier
 from spotladder.local.nodes import Machine
@@ -58,6 +67,9 @@ class FakeRig:
         self.backend.lose(uid)
         self.backend.bring_up(int(uid[1]))
 
+    def let_program_crash(self, number: int) -> None:
+        self.backend.end_program(number, Exit.FAILED, "exit code 3")
+
     def let_program_end(self, number: int) -> None:
         how = Exit.INTERRUPTED if number in self.backend.drained else Exit.SUCCEEDED
         self.backend.end_program(number, how)
@@ -87,6 +99,8 @@ folder = pathlib.Path(os.environ["SPOTLADDER_NOTICE"]).parent
 while not (folder / "end").exists():
     if (folder / "notice.json").exists():
         raise SystemExit(75)
+    if (folder / "crash").exists():
+        raise SystemExit(3)
     time.sleep(0.02)
 """
 
@@ -131,6 +145,9 @@ class LocalRig:
         pod = next(pod for pod in fleet._pods if pod.uid == uid)
         assert pod.node is not None
         pod.node.kill()
+
+    def let_program_crash(self, number: int) -> None:
+        (self.folder / "state" / "attempts" / f"{number:04d}" / "crash").touch()
 
     def let_program_end(self, number: int) -> None:
         (self.folder / "state" / "attempts" / f"{number:04d}" / "end").touch()
@@ -255,6 +272,75 @@ def test_a_lost_worker_is_seen_lost_and_another_takes_its_place(rig: Rig, number
     assert seen.exit is None
     assert len(workers_of(seen)) == WORKERS
     assert lost not in workers_of(seen)
+
+
+def test_every_pod_of_an_attempt_that_is_whole_has_its_place_and_nothing_impedes_it(rig: Rig, number: int) -> None:
+    rig.backend.launch(Launch(number, "spot-a"))
+    seen = rig.bring_up(number)
+    assert all(pod.placed and not pod.silent and pod.exit_code is None for pod in seen.pods)
+    assert (seen.blocked, seen.operator_silent, seen.rights_refused, seen.store_unavailable_since) == ("", "", "", None)
+
+
+def test_a_program_that_crashes_is_its_own_failure_and_no_lost_pod(rig: Rig, number: int) -> None:
+    """A crash of the program is an exit, not a loss: no tier may pay for it."""
+    rig.backend.launch(Launch(number, "spot-a"))
+    rig.bring_up(number)
+    rig.let_program_crash(number)
+    seen = rig.until(lambda seen: (found := seen.attempt(number)) is not None and found.exit is not None)
+    found = seen.attempt(number)
+    assert found is not None
+    assert (found.exit, "3" in found.message) == (Exit.FAILED, True)
+    assert [pod for pod in found.pods if pod.phase is PodPhase.LOST] == []
+
+
+def job_of(backend: FakeBackend, **more: Any) -> Callable[[float], JobState]:
+    """A job that is decided on by what this backend sees, after each step of the clock."""
+    spec = JobSpec((Tier("spot", 0), Tier("on-demand", -1)), workers=backend.workers, **more)
+    state, now = JobState(), 1000.0
+
+    def after(seconds: float) -> JobState:
+        nonlocal state, now
+        now += seconds
+        for _ in range(10):
+            decision = decide(spec, state, backend.observe(), now, Ordered())
+            state = decision.state
+            for action in decision.actions:
+                perform: Any = {Launch: backend.launch, Delete: backend.delete, Finish: backend.finish}[type(action)]
+                perform(action)
+            if not decision.moves and not decision.actions:
+                break
+        return state
+
+    return after
+
+
+def test_silence_of_all_nodes_passes_without_a_failure() -> None:
+    backend = FakeBackend(WORKERS)
+    after = job_of(backend)
+    after(0)
+    backend.bring_up(1)
+    after(1)
+    backend.fall_silent(1)
+    waits = after(1)
+    assert (waits.stage, waits.impeded and waits.impeded.impediment) == (Stage.RUNNING, Impediment.CONTACT)
+    backend.be_heard(1)
+    state = after(25)
+    assert (state.stage, state.failures, state.last_number, state.impeded) == (Stage.RUNNING, 0, 1, None)
+
+
+def test_a_start_that_crashes_again_and_again_leaves_no_tier_and_fails() -> None:
+    backend = FakeBackend(WORKERS)
+    after = job_of(backend)
+    state = after(0)
+    for number in range(1, CRASH_LIMIT + 1):
+        backend.place(number)
+        backend.crash(f"a{number}-head", 2, "Error: No such option: --bogus-flag")
+        state = after(1)
+        if number < CRASH_LIMIT:
+            assert (state.stage, state.crashes) == (Stage.IDLE, number)
+            state = after(LONGEST_BACKOFF)
+    assert (state.stage, state.reason, state.failures) == (Stage.FAILED, Reason.CRASH_LOOP, 0)
+    assert [record.spent for record in state.tiers] == [None]
 
 
 def test_two_attempts_have_no_pod_in_common_and_only_the_asked_one_ends(rig: Rig, number: int) -> None:

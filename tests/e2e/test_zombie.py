@@ -10,7 +10,7 @@ from tests.e2e.world import World
 def test_a_zombie_trains_on_and_commits_nothing(here: World) -> None:
     here.pool("spot", 2, applyTo="WorkersAndHead")
     here.pool("on-demand", 2)
-    here.submit("spot", "on-demand", program="chain.py --steps 100000")
+    here.submit("spot", "on-demand", program="chain.py --steps 100000", contactTimeout="20s")
     here.runs("spot")
     here.cluster.partition(*here.nodes["spot"])
     cut_off = time.time()

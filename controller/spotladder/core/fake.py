@@ -109,6 +109,61 @@ class FakeBackend:
             ),
         )
 
+    def place(self, number: int) -> None:
+        """Every pod of the attempt that waits has a node and its image from now on."""
+        self._change(
+            number,
+            lambda pod: (
+                replace(pod, scheduled=True, image_pulled=True, unschedulable=False)
+                if pod.phase is PodPhase.PENDING
+                else pod
+            ),
+        )
+
+    def fall_silent(self, number: int) -> None:
+        """No node of the attempt is heard of, until `be_heard`."""
+        self._change(
+            number,
+            lambda pod: (
+                replace(pod, phase=PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
+                if pod.phase is PodPhase.RUNNING
+                else pod
+            ),
+        )
+        seen = self._attempts[number]
+        silent = sum(1 for pod in seen.pods if pod.silent)
+        self._attempts[number] = replace(seen, nodes=silent, silent_nodes=silent)
+
+    def be_heard(self, number: int) -> None:
+        """The nodes that were silent are heard of again, and their pods have run on."""
+        self._change(
+            number,
+            lambda pod: (
+                replace(pod, phase=PodPhase.RUNNING, ready=True, cause=Cause.UNKNOWN, silent=False)
+                if pod.silent
+                else pod
+            ),
+        )
+        self._attempts[number] = replace(self._attempts[number], nodes=0, silent_nodes=0)
+
+    def crash(self, uid: str, exit_code: int, message: str = "") -> None:
+        """The pod's container ends by its own fault."""
+        self._change(
+            self._owner(uid),
+            lambda pod: (
+                replace(
+                    pod,
+                    phase=PodPhase.LOST,
+                    ready=False,
+                    cause=Cause.APP_ERROR,
+                    exit_code=exit_code,
+                    exit_message=message,
+                )
+                if pod.uid == uid
+                else pod
+            ),
+        )
+
     def end_program(self, number: int, how: Exit, message: str = "") -> None:
         """The attempt's program ended."""
         self._attempts[number] = replace(self._attempts[number], exit=how, message=message)

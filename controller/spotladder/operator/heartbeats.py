@@ -21,6 +21,10 @@ from spotladder.workloads.records import NodeRecord, PodRecord, instant
 NODE_LEASES = "kube-node-lease"
 """The namespace of the kubelets' Leases, named after the nodes."""
 
+SAME_MOMENT: Seconds = 60.0
+"""Nodes that were marked silent within this time of each other fell silent together. Those that were marked longer ago
+are left out of every count: they are lost."""
+
 LOOK_INTERVAL: Seconds = 5.0
 """Minimum interval between two lists of a cluster's Leases."""
 
@@ -71,9 +75,22 @@ class Heartbeats:
         """The attempt with how many of its nodes, and of its cluster's, are silent; unchanged while no node is."""
         if not any(pod.silent for pod in seen.pods):
             return seen
-        names = {pod.node for pod in pods if pod.node and pod.phase == "Running"}
+        now = self._clock.now() + cluster.client.ahead
+        of_job = {pod.node for pod in pods if pod.node and pod.phase == "Running"}
+
+        def since(node: NodeRecord) -> Instant:
+            return now if node.ready_since is None else node.ready_since
+
+        newest = max(
+            (since(node) for name, node in nodes.items() if name in of_job and not_heard_of(node)), default=now
+        )
+
+        def counts(node: NodeRecord | None) -> bool:
+            return node is None or not not_heard_of(node) or newest - since(node) <= SAME_MOMENT
+
+        names = {name for name in of_job if counts(nodes.get(name))}
         marked = {name for name in names if not_heard_of(nodes.get(name))}
-        everywhere = list(cluster.inventory.nodes)
+        everywhere = [node for node in cluster.inventory.nodes if counts(node)]
         return replace(
             seen,
             nodes=len(names),

@@ -162,13 +162,15 @@ class PodRecord(Made):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRecord:
-    """A node. `ready` is its Ready condition's status ("" when it has none), `scheduled` is what Azure says that it has
+    """A node. `ready` is its Ready condition's status ("" when it has none) and `ready_since` when it became that,
+    `scheduled` is what Azure says that it has
     scheduled for the machine; `taints` are keys. `spot` is what its labels say."""
 
     name: str
     uid: str
     resource_version: str = field(default="", compare=False)
     ready: str = ""
+    ready_since: Instant | None = None
     ready_message: str = ""
     scheduled: str = ""
     taints: tuple[str, ...] = ()
@@ -190,6 +192,7 @@ class NodeRecord:
             uid=metadata.get("uid", ""),
             resource_version=metadata.get("resourceVersion", ""),
             ready=intern(ready.get("status") or ""),
+            ready_since=instant(ready.get("lastTransitionTime")),
             # Kubernetes' pages have "node is shutting down" as the reason, its kubelets as the message.
             ready_message=f"{ready.get('reason') or ''} {_message(ready)}".strip()
             if ready.get("status") != "True"
