@@ -78,7 +78,7 @@ class Actor:
         ]
         chores += [
             (False, partial(self._applier.delete_strays, loaded)),
-            (False, partial(self._applier.let_go, loaded)),
+            (False, partial(self._applier.let_go, loaded, decision.state)),
             (False, partial(self.sweep, loaded.record.key, loaded.record.uid)),
         ]
         for waited_for, chore in chores:

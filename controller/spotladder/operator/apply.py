@@ -13,7 +13,7 @@ from typing import Any
 from spotladder.api.record import API_VERSION
 from spotladder.clusters.errors import Conflict, Forbidden, Invalid, NotFound
 from spotladder.clusters.registry import HOME
-from spotladder.core.model import Delete, Drain, Handover, Launch
+from spotladder.core.model import Delete, Drain, Handover, JobState, Launch
 from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
 from spotladder.operator.clusters import NAMESPACES, Cluster, Clusters, Located
@@ -286,17 +286,18 @@ class Applier:
         except (NotFound, Conflict):
             return  # it is gone, or it is not that one any more
 
-    async def let_go(self, loaded: Loaded) -> None:
+    async def let_go(self, loaded: Loaded, state: JobState) -> None:
         """Remove the pods on nodes that are gone or that nobody hears of any more.
 
         They are lost already; but as long as they are there KubeRay makes none in their place, and Kubernetes takes
         minutes to remove them: nobody confirms their end. They may still run: where commits are fenced, that does no
-        harm.
+        harm. While the silence is a loss of contact (`state`), the pods of the live attempt are left alone.
         """
+        kept = state.attempt if state.impeded is not None and state.impeded.reason is Reason.CONTACT_LOST else None
         if loaded.spec.handover is not Handover.FENCED:
             return
-        for found in loaded.found.attempts.values():
-            if found.cluster.problem:
+        for number, found in loaded.found.attempts.items():
+            if found.cluster.problem or (kept is not None and kept.number == number):
                 continue
             nodes = found.cluster.inventory.nodes_of(found.objects)
             for pod in found.objects.pods:
