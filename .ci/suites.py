@@ -36,11 +36,25 @@ SHARED_INPUTS = (
 SUITES: dict[str, tuple[str, ...]] = {
     "stores": (
         "controller/spotladder/checkpoints",
+        "controller/spotladder/core",
         "controller/spotladder/errors.py",
         "tests/checkpoints",
         "tests/stores",
     ),
     "frameworks": ("controller", "examples", "tests/examples", "tests/frameworks", "tests/train"),
+    "infra": (
+        "controller/spotladder/__init__.py",
+        "controller/spotladder/api",
+        "controller/spotladder/cli",
+        "controller/spotladder/core",
+        "controller/spotladder/errors.py",
+        "controller/spotladder/output",
+        "controller/spotladder/versions.py",
+        "controller/spotladder/workloads",
+        "infra",
+        "tests/infra",
+        "tests/topology",
+    ),
     "kube": (
         "charts",
         "controller",
