@@ -275,6 +275,14 @@ def test_commits_that_were_stepped_over_are_told_once() -> None:
     assert [record.text for record in rig.told if isinstance(record, Noted)] == [skipped]
 
 
+def test_a_job_that_ends_without_a_commit_says_so() -> None:
+    rig = Rig(script=[(1, comes_up(1)), (5, ends(1, Exit.SUCCEEDED))])
+    rig.run()
+    (ended,) = rig.of(Ended)
+    assert isinstance(ended, Ended)
+    assert ended.message == "nothing was committed"
+
+
 def test_a_loss_before_the_first_commit_says_so() -> None:
     rig = Rig(
         script=[

@@ -211,7 +211,8 @@ class Runner:
     def _ended(self, code: int, now: Instant) -> int:
         self._keep.save(self.state)
         reason = Reason.INTERRUPTED if code == RESUMABLE else self.state.reason
-        self._tell(Ended(now, code, reason, self.state.message))
+        nothing = "" if self.state.progress.committed_at is not None else "nothing was committed"
+        self._tell(Ended(now, code, reason, "; ".join(filter(None, (self.state.message, nothing)))))
         return code
 
     def _tell_cut_short(self, error: SpotladderError) -> None:

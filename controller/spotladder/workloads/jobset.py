@@ -3,8 +3,9 @@
  1. JobSet restarts the whole set when a pod is lost; every restart counts as a loss (`jobset_state`), so the tier's
     maxFailures ends it, never JobSet.
  2. A program that ends by itself with a failure (any exit code but those of SIGKILL and SIGTERM) fails the set at once:
-    75 asks for a new attempt, 76 says that a newer one exists, anything else is the program's own error. What that
-    means is for the decision core, which sees the exit codes on the pods.
+    75 asks for a new attempt, 76 says that a newer one exists, 77 that the checkpoint store refuses the credentials,
+    anything else is the program's own error. What that means is for the decision core, which sees the exit codes on
+    the pods.
  3. Jobs retry nothing: the restart is the JobSet's.
  4. All pods are on the tier's nodes: there is no head.
  5. JobSet makes names and label values of 63 characters at most from the set's name: the set's name is cut to fit.
@@ -59,7 +60,7 @@ _OWNED = {
 _OWNED_OF_A_JOB = {
     "backoffLimit": "is spotladder's: the whole set is restarted instead; remove it",
     "backoffLimitPerIndex": "is spotladder's: the whole set is restarted instead; remove it",
-    "podFailurePolicy": "is spotladder's: exit codes 75 and 76 have a meaning; remove it",
+    "podFailurePolicy": "is spotladder's: exit codes 75, 76 and 77 have a meaning; remove it",
     "suspend": "is spotladder's: use spec.suspend",
     "ttlSecondsAfterFinished": "is spotladder's: attempts are removed when they are over; remove it",
 }
