@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from spotladder.clusters.clock import SteppedClock
-from spotladder.core.model import Attempt, AttemptSeen, JobState, Observation, Stage
+from spotladder.core.model import Attempt, AttemptSeen, JobState, Observation, PodRole, PodSeen, Stage
+from spotladder.core.reasons import Cause
 from spotladder.operator import load
 from spotladder.operator.clusters import Clusters, Found
 from spotladder.operator.heartbeats import Heartbeats
@@ -76,3 +77,10 @@ def test_what_the_reader_of_the_log_knows_of_the_store_is_a_fact_of_the_attempt(
     away = load._with_store(seen, Reading(True, unreadable="no route", away_since=10.0))
     assert (away.store_unavailable_since, away.store_message) == (10.0, "no route")
     assert load._with_store(seen, Reading(True, unreadable="no rights")) == seen
+
+
+def test_a_cordon_of_the_workers_nodes_of_a_spot_tier_is_a_reclaim() -> None:
+    pods = [PodSeen(name, role, noticed=True, cause=Cause.MAINTENANCE) for name, role in
+            (("head", PodRole.HEAD), ("w-0", PodRole.WORKER))]  # fmt: skip
+    found = load.reclaimed(AttemptSeen(1, (*pods, PodSeen("w-1"))))
+    assert [pod.cause for pod in found.pods] == [Cause.MAINTENANCE, Cause.INTERRUPTION, Cause.UNKNOWN]

@@ -24,10 +24,13 @@ from spotladder.core.model import (
     JobState,
     Observation,
     PodPhase,
+    PodRole,
+    PodSeen,
     Price,
     Seconds,
     Stage,
 )
+from spotladder.core.reasons import Cause
 from spotladder.errors import InvalidSpec
 from spotladder.operator.access import Grant
 from spotladder.operator.clusters import Clusters, Found
@@ -217,6 +220,8 @@ def observe(
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
             seen = heartbeats.facts(_by_our_clock(seen, cluster.client.ahead), cluster, objects.pods, nodes)
             seen = replace(seen, operator_silent=told)
+            if (tier := tiers.resolved.get(_tier_of(objects))) and tier.capacity_type is CapacityType.SPOT:
+                seen = reclaimed(seen)
             attempts.append(_with_store(_remembered(seen) if hidden else seen, reading))
     unavailable = {
         name: why
@@ -259,6 +264,16 @@ def _remembered(seen: AttemptSeen) -> AttemptSeen:
     its cluster is listed anew some of it is new and some is old."""
     pods = tuple(pod for pod in seen.pods if pod.phase is not PodPhase.LOST)
     return AttemptSeen(seen.number, pods, reachable=False)
+
+
+def reclaimed(seen: AttemptSeen) -> AttemptSeen:
+    """An attempt on a spot tier, whose nodes need not be labelled as spot: who cordons a node of its workers takes it
+    back. The head is on other nodes."""
+
+    def cause(pod: PodSeen) -> Cause:
+        return Cause.INTERRUPTION if (pod.role, pod.cause) == (PodRole.WORKER, Cause.MAINTENANCE) else pod.cause
+
+    return replace(seen, pods=tuple(replace(pod, cause=cause(pod)) for pod in seen.pods))
 
 
 def _by_our_clock(seen: AttemptSeen, ahead: Seconds) -> AttemptSeen:
