@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.store import open_store
 from spotladder.checkpoints.upload import commit_folder
@@ -111,6 +112,15 @@ def test_gc(place: Path, capsys: Output) -> None:
     assert [path.name for path in place.glob("digits/attempts/*/*")] == ["ckpt-000030"]
     code, _, err = run(capsys, "gc", str(place), "--keep", "0")
     assert (code, "at least the newest commit must be kept" in err) == (2, True)
+
+
+def test_gc_of_what_programs_printed(place: Path, capsys: Output) -> None:
+    store = open_store(place / "digits")
+    for attempt in range(1, 23):
+        outputs.keep(store, outputs.Output(attempt, 0, "driver"), "x")
+    code, out, _ = run(capsys, "gc", str(place))
+    assert (code, "deleted 0 commits, 2 objects" in out) == (0, True)
+    assert [output.attempt for output in outputs.kept(store)] == list(range(3, 23))
 
 
 def test_where_there_is_no_log(tmp_path: Path, capsys: Output) -> None:

@@ -133,12 +133,13 @@ def gc(
 ) -> None:
     """Delete the checkpoints that are not needed; until the job has ended, the newest of each attempt stays too.
 
-    A job that runs is not disturbed.
+    Of what programs printed, the output of the newest 20 attempts stays. A job that runs is not disturbed.
 
     \b
     Example:
       spotladder checkpoints gc s3://bucket/prefix/digits --keep 2 --dry-run
     """
+    from spotladder.checkpoints import outputs
     from spotladder.checkpoints.garbage import garbage
 
     log = _open(uri)
@@ -146,7 +147,7 @@ def gc(
         dropped, objects, freed = garbage(log, log.read(), keep), 0, 0
     else:
         collected = log.collect(keep)
-        dropped, objects, freed = collected.dropped, collected.objects, collected.size
+        dropped, objects, freed = collected.dropped, collected.objects + outputs.trim(log.store), collected.size
     if output is not Format.TABLE:
         data = {"dryRun": dry_run, "deleted": [_commit(c) for c in dropped], "objects": objects, "bytes": freed}
         print_data(data, output)
