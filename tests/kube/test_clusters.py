@@ -144,7 +144,7 @@ async def test_a_deleted_job_says_at_once_that_it_waits_for_a_cluster_that_is_lo
         await here.delete()
         await eventually(lambda: degraded(here, "CleanupBlocked"))
         told = (await here.condition("Degraded"))["message"]
-        assert told.startswith("attempt 1 (east) is not gone: its cluster cannot be reached; ")
+        assert told.startswith("attempt 1 (east) is not gone: its cluster cannot be reached")
         assert FORCE_DELETE in told
         east.proxy.mend()
 

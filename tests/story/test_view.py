@@ -550,3 +550,25 @@ def test_plain_lines_say_what_a_start_is_at_when_it_changes(run: Run) -> None:
 def test_the_picture_says_what_a_start_is_at() -> None:
     shot = ViewSnapshot(START, SPEC, JobState(), Observation(0), doing="the first step runs")
     assert "the first step runs · nothing committed yet" in "\n".join(drawn(shot, Heard()))
+
+
+WAITS = (
+    "pods wait for nodes and images: 0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint "
+    "(for 5m 50s; provisionTimeout in 4m 10s: the tier is left)"
+)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_picture_says_what_a_job_on_a_cluster_waits_for(run: Run, width: int) -> None:
+    snapshot, heard = at(run, 1)
+    lines = drawn(replace(snapshot, waits=WAITS), heard, width, 30)
+    assert WAITS.replace(" ", "") in "".join(line.strip() for line in lines).replace(" ", "")
+    assert all(cell_len(line) <= width for line in lines)
+
+
+def test_plain_lines_say_what_a_job_on_a_cluster_waits_for(run: Run) -> None:
+    out = io.StringIO()
+    view = PlainView(Console(file=out, width=80))
+    snapshot, _ = at(run, 1)
+    view.update(replace(snapshot, waits=WAITS))
+    assert f"Pending on spot-a, {WAITS}, step 0" in out.getvalue()
