@@ -129,6 +129,19 @@ def plan(fleet: FleetOption = FLEET, cluster: ClusterOption = None, *, output: O
 
 
 @app.command()
+def state(fleet: FleetOption = FLEET) -> None:
+    """Create the bucket for Terraform's state: once, before the first stack. Safe to repeat.
+
+    \b
+    Example:
+      spotladder infra state
+    """
+    from spotladder_infra.state import ensure
+
+    typer.echo(ensure(_read(fleet, warn=False).fleet))
+
+
+@app.command()
 def synth(
     fleet: FleetOption = FLEET,
     cluster: ClusterOption = None,

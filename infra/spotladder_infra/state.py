@@ -1,0 +1,105 @@
+"""The bucket for Terraform's state: made before every stack, and part of none, so that no destroy takes it along.
+
+Every step may be repeated: a bucket that is there and ours is brought to the same settings.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder_infra.topology.fleet import Fleet, State
+
+VIRGINIA = "us-east-1"
+"""The region whose buckets are created without a location."""
+
+
+def ensure(fleet: Fleet) -> str:
+    """Creates the fleet's state bucket, or brings it to its settings. Returns what was done, in words.
+
+    Raises:
+        InvalidSpec: The fleet keeps its state in local files, or in a store that is not made here.
+        EnvironmentFailure: No credentials, a bucket of somebody else, or a refusal of the cloud.
+    """
+    state = fleet.spec.state
+    if state is None:
+        raise InvalidSpec("the fleet keeps its state in local files: add state.uri", path="spec.state")
+    bucket = state.uri.partition("://")[2].partition("/")[0]
+    if not state.uri.startswith("s3://"):
+        options = "--uniform-bucket-level-access --public-access-prevention"
+        create = f"gcloud storage buckets create gs://{bucket} {options}"
+        update = f"gcloud storage buckets update gs://{bucket} --versioning"
+        raise InvalidSpec(f"only s3 buckets are made here: run {create} && {update}", path="spec.state.uri")
+    return _ensure_s3(bucket, state)
+
+
+def _ensure_s3(bucket: str, state: State) -> str:
+    try:
+        import boto3  # noqa: PLC0415 – only this command needs it
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+    except ImportError:
+        raise EnvironmentFailure(
+            "the package boto3 is missing: install it with pip install 'spotladder[aws]'"
+        ) from None
+    try:
+        client = boto3.client("s3", region_name=state.region)
+        created = _create(client, bucket, state.region or VIRGINIA)
+        _settings(client, bucket)
+    except ClientError as error:
+        raise EnvironmentFailure(_refusal(error.response.get("Error", {}), bucket)) from None
+    except BotoCoreError as error:
+        raise EnvironmentFailure(
+            f"s3://{bucket}: {error}: check the AWS credentials of this shell (aws sts get-caller-identity)"
+        ) from None
+    return f"s3://{bucket}: {'created' if created else 'was there'}; versioned, encrypted, private"
+
+
+def _create(client: Any, bucket: str, region: str) -> bool:
+    """Whether the bucket was created; False when it is there and belongs to this account."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415
+
+    where = {} if region == VIRGINIA else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+    try:
+        client.head_bucket(Bucket=bucket)
+    except ClientError as error:
+        if error.response.get("Error", {}).get("Code") not in ("404", "NoSuchBucket", "NotFound"):
+            raise
+        client.create_bucket(Bucket=bucket, **where)
+        return True
+    found = client.get_bucket_location(Bucket=bucket).get("LocationConstraint") or VIRGINIA
+    if found != region:
+        raise InvalidSpec(f"the bucket is in {found}, not in {region}: correct the region", path="spec.state.region")
+    return False
+
+
+def _settings(client: Any, bucket: str) -> None:
+    client.put_public_access_block(
+        Bucket=bucket,
+        PublicAccessBlockConfiguration={
+            "BlockPublicAcls": True,
+            "IgnorePublicAcls": True,
+            "BlockPublicPolicy": True,
+            "RestrictPublicBuckets": True,
+        },
+    )
+    client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}, "BucketKeyEnabled": True}
+    client.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    arn = f"arn:{'aws-cn' if client.meta.region_name.startswith('cn-') else 'aws'}:s3:::{bucket}"
+    statement = {
+        "Sid": "DenyHTTP",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [arn, f"{arn}/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    client.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+
+
+def _refusal(error: dict[str, str], bucket: str) -> str:
+    code = error.get("Code", "")
+    if code in ("403", "AccessDenied", "BucketAlreadyExists"):
+        return f"s3://{bucket}: belongs to another account, or you may not use it ({code}): choose another name"
+    return f"s3://{bucket}: {code}: {error.get('Message', '')}: correct that and run the command again"

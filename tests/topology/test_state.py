@@ -1,0 +1,84 @@
+"""The bucket for Terraform's state, made on moto's S3."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder_infra.state import ensure
+from spotladder_infra.topology.fleet import Fleet
+from tests.topology.builders import fleet_file
+
+STATE = "  state: {uri: s3://acme-state/fleet, region: us-east-1}\n"
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    for name, value in (("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")):
+        monkeypatch.setenv(name, value)
+    with mock_aws():
+        yield boto3.client("s3", region_name="us-east-1")
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return fleet_file(tmp_path).fleet
+
+
+def test_created_and_repeated(s3: Any, fleet: Fleet) -> None:
+    assert ensure(fleet) == "s3://acme-state: created; versioned, encrypted, private"
+    assert ensure(fleet) == "s3://acme-state: was there; versioned, encrypted, private"
+    assert s3.get_bucket_versioning(Bucket="acme-state")["Status"] == "Enabled"
+    assert all(s3.get_public_access_block(Bucket="acme-state")["PublicAccessBlockConfiguration"].values())
+    rule = s3.get_bucket_encryption(Bucket="acme-state")["ServerSideEncryptionConfiguration"]["Rules"][0]
+    assert rule["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
+    policy = json.loads(s3.get_bucket_policy(Bucket="acme-state")["Policy"])
+    assert policy["Statement"][0]["Effect"] == "Deny"
+
+
+def test_in_another_region(s3: Any, tmp_path: Path) -> None:
+    west = (STATE, STATE.replace("us-east-1", "us-west-2"))
+    ensure(fleet_file(tmp_path, west).fleet)
+    assert s3.get_bucket_location(Bucket="acme-state")["LocationConstraint"] == "us-west-2"
+    with pytest.raises(InvalidSpec, match="the bucket is in us-west-2, not in us-east-1"):
+        ensure(fleet_file(tmp_path).fleet)
+
+
+def test_a_bucket_of_another_account(s3: Any, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    from botocore.exceptions import ClientError
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise ClientError({"Error": {"Code": "403", "Message": "Forbidden"}}, "HeadBucket")
+
+    monkeypatch.setattr("spotladder_infra.state._create", refuse)
+    with pytest.raises(EnvironmentFailure, match="belongs to another account, or you may not use it"):
+        ensure(fleet)
+
+
+def test_without_credentials(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(EnvironmentFailure, match="check the AWS credentials of this shell"):
+        ensure(fleet)
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ("", "keeps its state in local files: add state.uri"),
+        ("  state: {uri: gs://acme-state}\n", "gcloud storage buckets"),
+    ],
+)
+def test_what_is_not_made_here(state: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpec, match=message):
+        ensure(fleet_file(tmp_path, (STATE, state)).fleet)
