@@ -4,7 +4,7 @@
 |---|---|
 | Ray, KubeRay's submitter prints it (SidecarMode, K8sJobMode) | the submitter's log |
 | Ray, HTTPMode | Ray's dashboard on the head |
-| Ray, neither answers | the RayJob's status: Ray appends the last 20,000 characters to the message of a failure |
+| Ray, neither answers | the RayJob's status: Ray appends the last 10 lines to the message of a failure |
 | Ray, and the program never began | the log of the head, where it ended with an error |
 | JobSet | the log of every rank, those that failed first |
 

@@ -30,7 +30,7 @@ SUBMITTER = "ray-job-submitter"
 its own (K8sJobMode). With HTTPMode there is none."""
 
 LOGS = ", last available logs"
-"""Between what Ray says of a driver that failed and the last 20,000 characters that the driver printed."""
+"""Between what Ray says of a driver that failed and the last lines (10 in Ray 2.58) that the driver printed."""
 
 
 @dataclass(frozen=True, slots=True)
