@@ -192,6 +192,12 @@ def test_a_writer_with_long_intervals_counts_as_alive_for_longer(place: Place) -
         take_up(Begin.FRESH, place.folder, place.log, NOW)
 
 
+def test_a_writer_that_commits_seldom_may_not_have_committed_yet(place: Place) -> None:
+    place.commit(10, at=NOW.began - 800, uid="theirs")
+    with pytest.raises(EnvironmentFailure, match="nothing was written for 900 s"):
+        take_up(Begin.FRESH, place.folder, place.log, NOW, interval=300.0)
+
+
 def test_a_job_that_has_ended_has_no_writer(place: Place) -> None:
     place.commit(40, at=NOW.began, uid="theirs")
     place.log.end_as_controller("Succeeded")

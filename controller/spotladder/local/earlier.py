@@ -38,16 +38,16 @@ class TakenUp:
     resumed: bool = False
 
 
-def take_up(begin: Begin, folder: JobFolder, log: CommitLog, now: Run, *, at: Instant | None = None) -> TakenUp:
+def take_up(begin: Begin, folder: JobFolder, log: CommitLog, now: Run, *, interval: Seconds = 0.0) -> TakenUp:
     """Find out what there is. Nothing is changed, unless `begin` says that it is to be forgotten: that works whatever
     state it is in, as long as it is this job's for certain.
 
-    `at` is the time of this call. Raises InvalidSpec when the user has to choose, EnvironmentFailure when this is not
-    what the run was begun with, when its commits are gone, or when another run writes the log.
+    `interval` is the one between commits, 0 where it is not a time. Raises InvalidSpec when the user has to choose,
+    EnvironmentFailure when this is not what the run was begun with, when its commits are gone, or when another run
+    writes the log.
     """
-    at = now.began if at is None else at
     if begin is not Begin.NEW:
-        _refuse_live_writer(folder, log, at)
+        _refuse_live_writer(folder, log, now.began, interval)
     if begin is Begin.FRESH:
         before = folder.known_run()
         remove(log, ours=before is not None and before.uri == now.uri)
@@ -73,7 +73,7 @@ def take_up(begin: Begin, folder: JobFolder, log: CommitLog, now: Run, *, at: In
     return TakenUp(state, run, resumed=True)
 
 
-def _refuse_live_writer(folder: JobFolder, log: CommitLog, at: Instant) -> None:
+def _refuse_live_writer(folder: JobFolder, log: CommitLog, at: Instant, interval: Seconds) -> None:
     """A log into which another run has written a moment ago is neither removed nor taken over.
 
     This folder's own run is not alive: its lock is held here.
@@ -89,7 +89,7 @@ def _refuse_live_writer(folder: JobFolder, log: CommitLog, at: Instant) -> None:
     if own is not None and own.uid == start.owner.uid:
         return
     wrote_at = max(start.at, newest.at if newest else start.at)
-    limit = _silence(history)
+    limit = _silence(history, interval)
     if at - wrote_at < limit:
         what = f"step {newest.step}" if newest and newest.at == wrote_at else "its start"
         raise EnvironmentFailure(
@@ -99,11 +99,12 @@ def _refuse_live_writer(folder: JobFolder, log: CommitLog, at: Instant) -> None:
         )
 
 
-def _silence(history: History) -> Seconds:
-    """After how many seconds without an entry a writer counts as gone: three times the longest known interval."""
+def _silence(history: History, interval: Seconds) -> Seconds:
+    """After how many seconds without an entry a writer counts as gone: three times the longest interval between two
+    commits, wanted or seen."""
     times = [commit.at for commit in history.commits if history.start and commit.attempt == history.start.attempt]
     gaps = [later - earlier for earlier, later in pairwise(times)]
-    return max([LEAST_SILENCE, *(3 * gap for gap in gaps)])
+    return max([LEAST_SILENCE, 3 * interval, *(3 * gap for gap in gaps)])
 
 
 def _reopened(state: JobState) -> JobState:

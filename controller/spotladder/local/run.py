@@ -26,6 +26,7 @@ from spotladder.local.scratch import new_scratch, sweep
 from spotladder.local.state import JobFolder, Run
 from spotladder.local.stopping import Stopping
 from spotladder.story import timeline
+from spotladder.train.environment import Environment
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
@@ -76,7 +77,8 @@ def run_locally(
         if before := folder.known_run():
             end_run(before.mark)  # what a watchdog that was killed too has left; it would write on
         log = _log_of(request, plan.run.uri)
-        taken = take_up(request.begin, folder, log, plan.run)
+        interval = Environment(plan.job.environment).interval.seconds
+        taken = take_up(request.begin, folder, log, plan.run, interval=interval)
         if taken.state.stage is Stage.SUCCEEDED:
             return Outcome(0, taken.state, folder.path, "it has succeeded already; --fresh runs it again")
         check_store(log.store)
