@@ -36,7 +36,7 @@ WANTED = (
 def test_after_a_demo(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     passed_over = shutil.ignore_patterns(
-        ".venv", ".git", ".bench", ".*_cache", ".hypothesis", "__pycache__", "checkpoints.*"
+        ".venv", ".git", ".bench", ".mutation", ".*_cache", ".hypothesis", "__pycache__", "node_modules"
     )
     shutil.copytree(ROOT, tree, ignore=passed_over, symlinks=True)
     for name in LEFT_BEHIND:
