@@ -70,6 +70,14 @@ def phases(pods: list[PodSeen]) -> list[PodPhase]:
     return [pod.phase for pod in pods]
 
 
+def test_a_node_that_waits_for_ray_is_no_missing_capacity() -> None:
+    rig = bench(provision_delay=3.0, head_is_up=False)
+    assert [pod.placed for pod in rig.at(1)] == [False, False]
+    assert [(pod.phase, pod.placed) for pod in rig.at(40)] == [(PodPhase.PENDING, True)] * 2
+    rig.head_is_up = True
+    assert [(pod.phase, pod.placed) for pod in rig.at(60)] == [(PodPhase.PENDING, True)] * 2
+
+
 def test_nodes_come_after_the_delay_and_are_ready_when_ray_is() -> None:
     rig = bench(provision_delay=3.0)
     rig.at(0)

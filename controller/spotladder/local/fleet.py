@@ -56,6 +56,7 @@ class _Pod:
     stage: Stage = Stage.WANTED
     ordinal: int = 0
     there_at: Instant = 0.0
+    there: bool = False  # the node is there; what is missing then is Ray
     up_at: Instant = 0.0
     ends_at: Instant = 0.0
     starts: int = 0
@@ -153,8 +154,9 @@ class Fleet:
     def _provision(self, pod: _Pod, now: Instant) -> None:
         if not self._pool.available(now):
             self._pool.take_back()
-            pod.stage = Stage.WANTED
+            pod.stage, pod.there = Stage.WANTED, False
         elif now >= pod.there_at:
+            pod.there = True
             pod.node = self._start(f"{pod.uid}-{pod.starts + 1}")
             if pod.node is not None:
                 pod.starts += 1
@@ -199,6 +201,6 @@ class Fleet:
             unschedulable=pod.stage is Stage.WANTED,
             cause=pod.cause,
             node=pod.uid,
-            scheduled=pod.stage is Stage.STARTING,
-            image_pulled=pod.stage is Stage.STARTING,
+            scheduled=pod.there,
+            image_pulled=pod.there,
         )
