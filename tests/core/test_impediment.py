@@ -115,6 +115,11 @@ ROWS = {
         Reason.MAX_FAILURES_EXCEEDED, LIMITS["stall_timeout"], running,
     ),
     Reason.CRASH_LOOP: Row(crash, "exit code 2 (AppError)", Reason.STARTED, FIRST_BACKOFF),
+    Reason.WAITING_FOR_PODS: Row(
+        lambda job: job.see(attempt(1, placed("w-0"), worker("w-1", ready=False)), after=1) and None,
+        "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
+        lambda: Job(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
+    ),
     Reason.WAITING_FOR_RAY: Row(
         lambda job: job.see(attempt(1, head(), placed("w-0"), worker("w-1", ready=False)), after=1) and None,
         "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],

@@ -128,8 +128,21 @@ def crash_loop(here: Situation) -> str:
     return told(state) or pause_told(state) if waits else ""
 
 
-def slow_start(here: Situation) -> str:
-    """Every pod has its node and its image: what is missing is not capacity."""
+def slow_ray(here: Situation) -> str:
+    """Every pod has its node and its image, and Ray, or the program on it, is not ready yet."""
+    return _slow_start(here) if _has_head(here) else ""
+
+
+def slow_pods(here: Situation) -> str:
+    """The same of a workload without Ray."""
+    return "" if _has_head(here) else _slow_start(here)
+
+
+def _has_head(here: Situation) -> bool:
+    return any(pod.role is PodRole.HEAD for pod in here.attempt_seen.pods) if here.attempt_seen else False
+
+
+def _slow_start(here: Situation) -> str:
     if here.state.stage not in (Stage.STARTING, Stage.RECOVERING) or here.attempt_seen is None or not here.all_placed:
         return ""
     if here.whole:

@@ -44,7 +44,7 @@ def explain(here: Situation) -> Explanation | None:
 
 def _sentence(here: Situation, found: Finding) -> str:
     seen = here.attempt_seen
-    if found.rule.reason is Reason.WAITING_FOR_RAY:
+    if found.rule.impediment is Impediment.START:
         return "every pod has a node and its image, and not all are ready yet"
     if found.rule.impediment is not Impediment.CAPACITY or here.state.stage is Stage.IDLE:
         return found.message

@@ -72,7 +72,8 @@ RULES: tuple[Rule, ...] = (
     Rule(Impediment.MAINTENANCE, Reason.MAINTENANCE, evidence.maintenance, Timer.GRACE, degraded=False),
     Rule(Impediment.STORE, Reason.STORE_UNAVAILABLE, evidence.store_unavailable, Timer.STALL, counted=True),
     Rule(Impediment.PROGRAM, Reason.CRASH_LOOP, evidence.crash_loop, Timer.BACKOFF),
-    Rule(Impediment.START, Reason.WAITING_FOR_RAY, evidence.slow_start, Timer.START, degraded=False),
+    Rule(Impediment.START, Reason.WAITING_FOR_RAY, evidence.slow_ray, Timer.START, degraded=False),
+    Rule(Impediment.START, Reason.WAITING_FOR_PODS, evidence.slow_pods, Timer.START, degraded=False),
     Rule(
         Impediment.CAPACITY,
         Reason.WAITING_FOR_CAPACITY,

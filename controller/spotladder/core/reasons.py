@@ -74,6 +74,7 @@ class Reason(StrEnum):
     WAITING_FOR_CAPACITY = "WaitingForCapacity"
     BLOCKED = "Blocked"  # pods cannot be made from their template (a missing Secret or volume, a webhook)
     WAITING_FOR_RAY = "WaitingForRay"  # every pod has its node and image; Ray, or the program, is not ready yet
+    WAITING_FOR_PODS = "WaitingForPods"  # the same of a workload without Ray
     QUOTA_EXCEEDED = "QuotaExceeded"
     LIMIT_REACHED = "LimitReached"  # the CapacityTier's own limit
     IMAGE_UNAVAILABLE = "ImageUnavailable"
