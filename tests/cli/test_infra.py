@@ -95,3 +95,13 @@ def test_plan_as_json(capsys: Capture, fleet: Path) -> None:
     found = json.loads(call(capsys, "infra", "plan", "--fleet", fleet, "--output", "json").out)
     assert set(found["idle"]) == {"east", "west", "alpha"}
     assert found["tiers"][0]["pool"] == "g5-spot"
+
+
+def test_picture(capsys: Capture, tmp_path: Path) -> None:
+    folder = tmp_path / "out" / "stacks" / "east"
+    folder.mkdir(parents=True)
+    (folder / "cdk.tf.json").write_text('{"resource": {"aws_vpc": {"vpc": {}}}}')
+    assert 'n0["VPC<br>vpc"]' in call(capsys, "infra", "picture", "east", "--from", tmp_path / "out").out
+    missing = call(capsys, "infra", "picture", "west", "--from", tmp_path / "out")
+    assert missing.code == 2
+    assert "is not a stack: write it with spotladder infra synth" in missing.err

@@ -167,6 +167,31 @@ def synth(
 
 
 @app.command()
+def picture(
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="A cluster whose stack was written.")],
+    source: Annotated[Path, typer.Option("--from", help="Folder that synth wrote.")] = OUT,
+) -> None:
+    """Print a diagram (Mermaid) of what a cluster's stack creates.
+
+    \b
+    Examples:
+      spotladder infra picture east > east.mmd
+      spotladder infra picture east --from build
+    """
+    import json
+
+    from spotladder.errors import InvalidSpec
+    from spotladder_infra.picture import mermaid
+
+    path = source / "stacks" / cluster / "cdk.tf.json"
+    try:
+        stack = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InvalidSpec("is not a stack: write it with spotladder infra synth", where=str(path)) from None
+    typer.echo(mermaid(stack, cluster), nl=False)
+
+
+@app.command()
 def render(
     fleet: FleetOption = FLEET,
     cluster: ClusterOption = None,

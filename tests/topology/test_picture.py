@@ -1,0 +1,38 @@
+"""The diagram of a stack, from the golden stacks themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from spotladder_infra.picture import DRAWN, mermaid
+
+STACKS = Path(__file__).parents[1] / "infra" / "golden"
+
+
+def drawn(name: str) -> tuple[dict[str, str], set[tuple[str, str]]]:
+    """Labels by identifier, and the arrows between labels."""
+    text = mermaid(json.loads((STACKS / f"{name}.json").read_text()), name)
+    labels = dict(re.findall(r'(n\d+)\["([^"]+)"\]', text))
+    return labels, {(labels[a], labels[b]) for a, b in re.findall(r"(n\d+) --> (n\d+)", text)}
+
+
+@pytest.mark.parametrize("name", ["east", "west", "alpha"])
+def test_everything_that_people_name_is_in_it(name: str) -> None:
+    stack = json.loads((STACKS / f"{name}.json").read_text())
+    labels, _ = drawn(name)
+    expected = [f"{DRAWN[kind][1]}<br>{key}" for kind in DRAWN for key in stack["resource"].get(kind, {})]
+    assert sorted(labels.values()) == sorted(expected)
+
+
+def test_arrows_follow_what_uses_what() -> None:
+    _, arrows = drawn("east")
+    assert ("subnet<br>private-us-east-1a", "VPC<br>vpc") in arrows
+    assert ("EKS cluster<br>cluster", "subnet<br>private-us-east-1a") in arrows
+    assert ("node group<br>system", "EKS cluster<br>cluster") in arrows
+    assert ("EKS cluster<br>cluster", "KMS key<br>cluster-key") in arrows
+    _, arrows = drawn("west")
+    assert ("node pool<br>system", "GKE cluster<br>cluster") in arrows
