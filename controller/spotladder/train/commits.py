@@ -20,7 +20,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from spotladder.checkpoints.upload import upload_folder
 from spotladder.errors import Fenced, InvalidSpec, SpotladderError, StoreUnavailable
 from spotladder.train.channel import Channel, described, raised
 from spotladder.train.patience import Patience
+from spotladder.train.pending import Checkpoint, Pending
 from spotladder.train.ranks import World
 
 if TYPE_CHECKING:
@@ -46,39 +47,6 @@ LAST_RETRY_INTERVAL = 1.0
 """Seconds between two tries once the last checkpoint of a drained attempt waits: its window is short."""
 
 Wait = Callable[[threading.Condition, Callable[[], bool], "float | None"], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """What a rank wants committed. `folder` holds its files; None: this rank has nothing to add.
-
-    `keep_folder`: it is the program's own; else it is removed once it is uploaded. `path`: where the commit goes
-    instead of the writer's choice, with the files of all ranks side by side instead of one folder for each rank.
-    `last`: the attempt is being drained, so tidying up is left to the next one.
-    """
-
-    step: int
-    folder: Path | None
-    total: int = 0
-    metrics: Mapping[str, Any] | None = None
-    keep_folder: bool = False
-    path: str = ""
-    last: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class _Pending:
-    """A checkpoint until it is committed or let go. `gave_up`: why the program will not take part in this commit."""
-
-    checkpoint: Checkpoint
-    folder: Path | None
-    owned: bool
-    gave_up: str = ""
-
-    def release(self) -> None:
-        """Remove the files, unless they are the program's."""
-        if self.owned and self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Commits:
@@ -113,9 +81,9 @@ class Commits:
         self._wait = wait
         self._count = 0
         self._changed = threading.Condition()
-        self._current: _Pending | None = None
-        self._waiting: _Pending | None = None
-        self._overdue: _Pending | None = None
+        self._current: Pending | None = None
+        self._waiting: Pending | None = None
+        self._overdue: Pending | None = None
         self._skipped = False
         self._orphans: list[str] = []
         self._stepped_over: tuple[Skipped, ...] = ()
@@ -164,7 +132,7 @@ class Commits:
     def submit(self, checkpoint: Checkpoint) -> None:
         """Commit in the background. Waits as `make_room` does; then takes the place of a checkpoint that waits."""
         self.make_room()
-        self._put(_Pending(checkpoint, checkpoint.folder, not checkpoint.keep_folder))
+        self._put(Pending(checkpoint, checkpoint.folder, not checkpoint.keep_folder))
 
     def settle(self) -> bool:
         """Let the program have its folders back: wait as `make_room` does, then copy what is not committed.
@@ -180,9 +148,9 @@ class Commits:
     def abandon(self, step: int, reason: BaseException) -> None:
         """This rank will not take part in the commit of `step` that the others make: tell them."""
         if self._world.size > 1:
-            self._put(_Pending(Checkpoint(step, None), None, owned=False, gave_up=repr(reason)))
+            self._put(Pending(Checkpoint(step, None), None, owned=False, gave_up=repr(reason)))
 
-    def _put(self, pending: _Pending) -> None:
+    def _put(self, pending: Pending) -> None:
         with self._changed:
             if self._waiting is not None:
                 self._waiting.release()
@@ -198,7 +166,7 @@ class Commits:
         if error is not None:
             raise error
 
-    def _copy(self, pending: _Pending) -> None:
+    def _copy(self, pending: Pending) -> None:
         if pending.owned or pending.folder is None:
             return
         copy = Path(tempfile.mkdtemp(prefix="spotladder-commit-"))
@@ -248,7 +216,7 @@ class Commits:
             self._changed.notify_all()
 
     @property
-    def _on_its_way(self) -> _Pending:
+    def _on_its_way(self) -> Pending:
         if self._current is None:
             raise AssertionError("no checkpoint is on its way")
         return self._current
@@ -354,7 +322,7 @@ class Commits:
                 self._wait(self._changed, lambda: False, min(left, LAST_RETRY_INTERVAL))
 
     @staticmethod
-    def _is_last(pending: _Pending | None) -> bool:
+    def _is_last(pending: Pending | None) -> bool:
         return pending is not None and pending.checkpoint.last
 
     def _uploaded(self, path: str) -> dict[str, Any]:

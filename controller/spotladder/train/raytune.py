@@ -12,9 +12,9 @@ from typing import Any
 
 from ray.tune import Callback
 
-from spotladder.train.commits import Checkpoint
 from spotladder.train.interruption import Interrupted
 from spotladder.train.membership import Member
+from spotladder.train.pending import Checkpoint
 from spotladder.train.tune import PLACE
 
 _log = logging.getLogger("spotladder.train")

@@ -30,7 +30,7 @@ from ray.train.v2.api.report_config import CheckpointUploadMode
 
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.errors import Fenced, StoreUnavailable
-from spotladder.train import commits, environment, ranks, session
+from spotladder.train import environment, pending, ranks, session
 from spotladder.train.found import Found, find_as_of
 from spotladder.train.interruption import Interrupted, RankLost
 from spotladder.train.membership import Member, join
@@ -287,7 +287,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         folder = None if checkpoint is None else Path(_local(checkpoint))
         path = f"{self._below}/{said['name']}"
         member.commits.submit(
-            commits.Checkpoint(
+            pending.Checkpoint(
                 said["step"], folder, said["total"], metrics, keep_folder=True, path=path, last=said["stop"]
             )
         )

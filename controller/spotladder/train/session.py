@@ -15,11 +15,11 @@ from typing import Any
 
 from spotladder.errors import InvalidSpec
 from spotladder.train import environment, ranks
-from spotladder.train.commits import Checkpoint
 from spotladder.train.ending import exit_code_of, exit_with_what_happened
 from spotladder.train.found import Found, find
 from spotladder.train.interruption import Interrupted
 from spotladder.train.membership import Member, join, leave_at_once
+from spotladder.train.pending import Checkpoint
 
 _log = logging.getLogger("spotladder.train")
 
