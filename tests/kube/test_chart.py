@@ -21,7 +21,7 @@ from spotladder.clusters.registry import sources
 from spotladder.operator.election import Election
 from spotladder.operator.tierbook import EVERY
 from spotladder.workloads import names
-from spotladder.workloads.records import GVR, JOBSETS, PODS, RAYCLUSTERS
+from spotladder.workloads.records import ACCESS_REVIEWS, GVR, JOBSETS, PODS, RAYCLUSTERS
 from spotladder.workloads.references import (
     CONFIG_MAPS,
     PRIORITY_CLASSES,
@@ -40,6 +40,7 @@ from tests.kube.world import World, eventually, world
 Right = tuple[str, str, str]
 """API group, resource (with subresource), verb."""
 
+ADMISSION = ("admissionregistration.k8s.io", "v1")
 KINDS = {
     "Secret": SECRETS,
     "ServiceAccount": GVR("", "v1", "serviceaccounts", "ServiceAccount"),
@@ -48,6 +49,12 @@ KINDS = {
     "Deployment": GVR("apps", "v1", "deployments", "Deployment"),
     "PodDisruptionBudget": GVR("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
     "NetworkPolicy": GVR("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
+    "ValidatingAdmissionPolicy": GVR(
+        *ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False
+    ),
+    "ValidatingAdmissionPolicyBinding": GVR(
+        *ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
+    ),
     "Role": GVR("rbac.authorization.k8s.io", "v1", "roles", "Role"),
     "RoleBinding": GVR("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding"),
     "ClusterRole": GVR("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False),
@@ -339,3 +346,43 @@ async def test_without_a_right_the_call_is_refused(api_server: ApiServer, tmp_pa
         with pytest.raises(ApiError, match="forbidden"):
             await client.delete(PODS, "any", here.namespace)
         assert client.refused == {("", "pods", "delete")}
+
+
+async def test_with_a_list_of_namespaces_the_controller_may_do_nothing_in_others(
+    api_server: ApiServer, tmp_path: Path
+) -> None:
+    """One value binds its roles in these namespaces; asked of the API server, right by right."""
+    async with world(api_server) as here, world(api_server) as other:
+        values = ("--set", f"namespaces={{{here.namespace}}}", "--set", "rbac.secrets=true")
+        async with installed(here, tmp_path, *values) as found, as_controller(api_server, here.namespace) as client:
+            roles = [body for body in found if body["kind"] == "Role" and body["metadata"]["name"] == "spotladder"]
+            assert [role["metadata"]["namespace"] for role in roles] == [here.namespace]
+            rights = sorted({right for role in roles for right in rights_of(role)})
+            assert ("", "pods", "delete") in rights
+            assert ("", "secrets", "get") in rights
+            for right in rights:
+                assert await may(client, right, here.namespace), right
+                assert not await may(client, right, other.namespace), right
+                assert not await may(client, right, ""), right
+
+
+def rights_of(role: dict[str, Any]) -> Iterator[Right]:
+    for rule in role["rules"]:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                for verb in rule["verbs"]:
+                    yield group, resource, verb
+
+
+async def may(client: Client, right: Right, namespace: str) -> bool:
+    """Whether the user of this client has the right in that namespace; in all when it is empty."""
+    group, resource, verb = right
+    name, _, subresource = resource.partition("/")
+    asked = {"group": group, "resource": name, "subresource": subresource, "verb": verb, "namespace": namespace}
+    body = {
+        "apiVersion": ACCESS_REVIEWS.api_version,
+        "kind": ACCESS_REVIEWS.kind,
+        "metadata": {},
+        "spec": {"resourceAttributes": asked},
+    }
+    return bool((await client.create(ACCESS_REVIEWS, body))["status"]["allowed"])

@@ -1,0 +1,112 @@
+"""The admission policy on a real API server decides as the controller does, and holds up nothing that exists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.clusters.errors import Invalid
+from spotladder.operator.access import AccessDenied, grant
+from spotladder.operator.records import TIEREDJOBS
+from spotladder.operator.settings import AccessRule
+from tests.charts.helm import objects, rendered
+from tests.kube.apiserver import ApiServer
+from tests.kube.test_chart import KINDS
+from tests.kube.world import World, eventually, ray_spec, world
+
+WHOLE = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "GOOGLE_SERVICE_ACCOUNT_KEY": "{}"}
+URIS = [
+    "s3://team", "s3://team/", "s3://team/a/b", "s3://team-evil/a", "s3://Team/a", "s3://team/../other", "s3://team/a/./b",
+    "s3://team//a", "s3://team/a%2fb", "s3://team/%2e%2e/b", "s3://team\\a", "s3://team:443/a", "s3://a..b/c", "s3://shared/jobs",
+    "s3://shared/jobs/x", "s3://shared/jobsx", "s3://shared", "gs://any/thing", "gs://any", "az://team/a", "file:///data",
+    "file:///data/x", "file:///database", "file:///data/../etc", "file:////data", "s3://team/a b", "s3://*", "s3://*/x",
+]  # fmt: skip
+
+
+def body_of(here: World, uri: str, *, secret: bool) -> dict[str, Any]:
+    credentials = {"credentials": {"secretName": "bucket"}} if secret else {}
+    return {
+        "apiVersion": TIEREDJOBS.api_version,
+        "kind": TIEREDJOBS.kind,
+        "metadata": {"name": "tried", "namespace": here.namespace},
+        "spec": {
+            "tiers": [{"name": "a", "capacityTier": "a"}],
+            "checkpoints": {"uri": uri, **credentials},
+            "workload": {"ray": {"template": {"spec": ray_spec()}}},
+        },
+    }
+
+
+@pytest.mark.parametrize("ruled", [True, False])
+async def test_the_policy_and_the_controller_decide_alike(api_server: ApiServer, tmp_path: Path, ruled: bool) -> None:
+    async with world(api_server) as here:
+        namespace = here.namespace if ruled else "another"
+        rule = AccessRule(namespaces=(namespace,), uris=("s3://team", "s3://shared/jobs/", "gs://*", "file:///data"))
+        found = await install(here, tmp_path, rule)
+        try:
+            await eventually(lambda: refused(here, "s3://team/../x", secret=True))  # the API server has taken it up
+            for uri in URIS:
+                for secret in (False, True):
+                    try:
+                        grant([rule.parsed], here.namespace, uri, WHOLE if secret else None, "bucket" if secret else "")
+                        allowed = True
+                    except AccessDenied:
+                        allowed = False
+                    # of a Secret the policy sees the name alone; the controller also what it holds
+                    if uri.startswith("az:") and secret and not ruled:
+                        allowed = True
+                    assert bool(await refused(here, uri, secret=secret)) is not allowed, (uri, secret)
+        finally:
+            await remove(here, found)
+
+
+async def test_what_exists_can_still_be_suspended_changed_and_deleted(api_server: ApiServer, tmp_path: Path) -> None:
+    async with world(api_server) as here:
+        await here.submit()
+        found = await install(here, tmp_path, AccessRule(namespaces=("*",), uris=("s3://nowhere",)))
+        try:
+            assert "not allowed in this namespace" in await eventually(
+                lambda: refused(here, "s3://bucket/x", secret=True)
+            )
+            await here.patch(suspend=True)
+            with pytest.raises(Invalid, match="not allowed in this namespace"):
+                await here.patch(checkpoints={"uri": "s3://bucket/other"})
+            await here.patch(checkpoints={"uri": "s3://nowhere/x"})
+            async with here.operator():
+                await eventually(lambda: here.has_phase("Suspended"))
+                await here.delete()
+                await eventually(lambda: gone(here))
+        finally:
+            await remove(here, found)
+
+
+async def install(here: World, folder: Path, rule: AccessRule) -> list[dict[str, Any]]:
+    values = ["--set", f"admissionPolicy.enabled=true,namespaces={{{here.namespace}}}"]
+    for key, entries in (("namespaces", rule.namespaces), ("uris", rule.uris)):
+        values += ["--set", f"checkpointAccess[0].{key}={{{','.join(entries)}}}"]
+    text = rendered(folder, *values, namespace=here.namespace)
+    found = [body for body in objects(text) if body["kind"].startswith("ValidatingAdmission")]
+    assert len(found) == 2
+    for body in found:
+        await here.client.apply(KINDS[body["kind"]], body)
+    return found
+
+
+async def remove(here: World, found: list[dict[str, Any]]) -> None:
+    for body in found:
+        await here.client.delete(KINDS[body["kind"]], body["metadata"]["name"])
+
+
+async def refused(here: World, uri: str, *, secret: bool) -> str:
+    """Why the API server takes no such job; empty when it does."""
+    try:
+        await here.client.create(TIEREDJOBS, body_of(here, uri, secret=secret), dry_run=True)
+    except Invalid as error:
+        return error.message if "spec.checkpoints.uri" in error.message else ""
+    return ""
+
+
+async def gone(here: World) -> bool:
+    return not [job async for page in here.client.pages(TIEREDJOBS, here.namespace) for job in page.items]

@@ -1,0 +1,128 @@
+"""The charts are uninstalled while a job runs: what docs/runbook.md says about each order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spotladder.clusters.errors import ApiError, NotFound
+from spotladder.operator.records import FINALIZER
+from spotladder.workloads import names
+from tests.kube.apiserver import ApiServer
+from tests.kube.world import CRDS, World, eventually, install_kinds, world
+
+DEFINITION = "tieredjobs.spotladder.io"
+
+
+async def running(here: World) -> None:
+    """A job under way, and its controller."""
+    await here.submit()
+    await here.run(1)
+    await eventually(lambda: here.has_phase("Running"))
+
+
+async def test_without_its_controller_a_job_trains_on_and_the_next_controller_takes_it_over(
+    api_server: ApiServer,
+) -> None:
+    async with world(api_server) as here:
+        async with here.operator():
+            await running(here)
+        pods = [pod["metadata"]["uid"] for pod in await here.pods(1)]
+        here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
+        await here.clock.advance(3600)
+        assert await here.rayjobs() == [names.attempt_name("digits", 1)]
+        async with here.operator():
+            await eventually(lambda: shows(here, 40))
+            await here.quiet()
+            assert await here.is_on("spot-a", 1)
+            assert await here.has_phase("Running")
+            assert [pod["metadata"]["uid"] for pod in await here.pods(1)] == pods
+            assert await here.rayjobs() == [names.attempt_name("digits", 1)]
+
+
+async def test_without_a_controller_a_deleted_job_waits_for_one_which_lets_it_commit(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        async with here.operator():
+            await running(here)
+        await here.delete()
+        job = await here.job()
+        assert FINALIZER in job["metadata"]["finalizers"]
+        assert await here.rayjobs() == [names.attempt_name("digits", 1)]
+        async with here.operator():
+            await ends_after_its_notice(here)
+
+
+async def test_deleting_the_definition_ends_every_job_as_soon_as_a_controller_is_there() -> None:
+    """On an API server of its own: the definition is everybody's."""
+    with ApiServer() as server:
+        await install_kinds(server)
+        async with world(server) as here:
+            async with here.operator():
+                await running(here)
+            await here.client.delete(CRDS, DEFINITION)
+            await eventually(lambda: is_being_deleted(here))
+            assert await here.rayjobs() == [names.attempt_name("digits", 1)]  # nobody ends the attempt
+            await eventually(lambda: takes_no_jobs(here))
+            async with here.operator():
+                await ends_after_its_notice(here)
+                await eventually(lambda: undefined(here))
+            await install_kinds(server)
+            async with here.operator():
+                await here.submit()
+                await here.run(1)
+                await eventually(lambda: here.has_phase("Running"))
+                await here.client.delete(CRDS, DEFINITION)
+                await ends_after_its_notice(here)
+                await eventually(lambda: undefined(here))
+            await install_kinds(server)
+
+
+async def ends_after_its_notice(here: World) -> None:
+    """The program is asked to commit, and only then its attempt is removed, and the job let go."""
+
+    async def told() -> bool:
+        return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await here.pods(1))
+
+    await eventually(told)
+    assert await here.rayjobs() == [names.attempt_name("digits", 1)]
+    here.bucket.commit(here.namespace, "digits", attempt=1, step=50)
+    await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+                      message="Job entrypoint command failed with exit code 75")  # fmt: skip
+    await eventually(lambda: removed(here))
+    await here.collect(1)
+    await eventually(lambda: gone(here))
+
+
+async def removed(here: World) -> bool:
+    return not await here.rayjobs()
+
+
+async def shows(here: World, step: int) -> bool:
+    return (await here.status()).get("progress", {}).get("step") == step
+
+
+async def gone(here: World) -> bool:
+    try:
+        await here.job()
+    except NotFound:
+        return True
+    return False
+
+
+async def undefined(here: World) -> bool:
+    try:
+        await here.client.get(CRDS, DEFINITION)
+    except NotFound:
+        return True
+    return False
+
+
+async def is_being_deleted(here: World) -> bool:
+    return "deletionTimestamp" in (await here.job())["metadata"]
+
+
+async def takes_no_jobs(here: World) -> Any:
+    try:
+        await here.submit("another")
+    except ApiError as error:
+        return error
+    return None
