@@ -482,4 +482,9 @@ async def test_a_job_under_way_goes_on_when_its_bucket_may_not_be_read_any_more(
             assert await here.has_phase("Running")
         here.bucket.broken = AccessDenied("spec.checkpoints.credentials: AWS_ENDPOINT_URL leads to 169.254.169.254")
         async with here.operator():
-            assert "169.254.169.254" in await says(here, "Degraded", "True", "CheckpointsNotAllowed")
+
+            async def told() -> bool:
+                return "169.254.169.254" in (await here.condition("Degraded")).get("message", "")
+
+            await eventually(told)
+            assert (await here.condition("Degraded"))["reason"] == "CheckpointsNotAllowed"

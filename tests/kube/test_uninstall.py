@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from spotladder.clusters.errors import ApiError, NotFound
+from spotladder.clusters.errors import NotFound
 from spotladder.operator.records import FINALIZER
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
-from tests.kube.world import CRDS, World, eventually, install_kinds, world
-
-DEFINITION = "tieredjobs.spotladder.io"
+from tests.kube.world import World, eventually, world
 
 
 async def running(here: World) -> None:
@@ -51,31 +47,6 @@ async def test_without_a_controller_a_deleted_job_waits_for_one_which_lets_it_co
             await ends_after_its_notice(here)
 
 
-async def test_deleting_the_definition_ends_every_job_as_soon_as_a_controller_is_there() -> None:
-    """On an API server of its own: the definition is everybody's."""
-    with ApiServer() as server:
-        await install_kinds(server)
-        async with world(server) as here:
-            async with here.operator():
-                await running(here)
-            await here.client.delete(CRDS, DEFINITION)
-            await eventually(lambda: is_being_deleted(here))
-            assert await here.rayjobs() == [names.attempt_name("digits", 1)]  # nobody ends the attempt
-            await eventually(lambda: takes_no_jobs(here))
-            async with here.operator():
-                await ends_after_its_notice(here)
-                await eventually(lambda: undefined(here))
-            await install_kinds(server)
-            async with here.operator():
-                await here.submit()
-                await here.run(1)
-                await eventually(lambda: here.has_phase("Running"))
-                await here.client.delete(CRDS, DEFINITION)
-                await ends_after_its_notice(here)
-                await eventually(lambda: undefined(here))
-            await install_kinds(server)
-
-
 async def ends_after_its_notice(here: World) -> None:
     """The program is asked to commit, and only then its attempt is removed, and the job let go."""
 
@@ -106,23 +77,3 @@ async def gone(here: World) -> bool:
     except NotFound:
         return True
     return False
-
-
-async def undefined(here: World) -> bool:
-    try:
-        await here.client.get(CRDS, DEFINITION)
-    except NotFound:
-        return True
-    return False
-
-
-async def is_being_deleted(here: World) -> bool:
-    return "deletionTimestamp" in (await here.job())["metadata"]
-
-
-async def takes_no_jobs(here: World) -> Any:
-    try:
-        await here.submit("another")
-    except ApiError as error:
-        return error
-    return None

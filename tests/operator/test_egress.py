@@ -154,6 +154,16 @@ async def test_an_object_is_written_and_read_through_it() -> None:
     assert [line for line, _ in server.asked] == ["GET /bkt/x/key", "PUT /bkt/x/key"]
 
 
+async def test_the_client_is_told_that_each_connection_is_for_one_request() -> None:
+    """Or it would send the next one into a connection that is about to be closed, and not repeat a write that fails."""
+    with serving(Server(200, body=b"x")) as server:
+        async with Egress() as egress:
+            permit = egress.permit(Endpoint.parse(f"http://127.0.0.1:{server.port}"), loopback=True)
+            head = await ask_for_head(permit.proxy, f"GET http://127.0.0.1:{server.port}/x HTTP/1.1")
+    assert head.lower().count(b"connection: ") == 1
+    assert b"\r\nConnection: close\r\n" in head
+
+
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 async def test_a_redirect_is_not_followed(status: int) -> None:
     with serving(Server(200, body=b"METADATA")) as inner:
@@ -228,6 +238,16 @@ async def test_without_a_permit_nothing_is_sent() -> None:
 
 async def ask(proxy: str, line: str, more: bytes = b"") -> tuple[int, bytes]:
     """One request of this proxy, as written; the status and what follows the head."""
+    head, rest = await exchange(proxy, line, more)
+    return int(head.split(b" ")[1]), rest
+
+
+async def ask_for_head(proxy: str, line: str) -> bytes:
+    return (await exchange(proxy, line))[0]
+
+
+async def exchange(proxy: str, line: str, more: bytes = b"") -> tuple[bytes, bytes]:
+    """Head and rest of the answer."""
     user, _, place = proxy.removeprefix("http://").rpartition("@")
     reader, writer = await asyncio.open_connection("127.0.0.1", int(place.rpartition(":")[2]))
     token = base64.b64encode(user.encode()).decode()
@@ -235,7 +255,7 @@ async def ask(proxy: str, line: str, more: bytes = b"") -> tuple[int, bytes]:
     head = await reader.readuntil(b"\r\n\r\n")
     rest = await reader.read()
     writer.close()
-    return int(head.split(b" ")[1]), rest
+    return head, rest
 
 
 def test_what_a_denied_endpoint_says_names_no_secret() -> None:

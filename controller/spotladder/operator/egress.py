@@ -197,7 +197,7 @@ class Egress:
                     permit.deny(f"redirects elsewhere (status {status})")
                 writer.write(_REFUSED)
                 return
-            writer.write(head)
+            writer.write(head if 100 <= status < 200 else _last(head))
         await _pipe(remote, writer)
 
     async def _connect(self, permit: Permit, request: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -217,6 +217,13 @@ class Egress:
             except (OSError, TimeoutError) as error:
                 failed = error
         raise failed
+
+
+def _last(head: bytes) -> bytes:
+    """The head of an answer after which the connection is closed: a client that does not know would use it again."""
+    lines = head[:-4].split(b"\r\n")
+    kept = [line for line in lines if not line.lower().startswith((b"connection:", b"keep-alive:"))]
+    return b"\r\n".join([*kept, b"Connection: close", b"", b""])
 
 
 async def _resolved(host: str, port: int) -> Sequence[str]:
