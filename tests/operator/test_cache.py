@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import pytest
+
 from spotladder.clusters.client import Client, Page, WatchEvent
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ClusterUnreachable, Expired, Forbidden, NotFound
@@ -115,6 +117,19 @@ async def test_a_cut_watch_goes_on_where_it_was_also_after_a_bookmark() -> None:
         await clock.advance(1)
         assert server.watched_from == ["1", "40", "40"]
         assert cache.lists == 1
+
+
+@pytest.mark.parametrize(("tries", "restored"), [(1, False), (8, True)])
+async def test_tries_without_an_answer_for_some_seconds_are_an_interruption(tries: int, restored: bool) -> None:
+    server = Server()
+    async with cached(server) as (cache, clock, _):
+        for _ in range(tries):
+            server.stream.put_nowait(ClusterUnreachable("cut"))
+        await clock.advance(60)
+        assert cache.restored_at is None, "it has not answered yet"
+        server.tell("MODIFIED", thing("a", 5))
+        await clock.advance(0)
+        assert (cache.restored_at == clock.ticks()) is restored
 
 
 async def test_410_lists_again_and_tells_what_went_meanwhile() -> None:

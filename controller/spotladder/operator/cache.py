@@ -17,6 +17,7 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
+from math import inf
 from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
@@ -30,6 +31,9 @@ from spotladder.workloads.records import GVR
 
 WATCH: Seconds = 300.0
 """How long one watch lasts before it is asked for again: at least so long, at most twice."""
+
+INTERRUPTION: Seconds = 5.0
+"""Tries without an answer over at least this time are an interruption; a watch that goes on at once is none."""
 
 FIRST_PAUSE: Seconds = 0.2
 LONGEST_PAUSE: Seconds = 15.0
@@ -65,7 +69,7 @@ class Cache(Generic[R]):
 
     `group` gives the key that records are looked up by in `of`. `problem` says why the cache cannot be filled, "" when
     it can; `silent` that the server gave no answer to the last try. `heard_at` is when the server was last known to
-    answer, in ticks, and `restored_at` when it first did after it had not.
+    answer, in ticks, and `restored_at` when it first did after an interruption.
     """
 
     def __init__(
@@ -104,6 +108,7 @@ class Cache(Generic[R]):
         self._version = ""
         self._heard_now = False
         self._interrupted = False
+        self._silent_since = self._silent_until = inf
         self._gone: dict[str, None] = {}
         self._left: dict[Key, None] = {}
 
@@ -182,6 +187,9 @@ class Cache(Generic[R]):
 
     def _failed(self, error: SpotladderError) -> None:
         self.silent = isinstance(error, ClusterUnreachable | Throttled)
+        if self.silent:
+            self._silent_until = self._clock.ticks()
+            self._silent_since = min(self._silent_since, self._silent_until)
         if self.silent and self.synced:
             return  # what is held is as good as it was; the watch goes on from there
         self._version, self.problem = "", str(error)
@@ -218,8 +226,9 @@ class Cache(Generic[R]):
 
     def _heard(self) -> None:
         self.heard_at = self._clock.ticks()
-        if self.silent or self._interrupted:
-            self.restored_at, self._interrupted = self.heard_at, False
+        if self._interrupted or self._silent_until - self._silent_since >= INTERRUPTION:
+            self.restored_at = self.heard_at
+        self._interrupted, self._silent_since, self._silent_until = False, inf, inf
         self.problem, self.absent, self.silent, self._heard_now = "", False, False, True
 
     # --- the records ------------------------------------------------------------------------------------------------
