@@ -40,8 +40,13 @@ def _root(context: typer.Context) -> None:
 
 
 @app.command()
-def validate(fleet: FleetOption = FLEET, *, output: OutputOption = Format.TABLE) -> None:
-    """Check a fleet file, offline.
+def validate(
+    fleet: FleetOption = FLEET,
+    *,
+    online: Annotated[bool, typer.Option("--online", help="Ask AWS which zones and instance types there are.")] = False,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Check a fleet file, offline unless --online is given.
 
     Every problem is printed with file, line, column, field and remedy; warnings name risks and costs. Exit code 2 when
     there is any problem.
@@ -50,11 +55,12 @@ def validate(fleet: FleetOption = FLEET, *, output: OutputOption = Format.TABLE)
     Examples:
       spotladder infra validate
       spotladder infra validate --fleet fleet.yaml --output json
+      spotladder infra validate --online
     """
     from spotladder.api.problems import InvalidDocument
 
     try:
-        found = _read(fleet, warn=output is Format.TABLE)
+        found = _read(fleet, warn=output is Format.TABLE, online=online)
     except InvalidDocument as error:
         if output is Format.TABLE:
             raise
@@ -215,12 +221,12 @@ def render(
     print_data(data, Format.YAML if output is Format.TABLE else output)
 
 
-def _read(path: Path, *, warn: bool) -> FleetFile:
+def _read(path: Path, *, warn: bool, online: bool = False) -> FleetFile:
     from datetime import UTC, datetime
 
     from spotladder_infra.topology.read import read_fleet
 
-    found = read_fleet(path, datetime.now(UTC).date())
+    found = read_fleet(path, datetime.now(UTC).date(), online=online)
     if warn:
         for problem in found.warnings:
             typer.echo(f"warning: {problem}", err=True)

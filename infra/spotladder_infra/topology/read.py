@@ -22,8 +22,13 @@ class FleetFile:
     warnings: tuple[Problem, ...]
 
 
-def read_fleet(path: str | File, today: date) -> FleetFile:
-    """The fleet of a file. Raises InvalidSpec with every problem found."""
+def read_fleet(path: str | File, today: date, *, online: bool = False) -> FleetFile:
+    """The fleet of a file; `online` asks AWS about zones and instance types as well.
+
+    Raises:
+        InvalidSpec: With every problem found.
+        EnvironmentFailure: AWS cannot be asked.
+    """
     documents = read_documents(path)
     if not documents:
         raise InvalidSpec("is empty; give a Fleet", where=file_name(path))
@@ -36,10 +41,14 @@ def read_fleet(path: str | File, today: date) -> FleetFile:
         raise _refused(document, ("kind",), f"is not a fleet file (expected kind: Fleet, {found})")
     fleet = checked(document, Fleet)
     findings = check(fleet, today)
+    if online:
+        from spotladder_infra.topology.online import check_online  # noqa: PLC0415 – boto3 is slow to import
+
+        findings += check_online(fleet)
     problems = [_problem(document, found) for found in findings if not found.warning]
     if problems:
         raise InvalidDocument(problems)
-    return FleetFile(fleet, tuple(_problem(document, found) for found in findings))
+    return FleetFile(fleet, tuple(_problem(document, found) for found in findings if found.warning))
 
 
 def _problem(document: Document, found: Found) -> Problem:
