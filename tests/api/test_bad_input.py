@@ -211,6 +211,18 @@ JOB_CASES = [
         "job.yaml:16:10: spec.grace: must not be negative",
     ),
     Case(
+        "a start that may take no time",
+        "grace: 90s",
+        "startTimeout: 0s",
+        "job.yaml:16:17: spec.startTimeout: must be more than 0s",
+    ),
+    Case(
+        "contact without a unit",
+        "grace: 90s",
+        "contactTimeout: 100",
+        "job.yaml:16:19: spec.contactTimeout: needs a unit: write 100s for seconds (or 10m, 1h30m)",
+    ),
+    Case(
         "negative number",
         "grace: 90s",
         "grace: -5",

@@ -29,6 +29,7 @@ def test_defaults_are_those_of_the_documentation(tmp_path: Path) -> None:
     spec = resolved(tmp_path)
     assert (spec.workers, spec.submitted_at) == (2, 7.0)
     assert (spec.recovery_timeout, spec.stall_timeout, spec.grace) == (90.0, 1500.0, 90.0)
+    assert (spec.start_timeout, spec.contact_timeout) == (1800.0, 100.0)
     assert (spec.handover, spec.failure_unit, spec.exhausted) == (Handover.FENCED, FailureUnit.POD, Exhausted.FAIL)
     assert (spec.backoff_limit, spec.application_failures) == (None, 0)
     assert (spec.deadline, spec.max_duration, spec.budget, spec.suspend) == (None, None, None, False)
@@ -38,6 +39,8 @@ def test_everything_that_is_given_arrives(tmp_path: Path) -> None:
     more = """\
   recoveryTimeout: 45s
   stallTimeout: 5m
+  startTimeout: 15m
+  contactTimeout: 0s
   failureUnit: Interruption
   restartPolicy: {backoffLimit: 5}
   applicationFailures: {limit: 2}
@@ -49,6 +52,7 @@ def test_everything_that_is_given_arrives(tmp_path: Path) -> None:
     text = changed(JOB, ("  grace: 90s\n", f"  grace: 20s\n{more}"), ("Fenced", "WhenGone"), ("false", "true"))
     spec = resolved(tmp_path, text)
     assert (spec.recovery_timeout, spec.stall_timeout, spec.grace) == (45.0, 300.0, 20.0)
+    assert (spec.start_timeout, spec.contact_timeout) == (900.0, 0.0)
     assert (spec.handover, spec.failure_unit) == (Handover.WHEN_GONE, FailureUnit.INTERRUPTION)
     assert (spec.backoff_limit, spec.application_failures, spec.exhausted) == (5, 2, Exhausted.WAIT)
     assert (spec.deadline, spec.max_duration, spec.budget, spec.suspend) == (1796083200.0, 21600.0, 250.5, True)
