@@ -357,7 +357,7 @@ async def test_a_bucket_that_cannot_be_read_is_told_and_stops_nothing(api_server
         here.bucket.broken = None
         await here.clock.advance(120)
         await says(here, "Degraded", "False", "AsExpected")
-        await here.pass_time(500)
+        await here.pass_time(400)
         assert await here.is_on("spot-a", 1), "what was trained meanwhile has stallTimeout to be committed"
 
 

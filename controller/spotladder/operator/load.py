@@ -323,7 +323,7 @@ def problems_of(
         problems.append(Problem(Trouble.CHECKPOINTS_IN_USE, reading.foreign))
     if reading.corrupt:
         problems.append(Problem(Trouble.CHECKPOINTS_CORRUPT, reading.corrupt))
-    if reading.gone:
+    if reading.gone and live is not None:  # else it is why nothing is launched
         problems.append(Problem(Trouble.CHECKPOINTS_GONE, reading.gone))
     outage = reading.away_since is not None and live is not None and live.store_unavailable_since is not None
     if reading.unreadable and state.stage not in TERMINAL and not outage:  # the impediment says it then

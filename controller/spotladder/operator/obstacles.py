@@ -59,12 +59,8 @@ class Obstacles:
             return Problem(Trouble.CHECKPOINTS_IN_USE, reading.foreign)
         if reading.corrupt:
             return Problem(Trouble.CHECKPOINTS_CORRUPT, reading.corrupt)
-        if reading.gone:
-            advice = "mount or restore the folder, or delete the job and submit it anew to begin at step 0"
-            return Problem(Trouble.CHECKPOINTS_GONE, f"spec.checkpoints.uri: {reading.gone}: {advice}")
-        if reading.away_since is not None and not load.started(state):
-            why = f"{reading.unreadable}; the first attempt waits until it is known whose log this is"
-            return Problem(Reason.STORE_UNAVAILABLE, why)
+        if problem := self.to_launch(state, reading):
+            return problem
         if load.started(state):
             return None
         if taken := self._folder_taken(record):
@@ -75,6 +71,17 @@ class Obstacles:
         if contradiction := self._contradiction(record, job, tiers, known):
             return contradiction
         return Problem(Trouble.CHECKPOINTS_NOT_ALLOWED, reading.unreadable) if reading.denied else None
+
+    @staticmethod
+    def to_launch(state: JobState, reading: Reading) -> Problem | None:
+        """Why no attempt is launched, as far as the commit log says so."""
+        if reading.gone:
+            advice = "mount or restore the folder, or delete the job and submit it anew to begin at step 0"
+            return Problem(Trouble.CHECKPOINTS_GONE, f"spec.checkpoints.uri: {reading.gone}: {advice}")
+        if reading.away_since is not None and state.last_number <= 1 and not state.progress.attempt:
+            why = f"{reading.unreadable}; the first attempt waits until it is known whose log this is"
+            return Problem(Reason.STORE_UNAVAILABLE, why)
+        return None
 
     def to_see(self, record: JobRecord, job: TieredJob) -> Problem | None:
         """What cannot be seen cannot be decided on. A kind that is not installed has no objects to see."""

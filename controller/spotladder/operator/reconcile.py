@@ -25,6 +25,7 @@ from spotladder.core.model import (
     Decision,
     Exit,
     JobState,
+    Launch,
     Seconds,
     Stage,
 )
@@ -195,6 +196,11 @@ class Reconciler:
         reach(Point.AFTER_DECIDE)
         if decision.state.attempt is None or decision.state.attempt.seen:
             memory.blocked = None
+        launches = any(isinstance(action, Launch) for action in decision.actions)
+        if launches and (problem := self._obstacles.to_launch(decision.state, reading)):
+            memory.blocked = problem
+            others = tuple(action for action in decision.actions if not isinstance(action, Launch))
+            decision = replace(decision, actions=others)
         acted = await self._actor.act(
             loaded,
             decision,
