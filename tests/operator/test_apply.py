@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Forbidden
 from spotladder.clusters.registry import HOME
-from spotladder.core.model import Delete, Launch
+from spotladder.core.model import Attempt, Delete, Impeded, Impediment, JobSpec, JobState, Launch, Tier
 from spotladder.core.reasons import Reason
 from spotladder.operator.apply import SHORT_GRACE, Applier
 from spotladder.operator.cache import Scoped
@@ -32,7 +32,7 @@ from spotladder.workloads.records import (
     RayJobRecord,
 )
 from spotladder.workloads.workload import AttemptObjects
-from tests.workloads.builders import job, jobset_template, ray_template, tier
+from tests.workloads.builders import job, jobset_template, node, ray_template, tier
 
 
 @dataclass
@@ -149,3 +149,20 @@ async def test_what_was_made_for_a_refused_rayjob_is_taken_back_where_nothing_el
         assert problem is not None
         assert "exceeded quota" in problem.message
         assert client.removed == taken_back
+
+
+async def test_pods_on_silent_nodes_are_removed_but_for_the_live_attempts_while_contact_is_lost() -> None:
+    client = Client()
+    loaded, applier, home = launching(job(ray_template()), client)
+    pods = (PodRecord(name="w-0", namespace="team-a", uid="p1", node="node-1", phase="Running"),)
+    loaded.found = Found({1: Located(home, AttemptObjects(pods=pods))}, ())
+    loaded.spec = JobSpec((Tier("spot-a"),))
+    home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
+    lost = Impeded(Impediment.CONTACT, Reason.CONTACT_LOST, 0.0)
+    live = JobState(attempt=Attempt(1, "spot-a", 0.0), impeded=lost)
+    await applier.let_go(loaded, live)
+    assert client.removed == []
+    for state in (replace(live, impeded=None), replace(live, attempt=Attempt(2, "spot-a", 0.0))):
+        client.removed.clear()
+        await applier.let_go(loaded, state)
+        assert client.removed == [(PODS, "w-0", "p1", 0)]
