@@ -196,10 +196,11 @@ class Reconciler:
         reach(Point.AFTER_DECIDE)
         if decision.state.attempt is None or decision.state.attempt.seen:
             memory.blocked = None
-        launches = any(isinstance(action, Launch) for action in decision.actions)
-        if launches and (problem := self._obstacles.to_launch(decision.state, reading)):
-            memory.blocked = problem
+        problem = self._obstacles.to_launch(decision.state, reading)
+        if problem or not reading.known:  # the first look at the log wakes this job
             others = tuple(action for action in decision.actions if not isinstance(action, Launch))
+            if problem and others != decision.actions:
+                memory.blocked = problem
             decision = replace(decision, actions=others)
         acted = await self._actor.act(
             loaded,
