@@ -22,6 +22,7 @@ with more, `ray start` may not come up within its 30 s.
 """
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("ray"):
