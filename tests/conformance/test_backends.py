@@ -82,6 +82,7 @@ class SilentLog:
     progress: Progress = field(default_factory=Progress)
     ended: list[bool] = field(default_factory=list)
     current: bool = True
+    gone: str = ""
 
     def keep_output(self, attempt: int, file: Path) -> None:
         pass
