@@ -146,6 +146,7 @@ async def test_kuberay_is_not_installed_and_then_it_is(api_server: ApiServer) ->
                     return await here.rayjob(1)
 
                 await eventually(launched)
+                await here.run(1)
                 await says(here, "Degraded", "False", "AsExpected")
         finally:
             await install_kinds(api_server)
@@ -323,7 +324,7 @@ async def test_what_contradicts_a_later_tier_is_told_before_the_job_comes_to_it(
         group["template"] = {"spec": {**group["template"]["spec"], "nodeSelector": {"pool": "a"}}}
         spec = ray_spec()
         spec["rayClusterSpec"]["workerGroupSpecs"] = [group]
-        await here.patch(workload={"ray": {"template": {"spec": spec}}})
+        await here.patch(workload={"ray": {"template": {"spec": spec}}}, updateStrategy="AtNextAttempt")
         message = await says(here, "Degraded", "True", "InvalidSpec")
         assert "tier on-demand" in message
         assert await here.has_phase("Running")  # what is under way is not held up by it
@@ -341,6 +342,7 @@ async def test_nothing_begins_before_it_is_known_whose_log_it_is(api_server: Api
         here.bucket.broken = None
         await here.clock.advance(120)
         await eventually(lambda: here.rayjob(1))
+        await here.run(1)
         await says(here, "Degraded", "False", "AsExpected")
 
 

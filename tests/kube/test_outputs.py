@@ -53,7 +53,7 @@ async def test_a_program_that_fails_is_told_by_its_error_and_its_output_is_kept(
         await here.pass_time(11)
         await eventually(lambda: here.has_phase("Failed"))
         told = "Job entrypoint command failed with exit code 1: ValueError: no data (train.py:31)"
-        assert (await here.condition("Completed"))["message"] == told
+        assert (await here.condition("Completed"))["message"] == f"{told}; nothing was committed"
 
         async def done() -> bool:
             return bool(there(here)) and await no_pods(here)

@@ -19,17 +19,22 @@ from tests.kube.process import Process
 from tests.kube.world import World, eventually, world
 
 
-@asynccontextmanager
-async def controllers(here: World, number: int, folder: Path, *flags: str) -> AsyncIterator[list[Process]]:
-    access = [{"namespaces": [here.namespace], "uris": [f"file://{folder}"]}]
+def configuration(here: World, folder: Path, **more: Any) -> Path:
+    """The settings of a controller of this namespace, whose jobs may use this folder for checkpoints."""
     settings = {
         "settle": 0,
         "leaseNamespace": here.namespace,
         "namespaces": [here.namespace],
-        "checkpointAccess": access,
+        "checkpointAccess": [{"namespaces": [here.namespace], "uris": [f"file://{folder}"]}],
     }
     config = folder / "controller.yaml"
-    config.write_text(json.dumps({**settings, "listen": "127.0.0.1:0"}), encoding="utf-8")
+    config.write_text(json.dumps({**settings, **more}), encoding="utf-8")
+    return config
+
+
+@asynccontextmanager
+async def controllers(here: World, number: int, folder: Path, *flags: str) -> AsyncIterator[list[Process]]:
+    config = configuration(here, folder, listen="127.0.0.1:0")
     started: list[Process] = []
     try:
         for _ in range(number):
@@ -137,8 +142,8 @@ async def test_once_looks_at_every_job_and_exits(api_server: ApiServer, tmp_path
     async with world(api_server) as here:
         await here.submit(checkpoints=where(tmp_path))
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "spotladder.cli.main", "controller", "--once", "-n", here.namespace,
-            "--lease-namespace", here.namespace, "--kubeconfig", str(here.server.kubeconfig),
+            sys.executable, "-m", "spotladder.cli.main", "controller", "--once",
+            "--config", str(configuration(here, tmp_path)), "--kubeconfig", str(here.server.kubeconfig),
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         output, complaint = await process.communicate()
