@@ -1,4 +1,4 @@
-"""The admission policy on a real API server decides as the controller does."""
+"""The admission policy on a real API server decides as the controller does, and holds up nothing that exists."""
 
 from __future__ import annotations
 
@@ -62,6 +62,26 @@ async def test_the_policy_and_the_controller_decide_alike(api_server: ApiServer,
             await remove(here, found)
 
 
+async def test_what_exists_can_still_be_suspended_changed_and_deleted(api_server: ApiServer, tmp_path: Path) -> None:
+    async with world(api_server) as here:
+        await here.submit()
+        found = await install(here, tmp_path, AccessRule(namespaces=("*",), uris=("s3://nowhere",)))
+        try:
+            assert "not allowed in this namespace" in await eventually(
+                lambda: refused(here, "s3://bucket/x", secret=True)
+            )
+            await here.patch(suspend=True)
+            await here.patch(checkpoints={"interval": "1m"})
+            with pytest.raises(Invalid, match="not allowed in this namespace"):
+                await here.patch(checkpoints={"credentials": {"secretName": "bucket"}})
+            async with here.operator():
+                await eventually(lambda: here.has_phase("Suspended"))
+                await here.delete()
+                await eventually(lambda: gone(here))
+        finally:
+            await remove(here, found)
+
+
 async def install(here: World, folder: Path, rule: AccessRule) -> list[dict[str, Any]]:
     values = ["--set", f"admissionPolicy.enabled=true,namespaces={{{here.namespace}}}"]
     for key, entries in (("namespaces", rule.namespaces), ("uris", rule.uris)):
@@ -86,3 +106,7 @@ async def refused(here: World, uri: str, *, secret: bool) -> str:
     except Invalid as error:
         return error.message if "spec.checkpoints.uri" in error.message else ""
     return ""
+
+
+async def gone(here: World) -> bool:
+    return not [job async for page in here.client.pages(TIEREDJOBS, here.namespace) for job in page.items]

@@ -14,10 +14,12 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.operator.records import CAPACITYTIERS, FINALIZER, TIEREDJOBS
 from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, PODS
+from tests.charts.helm import objects, rendered
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli, set_status
 from tests.kube.kubelet import dashboard, kubelet, ray_pod
+from tests.kube.test_chart import KINDS
 from tests.kube.world import World, eventually, ray_spec, world
 
 
@@ -167,6 +169,51 @@ async def test_an_update_removes_what_the_file_has_no_longer(
         assert sorted(managers) == [("spotladder-cli", "Apply"), ("spotladder-cli", "Update")]
         again = await cli("submit", file, "--update", "-n", here.namespace)
         assert again.out == "tieredjob.spotladder.io/digits unchanged\n"
+
+
+async def test_a_team_submits_jobs_and_an_administrator_makes_their_capacity(
+    api_server: ApiServer, cli: Cli, tmp_path: Path
+) -> None:
+    """With the chart's role for `edit`, bound in the team's namespace, as a user without any other right has it."""
+    async with world(api_server) as here:
+        roles = [
+            body for body in objects(rendered(tmp_path, namespace=here.namespace)) if body["kind"] == "ClusterRole"
+        ]
+        (role,) = [body for body in roles if body["metadata"]["name"].endswith("-edit")]
+        role = {**role, "metadata": {"name": f"{here.namespace}-edit"}}
+        binding = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "team", "namespace": here.namespace},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": f"{here.namespace}-edit",
+            },
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rightless"}],
+        }
+        await here.client.apply(KINDS["ClusterRole"], role)
+        await here.client.apply(KINDS["RoleBinding"], binding)
+        try:
+            team = ("--kubeconfig", api_server.kubeconfig_of("rightless", "rightless"), "-n", here.namespace)
+            name = f"{here.namespace}-own"
+            tier = {
+                "apiVersion": TIEREDJOBS.api_version,
+                "kind": "CapacityTier",
+                "metadata": {"name": name},
+                "spec": {},
+            }
+            files = job_file(tmp_path, here), written(tmp_path / "tier.yaml", tier)
+            refused = await cli("submit", *files, *team)
+            assert (refused.code, refused.out) == (5, "")
+            assert f"you may not write CapacityTiers ({name})" in refused.err
+            assert "nothing was sent" in refused.err
+            assert (await cli("submit", files[0], *team)).out == "tieredjob.spotladder.io/digits created\n"
+            elsewhere = await cli("submit", files[0], *team[:2], "-n", "default")
+            assert elsewhere.code == 5
+            assert "you may not create TieredJobs in namespace default" in elsewhere.err
+        finally:
+            await here.client.delete(KINDS["ClusterRole"], f"{here.namespace}-edit")
 
 
 async def test_nothing_is_sent_when_anything_is_wrong(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
