@@ -1,0 +1,92 @@
+"""`spotladder infra validate|schema|render`: the fleet file, its checks, and what its pools become."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from spotladder.cli.infra.options import FLEET, ClusterOption, FleetOption, chosen, read
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+
+
+def validate(
+    fleet: FleetOption = FLEET,
+    *,
+    online: Annotated[bool, typer.Option("--online", help="Ask AWS which zones and instance types there are.")] = False,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Check a fleet file, offline unless --online is given.
+
+    Every problem is printed with file, line, column, field and remedy; warnings name risks and costs. Exit code 2 when
+    there is any problem.
+
+    \b
+    Examples:
+      spotladder infra validate
+      spotladder infra validate --fleet fleet.yaml --output json
+      spotladder infra validate --online
+    """
+    from spotladder.api.problems import InvalidDocument
+
+    try:
+        found = read(fleet, warn=output is Format.TABLE, online=online)
+    except InvalidDocument as error:
+        if output is Format.TABLE:
+            raise
+        print_data({"valid": False, "problems": _plain(error.problems), "warnings": []}, output)
+        raise typer.Exit(2) from None
+    if output is not Format.TABLE:
+        print_data({"valid": True, "problems": [], "warnings": _plain(found.warnings)}, output)
+        return
+    rows = [
+        (
+            entry.name,
+            str(entry.cloud),
+            entry.region or "–",
+            entry.kubernetes,
+            str(len(entry.pools)),
+            entry.bucket or "–",
+        )
+        for entry in found.fleet.spec.clusters
+    ]
+    print_table(("Cluster", "Cloud", "Region", "Kubernetes", "Pools", "Bucket"), rows)
+
+
+def schema() -> None:
+    """Print the JSON schema of a fleet file.
+
+    \b
+    Example:
+      spotladder infra schema > fleet.schema.json
+    """
+    from spotladder_infra.topology.schema import schema as of_fleets
+
+    print_data(of_fleets(), Format.JSON)
+
+
+def render(
+    fleet: FleetOption = FLEET,
+    cluster: ClusterOption = None,
+    *,
+    output: Annotated[Format, typer.Option("--output", "-o", help="How to print them: yaml or json.")] = Format.YAML,
+) -> None:
+    """Print the NodePools or ComputeClasses, and the CapacityTiers, of each cluster.
+
+    They are printed as values of the chart spotladder-pools, by the name of the cluster.
+
+    \b
+    Examples:
+      spotladder infra render
+      spotladder infra render --cluster east --output json
+    """
+    from spotladder_infra.rendering.values import values
+
+    found = read(fleet, warn=False).fleet
+    clusters = chosen(found, cluster)
+    data = {entry.name: values(found, entry) for entry in clusters}
+    print_data(data, Format.YAML if output is Format.TABLE else output)
+
+
+def _plain(problems: Any) -> list[dict[str, str]]:
+    return [{"where": entry.where, "path": entry.path, "message": entry.message} for entry in problems]

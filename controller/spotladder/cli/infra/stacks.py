@@ -1,0 +1,70 @@
+"""`spotladder infra state|synth|picture`: the Terraform stacks of the clusters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spotladder.cli.infra.options import FLEET, OUT, STATE, ClusterOption, FleetOption, chosen, read
+
+
+def state(fleet: FleetOption = FLEET) -> None:
+    """Create the bucket for Terraform's state: once, before the first stack. Safe to repeat.
+
+    \b
+    Example:
+      spotladder infra state
+    """
+    from spotladder_infra.state import ensure
+
+    typer.echo(ensure(read(fleet, warn=False).fleet))
+
+
+def synth(
+    fleet: FleetOption = FLEET,
+    cluster: ClusterOption = None,
+    *,
+    to: Annotated[Path, typer.Option("--to", help="Folder for the stacks; replaced when it is there.")] = OUT,
+) -> None:
+    """Write the Terraform stacks of the clusters that are created: one folder for each.
+
+    Run terraform or tofu on them as on any other configuration. Clusters that exist already have no stack.
+
+    \b
+    Examples:
+      spotladder infra synth
+      spotladder infra synth --cluster east --to build
+      terraform -chdir=cdktf.out/stacks/east init
+    """
+    from spotladder_infra.stacks.synth import synth as write
+
+    found = read(fleet, warn=True).fleet
+    clusters = chosen(found, cluster)
+    for folder in write(found, clusters, to, STATE):
+        typer.echo(folder)
+
+
+def picture(
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="A cluster whose stack was written.")],
+    source: Annotated[Path, typer.Option("--from", help="Folder that synth wrote.")] = OUT,
+) -> None:
+    """Print a diagram (Mermaid) of what a cluster's stack creates.
+
+    \b
+    Examples:
+      spotladder infra picture east > east.mmd
+      spotladder infra picture east --from build
+    """
+    import json
+
+    from spotladder.errors import InvalidSpec
+    from spotladder_infra.picture import mermaid
+
+    path = source / "stacks" / cluster / "cdk.tf.json"
+    try:
+        stack = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InvalidSpec("is not a stack: write it with spotladder infra synth", where=str(path)) from None
+    typer.echo(mermaid(stack, cluster), nl=False)
