@@ -27,10 +27,12 @@ def helm(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[st
     )
 
 
-def rendered(folder: Path, *arguments: str | Path, namespace: str = "spotladder-system") -> str:
-    """What the chart installs, as text."""
+def rendered(
+    folder: Path, *arguments: str | Path, namespace: str = "spotladder-system", chart: str = "spotladder"
+) -> str:
+    """What the chart installs, as text. The release has the chart's name."""
     result = helm(
-        folder, "template", "spotladder", CHARTS / "spotladder", "--namespace", namespace,
+        folder, "template", chart, CHARTS / chart, "--namespace", namespace,
         "--kube-version", KUBERNETES, *arguments,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr

@@ -60,7 +60,7 @@ def test_schema(capsys: Capture) -> None:
 
 def test_render(capsys: Capture, fleet: Path) -> None:
     answer = call(capsys, "infra", "render", "--fleet", fleet, "--cluster", "west", "--output", "json")
-    assert [entry["metadata"]["name"] for entry in json.loads(answer.out)["west"]["computeClasses"]] == [
+    assert [entry["metadata"]["name"] for entry in json.loads(answer.out)["computeClasses"]] == [
         "west-heads",
         "l4-spot",
         "l4-on-demand",

@@ -38,7 +38,10 @@ def _team(team: Team) -> Object:
     annotations = {} if team.budget is None else {MONTHLY_BUDGET: f"{team.budget:g}"}
     return {
         "namespace": team.name,
-        "serviceAccount": team.service_account,
+        "podSecurity": str(team.pod_security),
         "annotations": annotations,
+        "serviceAccount": {"name": team.service_account},
+        "groups": list(team.groups),
+        "users": list(team.users),
         "quota": quota,
     }

@@ -6,6 +6,7 @@ Rules that one object breaks by itself are checked by the models; rules between 
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -55,12 +56,28 @@ class Quota(Record):
     accelerators: Count | None = Field(default=None, description="NVIDIA accelerators.")
 
 
+class PodSecurity(StrEnum):
+    """Pod Security Standards of Kubernetes."""
+
+    RESTRICTED = "restricted"
+    BASELINE = "baseline"
+    PRIVILEGED = "privileged"
+
+
 class Team(Record):
     """A namespace for the jobs of one team, with access to its own prefix of the checkpoint buckets."""
 
     name: Name = Field(description="The team's name; also its namespace.")
     clusters: list[Name] = Field(default_factory=list, description="Clusters of the team; all when empty.")
     service_account: Name = Field(default="training", description="The service account of its training pods.")
+    groups: list[FilledText] = Field(
+        default_factory=list, description="Groups of the cluster's users that may write the team's TieredJobs."
+    )
+    users: list[FilledText] = Field(default_factory=list, description="Users that may write the team's TieredJobs.")
+    pod_security: Annotated[PodSecurity, choice(PodSecurity)] = Field(
+        default=PodSecurity.RESTRICTED,
+        description="Pod Security Standard that the namespace enforces: restricted, baseline or privileged.",
+    )
     budget: Usd | None = Field(default=None, description="USD a month.")
     quota: Quota = Field(default_factory=Quota, description="What it may use at once in each cluster.")
 

@@ -71,9 +71,9 @@ def render(
     *,
     output: Annotated[Format, typer.Option("--output", "-o", help="How to print them: yaml or json.")] = Format.YAML,
 ) -> None:
-    """Print the NodePools or ComputeClasses, and the CapacityTiers, of each cluster.
+    """Print the values of the chart spotladder-pools: NodePools or ComputeClasses, CapacityTiers and teams.
 
-    They are printed as values of the chart spotladder-pools, by the name of the cluster.
+    Without --cluster, the values of all clusters are printed, by the name of the cluster.
 
     \b
     Examples:
@@ -85,7 +85,7 @@ def render(
     found = read(fleet, warn=False).fleet
     clusters = chosen(found, cluster)
     data = {entry.name: values(found, entry) for entry in clusters}
-    print_data(data, Format.YAML if output is Format.TABLE else output)
+    print_data(data[cluster] if cluster else data, Format.YAML if output is Format.TABLE else output)
 
 
 def _plain(problems: Any) -> list[dict[str, str]]:

@@ -1,0 +1,191 @@
+"""The chart of the pools: what it makes of a fleet file, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder_infra.rendering.values import values
+from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.read import read_fleet
+from tests.charts.helm import CHARTS, helm, objects, rendered
+from tests.kube.apiserver import ROOT
+
+CHART = "spotladder-pools"
+GOLDEN = Path(__file__).parent / "golden" / "pools"
+EXAMPLE = ROOT / "examples" / "fleet" / "fleet.yaml"
+
+
+def example() -> Fleet:
+    return read_fleet(EXAMPLE, date(2026, 11, 22)).fleet
+
+
+def file_of(folder: Path, given: dict[str, Any]) -> Path:
+    path = folder / "values.json"
+    path.write_text(json.dumps(given), encoding="utf-8")
+    return path
+
+
+def installed(folder: Path, given: dict[str, Any]) -> list[dict[str, Any]]:
+    return objects(rendered(folder, "--values", file_of(folder, given), chart=CHART))
+
+
+def of_kind(found: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [entry for entry in found if entry["kind"] == kind]
+
+
+def team(**changes: Any) -> dict[str, Any]:
+    return {"namespace": "vision", "serviceAccount": {"name": "training"}, **changes}
+
+
+def test_lint(tmp_path: Path) -> None:
+    result = helm(tmp_path, "lint", "--strict", CHARTS / CHART)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_nothing_is_installed_without_values(tmp_path: Path) -> None:
+    assert installed(tmp_path, {}) == []
+
+
+@pytest.mark.parametrize("cluster", ["east", "central"])
+def test_golden(cluster: str, tmp_path: Path) -> None:
+    fleet = example()
+    text = rendered(tmp_path, "--values", file_of(tmp_path, values(fleet, fleet.cluster(cluster))), chart=CHART)
+    file = GOLDEN / f"{cluster}.yaml"
+    if os.environ.get("UPDATE_GOLDEN"):
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8"), "UPDATE_GOLDEN=1 writes it anew; read the difference"
+
+
+@pytest.mark.parametrize("cluster", ["east", "central"])
+def test_objects_are_those_of_the_values(cluster: str, tmp_path: Path) -> None:
+    fleet = example()
+    given = values(fleet, fleet.cluster(cluster))
+    found = installed(tmp_path, given)
+    wanted = [entry for key in ("nodeClasses", "nodePools", "computeClasses", "capacityTiers") for entry in given[key]]
+    assert wanted
+    for entry in wanted:
+        (same,) = [o for o in of_kind(found, entry["kind"]) if o["metadata"]["name"] == entry["metadata"]["name"]]
+        assert (same["apiVersion"], same["spec"]) == (entry["apiVersion"], entry["spec"])
+        assert same["metadata"]["labels"].items() >= entry["metadata"].get("labels", {}).items()
+        assert same["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
+
+
+def test_namespaces_and_service_accounts_outlive_the_release(tmp_path: Path) -> None:
+    given = team(
+        annotations={"spotladder.io/monthly-budget-usd": "5000"},
+        serviceAccount={"name": "training", "annotations": {"iam.gke.io/gcp-service-account": "a@b"}},
+    )
+    found = installed(tmp_path, {"teams": [given]})
+    (namespace,) = of_kind(found, "Namespace")
+    assert namespace["metadata"]["annotations"] == {
+        "helm.sh/resource-policy": "keep",
+        "spotladder.io/monthly-budget-usd": "5000",
+    }
+    (account,) = of_kind(found, "ServiceAccount")
+    assert account["metadata"]["annotations"] == {
+        "helm.sh/resource-policy": "keep",
+        "iam.gke.io/gcp-service-account": "a@b",
+    }
+    assert account["automountServiceAccountToken"] is False
+
+
+@pytest.mark.parametrize(("given", "level"), [({}, "restricted"), ({"podSecurity": "baseline"}, "baseline")])
+def test_namespaces_enforce_a_pod_security_standard(given: dict[str, str], level: str, tmp_path: Path) -> None:
+    (namespace,) = of_kind(installed(tmp_path, {"teams": [team(**given)]}), "Namespace")
+    labels = namespace["metadata"]["labels"]
+    assert {labels[f"pod-security.kubernetes.io/{mode}"] for mode in ("enforce", "audit", "warn")} == {level}
+
+
+def test_a_team_writes_tieredjobs_in_its_namespace_and_reads_capacitytiers(tmp_path: Path) -> None:
+    found = installed(tmp_path, {"teams": [team(groups=["vision@example.com"], users=["ada"]), team(namespace="nlp")]})
+    (binding,) = of_kind(found, "RoleBinding")
+    assert binding["metadata"]["namespace"] == "vision"
+    subjects = [(subject["kind"], subject["name"]) for subject in binding["subjects"]]
+    assert subjects == [("Group", "vision@example.com"), ("User", "ada")]
+    roles = {role["metadata"]["namespace"]: role["rules"] for role in of_kind(found, "Role")}
+    assert set(roles) == {"vision", "nlp"}
+    (jobs,) = [rule for rule in roles["vision"] if rule["resources"] == ["tieredjobs"]]
+    assert {"create", "update", "patch", "delete"} <= set(jobs["verbs"])
+    (tiers,) = of_kind(found, "ClusterRole")
+    assert tiers["rules"] == [
+        {"apiGroups": ["spotladder.io"], "resources": ["capacitytiers"], "verbs": ["get", "list", "watch"]}
+    ]
+    (bound,) = of_kind(found, "ClusterRoleBinding")
+    assert bound["subjects"] == binding["subjects"]
+
+
+def test_without_people_there_are_no_bindings(tmp_path: Path) -> None:
+    kinds = {entry["kind"] for entry in installed(tmp_path, {"teams": [team()]})}
+    assert kinds == {"Namespace", "ServiceAccount", "Role"}
+
+
+def test_no_rights_have_wildcards(tmp_path: Path) -> None:
+    for role in installed(tmp_path, {"teams": [team(groups=["a"])]}):
+        for rule in role.get("rules", ()):
+            assert not {"*"} & {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+            assert not {"pods/exec", "roles", "rolebindings"} & set(rule["resources"])
+
+
+def test_images_are_pulled_by_pods_without_rights_on_the_nodes_of_one_pool(tmp_path: Path) -> None:
+    toleration = {"key": "spotladder.io/pool", "operator": "Equal", "value": "g5-spot", "effect": "NoSchedule"}
+    pull = {
+        "pool": "g5-spot",
+        "images": ["registry.example.com/train:1", "registry.example.com/eval:2"],
+        "nodeSelector": {"karpenter.sh/nodepool": "g5-spot"},
+        "tolerations": [toleration],
+    }
+    (found,) = of_kind(installed(tmp_path, {"prePull": [pull]}), "DaemonSet")
+    pod = found["spec"]["template"]["spec"]
+    assert (pod["nodeSelector"], pod["tolerations"]) == (pull["nodeSelector"], [toleration])
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"] == {
+        "runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"},
+    }  # fmt: skip
+    assert [container["image"] for container in pod["containers"]] == pull["images"]
+    for container in pod["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert set(container["resources"]) == {"requests", "limits"}
+
+
+OBJECT = {"metadata": {"name": "a"}, "spec": {}}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"nodepools": []}, "nodepools"),
+        ({"nodePools": [{**OBJECT, "apiVersion": "karpenter.sh/v1beta1", "kind": "NodePool"}]}, "apiVersion"),
+        ({"nodePools": [{**OBJECT, "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim"}]}, "kind"),
+        ({"nodePools": [{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {}, "spec": {}}]}, "name"),
+        ({"nodeClasses": [{**OBJECT, "apiVersion": "karpenter.k8s.aws/v1", "kind": "GCENodeClass"}]}, "nodeClasses"),
+        ({"computeClasses": [{**OBJECT, "apiVersion": "cloud.google.com/v1", "kind": "Deployment"}]}, "kind"),
+        ({"capacityTiers": [{**OBJECT, "apiVersion": "v1", "kind": "CapacityTier"}]}, "apiVersion"),
+        ({"teams": [{"namespace": "vision"}]}, "serviceAccount"),
+        ({"teams": [team(namespace="Vision")]}, "namespace"),
+        ({"teams": [team(podSecurity="strict")]}, "podSecurity"),
+        ({"teams": [team(groups=["a", "a"])]}, "groups"),
+        ({"teams": [team(quota={"requests.cpu": 4})]}, "requests.cpu"),
+        ({"prePull": [{"pool": "a", "images": [], "nodeSelector": {"a": "b"}}]}, "images"),
+        ({"prePull": [{"pool": "a", "images": ["b"], "nodeSelector": {}}]}, "nodeSelector"),
+    ],
+)
+def test_wrong_values_are_refused(given: dict[str, Any], said: str, tmp_path: Path) -> None:
+    result = helm(tmp_path, "template", CHART, CHARTS / CHART, "--values", file_of(tmp_path, given))
+    assert result.returncode != 0
+    assert said in result.stderr
+
+
+def test_every_value_has_a_schema_and_the_other_way_round() -> None:
+    (defaults,) = objects((CHARTS / CHART / "values.yaml").read_text(encoding="utf-8"))
+    schema = json.loads((CHARTS / CHART / "values.schema.json").read_text(encoding="utf-8"))
+    assert set(defaults) == set(schema["properties"]) - {"global"}
