@@ -76,6 +76,9 @@ def known_names(fleet: Fleet, _: date) -> Iterator[Found]:
     for index, cluster in enumerate(spec.clusters):
         if cluster.bucket is not None and cluster.bucket not in buckets:
             yield Found(("spec", "clusters", index, "bucket"), _unknown(cluster.bucket, "bucket", buckets))
+    for index, name in enumerate(spec.rollout.canary):
+        if name not in clusters:
+            yield Found(("spec", "rollout", "canary", index), _unknown(name, "cluster", clusters))
     for index, team in enumerate(spec.teams):
         for place, name in enumerate(team.clusters):
             if name not in clusters:

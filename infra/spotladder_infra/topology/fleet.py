@@ -16,6 +16,7 @@ from spotladder.api.problems import quoted
 from spotladder.api.record import Metadata, Record
 from spotladder.errors import InvalidSpec
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.platform import Platform, Rollout
 from spotladder_infra.topology.values import BucketName, StateUri
 
 
@@ -104,6 +105,8 @@ class FleetSpec(Record):
     buckets: list[Bucket] = Field(default_factory=list, description="Buckets for checkpoints.")
     teams: list[Team] = Field(default_factory=list, description="Namespaces of teams.")
     clusters: Annotated[list[Cluster], Field(min_length=1)] = Field(description="The clusters.")
+    platform: Platform = Field(default_factory=Platform, description="What is installed in the clusters.")
+    rollout: Rollout = Field(default_factory=Rollout, description="How a change reaches the clusters.")
 
 
 class Fleet(Record):

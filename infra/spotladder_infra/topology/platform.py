@@ -1,0 +1,63 @@
+"""What runs in the clusters of a fleet, and how a change reaches them: `spec.platform` and `spec.rollout`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from spotladder.api.fields import FilledText, Finding, Name, PositiveDuration, Switch, several
+from spotladder.api.record import Record
+
+COMPONENTS = ("karpenter", "jobset", "gpu-device-plugin", "pools", "kuberay", "controller")
+"""Releases whose values may be changed under `platform.values`, in the order of their installation."""
+
+
+class Image(Record):
+    """The image of the controller."""
+
+    repository: FilledText = Field(description="Where the image of the Dockerfile was pushed.")
+    tag: FilledText | None = Field(default=None, description="Its tag; the release's version when absent.")
+    digest: FilledText | None = Field(default=None, description="sha256:…; wins over the tag.")
+
+
+class Platform(Record):
+    """What is installed in each cluster."""
+
+    image: Image | None = Field(default=None, description="The image of the controller.")
+    charts: FilledText | None = Field(
+        default=None,
+        description="A folder with the charts (NAME/ or NAME-VERSION.tgz), for clusters without internet access. A "
+        "relative path begins at the folder of the fleet file.",
+    )
+    jobset: Switch = Field(default=False, description="Install JobSet.")
+    gpu_device_plugin: Switch = Field(default=False, description="Install NVIDIA's device plugin.")
+    values: dict[str, dict[str, Any]] = Field(
+        default_factory=dict,
+        description=f"Helm values by component ({', '.join(COMPONENTS)}), merged over those of the fleet. No secrets: "
+        "they are stored in the rollout's state.",
+    )
+
+    @model_validator(mode="after")
+    def _known_components(self) -> Platform:
+        unknown = [name for name in self.values if name not in COMPONENTS]
+        if unknown:
+            message = f"is no component (expected one of {', '.join(COMPONENTS)})"
+            raise several([Finding(("values", name), message, at_key=True) for name in unknown])
+        return self
+
+
+class Smoke(Record):
+    """A job that must succeed in each cluster before the rollout goes on."""
+
+    job: FilledText = Field(description="A file with a TieredJob. Its tiers are replaced by the cluster's.")
+    timeout: PositiveDuration = Field(default=900.0, description="Time until it must have succeeded.")
+
+
+class Rollout(Record):
+    """How a change reaches the clusters."""
+
+    canary: list[Name] = Field(default_factory=list, description="Clusters that get each change first.")
+    concurrency: Annotated[int, Field(ge=1, le=50)] = Field(default=4, description="Clusters at the same time.")
+    timeout: PositiveDuration = Field(default=600.0, description="Time until a component must be ready.")
+    smoke: Smoke | None = Field(default=None, description="A job that proves each cluster; none when absent.")
