@@ -1,6 +1,7 @@
 """The time for the fleet file and its stacks: validation beside bare Python, synthesis beside importing the bindings.
 
-Each measurement is a process of its own, as a user starts it; the bindings of both clouds are loaded in one process.
+Each measurement is a process of its own, as a user starts it. The bindings are imported as a program does that uses
+them without this project: the modules of both clouds that the stacks need, in one process.
 """
 
 from __future__ import annotations
@@ -23,9 +24,8 @@ MOST_VALIDATE = 0.6
 MOST_SYNTH = 5.0
 MOST_RATIO = 2.0
 
-VALIDATE = f"from spotladder.cli.main import main; main(['infra', 'validate', '--fleet', {str(FLEET)!r}])"
-SYNTH = "from spotladder.cli.main import main; main(['infra', 'synth', '--fleet', {0!r}, '--to', {1!r}])"
-IMPORT = "import spotladder_infra.stacks.synth as s; s._choose_node(); import {}"
+COMMAND = "from spotladder.cli.main import main; main({!r})"
+IMPORT = "from spotladder_infra.stacks.synth import _choose_node; _choose_node(); import {}"
 AWS = (
     "cloudwatch_logs", "ec2", "eks", "eventbridge", "iam", "kms", "meta_data_sources", "provider", "s3", "sqs", "sts",
     "vpc",
@@ -50,9 +50,9 @@ def measure() -> Sequence[Row]:
     with tempfile.TemporaryDirectory() as folder:
         programs = {
             "bare": "pass",
-            "validate": VALIDATE,
+            "validate": COMMAND.format(["infra", "validate", "--fleet", str(FLEET)]),
             "import": IMPORT.format(", ".join(modules)),
-            "synth": SYNTH.format(str(FLEET), folder),
+            "synth": COMMAND.format(["infra", "synth", "--fleet", str(FLEET), "--to", folder]),
         }
         times: dict[str, list[float]] = {name: [] for name in programs}
         for run in range(RUNS + 1):

@@ -28,6 +28,8 @@ CONTEXT: dict[str, Any] = {
 OLDEST_NODE = 22
 """The oldest major version of Node.js that jsii supports."""
 
+LAZY_BINDINGS = Path(__file__).with_name("lazy_bindings.cjs")
+
 BINDINGS = {Cloud.AWS: "cdktn_aws", Cloud.GCP: "cdktn_provider_google"}
 STACKS = {Cloud.AWS: "spotladder_infra.stacks.eks", Cloud.GCP: "spotladder_infra.stacks.gke"}
 
@@ -48,7 +50,7 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
         return []
     _require(wanted)
     _choose_node()
-    cdktn = import_module("cdktn")
+    cdktn = _cdktn()
     app = cdktn.App(outdir=str(out), context=CONTEXT)
     for cluster in wanted:
         stack = cdktn.TerraformStack(app, cluster.name)
@@ -63,6 +65,19 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
         _backend(cdktn, stack, fleet, cluster, state)
     app.synth()
     return [out / "stacks" / cluster.name for cluster in wanted]
+
+
+def _cdktn() -> Any:
+    """The module cdktn. Importing it starts Node.js, which loads the modules of the bindings only when they are used."""
+    before = os.environ.get("NODE_OPTIONS")
+    os.environ["NODE_OPTIONS"] = f'{before or ""} --require="{LAZY_BINDINGS.as_posix()}"'.strip()
+    try:
+        return import_module("cdktn")
+    finally:
+        if before is None:
+            del os.environ["NODE_OPTIONS"]
+        else:
+            os.environ["NODE_OPTIONS"] = before
 
 
 def _backend(cdktn: Any, stack: Any, fleet: Fleet, cluster: Cluster, state: Path) -> None:

@@ -1,0 +1,38 @@
+"""How the bindings are loaded: module by module, although the index of Google's requires all of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tarfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from spotladder_infra.stacks import synth
+from tests.absent import absent
+from tests.infra.conftest import SUITE
+
+
+def test_the_index_loads_although_none_of_its_modules_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when a new version of the bindings writes its index in another way: then synthesis is slow again."""
+    package = find_spec("cdktn_provider_google")
+    if package is None or package.origin is None:
+        absent("cdktn_provider_google is not installed (make setup-infra)", SUITE)
+    monkeypatch.delenv("JSII_NODE", raising=False)
+    monkeypatch.setenv("JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION", "1")
+    synth._choose_node()
+    node = os.environ.get("JSII_NODE") or shutil.which("node") or "node"
+    archive = next((Path(package.origin).parent / "_jsii").glob("*.jsii.tgz"))
+    with tarfile.open(archive) as packed:
+        packed.extract("package/lib/index.js", tmp_path, filter="data")
+    index = tmp_path / "node_modules" / "@cdktn" / "provider-google" / "lib" / "index.js"
+    index.parent.mkdir(parents=True)
+    (tmp_path / "package" / "lib" / "index.js").rename(index)
+    program = f"console.log(Object.keys(require({str(index)!r})).length)"
+    command = [node, "--require", str(synth.LAZY_BINDINGS), "-e", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-1000:]
+    assert int(done.stdout) > 1000
