@@ -9,8 +9,8 @@ import pytest
 from spotladder.api.tieredjob import TieredJob
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import names
+from spotladder.workloads.grace import drain_of, grace_of
 from spotladder.workloads.kinds import workload_of
-from spotladder.workloads.pods import drain_of, grace_of
 from tests.workloads.builders import job, jobset_template, ray_template, tier, worker_spec
 
 RAY = "spec.workload.ray.template.spec"

@@ -14,9 +14,10 @@ from typing import Any
 from spotladder.api.problems import Path, dotted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.durations import format_duration
-from spotladder.core.model import PodRole, Seconds
+from spotladder.core.model import PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import names
+from spotladder.workloads.grace import grace_of
 from spotladder.workloads.placement import Placement, place
 from spotladder.workloads.records import DISRUPTION_BUDGETS
 from spotladder.workloads.security import harden
@@ -25,12 +26,6 @@ from spotladder.workloads.tiers import ResolvedTier
 NOTICE_FOLDER = "/run/spotladder"
 NOTICE_FILE = f"{NOTICE_FOLDER}/notice"
 _NOTICE_VOLUME = "spotladder-notice"
-
-MARGIN: Seconds = 5.0
-"""Between the end of a pod's grace and the end of its node, and between the end of a drain and the end of the grace."""
-
-DEFAULT_GRACE: Seconds = 30.0
-"""Kubernetes' own grace, for nodes that go without notice."""
 
 # Consolidation takes more pods of long jobs than reclaims do; both of the usual autoscalers are told to leave them.
 _STAY = {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
@@ -75,16 +70,6 @@ def copied(thing: Any) -> Any:
     if isinstance(thing, Mapping):
         return {key: copied(value) for key, value in thing.items() if value is not None}
     return [copied(value) for value in thing] if isinstance(thing, list) else thing
-
-
-def grace_of(notice: Seconds) -> int:
-    """Seconds that a pod has to end: as long as the cloud's notice allows, with a margin for the kubelet."""
-    return int(max(MARGIN, notice - MARGIN) if notice else DEFAULT_GRACE)
-
-
-def drain_of(grace: int, notice: Seconds) -> int:
-    """Seconds that `ray start --block` may drain: it must end before the kubelet ends it, and the cloud the node."""
-    return int(max(1, min(grace, grace_of(notice)) - MARGIN if notice else grace - MARGIN))
 
 
 def dressed(

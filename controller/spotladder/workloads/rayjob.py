@@ -24,9 +24,10 @@ from spotladder.api.workload import workers_of
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import names, rayjob_state, shape
+from spotladder.workloads.grace import drain_of
 from spotladder.workloads.names import Origin
 from spotladder.workloads.operators import silent_kuberay, silent_scheduler
-from spotladder.workloads.pods import Outfit, budget, copied, drain_of, dressed, variables, with_env
+from spotladder.workloads.pods import Outfit, budget, copied, dressed, variables, with_env
 from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, RAYCLUSTERS, RAYJOBS
 from spotladder.workloads.shape import check
 from spotladder.workloads.template import made_of, template_of

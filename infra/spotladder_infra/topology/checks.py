@@ -17,7 +17,7 @@ from spotladder.api.problems import Path, quoted
 from spotladder.api.suggest import closest
 from spotladder.core.durations import format_duration
 from spotladder.core.model import CapacityType
-from spotladder.workloads.pods import grace_of
+from spotladder.workloads.grace import grace_of
 from spotladder_infra.facts import prices, regions
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster, Nat
 from spotladder_infra.topology.defaults import notice_of, pod_range_of, service_range_of, zones_of
