@@ -38,6 +38,11 @@ def common_tags(fleet: Fleet, cluster: Cluster) -> dict[str, str]:
     return {**fleet.spec.tags, "spotladder-fleet": fleet.metadata.name, "spotladder-cluster": cluster.name}
 
 
+def kubeconfig_secret(cluster: Cluster) -> str:
+    """The Secret beside the controller, in the home cluster, with the kubeconfig of another cluster."""
+    return f"cluster-{cluster.name}"
+
+
 def bucket_key_alias(bucket: str) -> str:
     """The alias of the KMS key of a checkpoint bucket (AWS)."""
     return f"alias/spotladder/{bucket.replace('.', '-')}"

@@ -1,0 +1,63 @@
+"""The values of the chart `spotladder`: the controller at home, and its rights in the other clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spotladder_infra.names import CONTROLLER_ACCOUNT, kubeconfig_secret
+from spotladder_infra.rendering.labels import POOL, Object
+from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.fleet import Bucket, Fleet, Team
+
+SYSTEM_POOL = "system"
+"""Value of the label POOL on the system nodes."""
+
+SYSTEM_TAINT = "CriticalAddonsOnly"
+SCHEMES = {Cloud.AWS: "s3", Cloud.GCP: "gs"}
+
+
+def controller_values(fleet: Fleet, cluster: Cluster) -> Object:
+    """What is installed of the controller in the cluster.
+
+    The service account has the name that the identities of the stacks are bound to (EKS Pod Identity, Workload Identity
+    Federation), so it needs no annotation. A cluster that is not home gets a service account with a token, and the
+    home cluster finds it through a kubeconfig in the Secret `names.kubeconfig_secret(cluster)`.
+    """
+    account = {"name": CONTROLLER_ACCOUNT}
+    if cluster.name != fleet.spec.home:
+        return {"serviceAccount": account, "member": {"enabled": True}}
+    found: dict[str, Any] = {
+        "serviceAccount": account,
+        "checkpointAccess": checkpoint_access(fleet),
+        "admissionPolicy": {"enabled": True},
+        "clusters": {
+            entry.name: {"kubeconfig": {"secretName": kubeconfig_secret(entry)}}
+            for entry in fleet.spec.clusters
+            if entry.name != fleet.spec.home
+        },
+    }
+    if cluster.cloud is Cloud.AWS:
+        found["env"] = [{"name": "AWS_REGION", "value": cluster.region or ""}]
+    if cluster.cloud in CREATED:
+        found["nodeSelector"] = {POOL: SYSTEM_POOL}
+        found["tolerations"] = [{"key": SYSTEM_TAINT, "operator": "Exists"}]
+    return found
+
+
+def checkpoint_access(fleet: Fleet) -> list[Object]:
+    """For each team, its prefix of every bucket that a cluster of the team uses."""
+    return [
+        {"namespaces": [team.name], "uris": [team_prefix(bucket, team) for bucket in found]}
+        for team in fleet.spec.teams
+        if (found := _buckets(fleet, team))
+    ]
+
+
+def team_prefix(bucket: Bucket, team: Team) -> str:
+    """The address below which a team's pods may write: `s3://BUCKET/TEAM`."""
+    return f"{SCHEMES[bucket.cloud]}://{bucket.name}/{team.name}"
+
+
+def _buckets(fleet: Fleet, team: Team) -> list[Bucket]:
+    used = {entry.bucket for entry in fleet.spec.clusters if team in fleet.teams_of(entry)}
+    return [bucket for bucket in fleet.spec.buckets if bucket.name in used]

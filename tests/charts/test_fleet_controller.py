@@ -1,0 +1,82 @@
+"""What a fleet file says to the controller's chart, and that the chart and the controller understand it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.operator.settings import Settings, read_settings
+from spotladder_infra.rendering.controller import checkpoint_access, controller_values
+from spotladder_infra.topology.fleet import Fleet
+from tests.charts.helm import objects, rendered
+from tests.topology.builders import fleet_file
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return fleet_file(tmp_path).fleet
+
+
+def installed(folder: Path, fleet: Fleet, cluster: str) -> list[dict[str, Any]]:
+    path = folder / "values.json"
+    path.write_text(json.dumps(controller_values(fleet, fleet.cluster(cluster))), encoding="utf-8")
+    return objects(rendered(folder, "--values", path))
+
+
+def settings(folder: Path, found: list[dict[str, Any]]) -> Settings:
+    (config,) = [entry for entry in found if entry["kind"] == "ConfigMap"]
+    file = folder / "config.yaml"
+    file.write_text(config["data"]["config.yaml"], encoding="utf-8")
+    return read_settings(file, {})
+
+
+def test_each_team_has_its_prefix_of_the_buckets_of_its_clusters(fleet: Fleet) -> None:
+    assert checkpoint_access(fleet) == [
+        {"namespaces": ["team-a"], "uris": ["s3://acme-east/team-a", "gs://acme-central/team-a"]},
+        {"namespaces": ["team-b"], "uris": ["gs://acme-central/team-b"]},
+    ]
+
+
+def test_a_fleet_without_teams_allows_no_bucket(tmp_path: Path) -> None:
+    first = '  - {name: team-a, budget: 5000, quota: {accelerators: 64, cpu: "512"}}\n'
+    changes = (("  teams:\n", ""), (first, ""), ("  - {name: team-b, clusters: [west]}\n", ""))
+    fleet = fleet_file(tmp_path, *changes).fleet
+    assert checkpoint_access(fleet) == []
+
+
+def test_the_controller_at_home_knows_the_other_clusters(fleet: Fleet, tmp_path: Path) -> None:
+    found = settings(tmp_path, installed(tmp_path, fleet, "east"))
+    assert set(found.clusters) == {"west", "alpha", "lab", "laptop"}
+    assert {address.kubeconfig.secret_name for address in found.clusters.values() if address.kubeconfig} == {
+        "cluster-west", "cluster-alpha", "cluster-lab", "cluster-laptop"
+    }  # fmt: skip
+    assert len(found.checkpoint_access) == 2
+
+
+def test_the_controller_runs_on_system_nodes_under_the_name_of_its_identity(fleet: Fleet, tmp_path: Path) -> None:
+    found = installed(tmp_path, fleet, "east")
+    (account,) = [entry for entry in found if entry["kind"] == "ServiceAccount"]
+    assert account["metadata"]["name"] == "spotladder-controller"
+    (deployment,) = [entry for entry in found if entry["kind"] == "Deployment"]
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "spotladder-controller"
+    assert pod["nodeSelector"] == {"spotladder.io/pool": "system"}
+    assert pod["tolerations"] == [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
+    assert {"name": "AWS_REGION", "value": "us-east-1"} in pod["containers"][0]["env"]
+
+
+@pytest.mark.parametrize("cluster", ["west", "lab", "laptop"])
+def test_other_clusters_get_rights_and_nothing_that_runs(cluster: str, fleet: Fleet, tmp_path: Path) -> None:
+    found = installed(tmp_path, fleet, cluster)
+    assert not {"Deployment", "ConfigMap"} & {entry["kind"] for entry in found}
+    assert "spotladder-controller-token" in {entry["metadata"]["name"] for entry in found if entry["kind"] == "Secret"}
+
+
+@pytest.mark.parametrize("cluster", ["lab", "laptop"])
+def test_a_home_that_exists_already_gets_no_node_selector(cluster: str, tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path, ("home: east", f"home: {cluster}")).fleet
+    found = controller_values(fleet, fleet.cluster(cluster))
+    assert not {"nodeSelector", "tolerations", "env"} & set(found)
