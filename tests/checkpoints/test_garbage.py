@@ -57,6 +57,8 @@ def test_the_newest_of_each_attempt_stays_until_the_job_ends(log: CommitLog) -> 
     committed(writer, 5, 6, 7)
     writer.collect(1)
     assert steps(log) == [2, 4, 7]
+    assert [commit.step for commit in writer.collect(2, final=True).dropped] == [2]
+    assert steps(log) == [4, 7]
     writer.end("Succeeded")
     log.collect(1)
     assert steps(log) == [7]

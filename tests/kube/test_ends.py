@@ -156,9 +156,12 @@ async def test_an_end_is_told_with_the_last_commit(api_server: ApiServer) -> Non
     async with world(api_server) as here, here.operator():
         await running(here)
         await here.quiet()  # the log was looked at, and is not due again for long
-        here.bucket.commit(here.namespace, "digits", attempt=1, step=100)
+        for step in range(60, 101, 10):
+            here.bucket.commit(here.namespace, "digits", attempt=1, step=step)
         await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
         await eventually(lambda: here.has_phase("Succeeded"))
+        await eventually(lambda: _checkpointing(here, "Ended"))
+        assert [commit.step for commit in CommitLog(here.bucket.store, "digits").commits()] == [80, 90, 100]
         status = await here.status()
         assert status["progress"]["text"] == "100/100"
         assert status["attempts"][-1]["endStep"] == 100

@@ -14,6 +14,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.outputs import Output
@@ -107,11 +108,12 @@ class _TestLog:
             raise self._bucket.broken
         return self._follower.progress()
 
-    def end(self, outcome: str, attempt: int, message: str) -> None:
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
         if self._bucket.broken:
             raise self._bucket.broken
-        self._log.end_as_controller(outcome, attempt=attempt, message=message)
+        kept = end_job(self._log, outcome, keep=keep, attempt=attempt, message=message)
         self._bucket.ended.append((self._log.owner.job, outcome))
+        return kept
 
     def keep(self, texts: Mapping[Output, str]) -> None:
         if self._bucket.broken:

@@ -38,13 +38,14 @@ class Fake:
             raise self.answer
         return self.answer
 
-    def end(self, outcome: str, attempt: int, message: str) -> None:
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
         self.ends += 1
         if self.gate:
             self.gate.wait(10)
         if self.refusal:
             raise self.refusal
         self.answer = Progress(step=attempt)
+        return f"kept {keep}"
 
     def keep(self, texts: Mapping[Output, str]) -> None:
         raise AssertionError("nothing was printed here")
@@ -200,7 +201,7 @@ async def test_a_cancellation_that_comes_with_the_answer_is_not_lost(
 
     monkeypatch.setattr("spotladder.operator.logs._threaded", answer)
     async with Logs(clock=SteppedClock(), changed=lambda _: None, open_log=lambda _: Fake()) as logs:
-        ending = asyncio.create_task(logs.end(address("a"), "Succeeded", 1, ""))
+        ending = asyncio.create_task(logs.end(address("a"), "Succeeded", 1, "", keep=3))
         await asyncio.sleep(0.01)
         answered.set()
         for _ in range(turns):
@@ -216,13 +217,13 @@ async def test_a_bucket_that_hangs_holds_nobody_up_at_a_jobs_end(monkeypatch: py
     async with Logs(clock=SteppedClock(), changed=woken.append, open_log=lambda _: fake) as logs:
         for _ in range(2):  # the second look finds the first one's try still under way
             with pytest.raises(TimeoutError, match="the bucket has not answered yet"):
-                await logs.end(address("a"), "Succeeded", 7, "")
+                await logs.end(address("a"), "Succeeded", 7, "", keep=3)
         assert woken == []
         assert fake.gate
         fake.gate.set()
         assert await logs.looked(("ns", "a"))
         await until(lambda: woken == [("ns", "a")])
-        await logs.end(address("a"), "Succeeded", 7, "")
+        assert await logs.end(address("a"), "Succeeded", 7, "", keep=3) == "kept 3"
         assert fake.ends == 1
 
 
@@ -232,12 +233,12 @@ async def test_what_the_log_says_to_an_end_is_raised_where_it_is_asked_for(monke
     woken = list[JobKey]()
     async with Logs(clock=SteppedClock(), changed=woken.append, open_log=lambda _: fake) as logs:
         with pytest.raises(TimeoutError):
-            await logs.end(address("a"), "Failed", 7, "")
+            await logs.end(address("a"), "Failed", 7, "", keep=3)
         assert fake.gate
         fake.gate.set()
         await until(lambda: woken)
         with pytest.raises(StoreUnavailable, match="no route"):
-            await logs.end(address("a"), "Failed", 7, "")
+            await logs.end(address("a"), "Failed", 7, "", keep=3)
         fake.refusal = None
-        await logs.end(address("a"), "Failed", 7, "")
+        await logs.end(address("a"), "Failed", 7, "", keep=3)
         assert fake.ends == 2

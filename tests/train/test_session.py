@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,23 @@ def test_a_later_attempt_goes_on_where_the_last_commit_was(tmp_path: Path) -> No
         assert found is not None
         assert (found.step, found.total, found.attempt) == (30, 30, 2)
         assert (found.path / "sum").read_text() == str(sum(range(1, 31)))
+
+
+def test_the_last_step_leaves_only_the_newest_commits(tmp_path: Path) -> None:
+    """Without a controller that may delete: until then the newest commit of each attempt stays."""
+
+    def die_at(last: int, step: int) -> None:
+        if step == last:
+            raise KeyError("a bug of the program")
+
+    for attempt in (1, 2, 3):
+        die = partial(die_at, 10 * attempt + 5)
+        with pytest.raises(KeyError):
+            train(job(tmp_path, attempt=attempt, keep=1), 50, on_step=die, flush=True)
+    assert committed(tmp_path) == [(1, 10), (2, 20), (3, 30)]
+    train(job(tmp_path, attempt=4, keep=1), 50)
+    assert committed(tmp_path) == [(4, 50)]
+    assert [path.name for path in sorted(tmp_path.glob("digits/attempts/*/ckpt-*"))] == ["ckpt-000050"]
 
 
 def test_a_finished_program_that_runs_again_does_nothing(tmp_path: Path) -> None:

@@ -132,7 +132,11 @@ class Checkpoints(Record):
         "mount at that path. A path, relative to the job's file, is for `spotladder run` only."
     )
     interval: Interval = Field(default="5m", description="How often to commit: a duration (5m) or steps (50steps).")
-    keep: WholeNumber = Field(default=3, ge=1, description="How many of the newest commits are kept.")
+    keep: WholeNumber = Field(
+        default=3,
+        ge=1,
+        description="How many of the newest commits are kept. Until the job ends, the newest of each attempt is too.",
+    )
     credentials: CheckpointCredentials | None = Field(
         default=None, description="Credentials for the bucket; without it, the pods' own identity is used."
     )

@@ -33,11 +33,11 @@ class Collected:
     entries: int = 0
 
 
-def garbage(log: CommitLog, history: History, keep: int) -> tuple[Commit, ...]:
+def garbage(log: CommitLog, history: History, keep: int, *, final: bool = False) -> tuple[Commit, ...]:
     """The commits that a collection would drop now. Only reads."""
     if keep < 1:
         raise InvalidSpec(f"keep {keep}: at least the newest commit must be kept", path="checkpoints.keep")
-    return history.garbage(keep, broken=_broken(log, history, keep))
+    return history.garbage(keep, broken=_broken(log, history, keep), final=final)
 
 
 def collect(
@@ -46,13 +46,15 @@ def collect(
     keep: int,
     fence: Callable[[History], None] = lambda _: None,
     deleted: set[str] | None = None,
+    *,
+    final: bool = False,
 ) -> tuple[History, Collected]:
-    """Drop all but the newest `keep` commits and, until the job has ended, the newest of each attempt.
+    """Drop all but the newest `keep` commits and, unless `final` or the job has ended, the newest of each attempt.
 
     `fence` raises Fenced when the caller may not delete any more. `deleted` are dropped paths whose files the caller
     has deleted already; it is added to. Returns the history after it.
     """
-    dropped = garbage(log, history, keep)
+    dropped = garbage(log, history, keep, final=final)
     fence(history)
     if dropped:
         nonce = log.new_nonce()

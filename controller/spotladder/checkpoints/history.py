@@ -68,16 +68,17 @@ class History:
                     since_snapshot=1,
                 )
 
-    def garbage(self, keep: int, *, broken: Collection[str] = ()) -> tuple[Commit, ...]:
-        """The commits that need not be kept: not among the newest `keep`, nor, until the job has ended, the newest of
-        its attempt. `broken` are paths known not to be whole: they do not count towards `keep`, and stay.
+    def garbage(self, keep: int, *, broken: Collection[str] = (), final: bool = False) -> tuple[Commit, ...]:
+        """The commits that need not be kept: not among the newest `keep`, nor, until the job has ended (`final`: is
+        about to end), the newest of its attempt. `broken` are paths known not to be whole: they do not count towards
+        `keep`, and stay.
 
         Once garbage, always garbage: later entries never make a commit of this list worth keeping again. So it does
         not matter how long after this decision the files are deleted.
         """
         whole = [commit for commit in self.commits if commit.path not in broken]
         kept = {commit.seq for commit in whole[-keep:]}
-        if self.end is None:
+        if self.end is None and not final:
             kept |= {commit.seq for commit in {commit.attempt: commit for commit in whole}.values()}
         return tuple(commit for commit in whole if commit.seq not in kept)
 

@@ -114,12 +114,14 @@ class Writer:
         assert isinstance(entry, End)  # noqa: S101 – build makes nothing else
         return entry
 
-    def collect(self, keep: int) -> Collected:
-        """Delete what need not be kept: fenced like a commit."""
+    def collect(self, keep: int, *, final: bool = False) -> Collected:
+        """Delete what need not be kept: fenced like a commit. `final`: the job's last step is committed."""
         from spotladder.checkpoints.garbage import collect
 
         with self._lock:
-            self._history, collected = collect(self.log, self._history, keep, self._fence_start, self._deleted)
+            self._history, collected = collect(
+                self.log, self._history, keep, self._fence_start, self._deleted, final=final
+            )
         return collected
 
     def _append(self, build: Any) -> Entry:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spotladder.checkpoints import outputs
+from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import went_back
 from spotladder.core.model import Progress
@@ -32,7 +33,8 @@ class LogWatch:
         self._spacing = spacing
         self._wake = threading.Event()
         self._asked = self._answered = 0
-        self._over = self._collected = False
+        self._over = False
+        self._ended_as = ""
         self._lock = threading.Lock()
         self._new: list[Commit] = []
         self._ended: list[tuple[int, Path]] = []
@@ -76,10 +78,10 @@ class LogWatch:
 
         Raises StoreUnavailable, Fenced, LogCorrupt.
         """
-        self._log.end_as_controller("Succeeded" if succeeded else "Failed", message=message)
-        if not self._collected:
-            self._collected = True
-            self._log.collect(self._keep)
+        outcome = "Succeeded" if succeeded else "Failed"
+        if self._ended_as != outcome:
+            end_job(self._log, outcome, keep=self._keep, message=message)
+            self._ended_as = outcome
 
     def keep_output(self, attempt: int, file: Path) -> None:
         """Keep the end of what the attempt's driver printed beside the log, in the background."""

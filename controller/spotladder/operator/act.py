@@ -126,18 +126,21 @@ class Actor:
     async def _finish(
         self, loaded: Loaded, action: Finish, address: Callable[[], Awaitable[LogAddress]]
     ) -> Claim | None:
-        """Note the outcome in the log, once. None: it is noted already."""
+        """Note the outcome in the log and delete old checkpoints, once. None: it is done already."""
         if conditions.is_ended(loaded.status.conditions):
             return None
         reach(Point.BEFORE_FINISH)
         outcome = "Succeeded" if action.succeeded else "Failed"
+        number, keep = loaded.state.last_number, loaded.job.spec.checkpoints.keep
         try:
-            await self._logs.end(await address(), outcome, loaded.state.last_number, str(action.reason))
+            left = await self._logs.end(await address(), outcome, number, str(action.reason), keep=keep)
         except (StoreRefused, AccessDenied) as error:
             return Claim("False", conditions.END_REFUSED, str(error))
         except (StoreUnavailable, CredentialsMissing, ClusterUnreachable, TimeoutError) as error:
-            return Claim("Unknown", Trouble.CHECKPOINTS_UNREADABLE, f"the outcome is not noted yet: {error}")
+            return Claim("Unknown", Trouble.CHECKPOINTS_UNREADABLE, f"the end is not noted in the log yet: {error}")
         except SpotladderError as error:
             return Claim("False", conditions.END_REFUSED, str(error))
         reach(Point.AFTER_FINISH)
-        return Claim("False", conditions.ENDED, f"step {loaded.state.progress.step} is the last commit")
+        last = f"step {loaded.state.progress.step} is the last commit"
+        kept = f"; older checkpoints are not deleted: {left}" if left else ""
+        return Claim("False", conditions.ENDED, f"{last}{kept}")

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from spotladder.checkpoints import outputs
+from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.log import CommitLog, ForeignLog
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower, went_back
@@ -88,7 +89,7 @@ class Log(Protocol):
     """As much of a log as is used here; called in threads."""
 
     def progress(self) -> Progress: ...
-    def end(self, outcome: str, attempt: int, message: str) -> None: ...
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str: ...
     def keep(self, texts: Mapping[Output, str]) -> None: ...
 
 
@@ -111,9 +112,9 @@ class BucketLog:
         with self._permitted():
             return self._follower.progress()
 
-    def end(self, outcome: str, attempt: int, message: str) -> None:
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
         with self._permitted():
-            self._log.end_as_controller(outcome, attempt=attempt, message=message)
+            return end_job(self._log, outcome, keep=keep, attempt=attempt, message=message)
 
     @contextmanager
     def _permitted(self) -> Iterator[None]:
@@ -156,7 +157,7 @@ class Logs:
         self._open = open_log
         self._jitter = jitter
         self._followed: dict[JobKey, _Followed] = {}
-        self._endings: dict[JobKey, asyncio.Task[None]] = {}
+        self._endings: dict[JobKey, asyncio.Task[str]] = {}
         self._buckets: dict[str, asyncio.Semaphore] = {}
         self._threads = asyncio.Semaphore(THREADS)
 
@@ -216,13 +217,14 @@ class Logs:
         if followed is not None and followed.task is not None:
             followed.task.cancel()
 
-    async def end(self, address: LogAddress, outcome: str, attempt: int, message: str) -> None:
-        """Note the job's outcome beside its checkpoints. Raises what the log raises; TimeoutError while it takes long:
-        then it goes on, wakes the job when it is over, and the next call tells what came of it."""
+    async def end(self, address: LogAddress, outcome: str, attempt: int, message: str, *, keep: int) -> str:
+        """Note the job's outcome beside its checkpoints, and delete all but the newest `keep`. Returns why old ones
+        were not deleted, or "". Raises what the log raises; TimeoutError while it takes long: then it goes on, wakes
+        the job when it is over, and the next call tells what came of it."""
         key = (address.namespace, address.job)
 
-        def write() -> None:
-            self._open(address).end(outcome, attempt, message)
+        def write() -> str:
+            return self._open(address).end(outcome, attempt, message, keep)
 
         begun = self._endings.get(key)
         ending = self._endings[key] = begun or asyncio.create_task(self._in_thread(address, write))
@@ -232,7 +234,7 @@ class Logs:
                 ending.add_done_callback(lambda _: self._changed(key))
             raise TimeoutError("the bucket has not answered yet")
         del self._endings[key]
-        ending.result()
+        return ending.result()
 
     async def keep(self, address: LogAddress, texts: Mapping[Output, str]) -> None:
         """Keep what programs of the job printed beside its log. Raises what the log raises."""

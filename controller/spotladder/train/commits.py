@@ -370,14 +370,18 @@ class Commits:
         _log.info("committed step %d of attempt %d (%d bytes)", commit.step, commit.attempt, commit.size)
 
     def _collect(self) -> None:
-        """Old checkpoints go after every commit. A bucket that is slow to delete is no reason to stop training."""
+        """Delete old checkpoints after every commit; after that of the last step also the newest of each attempt.
+
+        A bucket that is slow to delete is no reason to stop training.
+        """
         if self._writer is None:
             return
         try:
             while self._orphans:
                 self._log.store.delete([meta.key for meta in self._log.store.list(f"{self._orphans[-1]}/")])
                 self._orphans.pop()
-            self._writer.collect(self._keep)
+            checkpoint = self._on_its_way.checkpoint
+            self._writer.collect(self._keep, final=0 < checkpoint.total <= checkpoint.step)
         except StoreUnavailable as error:
             _log.warning("old checkpoints were not deleted: %s", error)
 
