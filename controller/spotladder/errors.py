@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from spotladder.core.contract import ExitCode
+
 
 class SpotladderError(Exception):
     """Base of all. The message says what, where, and what to do, in one line."""
 
-    exit_code = 1
+    exit_code: int = 1
 
 
 def described(error: BaseException) -> str:
@@ -39,7 +41,7 @@ class StoreUnavailable(EnvironmentFailure):
 class Fenced(SpotladderError):
     """A newer writer owns the commit log. Stop at once and write nothing more."""
 
-    exit_code = 76
+    exit_code: int = ExitCode.FENCED
 
 
 class CheckpointCorrupt(SpotladderError):

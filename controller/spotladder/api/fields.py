@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from spotladder.api.problems import Path, dotted, quoted
 from spotladder.api.suggest import closest
+from spotladder.core.contract import VARIABLES, Variable
 from spotladder.core.durations import format_duration, parse_duration
 from spotladder.core.policies import registry
 
@@ -46,13 +47,8 @@ _LONGEST_SUBDOMAIN = 253
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-OWN_ENVIRONMENT = frozenset(
-    f"SPOTLADDER_{name}"
-    for name in (
-        "JOB", "NAMESPACE", "ATTEMPT", "TIER", "URI", "INTERVAL", "GRACE", "KEEP", "NOTICE", "NOTICE_URL", "HEARTBEAT",
-    )
-)  # fmt: skip
-"""What the in-job library reads; each attempt has its own values."""
+OWN_ENVIRONMENT = VARIABLES - {Variable.UID}
+"""Variables that a template may not set: each attempt has its own values."""
 
 
 def refused(message: str) -> PydanticCustomError:

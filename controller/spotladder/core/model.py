@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from spotladder.core.contract import ExitCode
 from spotladder.core.reasons import Cause, Reason
 
 Instant = float
@@ -217,6 +218,21 @@ class Exit(StrEnum):
     REFUSED = "Refused"  # exit code 77: the checkpoint store refuses the credentials
     FAILED = "Failed"  # any other exit code
     LOST = "Lost"  # the operator gave up on it (head gone, status unknown, stopped by hand): not the program's word
+
+    @classmethod
+    def of_code(cls, code: int) -> Exit:
+        """The meaning of the exit code of a program that ended by itself."""
+        return _EXITS.get(code, cls.FAILED)
+
+
+_EXITS: Mapping[int, Exit] = MappingProxyType(
+    {
+        0: Exit.SUCCEEDED,
+        ExitCode.INTERRUPTED: Exit.INTERRUPTED,
+        ExitCode.FENCED: Exit.FENCED,
+        ExitCode.ACCESS_DENIED: Exit.REFUSED,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

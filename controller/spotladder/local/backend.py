@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from spotladder.core.backend import LAST_COMMIT_LIMIT
+from spotladder.core.contract import Variable
 from spotladder.core.model import (
     AttemptSeen,
     Delete,
@@ -36,7 +37,7 @@ from spotladder.core.model import (
     Progress,
     Seconds,
 )
-from spotladder.core.reasons import Cause, Reason
+from spotladder.core.reasons import Cause
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.fleet import Fleet, WorkerNode
 from spotladder.local.nodes import Head, Machine, Worker
@@ -178,8 +179,7 @@ class LocalBackend:
         """Tell the program to commit and stop."""
         attempt = self._attempts.get(action.attempt)
         if attempt:
-            kind = "notice" if action.reason is Reason.EVICTION_NOTICE else "drain"
-            attempt.program.ask_to_stop(kind, action.deadline, action.reason.value)
+            attempt.program.ask_to_stop(action.reason, action.deadline)
 
     def delete(self, action: Delete) -> None:
         """Kill the program and the nodes; they are gone when this returns."""
@@ -281,12 +281,12 @@ class LocalBackend:
             **self._job.tiers[attempt.tier].environment,
             **self._job.environment,
             "RAY_ADDRESS": attempt.head.address,  # of all Ray clusters on this machine, this one
-            "SPOTLADDER_JOB": self._job.name,
-            "SPOTLADDER_NAMESPACE": self._job.namespace,
-            "SPOTLADDER_ATTEMPT": str(attempt.number),
-            "SPOTLADDER_TIER": attempt.tier,
-            "SPOTLADDER_NOTICE": str(program.notice_file),
-            "SPOTLADDER_HEARTBEAT": str(program.heartbeat_file),
+            Variable.JOB: self._job.name,
+            Variable.NAMESPACE: self._job.namespace,
+            Variable.ATTEMPT: str(attempt.number),
+            Variable.TIER: attempt.tier,
+            Variable.NOTICE: str(program.notice_file),
+            Variable.HEARTBEAT: str(program.heartbeat_file),
         }
 
     def _note_start(self, attempt: _Attempt) -> None:

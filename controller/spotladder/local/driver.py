@@ -34,9 +34,14 @@ POLL = 0.02
 
 
 def note(path: Path, **facts: object) -> None:
-    """Write a small JSON file, whole or not at all."""
+    """Write facts as a JSON file, atomically."""
+    write(path, json.dumps(facts))
+
+
+def write(path: Path, text: str) -> None:
+    """Write a small file atomically."""
     partial = path.with_name(f".{path.name}")
-    partial.write_text(json.dumps(facts))
+    partial.write_text(text)
     partial.replace(path)
 
 

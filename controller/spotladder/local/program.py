@@ -20,7 +20,9 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
+from spotladder.core.contract import Notice, Variable
 from spotladder.core.model import Exit, Instant
+from spotladder.core.reasons import Reason
 from spotladder.local import driver
 from spotladder.local.reaper import alive, end_all, end_below
 from spotladder.output.last_error import last_error
@@ -36,8 +38,6 @@ LOG_TAIL = 65_536
 
 UNEXPLAINED = 0.5
 """Seconds after the driver's process is gone until its exit code is not waited for any more."""
-
-EXITS = {0: Exit.SUCCEEDED, 75: Exit.INTERRUPTED, 76: Exit.FENCED, 77: Exit.REFUSED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Program:
     def exit(self) -> Exit | None:
         """How the program ended; LOST when its process went without a word."""
         if (code := self.exit_code) is not None:
-            return EXITS.get(code, Exit.FAILED)
+            return Exit.of_code(code)
         waiting = _read(self.folder / "waiting.json")
         if waiting is None or alive(int(waiting["pid"])):
             return None
@@ -166,10 +166,10 @@ class Program:
             said = ""
         return f"{how}{said and ': '}{said} (all of it: {self.log})"
 
-    def ask_to_stop(self, kind: str, deadline: Instant, reason: str) -> None:
-        """Write the notice; the same one again changes nothing."""
+    def ask_to_stop(self, reason: Reason, deadline: Instant) -> None:
+        """Write the notice, unless there is one: the first notice counts."""
         if not self.notice_file.exists():
-            driver.note(self.notice_file, kind=kind, deadline=deadline, reason=reason)
+            driver.write(self.notice_file, Notice.of(reason, deadline).encode())
 
     @property
     def phase(self) -> str:
@@ -206,7 +206,7 @@ class Program:
         if waiting is not None and alive(int(waiting["pid"])):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 sessions = {os.getsid(int(waiting["pid"]))} & {int(waiting["session"])}
-        end_all(f"SPOTLADDER_HEARTBEAT={self.heartbeat_file}", sessions)
+        end_all(f"{Variable.HEARTBEAT}={self.heartbeat_file}", sessions)
 
     def go_with_node(self) -> None:
         """Kill the program's processes, as the loss of their machine does. The driver stays and notes the end."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.store import check_store, open_store
+from spotladder.core.contract import Variable
 from spotladder.core.model import JobSpec, JobState, Stage
 from spotladder.core.policies import Policy
 from spotladder.core.policies.registry import by_name
@@ -179,7 +180,7 @@ def _plan(request: Request) -> _Plan:
         job,
         pools,
         by_name(request.job.spec.policy.name),
-        Run(began, preflight.python_version(), ray, job.environment["SPOTLADDER_URI"], uid=uuid.uuid4().hex),
+        Run(began, preflight.python_version(), ray, job.environment[Variable.URI], uid=uuid.uuid4().hex),
         tuple(_warnings(request)),
     )
 
@@ -202,10 +203,10 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
     checkpoints = job.spec.checkpoints
     uri = checkpoints.uri if "://" in checkpoints.uri else str((cwd / Path(checkpoints.uri).expanduser()).resolve())
     environment = {
-        "SPOTLADDER_URI": uri,
-        "SPOTLADDER_INTERVAL": str(checkpoints.interval),
-        "SPOTLADDER_GRACE": f"{spec.grace:g}s",
-        "SPOTLADDER_KEEP": str(checkpoints.keep),
+        Variable.URI: uri,
+        Variable.INTERVAL: str(checkpoints.interval),
+        Variable.GRACE: f"{spec.grace:g}s",
+        Variable.KEEP: str(checkpoints.keep),
     }
     return LocalJob(job.metadata.name, job.metadata.namespace, spec.workers, cwd, tiers, environment)
 
@@ -220,7 +221,7 @@ def _warnings(request: Request) -> Iterator[str]:
 
 def _named(run: Run) -> dict[str, str]:
     """What makes the program refuse the log of another run."""
-    return {"SPOTLADDER_UID": run.uid} if run.uid else {}
+    return {Variable.UID: run.uid} if run.uid else {}
 
 
 def _log_of(request: Request, uri: str, uid: str = "") -> CommitLog:

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from spotladder.core.accounting import account
 from spotladder.core.backend import AttemptBackend
+from spotladder.core.contract import ExitCode
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
@@ -53,13 +54,11 @@ DRAW: Seconds = 0.25
 SAVE: Seconds = 5.0
 """Between two saves while only money and clock have changed."""
 
-RESUMABLE = 75
-
 
 class Killed(SpotladderError):
     """Asked to stop a second time: everything ends now, and can be resumed."""
 
-    exit_code = RESUMABLE
+    exit_code = ExitCode.INTERRUPTED
 
 
 class Backend(AttemptBackend, Protocol):
@@ -144,7 +143,7 @@ class Runner:
             if self.state.stage in TERMINAL and not decision.moves and not seen.attempts:
                 return self._ended(self._exit_code(), now)
             if self.state.stage is Stage.SUSPENDED and spec.suspend and not decision.moves and not seen.attempts:
-                return self._ended(RESUMABLE, now)
+                return self._ended(ExitCode.INTERRUPTED, now)
             if not decision.moves:
                 self._wait(TICK)
 
@@ -210,7 +209,7 @@ class Runner:
 
     def _ended(self, code: int, now: Instant) -> int:
         self._keep.save(self.state)
-        reason = Reason.INTERRUPTED if code == RESUMABLE else self.state.reason
+        reason = Reason.INTERRUPTED if code == ExitCode.INTERRUPTED else self.state.reason
         nothing = "" if self.state.progress.committed_at is not None else "nothing was committed"
         self._tell(Ended(now, code, reason, "; ".join(filter(None, (self.state.message, nothing)))))
         return code

@@ -13,6 +13,7 @@ from typing import Any
 from spotladder.api.record import API_VERSION
 from spotladder.clusters.errors import Conflict, Forbidden, Invalid, NotFound
 from spotladder.clusters.registry import HOME
+from spotladder.core.contract import Notice
 from spotladder.core.model import Delete, Drain, Handover, JobState, Launch
 from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
@@ -187,12 +188,7 @@ class Applier:
         reach(Point.AFTER_DRAIN)
 
     async def _tell(self, found: Located, action: Drain) -> None:
-        notice = {
-            "kind": "notice" if action.reason is Reason.EVICTION_NOTICE else "drain",
-            "deadline": round(action.deadline, 3),
-            "reason": str(action.reason),
-        }
-        text = json.dumps(notice, separators=(",", ":"))
+        text = Notice.of(action.reason, action.deadline).encode()
         with found.cluster.turn():
             for pod in found.objects.pods:
                 if pod.notice != text and pod.phase in ("Pending", "Running"):

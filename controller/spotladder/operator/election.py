@@ -19,6 +19,7 @@ import structlog
 from spotladder.clusters.client import Client, Object
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, NotFound
+from spotladder.core.contract import ExitCode
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
 from spotladder.workloads.records import GVR
@@ -33,7 +34,7 @@ RENEW: Seconds = 2.0
 class NotLeading(SpotladderError):
     """This controller may not act, or not any more."""
 
-    exit_code = 76
+    exit_code = ExitCode.FENCED
 
 
 class Election:

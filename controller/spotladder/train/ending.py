@@ -6,8 +6,9 @@ import sys
 from types import TracebackType
 
 from spotladder.checkpoints.store import RightsRefused
+from spotladder.core.contract import ExitCode
 from spotladder.errors import Fenced, SpotladderError
-from spotladder.train.interruption import FENCED, INTERRUPTED, REFUSED, Interrupted
+from spotladder.train.interruption import Interrupted
 
 
 def exit_code_of(error: BaseException | None) -> int | None:
@@ -17,18 +18,18 @@ def exit_code_of(error: BaseException | None) -> int | None:
     Ray wraps what its workers raised: those errors are looked through.
     """
     if isinstance(error, SpotladderError):
-        return REFUSED if isinstance(error, RightsRefused) else error.exit_code
+        return ExitCode.ACCESS_DENIED if isinstance(error, RightsRefused) else error.exit_code
     seen: list[BaseException] = []
     while error is not None and error not in seen:
         seen.append(error)
         inner = [error, getattr(error, "controller_failure", None), *getattr(error, "worker_failures", {}).values()]
         if any(isinstance(found, Fenced) for found in inner):
-            return FENCED
+            return ExitCode.FENCED
         # Ray gives up on a preemption only because the workers were interrupted (see RecoverInPlace).
         if any(isinstance(found, Interrupted) or type(found).__name__ == "PreemptionError" for found in inner):
-            return INTERRUPTED
+            return ExitCode.INTERRUPTED
         if any(isinstance(found, RightsRefused) for found in inner):
-            return REFUSED
+            return ExitCode.ACCESS_DENIED
         error = error.__cause__ or error.__context__
     return None
 
@@ -48,10 +49,10 @@ def exit_with_what_happened() -> None:
             before(kind, error, trace)
             return
         own = error if isinstance(error, SpotladderError) else ""
-        what = {
-            INTERRUPTED: "interrupted: committed, to be resumed",
-            FENCED: own or "replaced by a newer attempt",
-            REFUSED: own or "the store refuses this job's credentials",
+        what: dict[int, object] = {
+            ExitCode.INTERRUPTED: "interrupted: committed, to be resumed",
+            ExitCode.FENCED: own or "replaced by a newer attempt",
+            ExitCode.ACCESS_DENIED: own or "the store refuses this job's credentials",
         }
         sys.stderr.write(f"spotladder: {what.get(code, own)} (exit code {code})\n")
         raise SystemExit(code)

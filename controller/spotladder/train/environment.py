@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from spotladder.core.contract import Variable
 from spotladder.core.durations import parse_duration
 from spotladder.errors import InvalidSpec
 
@@ -38,82 +39,84 @@ class Environment:
     @property
     def job(self) -> str:
         """The job's name; outside a job the name of the script."""
-        return self._get("JOB") or _safe(Path(sys.argv[0] or "script").stem) or "script"
+        return self._get(Variable.JOB) or _safe(Path(sys.argv[0] or "script").stem) or "script"
 
     @property
     def namespace(self) -> str:
-        return self._get("NAMESPACE") or "default"
+        return self._get(Variable.NAMESPACE) or "default"
 
     @property
     def attempt(self) -> int:
         """The attempt's number, from 1. A script that is simply started again goes on as attempt 1."""
-        return self._count("ATTEMPT", 1)
+        return self._count(Variable.ATTEMPT, 1)
 
     @property
     def tier(self) -> str:
-        return self._get("TIER") or "local"
+        return self._get(Variable.TIER) or "local"
 
     @property
     def uri(self) -> str:
         """The bucket and prefix below which the job's folder lies; outside a job a folder of this user's, and where no
         name is given, of the script's: many are called train.py, and none is to go on from another's commits."""
-        if uri := self._get("URI"):
+        if uri := self._get(Variable.URI):
             return uri
-        return str(self._state_folder() / self.namespace / "checkpoints" / ("" if self._get("JOB") else _place()))
+        place = "" if self._get(Variable.JOB) else _place()
+        return str(self._state_folder() / self.namespace / "checkpoints" / place)
 
     @property
     def uid(self) -> str:
         """Which of several jobs or runs of this name the commit log must belong to; "": any."""
-        return self._get("UID")
+        return self._get(Variable.UID)
 
     @property
     def interval(self) -> Interval:
-        text = self._get("INTERVAL") or DEFAULT_INTERVAL
+        text = self._get(Variable.INTERVAL) or DEFAULT_INTERVAL
         if steps := _STEPS.fullmatch(text):
             if int(steps[1]) < 1:
-                raise InvalidSpec("an interval has at least 1 step", where="SPOTLADDER_INTERVAL")
+                raise InvalidSpec("an interval has at least 1 step", where=Variable.INTERVAL)
             return Interval(steps=int(steps[1]))
-        return Interval(seconds=self._duration("INTERVAL", DEFAULT_INTERVAL, " or a number of steps such as 50steps"))
+        alternative = " or a number of steps such as 50steps"
+        return Interval(seconds=self._duration(Variable.INTERVAL, DEFAULT_INTERVAL, alternative))
 
     @property
     def grace(self) -> float:
         """Seconds that a drained attempt has to commit."""
-        return self._duration("GRACE", DEFAULT_GRACE)
+        return self._duration(Variable.GRACE, DEFAULT_GRACE)
 
     @property
     def keep(self) -> int:
         """How many commits are kept."""
-        return self._count("KEEP", DEFAULT_KEEP)
+        return self._count(Variable.KEEP, DEFAULT_KEEP)
 
     @property
     def notice_file(self) -> Path | None:
         """The file that says when this attempt is to stop."""
-        return self._path("NOTICE")
+        return self._path(Variable.NOTICE)
 
     @property
     def notice_url(self) -> str:
         """A URL that answers with the same words; "" = none."""
-        return self._get("NOTICE_URL")
+        return self._get(Variable.NOTICE_URL)
 
     @property
     def heartbeat_file(self) -> Path | None:
         """Where rank 0 says how far it is."""
-        return self._path("HEARTBEAT")
+        return self._path(Variable.HEARTBEAT)
 
     def exported(self) -> dict[str, str]:
         """All of this, defaults filled in, for a process elsewhere that is to work on the same job."""
         settled = {
-            "SPOTLADDER_JOB": self.job,
-            "SPOTLADDER_NAMESPACE": self.namespace,
+            Variable.JOB: self.job,
+            Variable.NAMESPACE: self.namespace,
             "SPOTLADDER_ATTEMPT": str(self.attempt),
-            "SPOTLADDER_TIER": self.tier,
-            "SPOTLADDER_URI": self.uri,
+            Variable.TIER: self.tier,
+            Variable.URI: self.uri,
         }
         given = {key: value for key, value in self.variables.items() if key.startswith("SPOTLADDER_")}
         return {**given, **settled}
 
     def _get(self, name: str) -> str:
-        return self.variables.get(f"SPOTLADDER_{name}", "").strip()
+        return self.variables.get(name, "").strip()
 
     def _path(self, name: str) -> Path | None:
         text = self._get(name)
@@ -122,17 +125,17 @@ class Environment:
     def _count(self, name: str, default: int) -> int:
         text = self._get(name) or str(default)
         if not text.isascii() or not text.isdigit() or int(text) < 1:
-            raise InvalidSpec(f"{text!r} is not a number from 1", where=f"SPOTLADDER_{name}")
+            raise InvalidSpec(f"{text!r} is not a number from 1", where=name)
         return int(text)
 
     def _duration(self, name: str, default: str, alternative: str = "") -> float:
         try:
             return parse_duration(self._get(name) or default)
         except ValueError as error:
-            raise InvalidSpec(f"{error}{alternative}", where=f"SPOTLADDER_{name}") from None
+            raise InvalidSpec(f"{error}{alternative}", where=name) from None
 
     def _state_folder(self) -> Path:
-        if state := self._get("STATE"):
+        if state := self._get("SPOTLADDER_STATE"):
             return Path(state)
         return Path(self.variables.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "spotladder"
 

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
+from spotladder.core.contract import ExitCode
 from spotladder.errors import EnvironmentFailure
-
-INTERRUPTED = 75
-"""Exit code of a program that committed and stopped, to be resumed (EX_TEMPFAIL)."""
-
-FENCED = 76
-"""Exit code of a program that a newer attempt has replaced."""
-
-
-REFUSED = 77
-"""Exit code of a program whose credentials the store refuses (EX_NOPERM): not its own failure."""
 
 
 class Interrupted(SystemExit):
@@ -23,11 +14,11 @@ class Interrupted(SystemExit):
     """
 
     def __init__(self, step: int) -> None:
-        super().__init__(INTERRUPTED)
+        super().__init__(ExitCode.INTERRUPTED)
         self.step = step
 
     def __str__(self) -> str:
-        return f"interrupted after step {self.step}, which is committed; exit code {INTERRUPTED}"
+        return f"interrupted after step {self.step}, which is committed; exit code {ExitCode.INTERRUPTED}"
 
     def __reduce__(self) -> tuple[type[Interrupted], tuple[int]]:
         return (Interrupted, (self.step,))

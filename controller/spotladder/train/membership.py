@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.store import open_store
 from spotladder.checkpoints.writer import Writer
+from spotladder.core.contract import ExitCode
 from spotladder.errors import Fenced
 from spotladder.train import rendezvous
 from spotladder.train.agreement import Agreement
@@ -19,7 +20,6 @@ from spotladder.train.channel import Alone, Channel, Hub, Spoke, described, rais
 from spotladder.train.commits import Commits
 from spotladder.train.environment import Environment
 from spotladder.train.heartbeat import Heartbeat
-from spotladder.train.interruption import FENCED
 from spotladder.train.link import Address
 from spotladder.train.notice import Listener, listen
 from spotladder.train.patience import Patience
@@ -75,7 +75,7 @@ def join(
     def fenced(error: Fenced) -> None:
         _log.error("%s", error)
         if leave is not None:
-            leave(FENCED)
+            leave(ExitCode.FENCED)
 
     listener = listen(environment.notice_file, environment.notice_url)
     commits = Commits(

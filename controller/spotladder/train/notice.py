@@ -7,17 +7,17 @@ signal handler is there only while somebody listens, and passes a second SIGTERM
 
 from __future__ import annotations
 
-import json
 import logging
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
+
+from spotladder.core.contract import Notice
 
 _log = logging.getLogger("spotladder.train")
 
@@ -31,15 +31,6 @@ URL_TIMEOUT = 1.0
 
 URL_LIMIT = 64 * 1024
 """Bytes of an answer that are read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """This attempt is to commit and stop. `deadline` is in seconds since the epoch; None = as soon as possible."""
-
-    kind: str
-    reason: str
-    deadline: float | None = None
 
 
 class Source(Protocol):
@@ -156,7 +147,7 @@ class Terminate:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._heard is None:
-            self._heard = Notice("notice", "SIGTERM")
+            self._heard = Notice(reason="SIGTERM")
             return
         self.close()
         if callable(self._before):
@@ -182,7 +173,7 @@ class RayPreemption:
         if info is None:
             return None
         deadline = info.deadline_ms / 1000 if info.deadline_ms else None
-        return Notice("notice", "EvictionNotice", deadline)
+        return Notice(deadline=deadline)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -197,16 +188,10 @@ def read_notice(text: str, where: str) -> Notice | None:
     if not text.strip():
         return None
     try:
-        said = json.loads(text)
-        deadline = said.get("deadline")
-        return Notice(
-            kind=str(said.get("kind", "notice")),
-            reason=str(said.get("reason", "EvictionNotice")),
-            deadline=None if deadline is None else float(deadline),
-        )
-    except (AttributeError, TypeError, ValueError) as error:
+        return Notice.decode(text)
+    except ValueError as error:
         _log.warning("the notice in %s is not understood (%s); taken as one", where, error)
-        return Notice("notice", "EvictionNotice")
+        return Notice()
 
 
 def listen(path: Path | None, url: str) -> Listener:

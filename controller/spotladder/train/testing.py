@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from spotladder.core.contract import Notice, Variable
 from spotladder.train import environment, session
 from spotladder.train.interruption import Interrupted
 from spotladder.train.membership import Member, join
-from spotladder.train.notice import Notice
 from spotladder.train.ranks import World
 
 Result = TypeVar("Result")
@@ -79,16 +79,21 @@ class _Interrupted(session.Job):
         if step >= self._lost_at:
             if not self._told:
                 raise MachineLost
-            self._member.listener.hear(Notice("notice", "EvictionNotice"))
+            self._member.listener.hear(Notice())
         return super().should_commit(step)
 
 
 @contextmanager
 def _attempt(number: int, interval: str, folder: Path) -> Iterator[Member]:
     """This process as rank 0 of one attempt; afterwards it is what it was."""
-    settings = {"JOB": "rehearsal", "URI": str(folder), "ATTEMPT": str(number), "INTERVAL": interval}
+    settings = {
+        Variable.JOB: "rehearsal",
+        Variable.URI: str(folder),
+        Variable.ATTEMPT: str(number),
+        Variable.INTERVAL: interval,
+    }
     before = dict(os.environ)
-    os.environ.update({f"SPOTLADDER_{name}": value for name, value in settings.items()})
+    os.environ.update(settings)
     member = join(environment.read(), World())
     try:
         yield member

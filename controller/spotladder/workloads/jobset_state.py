@@ -21,7 +21,7 @@ from dataclasses import replace
 from spotladder.core.model import AttemptSeen, Blocker, Exit, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads import capacity
-from spotladder.workloads.rayjob_state import EXITS
+from spotladder.workloads.rayjob_state import exit_of_code
 from spotladder.workloads.records import EventRecord, JobSetRecord, NodeRecord, PodRecord
 from spotladder.workloads.seen import pods_seen
 from spotladder.workloads.workload import AttemptObjects
@@ -72,7 +72,7 @@ def _exit(jobset: JobSetRecord, pods: Sequence[PodRecord]) -> tuple[Exit | None,
         for pod in pods
         if pod.restart == jobset.restarts
         for container in pod.containers
-        if container.exit_code and (ended := EXITS.get(container.exit_code, Exit.FAILED)) is not Exit.LOST
+        if container.exit_code and (ended := exit_of_code(container.exit_code)) is not Exit.LOST
     }
     for ended in _WEIGHT:
         if ended in found:

@@ -13,6 +13,7 @@ from typing import Any
 
 from spotladder.api.problems import Path, dotted
 from spotladder.api.tieredjob import TieredJob
+from spotladder.core.contract import Variable
 from spotladder.core.durations import format_duration
 from spotladder.core.model import PodRole
 from spotladder.errors import InvalidSpec
@@ -52,15 +53,15 @@ def environment(job: TieredJob, tier: ResolvedTier, attempt: int) -> dict[str, s
     """What the program is told, as `spotladder.train` reads it."""
     checkpoints = job.spec.checkpoints
     return {
-        "SPOTLADDER_JOB": job.metadata.name,
-        "SPOTLADDER_NAMESPACE": job.metadata.namespace,
-        "SPOTLADDER_ATTEMPT": str(attempt),
-        "SPOTLADDER_TIER": tier.name,
-        "SPOTLADDER_URI": checkpoints.uri,
-        "SPOTLADDER_INTERVAL": checkpoints.interval,
-        "SPOTLADDER_GRACE": format_duration(job.spec.grace),
-        "SPOTLADDER_KEEP": str(checkpoints.keep),
-        "SPOTLADDER_NOTICE": NOTICE_FILE,
+        Variable.JOB: job.metadata.name,
+        Variable.NAMESPACE: job.metadata.namespace,
+        Variable.ATTEMPT: str(attempt),
+        Variable.TIER: tier.name,
+        Variable.URI: checkpoints.uri,
+        Variable.INTERVAL: checkpoints.interval,
+        Variable.GRACE: format_duration(job.spec.grace),
+        Variable.KEEP: str(checkpoints.keep),
+        Variable.NOTICE: NOTICE_FILE,
     }
 
 

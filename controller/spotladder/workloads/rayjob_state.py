@@ -22,18 +22,8 @@ from spotladder.workloads.records import LOGS, EventRecord, NodeRecord, RayClust
 from spotladder.workloads.seen import pods_seen
 from spotladder.workloads.workload import AttemptObjects
 
-EXITS: Mapping[int, Exit] = MappingProxyType(
-    {
-        75: Exit.INTERRUPTED,
-        76: Exit.FENCED,
-        77: Exit.REFUSED,
-        137: Exit.LOST,
-        143: Exit.LOST,
-        -9: Exit.LOST,
-        -15: Exit.LOST,
-    }
-)
-"""Exit codes of a driver that are not the program's own failure; of a signal, as a shell and as Python tells it."""
+KILLED = frozenset({137, 143, -9, -15})
+"""Exit codes of a process that SIGKILL or SIGTERM ended, as a shell and as Python report them."""
 
 REASONS: Mapping[str, Exit] = MappingProxyType(
     {
@@ -107,8 +97,13 @@ def _cluster_deleted(rayjob: RayJobRecord, clusters: Sequence[RayClusterRecord])
 def exit_of(message: str) -> Exit:
     """How a program ended, from what Ray says of it."""
     if found := _CODE.search(message):
-        return EXITS.get(int(found[1]), Exit.FAILED)
+        return exit_of_code(int(found[1]))
     return Exit.FAILED if _BAD_ENVIRONMENT in message else Exit.LOST
+
+
+def exit_of_code(code: int) -> Exit:
+    """How a program with this exit code ended: one that a signal ended is lost, and did not fail."""
+    return Exit.LOST if code in KILLED else Exit.of_code(code)
 
 
 def begun(objects: AttemptObjects) -> bool:

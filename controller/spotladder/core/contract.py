@@ -1,0 +1,103 @@
+"""What a controller and the program of an attempt say to each other: exit codes, environment variables, the notice.
+
+The controller and the local runner set the variables and write the notice; `spotladder.train` reads them in the
+program, and its exit code is the answer. Both sides use this module, so that they cannot disagree. A controller meets
+programs with an older or a newer library: members are only added, and their values never change.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Final, Self
+
+from spotladder.core.reasons import Reason
+
+
+class ExitCode(IntEnum):
+    """Exit codes of a program that did not fail by its own fault. Any other code but 0 is the program's failure."""
+
+    INTERRUPTED = 75  # EX_TEMPFAIL: the program committed and stopped, to be resumed
+    FENCED = 76  # a newer attempt owns the commit log
+    ACCESS_DENIED = 77  # EX_NOPERM: the checkpoint store refuses the credentials
+
+
+class Variable:
+    """Names of the environment variables of a program. Each process of an attempt has its own values."""
+
+    JOB: Final = "SPOTLADDER_JOB"
+    NAMESPACE: Final = "SPOTLADDER_NAMESPACE"
+    UID: Final = "SPOTLADDER_UID"  # the TieredJob or local run that the commit log must belong to
+    ATTEMPT: Final = "SPOTLADDER_ATTEMPT"  # from 1
+    TIER: Final = "SPOTLADDER_TIER"
+    URI: Final = "SPOTLADDER_URI"  # bucket and prefix, or folder, of the commit log
+    INTERVAL: Final = "SPOTLADDER_INTERVAL"  # between two commits: a duration, or steps as in 50steps
+    GRACE: Final = "SPOTLADDER_GRACE"  # duration that a drained attempt has to commit
+    KEEP: Final = "SPOTLADDER_KEEP"  # number of commits that are kept
+    NOTICE: Final = "SPOTLADDER_NOTICE"  # path of the file with the notice
+    NOTICE_URL: Final = "SPOTLADDER_NOTICE_URL"  # URL that answers with the notice
+    HEARTBEAT: Final = "SPOTLADDER_HEARTBEAT"  # path of the file in which rank 0 reports its progress
+
+
+VARIABLES = frozenset(value for name, value in vars(Variable).items() if name.isupper())
+"""All of them."""
+
+
+class NoticeKind(StrEnum):
+    """Why an attempt is asked to stop: a node goes away, or the controller wants the attempt to end."""
+
+    NOTICE = "notice"
+    DRAIN = "drain"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The request that an attempt commits and stops.
+
+    Args:
+        kind: A NoticeKind; text, since a newer controller may know more of them.
+        reason: A Reason, or the name of a signal.
+        deadline: Seconds since the epoch; None means as soon as possible.
+    """
+
+    kind: str = NoticeKind.NOTICE
+    reason: str = Reason.EVICTION_NOTICE
+    deadline: float | None = None
+
+    @classmethod
+    def of(cls, reason: Reason, deadline: float) -> Self:
+        """The notice for a drain with this reason."""
+        kind = NoticeKind.NOTICE if reason is Reason.EVICTION_NOTICE else NoticeKind.DRAIN
+        return cls(kind.value, reason.value, round(deadline, 3))
+
+    def encode(self) -> str:
+        """One line of JSON."""
+        content = {"kind": self.kind, "deadline": self.deadline, "reason": self.reason}
+        return json.dumps(content, separators=(",", ":"))
+
+    @classmethod
+    def decode(cls, text: str) -> Self:
+        """The notice in this text. Absent fields have their defaults.
+
+        Raises:
+            ValueError: The text is not a JSON object, or its deadline is not a number.
+        """
+        content = json.loads(text)
+        if not isinstance(content, dict):
+            raise ValueError(f"expected a JSON object, got {text[:80]!r}")  # noqa: TRY004 – the value of `text` is wrong
+        deadline = content.get("deadline")
+        return cls(
+            kind=str(content.get("kind", NoticeKind.NOTICE)),
+            reason=str(content.get("reason", Reason.EVICTION_NOTICE)),
+            deadline=None if deadline is None else _seconds(deadline),
+        )
+
+
+def _seconds(value: object) -> float:
+    try:
+        if isinstance(value, (int, float, str)):
+            return float(value)
+    except (OverflowError, ValueError):
+        pass
+    raise ValueError(f"expected a deadline in seconds, got {value!r}")

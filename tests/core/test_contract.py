@@ -1,0 +1,64 @@
+"""The contract between a controller and the program of an attempt."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spotladder.core.contract import VARIABLES, ExitCode, Notice, NoticeKind, Variable
+from spotladder.core.model import Exit
+from spotladder.core.reasons import Reason
+
+
+@given(st.sampled_from(Reason), st.floats(min_value=0, max_value=1e11))
+def test_the_program_reads_the_notice_that_the_controller_writes(reason: Reason, deadline: float) -> None:
+    notice = Notice.of(reason, deadline)
+    assert Notice.decode(notice.encode()) == notice
+    assert notice.deadline == pytest.approx(deadline, abs=0.001)
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_only_an_eviction_is_announced_as_a_notice(reason: Reason) -> None:
+    expected = NoticeKind.NOTICE if reason is Reason.EVICTION_NOTICE else NoticeKind.DRAIN
+    assert Notice.of(reason, 0).kind == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "stop", "[]", "7", '{"deadline": "soon"}', '{"deadline": []}', '{"deadline": 1' + "0" * 400 + "}"],
+)
+def test_other_text_is_not_a_notice(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        Notice.decode(text)
+
+
+def test_the_wire_values_stay() -> None:
+    """Programs with an older or a newer library run under this controller: values are added, never changed."""
+    assert {code.name: code.value for code in ExitCode} == {"INTERRUPTED": 75, "FENCED": 76, "ACCESS_DENIED": 77}
+    assert json.loads(Notice.of(Reason.EVICTION_NOTICE, 12.5).encode()) == {
+        "kind": "notice",
+        "deadline": 12.5,
+        "reason": "EvictionNotice",
+    }
+    names = "JOB NAMESPACE UID ATTEMPT TIER URI INTERVAL GRACE KEEP NOTICE NOTICE_URL HEARTBEAT"
+    assert {f"SPOTLADDER_{name}" for name in names.split()} == VARIABLES
+    assert Variable.NOTICE == "SPOTLADDER_NOTICE"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (0, Exit.SUCCEEDED),
+        (75, Exit.INTERRUPTED),
+        (76, Exit.FENCED),
+        (77, Exit.REFUSED),
+        (1, Exit.FAILED),
+        (-11, Exit.FAILED),
+        (255, Exit.FAILED),
+    ],
+)
+def test_the_meaning_of_an_exit_code(code: int, expected: Exit) -> None:
+    assert Exit.of_code(code) is expected
