@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
 from spotladder.errors import InvalidSpec
+from spotladder_infra.facts import images
 from spotladder_infra.topology.checks import CHECKS
 from tests.topology.builders import fleet_file
 
@@ -133,6 +134,14 @@ REFUSED = {
     "misspelt field": (("    bucket: acme-east\n", "    buket: acme-east\n"), "did you mean bucket?"),
     "misspelt choice": (("cloud: kind", "cloud: kint"), "did you mean kind?"),
     "another kind": (("kind: Fleet", "kind: TieredJob"), "2:7: kind: is not a fleet file (expected kind: Fleet, got"),
+    "image without a release": (
+        ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023,"),
+        'pools[2].image: "al2023" is not an image of EKS (expected one like al2023@v',
+    ),
+    "image of a day that does not exist": (
+        ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@v20261345,"),
+        '"al2023@v20261345" is not an image of EKS',
+    ),
     "a name for nothing": (("name: west-heads", "name: West_Heads"), 'for example "west-heads"'),
 }
 
@@ -154,6 +163,14 @@ WARNED = {
     "consolidation too soon": (
         ("      limits: {nodes: 16}", "      disruption: {consolidateAfter: 30s}"),
         "30s is shorter than a restart of a job",
+    ),
+    "image not pinned": (
+        ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@latest,"),
+        "pools[2].image: is not pinned",
+    ),
+    "old image": (
+        ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@v20260101,"),
+        "pools[2].image: is al2023@v20260101, which is 325 days old",
     ),
     "no price": (('      price: {perNodeHour: "31.46"}\n', ""), "has no price: its costs will be reported as unknown"),
 }
@@ -212,7 +229,17 @@ def test_spot_without_fallback(tmp_path: Path) -> None:
 )
 def test_end_of_support(today: date, verb: str | None, tmp_path: Path) -> None:
     found = [str(problem) for problem in fleet_file(tmp_path, today=today).warnings]
-    assert any(verb in text for text in found) if verb else not found
+    ends = [text for text in found if "standard support" in text]
+    assert all(verb in text for text in ends) and ends if verb else not ends
+
+
+def test_the_default_image_grows_old(tmp_path: Path) -> None:
+    released = images.released(images.NODE_IMAGE)
+    assert released is not None
+    dated = ("{name: g5-on-demand,", "{name: g5-on-demand, image: bottlerocket@v1.60.0,")
+    for age, warned in ((images.OLDEST, False), (images.OLDEST + timedelta(days=1), True)):
+        found = [str(problem) for problem in fleet_file(tmp_path, dated, today=released + age).warnings]
+        assert any(f"pools without image get {images.NODE_IMAGE}" in text for text in found) is warned
 
 
 def test_all_problems_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
@@ -235,6 +262,7 @@ def test_the_rules() -> None:
         "accelerators",
         "version_matrix",
         "end_of_support",
+        "node_images",
         "heads",
         "fallback",
         "grace",

@@ -12,14 +12,13 @@ from typing import Any
 
 from spotladder.core.durations import format_duration
 from spotladder.core.model import CapacityType
+from spotladder_infra.facts.images import NODE_IMAGE
 from spotladder_infra.names import common_tags, discovery_tag, node_role
 from spotladder_infra.rendering.labels import POOL, ROLE, Object, taints
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
-
-NEWEST_IMAGE = "al2023@latest"
 
 
 def node_pool(cluster: Cluster, pool: Pool) -> Object:
@@ -79,7 +78,7 @@ def _requirements(cluster: Cluster, pool: Pool) -> list[Object]:
 
 def _ec2_node_class(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
     spec: dict[str, Any] = {
-        "amiSelectorTerms": [{"alias": pool.image or NEWEST_IMAGE}],
+        "amiSelectorTerms": [{"alias": pool.image or NODE_IMAGE}],
         "instanceProfile": node_role(cluster),
         "subnetSelectorTerms": [{"tags": discovery_tag(cluster)}],
         "securityGroupSelectorTerms": [{"tags": discovery_tag(cluster)}],

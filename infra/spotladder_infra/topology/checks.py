@@ -18,7 +18,7 @@ from spotladder.api.suggest import closest
 from spotladder.core.durations import format_duration
 from spotladder.core.model import CapacityType
 from spotladder.workloads.grace import grace_of
-from spotladder_infra.facts import prices, regions
+from spotladder_infra.facts import images, prices, regions
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster, Nat
 from spotladder_infra.topology.defaults import notice_of, pod_range_of, service_range_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
@@ -219,6 +219,20 @@ def end_of_support(fleet: Fleet, today: date) -> Iterator[Found]:
         yield Found(("spec", "clusters", index, "kubernetes"), f"{message}: choose a newer version", warning=True)
 
 
+def node_images(fleet: Fleet, today: date) -> Iterator[Found]:
+    """Images of nodes on EKS are pinned to a release that is not old."""
+    for index, cluster in enumerate(fleet.spec.clusters):
+        if cluster.cloud is not Cloud.AWS:
+            continue
+        for place, pool in enumerate(cluster.pools):
+            if pool.image is not None:
+                yield from _image(pool.image, today, _pool_path(index, place, "image"))
+        unpinned = any(pool.image is None for pool in cluster.pools)
+        if unpinned and (old := _old_image(images.NODE_IMAGE, today)):
+            message = f"pools without image get {old}: give the pools a newer image, or upgrade spotladder"
+            yield Found(("spec", "clusters", index, "pools"), message, warning=True)
+
+
 # --- capacity --------------------------------------------------------------------------------------------------------
 
 
@@ -321,6 +335,7 @@ CHECKS: tuple[Check, ...] = (
     accelerators,
     version_matrix,
     end_of_support,
+    node_images,
     heads,
     fallback,
     grace,
@@ -358,6 +373,24 @@ def _unknown(name: str, what: str, known: list[str]) -> str:
     near = closest(name, known)
     hint = f"did you mean {near}?" if near else f"the file has {', '.join(known) or 'none'}"
     return f"there is no {what} {quoted(name)}; {hint}"
+
+
+def _image(alias: str, today: date, path: Path) -> Iterator[Found]:
+    dated = alias.partition("@")[2].removeprefix("v")
+    if not images.ALIAS.fullmatch(alias) or (len(dated) == 8 and images.released(alias) is None):
+        yield Found(path, f"{quoted(alias)} is not an image of EKS (expected one like {images.NODE_IMAGE})")
+    elif dated == "latest":
+        message = "is not pinned: every new image of AWS makes the nodes drift, and nodes of one job may differ"
+        yield Found(path, f"{message}; name a release like {images.NODE_IMAGE}", warning=True)
+    elif old := _old_image(alias, today):
+        yield Found(path, f"is {old}: choose a newer one (spotladder infra doctor tells the newest)", warning=True)
+
+
+def _old_image(alias: str, today: date) -> str | None:
+    released = images.released(alias)
+    if released is None or today - released <= images.OLDEST:
+        return None
+    return f"{alias}, which is {(today - released).days} days old and lacks later security fixes"
 
 
 def _ranges(cluster: Cluster) -> Iterator[tuple[str, str, str]]:

@@ -129,7 +129,9 @@ class Pool(Record):
     placement_group: FilledText | None = Field(
         default=None, description="A cluster placement group (AWS) or compact placement policy (GKE)."
     )
-    image: FilledText | None = Field(default=None, description="The node image, pinned, as in al2023@v20261015 (AWS).")
+    image: FilledText | None = Field(
+        default=None, description="The node image, as in al2023@v20260903 (AWS). Default: a pinned release of al2023."
+    )
     disk_gi_b: Annotated[int, Field(ge=30, le=16384)] = Field(
         default=200, alias="diskGiB", description="Size of the root volume in GiB."
     )
