@@ -1,7 +1,7 @@
 """The node image of pools on EKS that name none.
 
 It is pinned: with `al2023@latest`, Karpenter marks every node as drifted on the day AWS publishes an image, and the
-nodes of one gang may differ. To move to a newer image, change `NODE_IMAGE` (or `image` of a pool) and roll it out; nodes
+nodes of one gang may differ. For a newer image, change `NODE_IMAGE` (or `image` of a pool) and roll it out; nodes
 that run stay as they are until they are empty. `spotladder infra doctor` tells the newest image of the cluster's
 Kubernetes version.
 
