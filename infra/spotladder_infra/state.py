@@ -9,6 +9,8 @@ import json
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder_infra.google import STORAGE, Google, Refused
+from spotladder_infra.topology.cluster import Cloud
 from spotladder_infra.topology.fleet import Fleet, State
 
 VIRGINIA = "us-east-1"
@@ -19,19 +21,14 @@ def ensure(fleet: Fleet) -> str:
     """Creates the fleet's state bucket, or brings it to its settings. Returns what was done, in words.
 
     Raises:
-        InvalidSpec: The fleet keeps its state in local files, or in a store that is not made here.
+        InvalidSpec: The fleet keeps its state in local files, or the bucket is in another region.
         EnvironmentFailure: No credentials, a bucket of somebody else, or a refusal of the cloud.
     """
     state = fleet.spec.state
     if state is None:
         raise InvalidSpec("the fleet keeps its state in local files: add state.uri", path="spec.state")
     bucket = state.uri.partition("://")[2].partition("/")[0]
-    if not state.uri.startswith("s3://"):
-        options = "--uniform-bucket-level-access --public-access-prevention"
-        create = f"gcloud storage buckets create gs://{bucket} {options}"
-        update = f"gcloud storage buckets update gs://{bucket} --versioning"
-        raise InvalidSpec(f"only s3 buckets are made here: run {create} && {update}", path="spec.state.uri")
-    return _ensure_s3(bucket, state)
+    return _ensure_s3(bucket, state) if state.uri.startswith("s3://") else _ensure_gcs(bucket, fleet, state)
 
 
 def _ensure_s3(bucket: str, state: State) -> str:
@@ -96,6 +93,40 @@ def _settings(client: Any, bucket: str) -> None:
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
     client.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+
+
+GCS_SETTINGS: dict[str, Any] = {
+    "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": True}, "publicAccessPrevention": "enforced"},
+    "versioning": {"enabled": True},
+    "softDeletePolicy": {"retentionDurationSeconds": str(30 * 24 * 3600)},
+}
+"""Access by IAM alone and never public; old versions are kept, and for 30 days what is deleted."""
+
+
+def _ensure_gcs(bucket: str, fleet: Fleet, state: State) -> str:
+    cloud = Google()
+    first = next((entry for entry in fleet.spec.clusters if entry.cloud is Cloud.GCP), None)
+    region = state.region or (first.region if first is not None else None)
+    try:
+        found = cloud.find(STORAGE, f"b/{bucket}")
+        if found is not None:
+            if state.region and found.get("location", "").lower() != state.region.lower():
+                message = f"the bucket is in {found.get('location')}, not in {state.region}: correct the region"
+                raise InvalidSpec(message, path="spec.state.region")
+            cloud.call(STORAGE, "PATCH", f"b/{bucket}", GCS_SETTINGS)
+        else:
+            project = (first.project if first is not None else None) or cloud.project
+            if not project:
+                message = "no project for the bucket is known: add a cluster on gcp, or set GOOGLE_CLOUD_PROJECT"
+                raise InvalidSpec(message, path="spec.state.uri")
+            body = {"name": bucket, **({"location": region} if region else {}), **GCS_SETTINGS}
+            cloud.call(STORAGE, "POST", "b", body, project=project)
+    except Refused as refusal:
+        if refusal.status in (403, 409):
+            message = f"gs://{bucket}: belongs to another project, or you may not use it ({refusal})"
+            raise EnvironmentFailure(f"{message}: choose another name, or get roles/storage.admin") from None
+        raise
+    return f"gs://{bucket}: {'created' if found is None else 'was there'}; versioned, private, deletions kept 30 days"
 
 
 def _refusal(error: dict[str, str], bucket: str) -> str:

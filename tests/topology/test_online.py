@@ -1,4 +1,4 @@
-"""What AWS says about zones and instance types, on moto's copy of its offerings."""
+"""What the clouds say about zones and instance types: moto's copy of AWS's offerings, and a fake of Google Cloud."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from moto import mock_aws
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.topology.read import read_fleet
 from tests.topology.builders import TODAY, fleet_file
+from tests.topology.google import Cloud, google_cloud
 
 
 @pytest.fixture
@@ -26,12 +27,12 @@ def ask(folder: Path, *changes: tuple[str, str]) -> None:
     read_fleet(folder / "fleet.yaml", TODAY, online=True)
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("gcp")
 def test_what_is_offered(tmp_path: Path) -> None:
     ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("gcp")
 def test_an_instance_type_that_is_not(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec) as error:
         ask(tmp_path, ("[p5.48xlarge]", "[p9.48xlarge]"))
@@ -47,3 +48,67 @@ def test_without_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(EnvironmentFailure, match="cluster east: AWS cannot be asked"):
         ask(tmp_path)
+
+
+PROJECT = "projects/acme-ml"
+G2 = {"guestCpus": 8, "accelerators": [{"guestAcceleratorType": "nvidia-l4", "guestAcceleratorCount": 1}]}
+
+
+def google_offers(cloud: Cloud) -> None:
+    """What the fleet's clusters on Google Cloud ask for."""
+    zones = [f"https://compute.googleapis.com/compute/v1/{PROJECT}/zones/us-central1-{letter}" for letter in "abcf"]
+    cloud.compute[f"{PROJECT}/regions/us-central1"] = {"name": "us-central1", "zones": zones}
+    for letter in "ab":
+        cloud.compute[f"{PROJECT}/zones/us-central1-{letter}/machineTypes/g2-standard-8"] = G2
+    cloud.container[f"{PROJECT}/locations/us-central1/serverConfig"] = {
+        "validMasterVersions": ["1.36.0-gke.1"],
+        "channels": [
+            {"channel": "RAPID", "validVersions": ["1.36.0-gke.1"]},
+            {"channel": "REGULAR", "validVersions": ["1.35.8-gke.1036000", "1.34.9-gke.1", "1.35.7-gke.2"]},
+        ],
+    }
+
+
+@pytest.fixture
+def gcp(monkeypatch: pytest.MonkeyPatch, aws: None) -> Iterator[Cloud]:
+    with google_cloud(monkeypatch) as cloud:
+        google_offers(cloud)
+        yield cloud
+
+
+def fails(folder: Path, *changes: tuple[str, str]) -> str:
+    with pytest.raises(InvalidSpec) as error:
+        ask(folder, ("[p5.48xlarge]", "[m5.large]"), *changes)
+    return str(error.value).removeprefix(f"{folder}/fleet.yaml:")
+
+
+def test_what_google_offers(gcp: Cloud, tmp_path: Path) -> None:
+    ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))
+    assert f"GET {PROJECT}/zones/us-central1-b/machineTypes/g2-standard-8" in gcp.asked
+
+
+def test_what_google_does_not(gcp: Cloud, tmp_path: Path) -> None:
+    del gcp.compute[f"{PROJECT}/zones/us-central1-a/machineTypes/g2-standard-8"]
+    ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))  # one zone is enough
+    del gcp.compute[f"{PROJECT}/zones/us-central1-b/machineTypes/g2-standard-8"]
+    found = fails(tmp_path)
+    assert "spec.clusters[1].pools[1].instanceTypes[0]: g2-standard-8 is not offered in us-central1-a, us-c" in found
+
+
+def test_a_zone_a_version_and_an_accelerator_that_google_has_not(gcp: Cloud, tmp_path: Path) -> None:
+    gcp.compute[f"{PROJECT}/regions/us-central1"]["zones"].pop(1)
+    zone = 'spec.clusters[1].zones[1]: "us-central1-b" is not a zone of us-central1 (it has us-central1-a, us-'
+    found = fails(
+        tmp_path,
+        ("    autoscaler: compute-class\n", '    autoscaler: compute-class\n    kubernetes: "1.36"\n'),
+        ("accelerator: {type: nvidia-l4}\n", "accelerator: {type: nvidia-l4, count: 2}\n"),
+    )
+    assert zone in found
+    assert "spec.clusters[1].kubernetes: GKE does not offer 1.36 in us-central1: choose one of 1.35, 1.34" in found
+    assert "g2-standard-8 has 1 nvidia-l4 in us-central1-a, not 2 nvidia-l4" in found
+
+
+def test_a_project_that_may_not_be_asked(gcp: Cloud, tmp_path: Path) -> None:
+    gcp.refuses[f"{PROJECT}/regions/us-central1"] = 403
+    with pytest.raises(EnvironmentFailure, match=r"Google Cloud refuses GET .*403 refused by the test"):
+        ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))

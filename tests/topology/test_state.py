@@ -15,6 +15,7 @@ from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.state import ensure
 from spotladder_infra.topology.fleet import Fleet
 from tests.topology.builders import fleet_file
+from tests.topology.google import Cloud, google_cloud
 
 STATE = "  state: {uri: s3://acme-state/fleet, region: us-east-1}\n"
 
@@ -72,13 +73,50 @@ def test_without_credentials(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_
         ensure(fleet)
 
 
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        ("", "keeps its state in local files: add state.uri"),
-        ("  state: {uri: gs://acme-state}\n", "gcloud storage buckets"),
-    ],
-)
-def test_what_is_not_made_here(state: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidSpec, match=message):
-        ensure(fleet_file(tmp_path, (STATE, state)).fleet)
+def test_no_state(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpec, match=r"keeps its state in local files: add state\.uri"):
+        ensure(fleet_file(tmp_path, (STATE, "")).fleet)
+
+
+@pytest.fixture
+def gcs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+    with google_cloud(monkeypatch) as cloud:
+        yield cloud
+
+
+def on_gcs(folder: Path, more: str = "") -> Fleet:
+    return fleet_file(folder, (STATE, f"  state: {{uri: gs://acme-state/fleet{more}}}\n")).fleet
+
+
+def test_a_bucket_in_gcs_is_created_and_repeated(gcs: Cloud, tmp_path: Path) -> None:
+    fleet = on_gcs(tmp_path)
+    assert ensure(fleet) == "gs://acme-state: created; versioned, private, deletions kept 30 days"
+    made = gcs.buckets["acme-state"]
+    assert (made["project"], made["location"]) == ("acme-ml", "US-CENTRAL1")
+    made["versioning"] = {"enabled": False}
+    assert ensure(fleet) == "gs://acme-state: was there; versioned, private, deletions kept 30 days"
+    assert made["versioning"] == {"enabled": True}
+    assert made["iamConfiguration"]["publicAccessPrevention"] == "enforced"
+    assert made["iamConfiguration"]["uniformBucketLevelAccess"] == {"enabled": True}
+    assert int(made["softDeletePolicy"]["retentionDurationSeconds"]) >= 7 * 24 * 3600
+
+
+def test_a_bucket_in_gcs_in_another_region(gcs: Cloud, tmp_path: Path) -> None:
+    ensure(on_gcs(tmp_path, ", region: europe-west4"))
+    assert gcs.buckets["acme-state"]["location"] == "EUROPE-WEST4"
+    with pytest.raises(InvalidSpec, match="the bucket is in EUROPE-WEST4, not in us-east1"):
+        ensure(on_gcs(tmp_path, ", region: us-east1"))
+
+
+@pytest.mark.parametrize("status", [403, 409])
+def test_a_bucket_of_another_project(status: int, gcs: Cloud, tmp_path: Path) -> None:
+    gcs.refuses["b/acme-state"] = status
+    with pytest.raises(EnvironmentFailure, match="belongs to another project, or you may not use it"):
+        ensure(on_gcs(tmp_path))
+    assert gcs.buckets == {}
+
+
+def test_gcs_without_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
+    with pytest.raises(EnvironmentFailure, match="gcloud auth application-default login"):
+        ensure(on_gcs(tmp_path))

@@ -87,7 +87,7 @@ class State(Record):
     """Where Terraform keeps its state."""
 
     uri: StateUri = Field(description="s3://bucket/prefix or gs://bucket/prefix.")
-    region: FilledText | None = Field(default=None, description="The bucket's region (s3).")
+    region: FilledText | None = Field(default=None, description="The bucket's region; required for s3.")
 
     @model_validator(mode="after")
     def _has_a_region(self) -> State:

@@ -1,27 +1,31 @@
-"""What only the cloud knows: its zones of today, and where an instance type is offered. Asks AWS; changes nothing."""
+"""What only the cloud knows: its zones and versions of today, and where an instance type is offered. Only asks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from spotladder.api.problems import quoted
+from spotladder.api.problems import Path, quoted
 from spotladder.errors import EnvironmentFailure
+from spotladder.versions import parse
+from spotladder_infra.google import COMPUTE, TIMEOUT, Google
 from spotladder_infra.topology.checks import Found
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.pool import Pool
 
 
 def check_online(fleet: Fleet) -> list[Found]:
-    """Zones and instance types that AWS does not have for this account. Raises EnvironmentFailure.
-
-    Clusters of other clouds are not asked about.
-    """
+    """What the clouds of the created clusters do not offer this account or project. Raises EnvironmentFailure."""
     found: list[Found] = []
+    cloud: Google | None = None
     for index, cluster in enumerate(fleet.spec.clusters):
         if cluster.cloud is Cloud.AWS:
             found += _aws(index, cluster)
+        elif cluster.cloud is Cloud.GCP:
+            cloud = cloud or Google()
+            found += gcp(cloud, index, cluster)
     return found
 
 
@@ -62,3 +66,68 @@ def _zones_with(client: Any, instance_type: str) -> set[str]:
         LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
     )
     return {offer["Location"] for page in pages for offer in page["InstanceTypeOfferings"]}
+
+
+def gcp(cloud: Google, index: int, cluster: Cluster) -> Iterator[Found]:
+    """Zones, machine types, accelerators and versions that Google Cloud does not offer the project there.
+
+    Raises EnvironmentFailure.
+    """
+    path = ("spec", "clusters", index)
+    region = cloud.find(COMPUTE, f"projects/{cluster.project}/regions/{cluster.region}")
+    if region is None:
+        yield Found((*path, "region"), f"project {cluster.project} has no region {cluster.region}: correct one of them")
+        return
+    there = {url.rpartition("/")[2] for url in region.get("zones", [])}
+    for place, zone in enumerate(cluster.zones):
+        if zone not in there:
+            message = f"{quoted(zone)} is not a zone of {cluster.region} (it has {', '.join(sorted(there))})"
+            yield Found((*path, "zones", place), f"{message}: choose one of them")
+    minors = offered_minors(cloud, cluster)
+    if cluster.kubernetes not in minors:
+        message = f"GKE does not offer {cluster.kubernetes} in {cluster.region}: choose one of {', '.join(minors)}"
+        yield Found((*path, "kubernetes"), message)
+    for place, pool in enumerate(cluster.pools):
+        wanted = [zone for zone in pool.zones or zones_of(cluster) if zone in there]
+        for at, name in enumerate(pool.instance_types):
+            machines = machine_types(cloud, cluster, name, wanted)
+            yield from _machine_findings(pool, name, machines, (*path, "pools", place, "instanceTypes", at))
+
+
+def machine_types(cloud: Google, cluster: Cluster, name: str, zones: Iterable[str]) -> dict[str, dict[str, Any] | None]:
+    """The machine type in each zone; None in a zone that does not offer it. Raises EnvironmentFailure."""
+    return {zone: cloud.find(COMPUTE, f"projects/{cluster.project}/zones/{zone}/machineTypes/{name}") for zone in zones}
+
+
+def offered_minors(cloud: Google, cluster: Cluster) -> list[str]:
+    """The minor versions that GKE's Regular channel offers there, newest first. Raises EnvironmentFailure."""
+    from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 – with the container API
+    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
+
+    try:
+        name = f"projects/{cluster.project}/locations/{cluster.region}"
+        config = cloud.clusters().get_server_config(name=name, timeout=TIMEOUT)
+    except (GoogleAPIError, GoogleAuthError) as error:
+        reason = " ".join(str(error).split())
+        raise EnvironmentFailure(f"cluster {cluster.name}: GKE does not tell its versions: {reason}") from None
+    regular = [entry for entry in config.channels if entry.channel.name == "REGULAR"]
+    versions = regular[0].valid_versions if regular else config.valid_master_versions
+    minors = {".".join(version.split(".")[:2]) for version in versions}
+    return sorted(minors, key=parse, reverse=True)
+
+
+def _machine_findings(pool: Pool, name: str, machines: dict[str, dict[str, Any] | None], path: Path) -> Iterator[Found]:
+    offered = {zone: machine for zone, machine in machines.items() if machine is not None}
+    if machines and not offered:
+        yield Found(path, f"{name} is not offered in {', '.join(sorted(machines))}: choose other zones or types")
+        return
+    for zone, machine in offered.items():
+        has = {
+            entry["guestAcceleratorType"]: entry["guestAcceleratorCount"] for entry in machine.get("accelerators", [])
+        }
+        wanted = pool.accelerator
+        if wanted is not None and has and has.get(wanted.type) != wanted.count:
+            listed = ", ".join(f"{count} {kind}" for kind, count in has.items())
+            message = f"{name} has {listed} in {zone}, not {wanted.count} {wanted.type}: correct the pool's accelerator"
+            yield Found(path, message)
+            return

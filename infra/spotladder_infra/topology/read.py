@@ -23,11 +23,11 @@ class FleetFile:
 
 
 def read_fleet(path: str | File, today: date, *, online: bool = False) -> FleetFile:
-    """The fleet of a file; `online` asks AWS about zones and instance types as well.
+    """The fleet of a file; `online` asks the clouds about zones, instance types and versions.
 
     Raises:
         InvalidSpec: With every problem found.
-        EnvironmentFailure: AWS cannot be asked.
+        EnvironmentFailure: A cloud cannot be asked.
     """
     documents = read_documents(path)
     if not documents:
@@ -42,7 +42,7 @@ def read_fleet(path: str | File, today: date, *, online: bool = False) -> FleetF
     fleet = checked(document, Fleet)
     findings = check(fleet, today)
     if online:
-        from spotladder_infra.topology.online import check_online  # noqa: PLC0415 – boto3 is slow to import
+        from spotladder_infra.topology.online import check_online  # noqa: PLC0415 – the clouds' clients are slow to import
 
         findings += check_online(fleet)
     problems = [_problem(document, found) for found in findings if not found.warning]

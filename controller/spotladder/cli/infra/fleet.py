@@ -13,7 +13,9 @@ from spotladder.cli.output import Format, OutputOption, print_data, print_table
 def validate(
     fleet: FleetOption = FLEET,
     *,
-    online: Annotated[bool, typer.Option("--online", help="Ask AWS which zones and instance types there are.")] = False,
+    online: Annotated[
+        bool, typer.Option("--online", help="Ask the clouds which zones, instance types and versions there are.")
+    ] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Check a fleet file, offline unless --online is given.
