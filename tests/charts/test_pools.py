@@ -157,6 +157,21 @@ def test_images_are_pulled_by_pods_without_rights_on_the_nodes_of_one_pool(tmp_p
         assert set(container["resources"]) == {"requests", "limits"}
 
 
+def test_a_hold_keeps_every_node(tmp_path: Path) -> None:
+    fleet = example()
+    given = values(fleet, fleet.cluster("east"))
+    pools = of_kind(installed(tmp_path, {**given, "holdDuringUpgrade": True}), "NodePool")
+    assert len(pools) == 3
+    for pool, before in zip(sorted(pools, key=_name), sorted(given["nodePools"], key=_name), strict=True):
+        disruption = before["spec"]["disruption"]
+        assert pool["spec"]["disruption"] == {**disruption, "budgets": [{"nodes": "0"}]}
+        assert pool["spec"]["template"] == before["spec"]["template"]
+
+
+def _name(found: dict[str, Any]) -> str:
+    return str(found["metadata"]["name"])
+
+
 OBJECT = {"metadata": {"name": "a"}, "spec": {}}
 
 
@@ -169,6 +184,7 @@ OBJECT = {"metadata": {"name": "a"}, "spec": {}}
         ({"nodePools": [{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {}, "spec": {}}]}, "name"),
         ({"nodeClasses": [{**OBJECT, "apiVersion": "karpenter.k8s.aws/v1", "kind": "GCENodeClass"}]}, "nodeClasses"),
         ({"computeClasses": [{**OBJECT, "apiVersion": "cloud.google.com/v1", "kind": "Deployment"}]}, "kind"),
+        ({"holdDuringUpgrade": "yes"}, "holdDuringUpgrade"),
         ({"capacityTiers": [{**OBJECT, "apiVersion": "v1", "kind": "CapacityTier"}]}, "apiVersion"),
         ({"teams": [{"namespace": "vision"}]}, "serviceAccount"),
         ({"teams": [team(namespace="Vision")]}, "namespace"),

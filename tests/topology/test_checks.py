@@ -116,6 +116,39 @@ REFUSED = {
         "reserved needs autoscaler compute-class",
     ),
     "EFA on gcp": (("name: n2-spot,", "name: n2-spot, efa: true,"), "efa: exists on aws only"),
+    "EFA in several zones": (("      zones: [us-east-1a]\n", ""), "efa: needs one zone, got those of the cluster"),
+    "placement group in several zones": (
+        (
+            "capacityType: spot\n      instanceTypes: [g2",
+            "capacityType: spot\n      placementGroup: p\n      instanceTypes: [g2",
+        ),
+        "placementGroup: needs one zone, got those of the cluster",
+    ),
+    "EFA by family": (
+        ("instanceTypes: [p5.48xlarge]", "families: [p5]"),
+        "efa: needs instanceTypes: the number of interfaces depends on the type",
+    ),
+    "secondary boot disk on aws": (
+        ("efa: true", "secondaryBootDisk: projects/acme-ml/global/images/train"),
+        "secondaryBootDisk: exists on gcp only",
+    ),
+    "secondary boot disk is a name": (
+        ("{name: n2-spot,", "{name: n2-spot, secondaryBootDisk: train,"),
+        '"train" is not a disk image (expected projects/PROJECT/global/images/NAME)',
+    ),
+    "node class on aws": (
+        ("families: [m7i]", "families: [m7i], nodeClass: {group: a, kind: B, name: c}"),
+        "nodeClass: belongs to existing and kind",
+    ),
+    "node class and selectors": (
+        ("selectors: {gpu: a10g}", "selectors: {gpu: a10g}, nodeClass: {group: a, kind: B, name: c}"),
+        "selectors: chooses nodes that exist, nodeClass makes nodes",
+    ),
+    "families of an existing cluster": (
+        ("selectors: {gpu: a10g}", "nodeClass: {group: a, kind: B, name: c}, families: [g5]"),
+        "families: does not belong to cloud existing: use instanceTypes",
+    ),
+    "disk too slow": (("efa: true", "diskThroughput: 100"), "diskThroughput: must be at least 125"),
     "compute-class on aws": (
         ("cloud: aws\n    region", "cloud: aws\n    autoscaler: compute-class\n    region"),
         "compute-class exists on gcp only",

@@ -6,6 +6,7 @@ from typing import Any
 
 from spotladder.core.model import CapacityType
 from spotladder_infra.names import node_role
+from spotladder_infra.rendering.gcenodeclass import IMAGE_CACHE
 from spotladder_infra.rendering.labels import POOL, ROLE, Object
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import zones_of
@@ -41,16 +42,26 @@ def compute_class(cluster: Cluster, pool: Pool) -> Object:
 
 
 def _priorities(cluster: Cluster, pool: Pool) -> list[Object]:
-    shared: dict[str, Any] = {"location": {"zones": list(pool.zones) or list(zones_of(cluster))}}
+    shared: dict[str, Any] = {"storage": _storage(pool)}
+    if pool.reservation is None:  # a reservation has a zone of its own, and GKE refuses both together
+        shared["location"] = {"zones": list(pool.zones) or list(zones_of(cluster))}
+    else:
+        specific = [{"name": name} for name in pool.reservation.ids]
+        shared["reservations"] = {"affinity": "Specific", "specific": specific}
     if pool.capacity_type is CapacityType.SPOT:
         shared["spot"] = True
     if pool.accelerator is not None:
         shared["gpu"] = {"type": pool.accelerator.type, "count": pool.accelerator.count}
     if pool.placement_group is not None:
         shared["placement"] = {"policyName": pool.placement_group}
-    if pool.reservation is not None:
-        specific = [{"name": name} for name in pool.reservation.ids]
-        shared["reservations"] = {"affinity": "Specific", "specific": specific}
     machines = [{"machineType": name} for name in pool.instance_types]
     families = [{"machineFamily": name} for name in pool.families]
     return [{**machine, **shared} for machine in (*machines, *families)]
+
+
+def _storage(pool: Pool) -> Object:
+    found: dict[str, Any] = {"bootDiskSize": pool.disk_gi_b}
+    if pool.secondary_boot_disk is not None:
+        _, project, _, _, image = pool.secondary_boot_disk.split("/")
+        found["secondaryBootDisks"] = [{"diskImageName": image, "project": project, "mode": IMAGE_CACHE}]
+    return found

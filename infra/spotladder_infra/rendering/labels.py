@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spotladder_infra.topology.cluster import Autoscaler, Cloud, Cluster
+from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster
 from spotladder_infra.topology.pool import Pool, PoolRole, Taint
 
 POOL = "spotladder.io/pool"
@@ -16,14 +16,15 @@ ACCELERATOR_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "N
 Object = dict[str, Any]
 
 
-def has_karpenter(cluster: Cluster) -> bool:
-    """Whether Karpenter makes the cluster's nodes."""
-    return cluster.cloud in (Cloud.AWS, Cloud.GCP) and cluster.autoscaler is Autoscaler.KARPENTER
+def has_karpenter(cluster: Cluster, pool: Pool) -> bool:
+    """Whether Karpenter makes the pool's nodes."""
+    own = cluster.cloud in CREATED and cluster.autoscaler is Autoscaler.KARPENTER
+    return own or pool.node_class is not None
 
 
 def selectors(cluster: Cluster, pool: Pool) -> dict[str, str]:
     """The node labels that only this pool's nodes have."""
-    if has_karpenter(cluster):
+    if has_karpenter(cluster, pool):
         return {NODEPOOL: pool.name}
     if cluster.cloud is Cloud.GCP:
         return {COMPUTE_CLASS: pool.name}
@@ -33,7 +34,9 @@ def selectors(cluster: Cluster, pool: Pool) -> dict[str, str]:
 def taints(cluster: Cluster, pool: Pool) -> list[Object]:
     """The taints of the pool's nodes. GKE taints the nodes of a ComputeClass itself."""
     own = (
-        [] if pool.role is PoolRole.HEADS or not has_karpenter(cluster) else [_taint(Taint(key=POOL, value=pool.name))]
+        []
+        if pool.role is PoolRole.HEADS or not has_karpenter(cluster, pool)
+        else [_taint(Taint(key=POOL, value=pool.name))]
     )
     return own + [_taint(taint) for taint in pool.taints]
 
@@ -44,7 +47,7 @@ def tolerations(cluster: Cluster, pool: Pool) -> list[Object]:
         {"key": taint["key"], "operator": "Equal", "value": taint["value"], "effect": taint["effect"]}
         for taint in taints(cluster, pool)
     ]
-    if cluster.cloud is Cloud.GCP and not has_karpenter(cluster):
+    if cluster.cloud is Cloud.GCP and not has_karpenter(cluster, pool):
         found.append({"key": COMPUTE_CLASS, "operator": "Equal", "value": pool.name, "effect": "NoSchedule"})
     if pool.accelerator is not None and pool.accelerator.type.startswith("nvidia"):
         found.append(dict(ACCELERATOR_TAINT))

@@ -5,25 +5,42 @@ from __future__ import annotations
 from typing import Any
 
 from spotladder_infra.rendering.computeclass import compute_class
-from spotladder_infra.rendering.karpenter import node_class, node_pool
-from spotladder_infra.rendering.labels import Object, has_karpenter
+from spotladder_infra.rendering.ec2nodeclass import ec2_node_class
+from spotladder_infra.rendering.gcenodeclass import gce_node_class
+from spotladder_infra.rendering.karpenter import node_pool
+from spotladder_infra.rendering.labels import Object, has_karpenter, selectors, tolerations
 from spotladder_infra.rendering.tiers import capacity_tiers
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet, Team
+from spotladder_infra.topology.pool import Pool
 
 MONTHLY_BUDGET = "spotladder.io/monthly-budget-usd"
+
+_NODE_CLASS = {Cloud.AWS: ec2_node_class, Cloud.GCP: gce_node_class}
 
 
 def values(fleet: Fleet, cluster: Cluster) -> Object:
     """What is installed for the cluster's pools. The CapacityTiers of the whole fleet go to its home cluster."""
-    karpenter = has_karpenter(cluster)
-    compute_classes = cluster.cloud is Cloud.GCP and not karpenter
+    provisioned = [pool for pool in cluster.pools if has_karpenter(cluster, pool)]
+    classes = [_NODE_CLASS[cluster.cloud](fleet, cluster, pool) for pool in provisioned if pool.node_class is None]
+    compute_classes = cluster.pools if cluster.cloud is Cloud.GCP and not provisioned else []
     return {
-        "nodeClasses": [node_class(fleet, cluster, pool) for pool in cluster.pools] if karpenter else [],
-        "nodePools": [node_pool(cluster, pool) for pool in cluster.pools] if karpenter else [],
-        "computeClasses": [compute_class(cluster, pool) for pool in cluster.pools] if compute_classes else [],
+        "nodeClasses": classes,
+        "nodePools": [node_pool(cluster, pool) for pool in provisioned],
+        "computeClasses": [compute_class(cluster, pool) for pool in compute_classes],
         "capacityTiers": capacity_tiers(fleet) if cluster.name == fleet.spec.home else [],
         "teams": [_team(team) for team in fleet.teams_of(cluster)],
+        "prePull": [_pre_pull(cluster, pool) for pool in cluster.pools if pool.pre_pull],
+    }
+
+
+def _pre_pull(cluster: Cluster, pool: Pool) -> Object:
+    startup = [taint.model_dump(mode="json", by_alias=True) for taint in pool.startup_taints]
+    return {
+        "pool": pool.name,
+        "images": list(dict.fromkeys(pool.pre_pull)),
+        "nodeSelector": selectors(cluster, pool),
+        "tolerations": tolerations(cluster, pool) + [{**taint, "operator": "Equal"} for taint in startup],
     }
 
 

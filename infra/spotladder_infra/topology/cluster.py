@@ -154,19 +154,45 @@ _ONLY_FOR: dict[str, tuple[Cloud, ...]] = {
 
 
 def _pool_findings(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, ...], str]]:
-    found: list[tuple[tuple[str | int, ...], str]] = []
-    if cluster.cloud in CREATED:
-        if not (pool.instance_types or pool.families):
-            found.append(((), "names no instances: give instanceTypes or families"))
-        if pool.selectors:
-            found.append((("selectors",), "chooses nodes that exist already: use labels for nodes that are made"))
-        if pool.capacity_type is CapacityType.RESERVED and pool.reservation is None:
-            found.append(((), "is reserved but names no capacity: give reservation"))
-        gcp_karpenter = cluster.cloud is Cloud.GCP and cluster.autoscaler is Autoscaler.KARPENTER
-        if gcp_karpenter and pool.capacity_type is CapacityType.RESERVED:
-            found.append((("capacityType",), "reserved needs autoscaler compute-class: Karpenter on gcp has none"))
-    elif not pool.selectors:
-        found.append(((), f"chooses no nodes: give selectors (labels of nodes that exist) for cloud {cluster.cloud}"))
+    found = _of_new_nodes(cluster, pool) if cluster.cloud in CREATED else _of_existing_nodes(cluster, pool)
     if pool.efa and cluster.cloud is not Cloud.AWS:
         found.append((("efa",), "exists on aws only: remove it"))
+    if pool.secondary_boot_disk is not None and cluster.cloud is not Cloud.GCP:
+        found.append((("secondaryBootDisk",), "exists on gcp only: remove it"))
+    if pool.efa and not pool.instance_types:
+        found.append((("efa",), "needs instanceTypes: the number of interfaces depends on the type"))
+    for field, given in (("efa", pool.efa), ("placementGroup", pool.placement_group)):
+        if given and len(pool.zones) != 1:
+            found.append(((field,), f"needs one zone, got {len(pool.zones) or 'those of the cluster'}: set zones"))
+    return found
+
+
+def _of_new_nodes(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, ...], str]]:
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    if not (pool.instance_types or pool.families):
+        found.append(((), "names no instances: give instanceTypes or families"))
+    if pool.selectors:
+        found.append((("selectors",), "chooses nodes that exist already: use labels for nodes that are made"))
+    if pool.node_class is not None:
+        found.append((("nodeClass",), "belongs to existing and kind: here the node class is made from the pool"))
+    if pool.capacity_type is CapacityType.RESERVED and pool.reservation is None:
+        found.append(((), "is reserved but names no capacity: give reservation"))
+    gcp_karpenter = cluster.cloud is Cloud.GCP and cluster.autoscaler is Autoscaler.KARPENTER
+    if gcp_karpenter and pool.capacity_type is CapacityType.RESERVED:
+        found.append((("capacityType",), "reserved needs autoscaler compute-class: Karpenter on gcp has none"))
+    return found
+
+
+def _of_existing_nodes(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, ...], str]]:
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    if not pool.selectors and pool.node_class is None:
+        message = (
+            f"chooses no nodes: give selectors (labels of nodes that exist) or nodeClass (Karpenter makes nodes) "
+            f"for cloud {cluster.cloud}"
+        )
+        found.append(((), message))
+    if pool.selectors and pool.node_class is not None:
+        found.append((("selectors",), "chooses nodes that exist, nodeClass makes nodes: remove one of them"))
+    if pool.families:
+        found.append((("families",), f"does not belong to cloud {cluster.cloud}: use instanceTypes"))
     return found

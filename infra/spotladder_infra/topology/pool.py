@@ -25,7 +25,7 @@ from spotladder.api.fields import (
 )
 from spotladder.api.record import Record
 from spotladder.core.model import CapacityType
-from spotladder_infra.topology.values import Family
+from spotladder_infra.topology.values import Family, SecondaryBootDisk
 
 
 class PoolRole(StrEnum):
@@ -94,6 +94,14 @@ class Reservation(Record):
         return self
 
 
+class NodeClassRef(Record):
+    """A node class of Karpenter."""
+
+    group: FilledText = Field(description="Its API group, as in karpenter.k8s.aws.")
+    kind: FilledText = Field(description="Its kind, as in EC2NodeClass.")
+    name: Name = Field(description="Its name.")
+
+
 class PoolPrice(Record):
     """What a node costs."""
 
@@ -125,15 +133,35 @@ class Pool(Record):
     )
     disruption: Disruption = Field(default_factory=Disruption, description="When a node may be given back.")
     reservation: Reservation | None = Field(default=None, description="The capacity of a reserved pool.")
-    efa: Switch = Field(default=False, description="Elastic Fabric Adapter interfaces (AWS).")
+    efa: Switch = Field(
+        default=False, description="Elastic Fabric Adapter interfaces on all network cards (AWS). Needs one zone."
+    )
     placement_group: FilledText | None = Field(
-        default=None, description="A cluster placement group (AWS) or compact placement policy (GKE)."
+        default=None, description="A cluster placement group (AWS) or compact placement policy (GKE). Needs one zone."
     )
     image: FilledText | None = Field(
         default=None, description="The node image, as in al2023@v20260903 (AWS). Default: a pinned release of al2023."
     )
     disk_gi_b: Annotated[int, Field(ge=30, le=16384)] = Field(
         default=200, alias="diskGiB", description="Size of the root volume in GiB."
+    )
+    disk_throughput: Annotated[int, Field(ge=125, le=1000)] = Field(
+        default=600,
+        description="Throughput of the root volume in MiB/s (AWS). From 600 on, nodes pull and unpack images in "
+        "parallel; with a slower volume that would take longer.",
+    )
+    secondary_boot_disk: SecondaryBootDisk | None = Field(
+        default=None,
+        description="A disk image with container images, as a second boot disk (GKE): "
+        "projects/PROJECT/global/images/NAME.",
+    )
+    pre_pull: list[FilledText] = Field(
+        default_factory=list, description="Images that a DaemonSet pulls onto every node of the pool."
+    )
+    node_class: NodeClassRef | None = Field(
+        default=None,
+        description="A node class of the Karpenter that runs in the cluster: the pool gets a NodePool (existing "
+        "and kind only).",
     )
     notice: Duration | None = Field(
         default=None, description="Time between notice and reclaim; the cloud's by default."

@@ -18,6 +18,8 @@ _INSTANCE_FAMILY = re.compile(r"[a-z][a-z0-9-]{0,20}")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _STATE_URI = re.compile(r"(s3|gs)://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9/_.-]*))?")
 
+_DISK_IMAGE = re.compile(r"projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/global/images/[a-z][a-z0-9-]{0,62}")
+
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
@@ -73,6 +75,13 @@ def _state_uri(value: Any) -> str:
     return text
 
 
+def _disk_image(value: Any) -> str:
+    text = _text(value)
+    if not _DISK_IMAGE.fullmatch(text):
+        raise refused(f"{quoted(text)} is not a disk image (expected projects/PROJECT/global/images/NAME)")
+    return text
+
+
 def _schema(pattern: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
 
@@ -83,3 +92,4 @@ BucketName = Annotated[str, BeforeValidator(_bucket), _schema(_BUCKET.pattern)]
 Family = Annotated[str, BeforeValidator(_family), _schema(_INSTANCE_FAMILY.pattern)]
 Email = Annotated[str, BeforeValidator(_email), _schema(_EMAIL.pattern)]
 StateUri = Annotated[str, BeforeValidator(_state_uri), _schema(_STATE_URI.pattern + "/?")]
+SecondaryBootDisk = Annotated[str, BeforeValidator(_disk_image), _schema(_DISK_IMAGE.pattern)]

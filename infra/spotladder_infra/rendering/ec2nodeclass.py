@@ -1,0 +1,109 @@
+"""EC2NodeClasses: the image, network and disks of the nodes of one pool on AWS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spotladder.core.model import CapacityType
+from spotladder_infra.facts.efa import network_cards
+from spotladder_infra.facts.images import NODE_IMAGE
+from spotladder_infra.names import common_tags, discovery_tag, node_role
+from spotladder_infra.rendering.labels import Object
+from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.pool import Pool
+
+PARALLEL_PULL_THROUGHPUT = 600
+"""MiB/s of the root volume from which on AWS recommends parallel pulls; with less, pulls become slower."""
+
+IOPS = 3000
+"""What every gp3 volume has without a surcharge."""
+
+IOPS_PER_MIB = 4
+"""IOPS that a gp3 volume needs for each MiB/s of throughput."""
+
+_AL2023_PARALLEL_PULL = """\
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="//"
+
+--//
+Content-Type: application/node.eks.aws
+
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  featureGates:
+    FastImagePull: true
+
+--//--
+"""
+
+_BOTTLEROCKET_PARALLEL_PULL = """\
+[settings.container-runtime]
+snapshotter = "soci"
+
+[settings.container-runtime-plugins.soci-snapshotter]
+pull-mode = "parallel-pull-unpack"
+"""
+
+_PARALLEL_PULL = {"al2023": _AL2023_PARALLEL_PULL, "bottlerocket": _BOTTLEROCKET_PARALLEL_PULL}
+"""User data that makes the SOCI snapshotter pull and unpack layers in parallel, by the family of the image."""
+
+_IMAGE_VOLUME = {"bottlerocket": "/dev/xvdb"}
+"""The volume that holds images and pods, where it is not the root volume."""
+
+
+def ec2_node_class(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
+    """The EC2NodeClass of one pool. Karpenter merges its own part into the user data."""
+    image = pool.image or NODE_IMAGE
+    family = image.partition("@")[0]
+    spec: dict[str, Any] = {
+        "amiSelectorTerms": [{"alias": image}],
+        "instanceProfile": node_role(cluster),
+        "subnetSelectorTerms": [{"tags": discovery_tag(cluster)}],
+        "securityGroupSelectorTerms": [{"tags": discovery_tag(cluster)}],
+        "instanceStorePolicy": "RAID0",
+        "blockDeviceMappings": [
+            {
+                "deviceName": _IMAGE_VOLUME.get(family, "/dev/xvda"),
+                "ebs": {
+                    "volumeSize": f"{pool.disk_gi_b}Gi",
+                    "volumeType": "gp3",
+                    "throughput": pool.disk_throughput,
+                    "iops": max(IOPS, IOPS_PER_MIB * pool.disk_throughput),
+                    "encrypted": True,
+                    "deleteOnTermination": True,
+                },
+            }
+        ],
+        "metadataOptions": {"httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 1},
+        "tags": common_tags(fleet, cluster),
+    }
+    if pool.disk_throughput >= PARALLEL_PULL_THROUGHPUT and family in _PARALLEL_PULL:
+        spec["userData"] = _PARALLEL_PULL[family]
+    if pool.placement_group is not None:
+        spec["placementGroupSelector"] = {"name": pool.placement_group}
+    if pool.efa:
+        spec["networkInterfaces"] = _efa_interfaces(network_cards(pool.instance_types))
+    if pool.capacity_type is CapacityType.RESERVED and pool.reservation is not None:
+        reservation = pool.reservation
+        terms: list[Object] = [{"id": name} for name in (*reservation.ids, *reservation.capacity_blocks)]
+        if reservation.tags:
+            terms.append({"tags": dict(reservation.tags)})
+        spec["capacityReservationSelectorTerms"] = terms
+    return {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": pool.name},
+        "spec": spec,
+    }
+
+
+def _efa_interfaces(cards: int) -> list[Object]:
+    """One interface with an address, and one EFA-only interface on every card."""
+    primary = {"networkCardIndex": 0, "deviceIndex": 0, "interfaceType": "interface"}
+    efa = [
+        {"networkCardIndex": card, "deviceIndex": 1 if card == 0 else 0, "interfaceType": "efa-only"}
+        for card in range(cards)
+    ]
+    return [primary, *efa]

@@ -1,0 +1,166 @@
+"""Options of pools: what each becomes in NodePools, node classes and ComputeClasses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder_infra.rendering.values import values
+from tests.topology.builders import fleet_file
+
+SPOT = "      limits: {nodes: 16}"
+P5 = "      efa: true"
+
+
+def made(folder: Path, cluster: str, *changes: tuple[str, str]) -> dict[str, Any]:
+    fleet = fleet_file(folder, *changes).fleet
+    found = values(fleet, fleet.cluster(cluster))
+    assert isinstance(found, dict)
+    return found
+
+
+def spec(found: dict[str, Any], key: str, name: str) -> dict[str, Any]:
+    (entry,) = [entry for entry in found[key] if entry["metadata"]["name"] == name]
+    assert isinstance(entry["spec"], dict)
+    return entry["spec"]
+
+
+@pytest.mark.parametrize(
+    ("option", "parallel", "throughput"),
+    [
+        ("", "FastImagePull: true", 600),
+        ("diskThroughput: 1000", "FastImagePull: true", 1000),
+        ("diskThroughput: 599", "", 599),
+        ("image: bottlerocket@v1.50.0", 'pull-mode = "parallel-pull-unpack"', 600),
+        ("image: al2@v20251001", "", 600),
+    ],
+)
+def test_images_are_pulled_in_parallel_from_a_fast_disk(
+    option: str, parallel: str, throughput: int, tmp_path: Path
+) -> None:
+    found = spec(made(tmp_path, "east", (SPOT, f"{SPOT}\n      {option}")), "nodeClasses", "g5-spot")
+    (mapping,) = found["blockDeviceMappings"]
+    assert mapping["ebs"]["throughput"] == throughput
+    assert mapping["ebs"]["iops"] == (4000 if throughput == 1000 else 3000)
+    assert mapping["deviceName"] == ("/dev/xvdb" if "bottlerocket" in option else "/dev/xvda")
+    assert parallel in found.get("userData", "")
+    assert bool(parallel) == ("userData" in found)
+
+
+@pytest.mark.parametrize(
+    ("instance", "cards"),
+    [("p5.48xlarge", 32), ("p4d.24xlarge", 4), ("g6.8xlarge", 1), ("p5.48xlarge, p5en.48xlarge", 16)],
+)
+def test_efa_is_on_every_network_card(instance: str, cards: int, tmp_path: Path) -> None:
+    found = made(tmp_path, "east", ("instanceTypes: [p5.48xlarge]", f"instanceTypes: [{instance}]"))
+    primary, *efa = spec(found, "nodeClasses", "p5-reserved")["networkInterfaces"]
+    assert primary == {"networkCardIndex": 0, "deviceIndex": 0, "interfaceType": "interface"}
+    assert [entry["networkCardIndex"] for entry in efa] == list(range(cards))
+    assert {entry["interfaceType"] for entry in efa} == {"efa-only"}
+    places = {(entry["networkCardIndex"], entry["deviceIndex"]) for entry in (primary, *efa)}
+    assert len(places) == cards + 1
+
+
+def test_a_gang_stays_in_one_zone_and_one_placement_group(tmp_path: Path) -> None:
+    found = made(tmp_path, "east")
+    assert spec(found, "nodeClasses", "p5-reserved")["placementGroupSelector"] == {"name": "training"}
+    requirements = spec(found, "nodePools", "p5-reserved")["template"]["spec"]["requirements"]
+    zone = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1a"]}
+    assert zone in requirements
+
+
+@pytest.mark.parametrize(
+    ("reservation", "terms"),
+    [
+        ("{capacityBlocks: [cr-1]}", [{"id": "cr-1"}]),
+        ("{ids: [cr-1, cr-2]}", [{"id": "cr-1"}, {"id": "cr-2"}]),
+        ("{tags: {team: vision}}", [{"tags": {"team": "vision"}}]),
+    ],
+)
+def test_reserved_capacity_is_chosen_by_id_or_tag(
+    reservation: str, terms: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    found = made(tmp_path, "east", ("{capacityBlocks: [cr-0123456789abcdef0]}", reservation))
+    assert spec(found, "nodeClasses", "p5-reserved")["capacityReservationSelectorTerms"] == terms
+    requirements = spec(found, "nodePools", "p5-reserved")["template"]["spec"]["requirements"]
+    assert {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved"]} in requirements
+
+
+def test_a_reservation_on_gke_brings_its_zone(tmp_path: Path) -> None:
+    change = "{name: l4-on-demand, capacityType: reserved, reservation: {ids: [block-1]}, "
+    found = made(tmp_path, "west", ("{name: l4-on-demand, ", change))
+    (rule,) = spec(found, "computeClasses", "l4-on-demand")["priorities"]
+    assert rule["reservations"] == {"affinity": "Specific", "specific": [{"name": "block-1"}]}
+    assert "location" not in rule
+
+
+def test_container_images_come_from_a_second_boot_disk(tmp_path: Path) -> None:
+    disk = "secondaryBootDisk: projects/acme-ml/global/images/train-1"
+    found = made(tmp_path, "west", ("{name: l4-on-demand, ", f"{{name: l4-on-demand, {disk}, "))
+    (rule,) = spec(found, "computeClasses", "l4-on-demand")["priorities"]
+    assert rule["storage"]["secondaryBootDisks"] == [
+        {"diskImageName": "train-1", "project": "acme-ml", "mode": "CONTAINER_IMAGE_CACHE"}
+    ]
+    found = made(tmp_path, "alpha", ("{name: n2-spot, ", f"{{name: n2-spot, {disk}, "))
+    _, second = spec(found, "nodeClasses", "n2-spot")["disks"]
+    assert second == {
+        "secondaryBootImage": "projects/acme-ml/global/images/train-1",
+        "secondaryBootMode": "CONTAINER_IMAGE_CACHE",
+    }
+
+
+def test_gke_streams_images(tmp_path: Path) -> None:
+    for entry in made(tmp_path, "west")["computeClasses"]:
+        assert entry["spec"]["nodePoolConfig"]["imageStreaming"] == {"enabled": True}
+
+
+def test_startup_taints_and_the_grace_of_a_node(tmp_path: Path) -> None:
+    options = (
+        f"{SPOT}\n      startupTaints: [{{key: example.com/starting}}]"
+        "\n      disruption: {terminationGracePeriod: 120s, consolidateAfter: 1h, expireAfter: 720h}"
+    )
+    found = spec(made(tmp_path, "east", (SPOT, options)), "nodePools", "g5-spot")
+    template = found["template"]["spec"]
+    assert template["startupTaints"] == [{"key": "example.com/starting", "value": "", "effect": "NoSchedule"}]
+    assert template["terminationGracePeriod"] == "2m"
+    assert template["expireAfter"] == "720h"
+    assert found["disruption"]["consolidateAfter"] == "1h"
+
+
+def test_by_default_nodes_have_no_grace_period_of_their_own(tmp_path: Path) -> None:
+    for entry in made(tmp_path, "east")["nodePools"]:
+        assert "terminationGracePeriod" not in entry["spec"]["template"]["spec"]
+
+
+def test_images_are_pulled_before_they_are_needed_also_while_a_node_starts(tmp_path: Path) -> None:
+    options = f"{SPOT}\n      prePull: [a/b:1, a/b:1]\n      startupTaints: [{{key: example.com/starting, value: x}}]"
+    (pull,) = made(tmp_path, "east", (SPOT, options))["prePull"]
+    assert (pull["pool"], pull["images"]) == ("g5-spot", ["a/b:1"])
+    assert pull["nodeSelector"] == {"karpenter.sh/nodepool": "g5-spot"}
+    keys = [(entry["key"], entry["operator"]) for entry in pull["tolerations"]]
+    assert keys == [("spotladder.io/pool", "Equal"), ("nvidia.com/gpu", "Exists"), ("example.com/starting", "Equal")]
+
+
+def test_a_node_class_that_exists_gets_a_node_pool(tmp_path: Path) -> None:
+    node_class = "nodeClass: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, instanceTypes: [m.medium]"
+    changes = ("selectors: {gpu: a10g}", node_class), ("home: east", "home: lab")
+    found = made(tmp_path, "lab", *changes)
+    assert (found["nodeClasses"], found["computeClasses"]) == ([], [])
+    (pool,) = found["nodePools"]
+    template = pool["spec"]["template"]["spec"]
+    assert template["nodeClassRef"] == {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+    assert template["taints"] == [{"key": "spotladder.io/pool", "value": "lab-gpu", "effect": "NoSchedule"}]
+    assert [entry["key"] for entry in template["requirements"]] == [
+        "karpenter.sh/capacity-type",
+        "kubernetes.io/os",
+        "kubernetes.io/arch",
+        "node.kubernetes.io/instance-type",
+    ]
+    tier = spec(found, "capacityTiers", "lab-gpu")
+    assert tier["extraSelectors"] == {"karpenter.sh/nodepool": "lab-gpu"}
+    assert tier["extraTolerations"] == [
+        {"key": "spotladder.io/pool", "operator": "Equal", "value": "lab-gpu", "effect": "NoSchedule"}
+    ]
+    assert tier["headSelectors"] == {"role": "system"}
