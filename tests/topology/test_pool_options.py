@@ -34,7 +34,6 @@ def spec(found: dict[str, Any], key: str, name: str) -> dict[str, Any]:
         ("diskThroughput: 1000", "FastImagePull: true", 1000),
         ("diskThroughput: 599", "", 599),
         ("image: bottlerocket@v1.50.0", 'pull-mode = "parallel-pull-unpack"', 600),
-        ("image: al2@v20251001", "", 600),
     ],
 )
 def test_images_are_pulled_in_parallel_from_a_fast_disk(
