@@ -26,7 +26,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.situation import PATIENCE
+from spotladder.core.situation import HANDOVER_GRACE_PERIOD
 from spotladder.errors import IllegalTransition, InvalidSpec
 from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, spec, tier, whole, worker
 
@@ -218,7 +218,7 @@ def test_fenced_handover_does_not_wait_for_an_attempt_that_will_not_go() -> None
     job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
     stuck = attempt(1, head(), lost("w1-0"), worker("w1-1"))
     job.see(stuck, after=1)
-    job.see(stuck, after=PATIENCE - 0.1)
+    job.see(stuck, after=HANDOVER_GRACE_PERIOD - 0.1)
     assert job.state.stage is Stage.ENDING
     decision = job.see(stuck, after=0.1)
     assert job.reasons[-2:] == [Reason.LEFT_BEHIND, Reason.FELL_BACK]

@@ -14,7 +14,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.situation import PATIENCE
+from spotladder.core.situation import HANDOVER_GRACE_PERIOD
 from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, priced, spec, tier, whole, worker
 
 
@@ -241,7 +241,7 @@ def test_the_decider_always_asks_to_be_woken_while_something_is_pending() -> Non
     assert job.last.wake_at is not None
     job.see(attempt(1, head(PodPhase.LOST)), after=1)
     assert job.last.wake_at is not None
-    assert job.last.wake_at <= job.now + PATIENCE
+    assert job.last.wake_at <= job.now + HANDOVER_GRACE_PERIOD
 
 
 def test_what_blocks_a_replacement_ends_no_attempt() -> None:

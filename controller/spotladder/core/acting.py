@@ -17,7 +17,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.reasons import Reason
-from spotladder.core.situation import LIVE, PATIENCE, Situation
+from spotladder.core.situation import LIVE, Situation
 
 REPEAT: Seconds = 10.0
 """An action whose effect is not seen is repeated after this long, even when nothing else happens."""
@@ -66,35 +66,28 @@ def _limits(here: Situation) -> list[Instant | None]:
 
 
 def _timers(here: Situation) -> list[Instant | None]:
-    spec, state, attempt, tier = here.spec, here.state, here.state.attempt, here.tier
+    state, attempt = here.state, here.state.attempt
     times: list[Instant | None] = []
     if state.stage is Stage.IDLE:
         times.append(state.paused_until)
     if attempt is None:
         return times
     if state.stage in LIVE:
-        if state.waiting_since is not None and tier is not None and timer_of(here) in (Timer.PROVISION, None):
-            times.append(state.waiting_since + tier.provision_timeout)
-        if state.impeded is not None and (limit := _limit_of(here)) is not None:
-            times.append(state.impeded.since + limit)
-        if state.recovering_since is not None:
-            times.append(state.recovering_since + spec.recovery_timeout)
-        if attempt.exited_at is not None:
-            times.append(attempt.exited_at + spec.settle)
+        match timer_of(here):
+            case Timer.PROVISION | None:
+                times.append(here.provision_deadline)
+            case Timer.CONTACT:
+                times.append(here.contact_deadline)
+            case Timer.START:
+                times.append(here.start_deadline)
+        times += [here.recovery_deadline, here.attribution_deadline]
     if state.stage is Stage.RUNNING:
-        times.append(here.last_progress + spec.stall_timeout)
+        times.append(here.stall_deadline)
     elif state.stage is Stage.DRAINING:
         times.append(attempt.drain_by)
-    elif state.stage is Stage.ENDING and attempt.ending_since is not None and spec.handover is Handover.FENCED:
-        times.append(attempt.ending_since + PATIENCE)
+    elif state.stage is Stage.ENDING:
+        times.append(here.handover_deadline)
     return times
-
-
-def _limit_of(here: Situation) -> Seconds | None:
-    """How long the present impediment may last, where its timer starts with it."""
-    return {Timer.CONTACT: here.spec.contact_timeout, Timer.START: here.spec.start_timeout}.get(
-        timer_of(here) or Timer.NONE
-    )
 
 
 def _budget_ends_at(here: Situation) -> Instant | None:

@@ -45,8 +45,7 @@ def contact_lost(here: Situation) -> str:
     pods = [pod for pod in seen.pods if pod.silent and pod.uid not in counted]
     if not pods:
         return ""
-    since = before.since if before is not None and before.reason is Reason.CONTACT_LOST else here.now
-    if here.now - since >= here.spec.contact_timeout:
+    if here.passed(here.contact_deadline):
         return ""
     restored = seen.contact_restored_at
     if before is not None and before.reason is Reason.CONTACT_LOST:

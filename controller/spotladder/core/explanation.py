@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spotladder.core.impediment import Finding, Timer, classify
-from spotladder.core.model import Impediment, Instant, PodPhase, Seconds, Stage
+from spotladder.core.model import Impediment, Instant, PodPhase, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 
@@ -38,7 +38,7 @@ def explain(here: Situation) -> Explanation | None:
         return None
     impeded = here.state.impeded
     since = impeded.since if impeded is not None and impeded.reason is found.rule.reason else here.now
-    timer, until, then = _next(here, found.rule.timer, since)
+    timer, until, then = _next(here, found.rule.timer)
     return Explanation(found.rule.reason, _sentence(here, found), since, timer, until, then)
 
 
@@ -55,27 +55,27 @@ def _sentence(here: Situation, found: Finding) -> str:
     return f"{what}: {words}" if words else what
 
 
-def _next(here: Situation, timer: Timer, since: Instant) -> tuple[str, Instant | None, str]:
+def _next(here: Situation, timer: Timer) -> tuple[str, Instant | None, str]:
     """The timer that runs, when it expires, and what follows."""
-    state, spec, tier = here.state, here.spec, here.tier
+    state = here.state
     if state.stage is Stage.IDLE:
         return ("pause", state.paused_until, "the next attempt starts") if state.paused_until is not None else _NOTHING
     if state.stage is Stage.RECOVERING and timer in (Timer.PROVISION, Timer.START) and not here.waits_for_capacity:
-        return _ends("recoveryTimeout", state.recovering_since, spec.recovery_timeout, "a new attempt starts")
+        return _ends("recoveryTimeout", here.recovery_deadline, "a new attempt starts")
     match timer:
-        case Timer.PROVISION if tier is not None:
-            return _ends(timer, state.waiting_since, tier.provision_timeout, "the tier is left")
+        case Timer.PROVISION:
+            return _ends(timer, here.provision_deadline, "the tier is left")
         case Timer.CONTACT:
-            return _ends(timer, since, spec.contact_timeout, "pods on silent nodes count as lost")
+            return _ends(timer, here.contact_deadline, "pods on silent nodes count as lost")
         case Timer.START:
-            return _ends(timer, since, spec.start_timeout, "the attempt is ended")
+            return _ends(timer, here.start_deadline, "the attempt is ended")
         case Timer.ATTRIBUTION:
-            return _ends(timer, here.attempt.exited_at, spec.settle, "the failure is the program's own")
+            return _ends(timer, here.attribution_deadline, "the failure is the program's own")
     return _NOTHING
 
 
-def _ends(timer: str, begun: Instant | None, length: Seconds, then: str) -> tuple[str, Instant | None, str]:
-    return _NOTHING if begun is None else (str(timer), begun + length, then)
+def _ends(timer: str, until: Instant | None, then: str) -> tuple[str, Instant | None, str]:
+    return _NOTHING if until is None else (str(timer), until, then)
 
 
 _NOTHING: tuple[str, Instant | None, str] = ("", None, "")

@@ -54,7 +54,6 @@ from spotladder.core.model import (
     Decision,
     Exhausted,
     Exit,
-    Handover,
     Impediment,
     Instant,
     JobSpec,
@@ -72,7 +71,7 @@ from spotladder.core.moving import launched_with, moved, planned
 from spotladder.core.pacing import paced
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.situation import LIVE, PATIENCE, Situation
+from spotladder.core.situation import LIVE, Situation
 from spotladder.errors import InvalidSpec
 
 
@@ -250,7 +249,7 @@ class _Pass:
         seen = self._here.attempt_seen
         if seen is not None and self._moves_off(noticed_pods(self._here.attempt, seen)):
             return None
-        if timer_of(self._here) is Timer.START and self.now - self._impeded_since >= self.spec.start_timeout:
+        if timer_of(self._here) is Timer.START and self._here.passed(self._here.start_deadline):
             limit = format_duration(self.spec.start_timeout)
             return self._start_failed(Reason.START_TIMEOUT, f"every pod was placed, and not ready within {limit}")
         return self._waited_too_long()
@@ -261,10 +260,6 @@ class _Pass:
         if self.state.crashes >= CRASH_LIMIT and self.spec.exhausted is Exhausted.FAIL:
             return self._move(Reason.CRASH_LOOP, told(self.state))
         return self._move(reason, ": ".join(filter(None, (pod, crash, output))))
-
-    @property
-    def _impeded_since(self) -> Instant:
-        return self.now if self.state.impeded is None else self.state.impeded.since
 
     def _running(self) -> None:
         if self._ended_by_itself() or self._unwanted() or program_ended(self._here):
@@ -295,7 +290,7 @@ class _Pass:
             return self._move(Reason.WHOLE)
         self._waited_too_long()
         since = self.state.recovering_since
-        if self.state.stage is not Stage.RECOVERING or since is None or self.now - since < self.spec.recovery_timeout:
+        if self.state.stage is not Stage.RECOVERING or not self._here.passed(self._here.recovery_deadline):
             return None
         if not self._here.reachable or self._here.waits_for_capacity:
             return None  # provisionTimeout decides
@@ -321,14 +316,13 @@ class _Pass:
         return None
 
     def _ending(self) -> None:
-        attempt, seen = self._here.attempt, self._here.attempt_seen
+        seen = self._here.attempt_seen
         if seen is not None and seen.exit is Exit.SUCCEEDED:
             return self._move(Reason.COMPLETED)
         if seen is None and self._here.reachable:
             return self._move(Reason.GONE)
-        if self.spec.handover is Handover.WHEN_GONE or attempt.ending_since is None:
-            return None
-        if not self._here.reachable or self.now - attempt.ending_since >= PATIENCE:
+        deadline = self._here.handover_deadline
+        if deadline is not None and (not self._here.reachable or self.now >= deadline):
             return self._move(Reason.LEFT_BEHIND, "not confirmed gone; its commits are fenced")
         return None
 
@@ -416,10 +410,9 @@ class _Pass:
             self._move(reason, message)
 
     def _program_failed(self, seen: AttemptSeen) -> None:
-        exited_at = self._here.attempt.exited_at
         if self.state.loss_counted or self._had_just_recovered:
             self._end_unless_exceeded(Reason.INTERRUPTED, seen.message)
-        elif exited_at is not None and self.now - exited_at >= self.spec.settle:
+        elif self._here.passed(self._here.attribution_deadline):
             failed = self.state.application_failures + 1
             self.state = replace(self.state, application_failures=failed)
             over = failed > self.spec.application_failures
@@ -462,7 +455,7 @@ class _Pass:
                 self.state = replace(self.state, recovering_since=min(self.now, hurt + self.since_last))
             return
         refused = seen is not None and seen.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
-        if not refused and self.now - since < tier.provision_timeout:
+        if not refused and not self._here.passed(self._here.provision_deadline):
             return
         if rule.exhausts:
             self.state = spend(self.state, tier.name, Reason.INSUFFICIENT_CAPACITY)
@@ -485,7 +478,7 @@ class _Pass:
         return choice.tier in self._here.view(live=False).available and choice.tier != self.state.tier
 
     def _stalled(self) -> None:
-        if self._here.finished or self.now - self._here.last_progress < self.spec.stall_timeout:
+        if not self._here.passed(self._here.stall_deadline):
             return
         self._count([synthetic(self._here.attempt, "stalled", Cause.STALLED)])
         self._end_unless_exceeded(Reason.STALLED, f"no commit for {self.spec.stall_timeout:g} s")

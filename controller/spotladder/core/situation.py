@@ -9,6 +9,7 @@ from spotladder.core.losses import exceeded, head_lost
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
+    Handover,
     Instant,
     JobSpec,
     JobState,
@@ -25,8 +26,8 @@ from spotladder.core.reasons import Reason
 LIVE = frozenset({Stage.STARTING, Stage.RUNNING, Stage.RECOVERING})
 """Stages with an attempt that is meant to go on."""
 
-PATIENCE: Seconds = 10.0
-"""How long a fenced attempt may take to be gone before the next one starts without it."""
+HANDOVER_GRACE_PERIOD: Seconds = 10.0
+"""How long the next attempt waits for a fenced attempt to be gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,58 @@ class Situation:
         moved = seen.moved_at if seen is not None and seen.store_unavailable_since is not None else None
         times = (attempt.whole_at, self.state.progress_at, moved)
         return max(attempt.created_at, *(time for time in times if time is not None))
+
+    # --- deadlines: each is when its timer expires; None while the timer does not run ---
+
+    @property
+    def provision_deadline(self) -> Instant | None:
+        """When provisionTimeout expires; lifecycle moves `waiting_since` while the timer stands still."""
+        since, tier = self.state.waiting_since, self.tier
+        return None if since is None or tier is None else since + tier.provision_timeout
+
+    @property
+    def recovery_deadline(self) -> Instant | None:
+        """When recoveryTimeout expires."""
+        since = self.state.recovering_since
+        return None if since is None else since + self.spec.recovery_timeout
+
+    @property
+    def start_deadline(self) -> Instant:
+        """When startTimeout expires, or would expire if it began now."""
+        return self._since(Reason.WAITING_FOR_RAY, Reason.WAITING_FOR_PODS) + self.spec.start_timeout
+
+    @property
+    def contact_deadline(self) -> Instant:
+        """When contactTimeout expires, or would expire if it began now."""
+        return self._since(Reason.CONTACT_LOST) + self.spec.contact_timeout
+
+    @property
+    def stall_deadline(self) -> Instant | None:
+        """When stallTimeout expires; None once the last step is committed."""
+        return None if self.finished else self.last_progress + self.spec.stall_timeout
+
+    @property
+    def attribution_deadline(self) -> Instant | None:
+        """The end of the failure attribution window: from then on a failure of the program is its own."""
+        exited_at = self.state.attempt.exited_at if self.state.attempt else None
+        return None if exited_at is None else exited_at + self.spec.settle
+
+    @property
+    def handover_deadline(self) -> Instant | None:
+        """When the next attempt starts although the ending one is not confirmed gone; None: it waits."""
+        since = self.state.attempt.ending_since if self.state.attempt else None
+        if since is None or self.spec.handover is Handover.WHEN_GONE:
+            return None
+        return since + HANDOVER_GRACE_PERIOD
+
+    def passed(self, deadline: Instant | None) -> bool:
+        """Whether this timer runs and has expired."""
+        return deadline is not None and self.now >= deadline
+
+    def _since(self, *reasons: Reason) -> Instant:
+        """Since when the job is impeded for one of these reasons; now when it is not."""
+        impeded = self.state.impeded
+        return impeded.since if impeded is not None and impeded.reason in reasons else self.now
 
     @property
     def finished(self) -> bool:

@@ -142,8 +142,9 @@ def of_decision(
     """What follows from where the job is now. A condition that is not mentioned stays as it was."""
     state = decision.state
     whole = state.stage in (Stage.RUNNING, Stage.DRAINING)
+    here = Situation(spec, state, seen, state.clock)
     # Not the decision's reason: the next decision has another one, and a write for that alone is not worth it.
-    waits_for = steady_reason(Situation(spec, state, seen, state.clock))
+    waits_for = steady_reason(here)
     why = state.reason if waits_for is Reason.STEADY else waits_for
     running = state.stage in (Stage.RUNNING, Stage.RECOVERING)
     claims = {
@@ -152,8 +153,8 @@ def of_decision(
         ),
         ConditionType.RUNNING: Claim("True" if running else "False", _asked(state.reason, deleting), state.message),
     }
-    if ended := program_ended(Situation(spec, state, seen, state.clock)):
-        until = ((state.attempt and state.attempt.exited_at) or state.clock) + spec.settle
+    if ended := program_ended(here):
+        until = here.attribution_deadline or state.clock
         text = f"{ended} (until {datetime.fromtimestamp(int(until), UTC):%H:%M:%S} UTC)"
         claims[ConditionType.RUNNING] = Claim("False", Reason.PROGRAM_ENDED, text)
     if state.stage in TERMINAL:
