@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -481,6 +481,26 @@ class JobState:
     def spent_usd(self) -> float:
         """USD paid for nodes so far, over all tiers."""
         return sum(tier.cost for tier in self.tiers)
+
+    @property
+    def lasting(self) -> JobState:
+        """The state without what time alone changes: clocks, costs, timers that stand still, pods that come and go.
+
+        Two states that differ in nothing else need no write at once.
+        """
+        tiers = tuple(
+            replace(tier, node_seconds=0.0, cost=0.0, on_demand_cost=0.0, unpriced=0.0) for tier in self.tiers
+        )
+        return replace(
+            self,
+            clock=0.0,
+            revision=0,
+            nodes=0,
+            attempt=self.attempt and replace(self.attempt, known_pods=()),
+            tiers=tiers,
+            waiting_since=self.waiting_since and 0.0,
+            recovering_since=self.recovering_since and 0.0,
+        )
 
     def record(self, name: str) -> TierRecord:
         """The record of that tier; an empty one before its first attempt."""

@@ -148,7 +148,7 @@ class Runner:
                 self._wait(TICK)
 
     def _persist(self, decision: Decision, now: Instant) -> None:
-        changed = _essence(decision.state) != _essence(self.state)
+        changed = decision.state.lasting != self.state.lasting
         if changed or now - self._saved_at >= SAVE:
             self._keep.save(decision.state)
             self._saved_at = now
@@ -245,9 +245,3 @@ def laid_down(spec: JobSpec, state: JobState, progress: Progress, alive_until: I
         moves.append(move)
     forgotten = replace(here.state, waiting_since=None, recovering_since=None)
     return replace(forgotten, paused_until=None, unready=state.unready), moves
-
-
-def _essence(state: JobState) -> JobState:
-    """The state without what changes from one look to the next by itself."""
-    tiers = tuple(replace(tier, node_seconds=0.0, cost=0.0, on_demand_cost=0.0) for tier in state.tiers)
-    return replace(state, tiers=tiers, clock=0.0, revision=0)

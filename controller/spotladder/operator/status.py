@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
 from typing import Any
@@ -147,7 +146,7 @@ def worth_writing(
     What follows from the time alone is written now and then. So is which pods are alive: those of a large job come and
     go one by one, and whoever takes over looks for itself.
     """
-    if not held.state or _lasting(old) != _lasting(new):
+    if not held.state or old.lasting != new.lasting:
         return True
     if (held.conditions, held.message, held.observed_generation) != (conditions, one_line(new.message), generation):
         return True
@@ -170,21 +169,6 @@ def _due(old: JobState, new: JobState) -> Instant:
 
 def _alive(state: JobState) -> tuple[int, tuple[str, ...]]:
     return state.nodes, state.attempt.known_pods if state.attempt else ()
-
-
-def _lasting(state: JobState) -> JobState:
-    """The state without what is written now and then."""
-    tiers = tuple(replace(tier, node_seconds=0.0, cost=0.0, on_demand_cost=0.0, unpriced=0.0) for tier in state.tiers)
-    return replace(
-        state,
-        clock=0.0,
-        revision=0,
-        nodes=0,
-        attempt=state.attempt and replace(state.attempt, known_pods=()),
-        tiers=tiers,
-        waiting_since=state.waiting_since and 0.0,
-        recovering_since=state.recovering_since and 0.0,
-    )
 
 
 def _usd(amount: float, *, unpriced: bool, places: int) -> str:

@@ -1,0 +1,58 @@
+"""Which changes of a job's state are worth a write of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spotladder.core.model import Attempt, Impeded, Impediment, JobState, Progress, Stage, TierRecord
+from spotladder.core.reasons import Reason
+
+STATE = JobState(
+    stage=Stage.RUNNING,
+    attempt=Attempt(1, "spot", created_at=10.0, seen=True, known_pods=("a", "b")),
+    tier="spot",
+    tiers=(TierRecord("spot", attempts=1, node_seconds=60.0, cost=0.5, on_demand_cost=1.5),),
+    waiting_since=12.0,
+    recovering_since=13.0,
+    revision=4,
+    clock=70.0,
+    nodes=2,
+)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        replace(STATE, clock=80.0),
+        replace(STATE, revision=5),
+        replace(STATE, nodes=1),
+        replace(STATE, attempt=replace(STATE.attempt, known_pods=("a",))),  # type: ignore[type-var]
+        replace(STATE, waiting_since=22.0),
+        replace(STATE, recovering_since=23.0),
+        replace(STATE, tiers=(replace(STATE.tiers[0], cost=0.6, on_demand_cost=1.8, node_seconds=80.0),)),
+        replace(STATE, tiers=(replace(STATE.tiers[0], unpriced=20.0),)),
+    ],
+)
+def test_what_time_alone_changes_does_not_last(later: JobState) -> None:
+    assert later != STATE
+    assert later.lasting == STATE.lasting
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        replace(STATE, stage=Stage.RECOVERING),
+        replace(STATE, attempt=replace(STATE.attempt, lost_pods=("a",))),  # type: ignore[type-var]
+        replace(STATE, waiting_since=None),
+        replace(STATE, recovering_since=None),
+        replace(STATE, tiers=(replace(STATE.tiers[0], failures=1),)),
+        replace(STATE, tiers=(replace(STATE.tiers[0], spent=Reason.MAX_FAILURES_EXCEEDED),)),
+        replace(STATE, progress=Progress(step=7)),
+        replace(STATE, impeded=Impeded(Impediment.STORE, Reason.STORE_UNAVAILABLE, 60.0)),
+        replace(STATE, message="something else"),
+    ],
+)
+def test_everything_else_lasts(later: JobState) -> None:
+    assert later.lasting != STATE.lasting
