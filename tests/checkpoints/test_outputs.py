@@ -64,6 +64,17 @@ def test_the_newest_attempts_stay() -> None:
     assert outputs.trim(store) == 0
 
 
+def test_of_each_attempt_the_newest_restarts_stay() -> None:
+    store = MemoryStore()
+    for restart in range(9):
+        outputs.keep(store, Output(1, restart, "rank"), "x")
+    outputs.keep(store, Output(2, 0, "rank"), "x")
+    assert outputs.trim(store) == 4
+    assert [(output.attempt, output.title) for output in outputs.kept(store)] == [
+        *((1, f"rank after restart {restart}") for restart in range(4, 9)), (2, "rank"),
+    ]  # fmt: skip
+
+
 def test_what_is_no_output_is_named() -> None:
     store = MemoryStore()
     store.put_if_absent(Output(1, 0, "driver").key, b"torn")

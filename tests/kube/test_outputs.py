@@ -9,6 +9,8 @@ import pytest
 from spotladder.checkpoints.disk import DiskStore
 from spotladder.checkpoints.outputs import Output, kept, read
 from spotladder.checkpoints.store import folder_of
+from spotladder.operator.outages import OUTAGE_POLL_INTERVAL
+from spotladder.output.outage import Outage, away_line, back_line
 from spotladder.workloads.records import PODS
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
@@ -88,6 +90,33 @@ async def test_what_the_dashboard_knows_is_kept_of_a_program_that_succeeds(
             return there(here) == {Output(1, 0, "driver"): "step 99\naccuracy 0.97\n"}
 
         await eventually(done)
+
+
+async def test_an_outage_of_the_bucket_that_only_the_program_sees_is_told(
+    api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(api_server) as here, dashboard() as (ray, address, port), here.operator():
+        monkeypatch.setattr("spotladder.operator.printed.DASHBOARD", port)
+        await running(here, tmp_path)
+        for pod in await here.pods(1):
+            await here.set_pod(pod["metadata"]["name"], podIP=address, podIPs=[{"ip": address}])
+        outage = Outage(here.clock.now(), "connection refused (http://minio:9000)")
+        ray.printed = f"step 20\n{away_line(outage, here.clock.now(), 'training goes on')}\n"
+        await here.pass_time(400)
+
+        async def degraded(status: str, reason: str) -> bool:
+            found = await here.condition("Degraded")
+            return (found["status"], found["reason"]) == (status, reason)
+
+        await eventually(lambda: degraded("True", "StoreUnavailable"))
+        assert (await here.condition("Degraded"))["message"] == (
+            "the checkpoint store does not answer (says the program: connection refused (http://minio:9000)); nothing "
+            "is committed until it does"
+        )
+        ray.printed += f"{back_line(100)}\n"
+        await here.pass_time(OUTAGE_POLL_INTERVAL)
+        await eventually(lambda: degraded("False", "AsExpected"))
+        assert await here.has_phase("Running")
 
 
 async def test_an_attempt_whose_output_cannot_be_read_is_deleted_all_the_same(

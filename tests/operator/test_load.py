@@ -15,6 +15,7 @@ from spotladder.operator.clusters import Clusters, Found
 from spotladder.operator.heartbeats import Heartbeats
 from spotladder.operator.logs import Reading
 from spotladder.operator.records import JobRecord
+from spotladder.output.outage import Outage
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.records import GVR
 from spotladder.workloads.tiers import price_of
@@ -54,7 +55,7 @@ def observed(known: Known) -> Observation:
     clusters: Any = known
     seen, _ = load.observe(
         record, STATE, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known),
-        reading=Reading(True), blocked="", heartbeats=Heartbeats(SteppedClock()), now=0.0,
+        reading=Reading(True), blocked="", heartbeats=Heartbeats(SteppedClock()), outage=lambda _: None, now=0.0,
     )  # fmt: skip
     return seen
 
@@ -72,11 +73,26 @@ def test_it_is_out_of_reach_while_one_of_them_is() -> None:
     assert LIVE not in observed(Known()).unavailable  # it was looked for everywhere: it is gone
 
 
-def test_what_the_reader_of_the_log_knows_of_the_store_is_a_fact_of_the_attempt() -> None:
-    seen = AttemptSeen(1)
-    away = load._with_store(seen, Reading(True, unreadable="no route", away_since=10.0))
-    assert (away.store_unavailable_since, away.store_message) == (10.0, "no route")
-    assert load._with_store(seen, Reading(True, unreadable="no rights")) == seen
+NO_ROUTE = Reading(True, unreadable="no route", away_since=10.0)
+NO_RIGHTS = Reading(True, unreadable="no rights")
+SAID = Outage(20.0, "refused")
+
+
+@pytest.mark.parametrize(
+    ("reading", "outage", "since", "message"),
+    [
+        (NO_ROUTE, None, 10.0, "no route"),
+        (NO_ROUTE, SAID, 10.0, "no route"),
+        (NO_RIGHTS, None, None, ""),
+        (NO_RIGHTS, SAID, 20.0, "says the program: refused"),
+        (Reading(True), SAID, 20.0, "says the program: refused"),
+    ],
+)
+def test_what_is_known_of_the_store_is_a_fact_of_the_attempt(
+    reading: Reading, outage: Outage | None, since: float | None, message: str
+) -> None:
+    seen = load._with_store(AttemptSeen(1), reading, outage)
+    assert (seen.store_unavailable_since, seen.store_message) == (since, message)
 
 
 def test_a_cordon_of_the_workers_nodes_of_a_spot_tier_is_a_reclaim() -> None:

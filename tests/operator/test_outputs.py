@@ -21,9 +21,15 @@ from spotladder.operator import outputs as module
 from spotladder.operator.access import Grant
 from spotladder.operator.logs import LogAddress, keep_outputs
 from spotladder.operator.outputs import READING_AT_THE_END, RETRY_INTERVALS, Outputs
+from spotladder.workloads.records import PodRecord
+from spotladder.workloads.workload import AttemptObjects
+from tests.workloads.builders import jobset, member
 
 DRIVER = Output(1, 0, "driver")
 SECRET = {"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI", "AWS_REGION": "us-east-1"}
+
+
+NOTHING = AttemptObjects()
 
 
 class World:
@@ -54,8 +60,15 @@ class World:
     async def address(self) -> LogAddress:
         return LogAddress("digits", "ns", "u", "s3://b/p", Grant(SECRET, isolated=True, secret=SECRET))
 
-    def loaded(self, ended: Exit | None = None, *, forced: bool = False, stage: Stage = Stage.ENDING) -> Any:
-        located = SimpleNamespace(cluster=SimpleNamespace(problem=self.problem))
+    def loaded(
+        self,
+        ended: Exit | None = None,
+        *,
+        forced: bool = False,
+        stage: Stage = Stage.ENDING,
+        objects: AttemptObjects = NOTHING,
+    ) -> Any:
+        located = SimpleNamespace(cluster=SimpleNamespace(problem=self.problem), objects=objects)
         return SimpleNamespace(
             record=SimpleNamespace(uid="u", key=("ns", "digits"), forced=forced),
             state=JobState(stage=stage, attempt=Attempt(1, "spot-a", 0.0)),
@@ -93,11 +106,11 @@ async def test_what_was_there_when_the_program_ended_is_kept_although_its_pods_a
     world = World()
     world.printed = {DRIVER: "boom\n", Output(1, 0, "b"): "going\n"}
     async with world.outputs() as outputs:
-        outputs.look(world.loaded())  # it still runs
+        outputs.look(world.loaded(), world.address)  # it still runs
         await settled()
         assert world.reads == 0
         for _ in range(3):
-            outputs.look(world.loaded(Exit.FAILED))
+            outputs.look(world.loaded(Exit.FAILED), world.address)
             await settled()
         assert (world.reads, world.kept) == (1, {})
         world.printed = {Output(1, 0, "b"): "going\ngone\n"}
@@ -204,7 +217,7 @@ async def test_a_defect_in_the_reading_keeps_nothing_from_being_deleted() -> Non
     async with Outputs(
         cast("Any", world), clock=world.clock, changed=world.woken.append, read=cast("Any", broken)
     ) as outputs:
-        outputs.look(world.loaded(Exit.FAILED))
+        outputs.look(world.loaded(Exit.FAILED), world.address)
         await outputs.before_delete(world.loaded(Exit.FAILED), 1, world.address)
 
 
@@ -214,3 +227,74 @@ async def test_what_is_being_written_is_written_when_the_lead_is_lost() -> None:
     async with world.outputs() as outputs:
         await outputs.before_delete(world.loaded(), 1, world.address)
     assert world.kept == {DRIVER: "x\n"}
+
+
+def ranks(*pods: PodRecord, restarts: int = 0) -> AttemptObjects:
+    return AttemptObjects(jobset=jobset(restarts=restarts), pods=pods)
+
+
+def of_rank(index: int, restart: int = 0) -> Output:
+    return Output(1, restart, f"workers-0-{index}")
+
+
+async def test_what_ranks_printed_before_a_restart_in_place_is_kept() -> None:
+    """JobSet deletes the pods of all ranks when one of them is lost, and their logs go with them."""
+    world = World()
+    killed = member(0, phase="Failed", exit_code=137)
+    async with world.outputs() as outputs:
+
+        async def look(*pods: PodRecord, restarts: int = 0) -> None:
+            loaded = world.loaded(stage=Stage.RUNNING, objects=ranks(*pods, restarts=restarts))
+            outputs.look(loaded, world.address)
+            await settled()
+            outputs.look(loaded, world.address)
+            await settled()
+
+        world.printed = {of_rank(0): "killed at 7\n", of_rank(1): "step 7\n"}
+        await look(member(0), member(1))
+        assert world.reads == 0  # nobody goes
+        await look(killed, member(1))
+        assert (world.reads, world.kept) == (1, {})
+        world.printed = {of_rank(1): "step 7\npeer lost\n"}
+        await look(member(1, deleted=True))
+        world.printed = {of_rank(0, 1): "step 7 again\n"}
+        await look(member(0, restart=1), member(1, deleted=True), restarts=1)
+        assert (world.reads, world.kept) == (2, {})  # rank 1 may still print
+        await look(member(0, restart=1), member(1, restart=1), restarts=1)
+        assert world.kept == {of_rank(0): "killed at 7\n", of_rank(1): "step 7\npeer lost\n"}
+        await look(member(0, restart=1), member(1, restart=1), restarts=1)
+        assert (world.reads, world.writes) == (2, 1)
+        await outputs.before_delete(world.loaded(objects=ranks(restarts=1)), 1, world.address)
+        await settled()
+        assert world.kept[of_rank(0, 1)] == "step 7 again\n"
+
+
+async def test_ranks_that_go_while_they_are_read_are_read_again() -> None:
+    world = World()
+    async with world.outputs() as outputs:
+        world.gate = asyncio.Event()
+        going = world.loaded(stage=Stage.RUNNING, objects=ranks(member(0, phase="Failed"), member(1)))
+        gone = world.loaded(stage=Stage.RUNNING, objects=ranks(member(0, phase="Failed"), member(1, deleted=True)))
+        for loaded in (going, gone):
+            outputs.look(loaded, world.address)
+            await settled()
+        assert world.reads == 1
+        world.gate.set()
+        await settled()
+        assert world.woken == [("ns", "digits")]
+        outputs.look(gone, world.address)
+        await settled()
+        assert world.reads == 2
+
+
+async def test_an_attempt_that_is_deleted_after_a_restart_keeps_what_both_printed() -> None:
+    world = World()
+    async with world.outputs() as outputs:
+        world.printed = {of_rank(0): "killed\n"}
+        loaded = world.loaded(objects=ranks(member(0, phase="Failed")))
+        outputs.look(loaded, world.address)
+        await settled()
+        world.printed = {of_rank(0, 1): "again\n"}
+        await outputs.before_delete(loaded, 1, world.address)
+        await settled()
+        assert world.kept == {of_rank(0): "killed\n", of_rank(0, 1): "again\n"}

@@ -153,17 +153,23 @@ async def test_a_head_that_crashes_at_its_start() -> None:
     assert await read(client, objects) == {Output(1, 0, "head"): "no such option: --bogus\n"}
 
 
-async def test_of_a_jobset_every_rank_that_has_begun_in_its_last_restart() -> None:
+async def test_of_a_jobset_every_rank_that_has_begun_those_of_the_last_restart_first() -> None:
     client = Fake()
     client.logs = {(f"workers-0-{index}-1", "train"): f"rank {index}\n" for index in range(4)}
     client.logs["workers-0-2-1", "train"] = Forbidden(403, "Forbidden", "no")
+    client.logs["workers-0-0-0", "train"] = "before\n"
     pods = (
         rank(0, restart=1), rank(1, restart=1, phase="Failed", exit_code=1), rank(2, restart=1),
         rank(3, restart=1, phase="Pending"), rank(0, phase="Failed", exit_code=137),
     )  # fmt: skip
     found = await read(client, AttemptObjects(jobset=jobset(restarts=1), pods=pods))
-    assert found == {Output(1, 1, "workers-0-1"): "rank 1\n", Output(1, 1, "workers-0-0"): "rank 0\n"}
+    assert found == {
+        Output(1, 1, "workers-0-1"): "rank 1\n",
+        Output(1, 1, "workers-0-0"): "rank 0\n",
+        Output(1, 0, "workers-0-0"): "before\n",
+    }
     assert client.asked[0] == "workers-0-1-1/train"
+    assert client.asked[-1] == "workers-0-0-0/train"
 
 
 async def test_of_many_ranks_those_that_failed_and_the_first() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import Fenced
+from spotladder.output.outage import last_told
 from spotladder.train.ending import exit_code_of
 from spotladder.train.interruption import Interrupted
 from spotladder.train.notice import Notice
@@ -53,6 +54,25 @@ def test_two_hours_without_the_store_lose_nothing_but_the_interval(site: Site, k
     assert not site.orphans()
     assert site.folders() == 0
     assert len({commit.attempt for commit in site.log().commits()}) == 1
+
+
+def test_the_log_says_each_minute_that_the_store_is_away_and_that_it_is_back(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A controller that cannot ask the store itself reads it there."""
+    site.store.begins, site.store.ends = 100.0, 700.0
+    seen: set[str] = set()
+
+    def on_step(_: int) -> None:
+        told = last_told("\n".join(caplog.messages))
+        if told is not None:
+            seen.add(told.line)
+            assert told.outage.message == "the bucket is away (refused)"
+            assert told.outage.since == pytest.approx(100, abs=75)
+
+    site.train(site.job(interval="60s"), 200, STEP, on_step)
+    assert len(seen) >= 6
+    assert last_told("\n".join(caplog.messages)) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)

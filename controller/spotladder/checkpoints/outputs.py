@@ -7,7 +7,8 @@
    what an old attempt leaves behind never overwrites the output of a newer one: each has its own folder.
 2. Secrets are removed by the caller, before the text is given here: what is kept is read by everyone who may read the
    checkpoints.
-3. The newest `KEPT_ATTEMPTS` attempts keep their output, as many as `status.attempts` has.
+3. The newest `KEPT_ATTEMPTS` attempts keep their output, as many as `status.attempts` has, and of each the newest
+   `KEPT_RESTARTS` restarts in place.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +26,8 @@ from spotladder.errors import LogCorrupt
 FOLDER = "outputs"
 
 KEPT_ATTEMPTS = 20
+
+KEPT_RESTARTS = 5
 
 LONGEST = 262_144
 """Bytes kept of one source at most, uncompressed: its end."""
@@ -48,6 +52,11 @@ class Output:
         restart = f".{self.restart}" if self.restart else ""
         source = _UNSAFE.sub("-", self.source.lower()).strip("-.") or "output"
         return f"{FOLDER}/{self.attempt:04d}{restart}/{source}.log.gz"
+
+    @property
+    def title(self) -> str:
+        """What printed it, for people."""
+        return f"{self.source} after restart {self.restart}" if self.restart else self.source
 
 
 def end_of(text: str, longest: int = LONGEST) -> str:
@@ -83,12 +92,17 @@ def read(store: Store, outputs: Sequence[Output]) -> list[str]:
     return texts
 
 
-def trim(store: Store, newest: int = KEPT_ATTEMPTS) -> int:
-    """Delete the output of all but so many attempts, the newest; how many objects were deleted. Raises
-    StoreUnavailable."""
+def trim(store: Store, newest: int = KEPT_ATTEMPTS, restarts: int = KEPT_RESTARTS) -> int:
+    """Delete the output of all but so many attempts, the newest, and of each all but so many restarts in place; how
+    many objects were deleted. Raises StoreUnavailable."""
     outputs = kept(store)
-    stay = set(sorted({output.attempt for output in outputs})[-newest:])
-    gone = [output.key for output in outputs if output.attempt not in stay]
+    starts: dict[int, set[int]] = defaultdict(set)
+    for output in outputs:
+        starts[output.attempt].add(output.restart)
+    stay = {
+        (attempt, restart) for attempt in sorted(starts)[-newest:] for restart in sorted(starts[attempt])[-restarts:]
+    }
+    gone = [output.key for output in outputs if (output.attempt, output.restart) not in stay]
     if gone:
         store.delete(gone)
     return len(gone)

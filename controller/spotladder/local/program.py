@@ -26,6 +26,7 @@ from spotladder.core.reasons import Reason
 from spotladder.local import driver
 from spotladder.local.reaper import alive, end_all, end_below
 from spotladder.output.last_error import last_error
+from spotladder.output.outage import Outage
 
 SUBMIT_LIMIT = 60.0
 """Seconds that Ray may take to accept a job; on a busy machine the agent's first one takes several."""
@@ -48,14 +49,6 @@ class Beat:
     step: int
     total: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Outage:
-    """The checkpoint store does not answer the program since `since`. `message` is what it or the network said."""
-
-    since: Instant
-    message: str
 
 
 class Program:

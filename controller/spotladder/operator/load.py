@@ -38,6 +38,7 @@ from spotladder.operator.conditions import Problem, Trouble
 from spotladder.operator.heartbeats import Heartbeats
 from spotladder.operator.logs import LogAddress, Reading
 from spotladder.operator.records import CapacityRecord, JobRecord
+from spotladder.output.outage import Outage
 from spotladder.workloads import capacity as capacity_words
 from spotladder.workloads.rayjob_state import begun, refused_as
 from spotladder.workloads.template import digests_of
@@ -180,10 +181,14 @@ def address_of(record: JobRecord, job: TieredJob, grant: Grant) -> LogAddress:
 
 def reads_every(job: TieredJob) -> Seconds:
     """How often the log is worth a look: about twice for each commit."""
+    interval = interval_of(job)
+    return min(_SELDOM, max(_OFTEN, interval / 2)) if interval else _STEPS_EVERY
+
+
+def interval_of(job: TieredJob) -> Seconds:
+    """The time between two commits; 0 where the interval is in steps."""
     interval = job.spec.checkpoints.interval
-    if interval.strip().endswith(("step", "steps")):
-        return _STEPS_EVERY
-    return min(_SELDOM, max(_OFTEN, parse_duration(interval) / 2))
+    return 0.0 if interval.strip().endswith(("step", "steps")) else parse_duration(interval)
 
 
 def observe(
@@ -196,9 +201,10 @@ def observe(
     reading: Reading,
     blocked: str,
     heartbeats: Heartbeats,
+    outage: Callable[[int], Outage | None],
     now: Instant,
 ) -> tuple[Observation, Found]:
-    """What exists of the job.
+    """What exists of the job. `outage` is what the program of an attempt says of the checkpoint store.
 
     The snapshot is never older than the state that it is judged by: caches are listed after the lease was won, only
     go forward, and hold the answers to our own writes. So its revision is the state's own, or newer.
@@ -222,7 +228,7 @@ def observe(
             seen = replace(seen, operator_silent=told)
             if (tier := tiers.resolved.get(_tier_of(objects))) and tier.capacity_type is CapacityType.SPOT:
                 seen = reclaimed(seen)
-            attempts.append(_with_store(_remembered(seen) if hidden else seen, reading))
+            attempts.append(_with_store(_remembered(seen) if hidden else seen, reading, outage(number)))
     unavailable = {
         name: why
         for name, why in (*tiers.full.items(), *((name, problem.message) for name, problem in tiers.missing.items()))
@@ -252,11 +258,14 @@ def observe(
     return seen_now, found
 
 
-def _with_store(seen: AttemptSeen, reading: Reading) -> AttemptSeen:
-    """The attempt, with what the log's reader knows of the checkpoint store."""
-    if reading.away_since is None:
-        return seen
-    return replace(seen, store_unavailable_since=reading.away_since, store_message=reading.unreadable)
+def _with_store(seen: AttemptSeen, reading: Reading, outage: Outage | None) -> AttemptSeen:
+    """The attempt, with what the log's reader, else its program, knows of the checkpoint store."""
+    if reading.away_since is not None:
+        return replace(seen, store_unavailable_since=reading.away_since, store_message=reading.unreadable)
+    if outage is not None:
+        said = f"says the program: {outage.message}"
+        return replace(seen, store_unavailable_since=outage.since, store_message=said)
+    return seen
 
 
 def _remembered(seen: AttemptSeen) -> AttemptSeen:

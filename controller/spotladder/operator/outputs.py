@@ -2,9 +2,11 @@
 
 1. An attempt is read when its program has ended, since what surrounds it may remove its pods before the decision falls,
    and once more before it is deleted. What was read the first time and cannot be read again is kept, too.
-2. Deleting an attempt waits for the reading, at most `READING`: the next attempt does not wait for a log. When the job
+2. A JobSet that restarts in place deletes the pods of all its ranks. They are read as soon as one of them goes, again
+   with each that goes, and kept when the last one is gone.
+3. Deleting an attempt waits for the reading, at most `READING`: the next attempt does not wait for a log. When the job
    has ended there is none, and deleting waits up to `READING_AT_THE_END`. Nothing waits for the bucket.
-3. A bucket that does not answer is tried again for a while; one that refuses is not. That output is lost is logged, and
+4. A bucket that does not answer is tried again for a while; one that refuses is not. That output is lost is logged, and
    has no influence on the job.
 """
 
@@ -27,6 +29,7 @@ from spotladder.operator.load import Loaded
 from spotladder.operator.logs import LogAddress, Logs
 from spotladder.operator.printed import printed
 from spotladder.output.redact import redacted, secret_values
+from spotladder.workloads.workload import AttemptObjects
 
 READING: Seconds = 2.0
 """How long deleting an attempt waits at most until its output is read."""
@@ -47,12 +50,15 @@ _log = structlog.get_logger("spotladder")
 
 @dataclass(slots=True)
 class _Attempt:
-    """`texts` is what was read so far. `ended` and `last` are the two readings, `since` is when the last one began."""
+    """`texts` is what was read so far. `ended` and `last` are the two readings, `since` is when the last one began.
+    `restarting` reads ranks that go in a restart in place; `going` is which of them it has seen."""
 
     texts: dict[Output, str] = field(default_factory=dict)
     since: Seconds = 0.0
     ended: asyncio.Task[None] | None = None
     last: asyncio.Task[None] | None = None
+    restarting: asyncio.Task[None] | None = None
+    going: frozenset[tuple[str, str]] = frozenset()
 
 
 class Outputs:
@@ -85,15 +91,38 @@ class Outputs:
             task.cancel()
         await asyncio.gather(*tasks, *self._writing, return_exceptions=True)
 
-    def look(self, loaded: Loaded) -> None:
-        """Read the live attempt's output once its program has ended, in the background."""
+    def look(self, loaded: Loaded, address: Address) -> None:
+        """Read the live attempt's output once its program has ended, or restarts in place, in the background."""
         live = loaded.state.attempt
         seen = loaded.seen.attempt(live.number) if live else None
-        if seen is None or seen.exit in (None, Exit.LOST) or seen.number not in loaded.found.attempts:
+        found = loaded.found.attempts.get(seen.number) if seen is not None else None
+        if seen is None or found is None:
             return
+        if seen.exit in (None, Exit.LOST):
+            return self._look_at_restarts(loaded, seen.number, found, address)
         entry = self._entry(loaded, seen.number)
         if entry.ended is None and entry.last is None:
-            entry.ended = asyncio.create_task(self._reading(entry, seen.number, loaded.found.attempts[seen.number]))
+            entry.ended = asyncio.create_task(self._reading(entry, seen.number, found))
+
+    def _look_at_restarts(self, loaded: Loaded, attempt: int, found: Located, address: Address) -> None:
+        if found.objects.jobset is None or found.cluster.problem:
+            return
+        going = frozenset((pod.uid, pod.phase) for pod in found.objects.pods if pod.deleting or pod.phase == "Failed")
+        known = self._attempts.get(loaded.record.uid, {}).get(attempt)
+        if not going and (known is None or not known.texts):
+            return
+        entry = self._entry(loaded, attempt)
+        if entry.last is not None or (entry.restarting is not None and not entry.restarting.done()):
+            return
+        if going - entry.going:
+            entry.restarting = asyncio.create_task(self._reading(entry, attempt, found))
+            entry.restarting.add_done_callback(lambda _: self._changed(loaded.record.key))  # more may have gone
+        elif over := {
+            output: text for output, text in entry.texts.items() if output.restart < _oldest_restart(found.objects)
+        }:
+            entry.texts = {output: text for output, text in entry.texts.items() if output not in over}
+            self._begin_to_write(over, address)
+        entry.going = going
 
     async def before_delete(self, loaded: Loaded, attempt: int, address: Address) -> bool:
         """Whether the attempt may be deleted now. The first call reads its output, and has it written; when the answer
@@ -133,12 +162,15 @@ class Outputs:
             _log.error("the output of an attempt cannot be read by a defect", attempt=attempt, exc_info=error)
 
     async def _last_reading(self, entry: _Attempt, attempt: int, found: Located, address: Address) -> None:
-        if entry.ended is not None:
-            await asyncio.wait({entry.ended})
+        if before := {task for task in (entry.ended, entry.restarting) if task is not None}:
+            await asyncio.wait(before)
         await self._reading(entry, attempt, found)
         if not entry.texts:
             return
         texts, entry.texts = entry.texts, {}
+        self._begin_to_write(texts, address)
+
+    def _begin_to_write(self, texts: Mapping[Output, str], address: Address) -> None:
         writing = asyncio.create_task(self._write(texts, address))
         self._writing.add(writing)
         writing.add_done_callback(self._writing.discard)
@@ -163,4 +195,11 @@ class Outputs:
 
 
 def _tasks(entry: _Attempt) -> list[asyncio.Task[None]]:
-    return [task for task in (entry.ended, entry.last) if task is not None and not task.done()]
+    tasks = (entry.ended, entry.last, entry.restarting)
+    return [task for task in tasks if task is not None and not task.done()]
+
+
+def _oldest_restart(objects: AttemptObjects) -> int:
+    """The oldest restart in place of which a pod exists; without pods, the one that the set is at."""
+    restarts = [pod.restart for pod in objects.pods]
+    return min(restarts) if restarts else objects.jobset.restarts if objects.jobset is not None else 0

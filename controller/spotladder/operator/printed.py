@@ -6,7 +6,7 @@
 | Ray, HTTPMode | Ray's dashboard on the head |
 | Ray, neither answers | the RayJob's status: Ray appends the last 10 lines to the message of a failure |
 | Ray, and the program never began | the log of the head, where it ended with an error |
-| JobSet | the log of every rank, those that failed first |
+| JobSet | the log of every rank, of the newest restart in place first, then those that failed |
 
 The driver of a Ray program prints what its ranks print. Only the last lines are asked for, and only so many bytes of
 them kept in memory. What cannot be read is left out: nothing here raises.
@@ -56,31 +56,35 @@ LONGEST_ANSWER = 67_108_864
 _log = structlog.get_logger("spotladder")
 
 
-async def printed(attempt: int, found: Located) -> dict[Output, str]:
-    """The end of what each program of the attempt has printed so far; empty when nothing can be read."""
+async def printed(attempt: int, found: Located, *, lines: int = LINES, ranks: int = RANKS) -> dict[Output, str]:
+    """The end of what each program of the attempt has printed so far; empty when nothing can be read.
+
+    At most so many lines of a driver, or of each of so many ranks of a JobSet.
+    """
     nodes = found.cluster.inventory.nodes_of(found.objects)
     alive = [pod for pod in found.objects.pods if pod.node and not silent(nodes.get(pod.node))]
     if found.objects.jobset is not None:
-        return await _ranks(attempt, found.cluster.client, alive)
-    text = await _driver(found, alive)
+        return await _ranks(attempt, found.cluster.client, alive, lines, ranks)
+    text = await _driver(found, alive, lines)
     return {Output(attempt, 0, "driver"): text} if text else await _crashed_head(attempt, found.cluster.client, alive)
 
 
-async def _driver(found: Located, alive: Sequence[PodRecord]) -> str:
+async def _driver(found: Located, alive: Sequence[PodRecord], lines: int) -> str:
     client, rayjob = found.cluster.client, found.objects.rayjob
     if rayjob is None:
         return ""
     if rayjob.mode == "K8sJobMode":
-        return await _submitter(client, rayjob) or await _message(client, rayjob)
+        return await _submitter(client, rayjob, lines) or await _message(client, rayjob)
     for head in alive:
         if head.role is PodRole.HEAD and head.phase == "Running":
-            read = _log_of(client, head, SUBMITTER) if rayjob.mode == "SidecarMode" else _dashboard(client, head)
+            sidecar = rayjob.mode == "SidecarMode"
+            read = _log_of(client, head, SUBMITTER, lines) if sidecar else _dashboard(client, head, lines)
             if text := await read:
                 return text
     return await _message(client, rayjob)
 
 
-async def _dashboard(client: Client, head: PodRecord) -> str:
+async def _dashboard(client: Client, head: PodRecord, lines: int) -> str:
     """The state API sends the last lines only, but needs an agent on the head that answers; the jobs API all of it."""
 
     def asked(path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
@@ -97,11 +101,11 @@ async def _dashboard(client: Client, head: PodRecord) -> str:
     job = await _tried(what, submitted(), "")
     if not job:
         return ""
-    last = asked("api/v0/logs/file", {"submission_id": job, "lines": str(LINES)})
+    last = asked("api/v0/logs/file", {"submission_id": job, "lines": str(lines)})
     return await _tried(what, _end_of(last, LONGEST), "") or await _tried(what, all_of(job), "")
 
 
-async def _submitter(client: Client, rayjob: RayJobRecord) -> str:
+async def _submitter(client: Client, rayjob: RayJobRecord, lines: int) -> str:
     """Of the pod that KubeRay's Job of the attempt's name has made."""
 
     async def pods() -> list[PodRecord]:
@@ -109,7 +113,7 @@ async def _submitter(client: Client, rayjob: RayJobRecord) -> str:
         return [PodRecord.of(pod) async for page in pages for pod in page.items]
 
     for pod in (await _tried(f"the submitter of {rayjob.name}", pods(), []))[-1:]:
-        return await _log_of(client, pod, SUBMITTER)
+        return await _log_of(client, pod, SUBMITTER, lines)
     return ""
 
 
@@ -128,17 +132,17 @@ async def _message(client: Client, rayjob: RayJobRecord) -> str:
 async def _crashed_head(attempt: int, client: Client, pods: Sequence[PodRecord]) -> dict[Output, str]:
     for pod in pods:
         ended = any(container.name == pod.program and container.exit_code for container in pod.containers)
-        if pod.role is PodRole.HEAD and ended and (text := await _log_of(client, pod, pod.program)):
+        if pod.role is PodRole.HEAD and ended and (text := await _log_of(client, pod, pod.program, LINES)):
             return {Output(attempt, 0, "head"): text}
     return {}
 
 
-async def _ranks(attempt: int, client: Client, pods: Sequence[PodRecord]) -> dict[Output, str]:
-    chosen, gate = _chosen(pods), asyncio.Semaphore(AT_ONCE)
+async def _ranks(attempt: int, client: Client, pods: Sequence[PodRecord], lines: int, ranks: int) -> dict[Output, str]:
+    chosen, gate = _chosen(pods)[:ranks], asyncio.Semaphore(AT_ONCE)
 
     async def one(pod: PodRecord) -> str:
         async with gate:
-            return await _log_of(client, pod, pod.program, LONGEST_RANK)
+            return await _log_of(client, pod, pod.program, lines, LONGEST_RANK)
 
     texts = await asyncio.gather(*map(one, chosen))
     outputs = (Output(attempt, pod.restart, pod.slot or pod.name) for pod in chosen)
@@ -146,11 +150,9 @@ async def _ranks(attempt: int, client: Client, pods: Sequence[PodRecord]) -> dic
 
 
 def _chosen(pods: Sequence[PodRecord]) -> list[PodRecord]:
-    """Of the newest restart, the pods whose program has begun: those that failed first, then by rank."""
+    """The pods whose program has begun: of the newest restart first, then those that failed, then by rank."""
     begun = [pod for pod in pods if any(_begun(pod))]
-    newest = max((pod.restart for pod in begun), default=0)
-    ranks = [pod for pod in begun if pod.restart == newest]
-    return sorted(ranks, key=lambda pod: (pod.phase != "Failed", _rank(pod.slot)))[:RANKS]
+    return sorted(begun, key=lambda pod: (-pod.restart, pod.phase != "Failed", _rank(pod.slot)))
 
 
 def _begun(pod: PodRecord) -> Iterable[bool]:
@@ -166,8 +168,8 @@ def _rank(slot: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in slot.split("-"))
 
 
-async def _log_of(client: Client, pod: PodRecord, container: str, longest: int = LONGEST) -> str:
-    pieces = client.log(pod.name, pod.namespace, container=container, tail=LINES)
+async def _log_of(client: Client, pod: PodRecord, container: str, lines: int, longest: int = LONGEST) -> str:
+    pieces = client.log(pod.name, pod.namespace, container=container, tail=lines)
     return await _tried(f"the log of {pod.name}", _end_of(pieces, longest), "")
 
 

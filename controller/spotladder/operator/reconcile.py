@@ -45,6 +45,7 @@ from spotladder.operator.limits import Limits
 from spotladder.operator.load import Loaded
 from spotladder.operator.logs import Logs, Reading
 from spotladder.operator.obstacles import UNBLAMED, Obstacles, versions
+from spotladder.operator.outages import Outages
 from spotladder.operator.outputs import Outputs
 from spotladder.operator.persist import Persistence, Witness
 from spotladder.operator.preflight import AGAIN, Preflight, needs
@@ -95,6 +96,7 @@ class Reconciler:
         persistence: Persistence,
         logs: Logs,
         outputs: Outputs,
+        outages: Outages,
         readings: Readings,
         prices: Prices,
         witness: Witness,
@@ -108,6 +110,7 @@ class Reconciler:
         self._persistence = persistence
         self._logs = logs
         self._outputs = outputs
+        self._outages = outages
         self._readings = readings
         self._prices = prices
         self._witness = witness
@@ -191,7 +194,8 @@ class Reconciler:
     ) -> Seconds | None:
         """Decide, act, persist."""
         record, job = loaded.record, loaded.job
-        self._outputs.look(loaded)
+        self._outputs.look(loaded, lambda: self._readings.address(record, job))
+        self._outages.look(loaded)
         decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
         reach(Point.AFTER_DECIDE)
         if decision.state.attempt is None or decision.state.attempt.seen:
@@ -298,6 +302,7 @@ class Reconciler:
             reading=reading,
             blocked=memory.blocked.message if memory.blocked else "",
             heartbeats=self._heartbeats,
+            outage=lambda number: self._outages.of(record.key, number, reading.progress),
             now=self._clock.now(),
         )
         return Loaded(
@@ -399,5 +404,6 @@ class Reconciler:
         self._memory.pop(key, None)
         self._obstacles.forget(key)
         self._logs.leave(key)
+        self._outages.forget(key)
         self._preflight.forget(key)
         self._witness.forgotten(key)

@@ -33,6 +33,7 @@ from spotladder.operator.inventory import Inventory, JobKey
 from spotladder.operator.link import Link
 from spotladder.operator.logs import BucketLog, Log, LogAddress, Logs
 from spotladder.operator.metrics import Metrics
+from spotladder.operator.outages import Outages
 from spotladder.operator.outputs import Outputs
 from spotladder.operator.persist import Persistence
 from spotladder.operator.preflight import Preflight
@@ -105,6 +106,7 @@ class Session:
         opened = open_log or partial(BucketLog, egress=self._egress)
         self._logs = Logs(clock=clock, changed=self.queue.add, open_log=opened)
         self._outputs = Outputs(self._logs, clock=clock, changed=self.queue.add)
+        self._outages = Outages(clock=clock, changed=self.queue.add)
         self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._look_at_all)
         self._book = TierBook(
             client,
@@ -129,6 +131,7 @@ class Session:
             persistence=Persistence(client=client, jobs=self.jobs, events=self._events, witness=witness, clock=clock),
             logs=self._logs,
             outputs=self._outputs,
+            outages=self._outages,
             readings=Readings(self._logs, SecretReader(client, clock), rules),
             prices=self._prices,
             witness=witness,
@@ -166,7 +169,7 @@ class Session:
     async def ready(self) -> AsyncIterator[None]:
         """Everything is listed; the caches are kept current meanwhile."""
         works = (self._events.run, self._book.run, self.clusters.run, self._copies.run)
-        async with self._egress, self._logs, self._outputs, self._prices, self._preflight:
+        async with self._egress, self._logs, self._outputs, self._outages, self._prices, self._preflight:
             caches = (cache.run() for cache in self.caches)
             running = [asyncio.create_task(work) for work in (*caches, *map(self._kept, works))]
             try:

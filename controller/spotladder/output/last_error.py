@@ -43,6 +43,11 @@ def plain(text: str) -> str:
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in _ANSI.sub("", text).split("\n"))
 
 
+def without_repetition(line: str) -> str:
+    """The line without Ray's note of how many workers printed it."""
+    return _REPEATED.sub("", line)
+
+
 def last_error(text: str, longest: int = LONGEST_ERROR) -> str:
     """One line: the exception that ended the program and where it was raised, else the last line; "" for no output.
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from spotladder.checkpoints.entries import metrics_of
-from spotladder.train.patience import Outage
+from spotladder.output.outage import Outage
 
 _log = logging.getLogger("spotladder.train")
 

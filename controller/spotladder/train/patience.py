@@ -11,11 +11,11 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from spotladder.checkpoints.store import RightsRefused, Store, StoreRefused, renew
 from spotladder.errors import StoreUnavailable
+from spotladder.output.outage import Outage, away_line, back_line
 
 T = TypeVar("T")
 _log = logging.getLogger("spotladder.train")
@@ -31,14 +31,6 @@ CREDENTIALS_TIMEOUT = 120.0
 
 LOG_INTERVAL = 60.0
 """Seconds between two log lines about the same outage."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outage:
-    """The store has not answered since `since` (seconds since the epoch). `message` is the newest error."""
-
-    since: float
-    message: str
 
 
 class Patience:
@@ -95,7 +87,7 @@ class Patience:
             self._failures += 1
             if now - self._logged_at >= LOG_INTERVAL:
                 self._logged_at = now
-                _log.warning("the checkpoint store does not answer; %s: %s", doing, message)
+                _log.warning("%s", away_line(self._outage, self._wall(), doing))
         self._told(self._outage)
         return interval * random.uniform(0.75, 1.25)  # noqa: S311 – spreads the load on a store that comes back
 
@@ -106,7 +98,7 @@ class Patience:
             outage, self._outage = self._outage, None
             self._failures, self._logged_at = 0, float("-inf")
         if outage is not None:
-            _log.warning("the checkpoint store answers again, after %.0f s", self._wall() - outage.since)
+            _log.warning("%s", back_line(self._wall() - outage.since))
             self._told(None)
 
     def until_answered(self, work: Callable[[], T], *, starting: bool = False) -> T:

@@ -179,7 +179,8 @@ class _Printing:
         try:
             store = folder_of(open_store(uri), self._name)
             found = await asyncio.to_thread(outputs.kept, store, number)
-            shown = found if self._every_pod else found[:1]
+            newest = max((output.restart for output in found), default=0)
+            shown = found if self._every_pod else [output for output in found if output.restart == newest][:1]
             texts = await asyncio.to_thread(outputs.read, store, shown)
         except SpotladderError as error:
             return False, [f"what is kept of its output cannot be read from this machine: {error}"]
@@ -187,10 +188,10 @@ class _Printing:
             return False, [f"nothing of its output is kept in {store.uri}/{outputs.FOLDER}"]
         for output, text in zip(shown, texts, strict=True):
             lines = text.splitlines()
-            prefix = f"[{output.source}] " if self._every_pod else ""
+            prefix = f"[{output.title}] " if self._every_pod else ""
             for line in lines if self._tail is None else lines[len(lines) - min(self._tail, len(lines)) :]:
                 typer.echo(f"{prefix}{line}")
-        others = [output.source for output in found if output not in shown]
+        others = [output.title for output in found if output not in shown]
         more = [f"also kept: {', '.join(others)} (--all-pods shows all)"] if others else []
         return True, [f"its output was kept in {store.uri}/{outputs.FOLDER}", *more]
 

@@ -54,7 +54,7 @@ class Remembered:
             texts = outputs.read(store, found)
         except SpotladderError:
             return ()
-        return tuple((each.attempt, each.source, last_lines(text)) for each, text in zip(found, texts, strict=True))
+        return tuple((each.attempt, each.title, last_lines(text)) for each, text in zip(found, texts, strict=True))
 
     def _commits(self) -> tuple[list[Committed] | None, str]:
         from spotladder.checkpoints.log import CommitLog
