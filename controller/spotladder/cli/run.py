@@ -129,12 +129,12 @@ def _plenty(job: TieredJob) -> World:
 def _report(outcome: Outcome, folder: Path | None, console: object) -> None:
     from rich.console import Console
 
+    from spotladder.local.look import recorded_in
     from spotladder.story.report import write_report
     from spotladder.story.report.table import print_report
-    from spotladder.story.timeline import read
 
     place = own = outcome.folder / "report"
-    recorded = read(outcome.folder / "timeline.jsonl")
+    recorded = recorded_in(outcome.folder)
     try:
         place = folder or own
         facts = write_report(place, recorded, outcome.state)

@@ -12,6 +12,7 @@ from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import went_back
 from spotladder.core.model import Progress
 from spotladder.errors import LogCorrupt, SpotladderError
+from spotladder.local.output import end_of
 from spotladder.output.redact import redacted
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class LogWatch:
     def _keep_outputs(self) -> None:
         while self._ended:
             attempt, file = self._ended[0]
-            if text := _end_of(file):
+            if text := end_of(file, 2 * outputs.LONGEST):
                 outputs.keep(self._log.store, Output(attempt, 0, "driver"), redacted(text))
                 outputs.trim(self._log.store)
             with self._lock:
@@ -132,13 +133,3 @@ class LogWatch:
             self._new.extend(new)
             self._seen_to = max([self._seen_to, *(commit.seq for commit in new)])
             self.progress = progress
-
-
-def _end_of(file: Path) -> str:
-    """The end of a file that is longer than what is kept; "" where there is none."""
-    try:
-        with file.open("rb") as stream:
-            stream.seek(max(0, file.stat().st_size - 2 * outputs.LONGEST))
-            return stream.read().decode(errors="replace")
-    except OSError:
-        return ""

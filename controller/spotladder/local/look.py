@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from spotladder.checkpoints.outputs import KEPT_ATTEMPTS, LONGEST
 from spotladder.core.model import TERMINAL, JobState
+from spotladder.local.output import end_of
 from spotladder.local.state import JobFolder
+from spotladder.output.last_error import last_lines
 from spotladder.story import timeline
 
 
@@ -37,20 +40,19 @@ class LocalRun:
         return "Interrupted" if unfinished else str(state.phase)
 
     def recorded(self) -> timeline.Recorded:
-        """Its timeline so far."""
-        found = timeline.read(self.folder.timeline)
+        """Its timeline so far, with what its programs printed last."""
+        found = recorded_in(self.folder.path)
         if self.process is None or not found.records:
             return found
         return replace(found, records=(*found.records, timeline.Looked(time.time())))
 
     def attempts(self) -> list[int]:
         """The numbers of its attempts that have a log or may get one."""
-        folders = (self.folder.path / "attempts").glob("[0-9]*")
-        return sorted(int(folder.name) for folder in folders if folder.name.isdigit())
+        return _attempts(self.folder.path)
 
     def log(self, attempt: int) -> Path:
         """What the program of that attempt wrote; absent until it starts."""
-        return self.folder.path / "attempts" / f"{attempt:04d}" / "driver.log"
+        return _log(self.folder.path, attempt)
 
 
 def local_runs(root: Path) -> list[LocalRun]:
@@ -61,6 +63,28 @@ def local_runs(root: Path) -> list[LocalRun]:
 def local_run(root: Path, namespace: str, name: str) -> LocalRun | None:
     """The run of that job; None when it was never run here."""
     return next(_runs(root, namespace, name), None)
+
+
+def recorded_in(folder: Path) -> timeline.Recorded:
+    """The timeline of the run in this folder, with the last lines of its newest attempts' programs, without secrets.
+
+    Raises EnvironmentFailure when the timeline cannot be read.
+    """
+    printed = [
+        (attempt, "driver", lines)
+        for attempt in _attempts(folder)[-KEPT_ATTEMPTS:]
+        if (lines := last_lines(end_of(_log(folder, attempt), LONGEST)))
+    ]
+    return replace(timeline.read(folder / "timeline.jsonl"), printed=tuple(printed))
+
+
+def _attempts(folder: Path) -> list[int]:
+    found = (folder / "attempts").glob("[0-9]*")
+    return sorted(int(each.name) for each in found if each.name.isdigit())
+
+
+def _log(folder: Path, attempt: int) -> Path:
+    return folder / "attempts" / f"{attempt:04d}" / "driver.log"
 
 
 def _runs(root: Path, namespace: str, name: str) -> Iterator[LocalRun]:

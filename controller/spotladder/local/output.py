@@ -17,6 +17,16 @@ CHUNK = 1 << 20
 """Bytes of a log that are read at once."""
 
 
+def end_of(log: Path, longest: int) -> str:
+    """The last bytes of a log; "" where there is none."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, log.stat().st_size - longest))
+            return stream.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
 class LogReader:
     """One log, read from where the last look ended. Lines are whole; `rest` gives what has no line end yet."""
 

@@ -134,6 +134,18 @@ def test_report_prints_and_writes_what_the_run_came_to(
         assert call(capsys, "report", "digits").out.splitlines()[1].endswith("goes on")
 
 
+def test_the_report_has_the_last_lines_of_each_attempts_program(
+    runs: Runs, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    runs.write(2, "\npassword=hunter2hunter2\n")
+    call(capsys, "report", "digits", "--to", tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["output"] == [
+        {"attempt": 1, "source": "driver", "lines": ["one", "two"]},
+        {"attempt": 2, "source": "driver", "lines": ["three", "four", "password=[redacted]"]},
+    ]
+    assert "password=[redacted]" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("verb", ["status", "logs", "report"])
 def test_what_is_meant_is_said_when_there_is_no_such_run(
     runs: Runs, verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
