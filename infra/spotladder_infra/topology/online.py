@@ -8,12 +8,20 @@ from typing import Any
 from spotladder.api.problems import Path, quoted
 from spotladder.errors import EnvironmentFailure
 from spotladder.versions import parse
+from spotladder_infra.amazon import connect
 from spotladder_infra.google import COMPUTE, TIMEOUT, Google
 from spotladder_infra.topology.checks import Found
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
+
+GCE_NAMES = {
+    "nvidia-tesla-a100": "nvidia-a100-40gb",
+    "nvidia-tesla-t4": "nvidia-t4",
+    "nvidia-tesla-v100": "nvidia-v100",
+}
+"""Older accelerators by the name that Compute Engine gives them; the fleet file may use either."""
 
 
 def check_online(fleet: Fleet) -> list[Found]:
@@ -30,22 +38,19 @@ def check_online(fleet: Fleet) -> list[Found]:
 
 
 def _aws(index: int, cluster: Cluster) -> list[Found]:
+    client = connect("ec2", cluster.region or "")
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – with boto3
+
     try:
-        import boto3  # noqa: PLC0415 – only --online needs it
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-    except ImportError:
-        raise EnvironmentFailure(
-            "the package boto3 is missing: install it with pip install 'spotladder[aws]'"
-        ) from None
-    try:
-        return list(_findings(boto3.client("ec2", region_name=cluster.region), index, cluster))
+        return list(aws_findings(client, index, cluster))
     except (BotoCoreError, ClientError) as error:
         raise EnvironmentFailure(
             f"cluster {cluster.name}: AWS cannot be asked: {error}: check the credentials of this shell"
         ) from None
 
 
-def _findings(client: Any, index: int, cluster: Cluster) -> Iterator[Found]:
+def aws_findings(client: Any, index: int, cluster: Cluster) -> Iterator[Found]:
+    """Zones and instance types that AWS does not offer the account. `client` is one for EC2 in the cluster's region."""
     path = ("spec", "clusters", index)
     there = {zone["ZoneName"] for zone in client.describe_availability_zones()["AvailabilityZones"]}
     for place, zone in enumerate(cluster.zones):
@@ -126,7 +131,7 @@ def _machine_findings(pool: Pool, name: str, machines: dict[str, dict[str, Any] 
             entry["guestAcceleratorType"]: entry["guestAcceleratorCount"] for entry in machine.get("accelerators", [])
         }
         wanted = pool.accelerator
-        if wanted is not None and has and has.get(wanted.type) != wanted.count:
+        if wanted is not None and has and has.get(GCE_NAMES.get(wanted.type, wanted.type)) != wanted.count:
             listed = ", ".join(f"{count} {kind}" for kind, count in has.items())
             message = f"{name} has {listed} in {zone}, not {wanted.count} {wanted.type}: correct the pool's accelerator"
             yield Found(path, message)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from spotladder.cli.infra import costs, fleet, stacks
+from spotladder.cli.infra import costs, doctor, fleet, stacks
 
 app = typer.Typer(add_completion=False)
 
@@ -28,6 +28,7 @@ def _root(context: typer.Context) -> None:
 
 for _command in (
     fleet.validate,
+    doctor.doctor,
     costs.plan,
     stacks.state,
     stacks.synth,

@@ -1,0 +1,54 @@
+"""`spotladder infra doctor`: whether this machine and the accounts have what a fleet needs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spotladder.cli.infra.options import FLEET, STATE, ClusterOption, FleetOption, chosen, read
+from spotladder.cli.output import Format, OutputOption, on_terminal, print_data, print_table
+
+
+def doctor(
+    fleet: FleetOption = FLEET,
+    cluster: ClusterOption = None,
+    *,
+    offline: Annotated[bool, typer.Option("--offline", help="Check only the programs of this machine.")] = False,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Check programs, credentials, quotas and names before anything is created. Changes nothing.
+
+    Each line says what was found and what to do. A check that cannot be done is skipped, with the reason. Exit code 5
+    when a check fails, 2 when the fleet file is wrong.
+
+    \b
+    Examples:
+      spotladder infra doctor
+      spotladder infra doctor --cluster east --output json
+      spotladder infra doctor --offline
+    """
+    from collections import Counter
+    from dataclasses import asdict
+    from datetime import UTC, datetime
+
+    from spotladder_infra.doctor.examination import examine
+    from spotladder_infra.doctor.result import Status
+
+    found = read(fleet, warn=output is Format.TABLE).fleet
+    results = []
+    for result in examine(found, chosen(found, cluster), datetime.now(UTC).date(), STATE, offline=offline):
+        if output is Format.TABLE and on_terminal():
+            typer.echo(f"\r\x1b[K{result.scope}: {result.check}", nl=False, err=True)
+        results.append(result)
+    counts = Counter(result.status for result in results)
+    if output is Format.TABLE:
+        if on_terminal():
+            typer.echo("\r\x1b[K", nl=False, err=True)
+        rows = [(result.status, result.scope, result.check, result.found, result.fix) for result in results]
+        print_table(("Result", "Where", "Check", "Found", "What to do"), rows)
+        typer.echo(", ".join(f"{counts[status]} {status}" for status in Status if counts[status]))
+    else:
+        print_data({"ok": not counts[Status.FAILED], "checks": [asdict(result) for result in results]}, output)
+    if counts[Status.FAILED]:
+        raise typer.Exit(5)

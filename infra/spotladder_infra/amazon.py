@@ -1,0 +1,24 @@
+"""AWS by way of boto3, with the credentials of the shell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from spotladder.errors import EnvironmentFailure
+
+Connect = Callable[[str, str], Any]
+"""Makes a boto3 client for a service in a region."""
+
+
+def connect(service: str, region: str) -> Any:
+    """A boto3 client that gives up soon. Raises EnvironmentFailure when boto3 is not installed."""
+    try:
+        import boto3  # noqa: PLC0415 – slow to import, and only for fleets on AWS
+        from botocore.config import Config  # noqa: PLC0415
+    except ImportError:
+        raise EnvironmentFailure(
+            "the package boto3 is missing: install it with pip install 'spotladder[aws]'"
+        ) from None
+    limits = Config(connect_timeout=5, read_timeout=20, retries={"max_attempts": 2})
+    return boto3.client(service, region_name=region, config=limits)

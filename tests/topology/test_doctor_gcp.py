@@ -1,0 +1,135 @@
+"""What `doctor` finds on Google Cloud: the client libraries on a fake of its APIs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder_infra.doctor.gcp import Project
+from spotladder_infra.doctor.result import Result, Status
+from spotladder_infra.topology.fleet import Fleet
+from tests.topology.builders import fleet_file
+from tests.topology.google import Cloud, google_cloud
+from tests.topology.test_online import PROJECT, google_offers
+
+GPUS = ("NVIDIA_L4_GPUS", "PREEMPTIBLE_NVIDIA_L4_GPUS")
+E2 = {"guestCpus": 4}
+
+
+def quotas(**limits: float) -> list[dict[str, Any]]:
+    return [{"metric": metric, "limit": limit, "usage": 0} for metric, limit in limits.items()]
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+    with google_cloud(monkeypatch) as made:
+        google_offers(made)
+        made.compute[PROJECT] = {"name": "acme-ml", "quotas": quotas(NETWORKS=15, GPUS_ALL_REGIONS=8)}
+        region = made.compute[f"{PROJECT}/regions/us-central1"]
+        region["quotas"] = quotas(CPUS=200, PREEMPTIBLE_CPUS=0, NVIDIA_L4_GPUS=8, PREEMPTIBLE_NVIDIA_L4_GPUS=8)
+        for letter in "ab":
+            made.compute[f"{PROJECT}/zones/us-central1-{letter}/machineTypes/e2-standard-4"] = E2
+        yield made
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return fleet_file(tmp_path).fleet
+
+
+def examined(fleet: Fleet) -> dict[str, Result]:
+    """The results by place and check; those of cluster west."""
+    results = Project().examine(fleet, [(1, fleet.cluster("west"))])
+    return {f"{found.scope}: {found.check}": found for found in results}
+
+
+def failed(results: dict[str, Result]) -> dict[str, str]:
+    return {name: found.found for name, found in results.items() if found.status is Status.FAILED}
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_project_that_has_everything(fleet: Fleet) -> None:
+    results = examined(fleet)
+    assert {found.status for found in results.values()} == {Status.OK}, results
+    assert results["gcp us-central1: CPUS"].found == "200"
+    assert results["west: names"].found == "free, or of this fleet"
+
+
+def test_quotas_beside_the_pools(cloud: Cloud, tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path, ('      price: {perNodeHour: "0.34"}', "      limits: {nodes: 16}")).fleet
+    cloud.compute[PROJECT]["quotas"] = quotas(NETWORKS=15, GPUS_ALL_REGIONS=0)
+    region = cloud.compute[f"{PROJECT}/regions/us-central1"]
+    region["quotas"] = quotas(CPUS=8, PREEMPTIBLE_CPUS=64, NVIDIA_L4_GPUS=1, PREEMPTIBLE_NVIDIA_L4_GPUS=1)
+    results = examined(fleet)
+    assert failed(results) == {
+        "gcp acme-ml: GPUS_ALL_REGIONS": "0; needs at least 1",
+        "gcp us-central1: CPUS": "8; needs at least 16",
+    }
+    spot = results["gcp us-central1: PREEMPTIBLE_NVIDIA_L4_GPUS"]
+    assert (spot.status, spot.found) == (Status.WARNING, "1; the pools may grow to 16")
+    assert "PREEMPTIBLE_NVIDIA_L4_GPUS, us-central1" in spot.fix
+    assert results["gcp us-central1: PREEMPTIBLE_CPUS"].found == "64; the pools may grow to 128"
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_preemptible_quota_that_was_never_requested(cloud: Cloud, fleet: Fleet) -> None:
+    """Spot VMs then count against the ordinary quota."""
+    cloud.compute[f"{PROJECT}/regions/us-central1"]["quotas"] = quotas(
+        CPUS=200, PREEMPTIBLE_CPUS=0, NVIDIA_L4_GPUS=1, PREEMPTIBLE_NVIDIA_L4_GPUS=0
+    )
+    results = examined(fleet)
+    assert results["gcp us-central1: NVIDIA_L4_GPUS"].found == "1; the pools may grow to 2"
+    assert "gcp us-central1: PREEMPTIBLE_NVIDIA_L4_GPUS" not in results
+
+
+def test_names_that_are_taken(cloud: Cloud, fleet: Fleet) -> None:
+    cluster = f"{PROJECT}/locations/us-central1/clusters/west"
+    cloud.container[cluster] = {"name": "west", "resourceLabels": {}}
+    cloud.buckets["acme-central"] = {"name": "acme-central", "labels": {"spotladder-fleet": "other"}}
+    results = [found.found for found in Project().examine(fleet, [(1, fleet.cluster("west"))])]
+    assert "GKE cluster west exists and is not of fleet training" in results
+    assert "gs://acme-central exists and is not of fleet training" in results
+    cloud.container[cluster] = {"name": "west", "resourceLabels": {"spotladder-fleet": "training"}}
+    cloud.buckets["acme-central"]["labels"] = {"spotladder-fleet": "training"}
+    assert failed(examined(fleet)) == {}
+
+
+def test_a_version_that_is_not_offered(cloud: Cloud, fleet: Fleet) -> None:
+    cloud.container[f"{PROJECT}/locations/us-central1/serverConfig"]["channels"][1]["validVersions"] = ["1.34.1-gke.1"]
+    check = "west: zones, versions and machines"
+    assert failed(examined(fleet)) == {check: "GKE does not offer 1.35 in us-central1: choose one of 1.34"}
+
+
+def test_a_project_that_may_not_be_read(cloud: Cloud, fleet: Fleet) -> None:
+    cloud.refuses[PROJECT] = 403
+    results = examined(fleet)
+    assert "403" in results["gcp acme-ml: credentials"].found
+    assert "gcloud services enable compute.googleapis.com" in results["gcp acme-ml: credentials"].fix
+    assert results["gcp acme-ml: all other checks"].status is Status.SKIPPED
+
+
+def test_a_region_that_may_not_be_read_is_skipped(cloud: Cloud, fleet: Fleet) -> None:
+    cloud.refuses[f"{PROJECT}/regions/us-central1"] = 500
+    statuses = {name: found.status for name, found in examined(fleet).items()}
+    assert statuses["gcp acme-ml us-central1: quotas"] is Status.SKIPPED
+
+
+def test_no_credentials(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
+    results = examined(fleet)
+    assert results["gcp: credentials"].status is Status.FAILED
+    assert results["gcp: all other checks"].status is Status.SKIPPED
+
+
+def test_the_state_bucket(cloud: Cloud) -> None:
+    (result,) = Project().state_bucket("acme-state")
+    assert (result.status, result.fix) == (Status.FAILED, "spotladder infra state")
+    cloud.buckets["acme-state"] = {"name": "acme-state"}
+    (result,) = Project().state_bucket("acme-state")
+    assert result.status is Status.OK
+    cloud.refuses["b/acme-state"] = 403
+    (result,) = Project().state_bucket("acme-state")
+    assert (result.status, result.found) == (Status.FAILED, "may not be used (403)")
