@@ -10,7 +10,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference setup-frameworks demo pictures test test-frameworks test-torch test-jax test-stores test-infra setup-infra test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference setup-frameworks demo pictures test test-frameworks test-torch test-jax test-stores test-infra setup-infra doctor test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -77,6 +77,15 @@ else
 	$(E2E) $(if $(RETRY),|| $(E2E) -n 0 --last-failed)
 	$(BIN)/python -m pytest tests/e2e/test_zz_removal.py
 endif
+
+# --- Infrastructure: FLEET=fleet.yaml CLUSTER=name (all clusters when empty) ---
+FLEET   ?= fleet.yaml
+CLUSTER ?=
+INFRA   := $(BIN)/spotladder infra
+CHOSEN  = --fleet $(FLEET) $(if $(CLUSTER),--cluster $(CLUSTER))
+
+doctor: setup-infra ## Check programs, credentials, quotas and names before anything is created
+	@$(INFRA) doctor $(CHOSEN)
 
 kind-up: ## A kind cluster with KubeRay and the controller (needs docker, kind, kubectl, helm)
 	@infra/kind/up
