@@ -186,12 +186,12 @@ def snapshot(past: list[Record], at: Instant) -> ViewSnapshot:
                 elif move.target is Stage.RECOVERING:
                     state = replace(state, waiting_since=record.at, recovering_since=record.at)
                 elif move.reason is Reason.INSUFFICIENT_CAPACITY:
-                    state = with_tier(state, replace(here, spent=move.reason))
+                    state = with_tier(state, replace(here, exhausted_by=move.reason))
             case Lost(loss=loss):
                 hit = replace(state.record(loss.tier), failures=record.failures)
                 tier = spec.tier(loss.tier)
                 if tier is not None and exceeded(hit, tier.max_failures):
-                    hit = replace(hit, spent=Reason.MAX_FAILURES_EXCEEDED)  # also where the attempt drains first
+                    hit = replace(hit, exhausted_by=Reason.MAX_FAILURES_EXCEEDED)  # also where the attempt drains first
                 state = with_tier(state, hit)
             case Billed():
                 bill = state.record(payer)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.cli.cluster import shown
+from spotladder.cli.cluster import display
 from spotladder.cli.cluster.delete import waits_for
 from spotladder.operator.records import FINALIZER
 from tests.cli.terminal import call
@@ -162,15 +162,15 @@ def waiting(**more: Any) -> dict[str, Any]:
 def test_what_jobs_wait_for_is_a_column_where_one_does() -> None:
     limit = {"timer": "provisionTimeout", "until": "2026-11-22T12:10:00Z", "then": "the tier is left"}
     now = datetime(2026, 11, 22, 12, 5, 50, tzinfo=UTC).timestamp()
-    assert shown.waits(waiting(**limit)["status"]["waiting"], now) == (
+    assert display.waits(waiting(**limit)["status"]["waiting"], now) == (
         "0/5 nodes are available (for 5m 50s; provisionTimeout in 4m 10s: the tier is left)"
     )
-    assert shown.waits(waiting(timer="", then="")["status"]["waiting"], now) == "0/5 nodes are available (for 5m 50s)"
-    assert shown.waits(None, now) == ""
+    assert display.waits(waiting(timer="", then="")["status"]["waiting"], now) == "0/5 nodes are available (for 5m 50s)"
+    assert display.waits(None, now) == ""
     runs = {"metadata": {"name": "b", "namespace": "team-a"}, "status": {"phase": "Running"}}
-    columns, rows = shown.rows([waiting(), runs], namespaces=True)
+    columns, rows = display.rows([waiting(), runs], namespaces=True)
     assert (columns[0], columns[-1]) == ("Namespace", "Waits for")
     assert [(row[0], row[1], row[-1].startswith("0/5")) for row in rows] == [
         ("team-a", "digits", True), ("team-a", "b", False),
     ]  # fmt: skip
-    assert shown.rows([runs], namespaces=False)[0] == shown.COLUMNS
+    assert display.rows([runs], namespaces=False)[0] == display.COLUMNS

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from spotladder.cli.cluster import shown
+from spotladder.cli.cluster import display
 from spotladder.cli.cluster.watch import snapshot_of
 from spotladder.core.model import Attempt, AttemptRecord, JobSpec, JobState, Price, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
@@ -71,4 +71,4 @@ def test_an_event_of_type_normal_is_no_warning(kind: str | None, normal: bool) -
 )
 def test_a_job_that_is_being_deleted_is_not_called_suspended(phase: str, deleting: bool, told: str) -> None:
     metadata = {"name": "digits", **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleting else {})}
-    assert shown.row({"metadata": metadata, "status": {"phase": phase}}, NOW)[1] == told
+    assert display.row({"metadata": metadata, "status": {"phase": phase}}, NOW)[1] == told

@@ -341,7 +341,7 @@ def test_a_start_that_crashes_again_and_again_leaves_no_tier_and_fails() -> None
             assert (state.stage, state.crashes) == (Stage.IDLE, number)
             state = after(LONGEST_BACKOFF)
     assert (state.stage, state.reason, state.failures) == (Stage.FAILED, Reason.CRASH_LOOP, 0)
-    assert [record.spent for record in state.tiers] == [None]
+    assert [record.exhausted_by for record in state.tiers] == [None]
 
 
 def test_two_attempts_have_no_pod_in_common_and_only_the_asked_one_ends(rig: Rig, number: int) -> None:

@@ -49,7 +49,7 @@ states = st.builds(
     stage=st.sampled_from(Stage),
     attempt=st.none() | attempts,
     tiers=st.lists(
-        st.builds(TierRecord, names, node_seconds=times, spent=st.none() | st.sampled_from(Reason)), max_size=3
+        st.builds(TierRecord, names, node_seconds=times, exhausted_by=st.none() | st.sampled_from(Reason)), max_size=3
     ).map(tuple),
     history=st.lists(records, max_size=3).map(tuple),
     reason=st.sampled_from(Reason),

@@ -48,7 +48,7 @@ def test_a_start_that_crashes_for_ever_exhausts_no_tier_and_fails_after_so_many(
         "succession: Error: No such option: --bogus-flag"
     )
     assert (one.state.failures, one.state.last_number, one.state.tier) == (0, CRASH_LIMIT, "spot")
-    assert [record.spent for record in one.state.tiers] == [None]
+    assert [record.exhausted_by for record in one.state.tiers] == [None]
 
 
 @pytest.mark.parametrize("exhausted", [Exhausted.RESTART, Exhausted.WAIT])
@@ -139,4 +139,8 @@ def test_a_slow_start_ends_the_attempt_and_not_the_tier() -> None:
     one.see(attempt(1, head(), placed), after=899)
     assert one.state.stage is Stage.STARTING
     one.see(attempt(1, head(), placed), after=1)
-    assert (one.reasons[-1], one.state.failures, one.state.record("spot").spent) == (Reason.START_TIMEOUT, 0, None)
+    assert (one.reasons[-1], one.state.failures, one.state.record("spot").exhausted_by) == (
+        Reason.START_TIMEOUT,
+        0,
+        None,
+    )

@@ -262,7 +262,7 @@ def test_an_unreachable_cluster_is_not_a_vanished_attempt() -> None:
     assert (job.state.stage, job.state.failures) == (Stage.RECOVERING, 0)
     job.see(unavailable={"spot-a": "the API server does not answer"}, after=11)
     assert job.reasons[-3:] == [Reason.CLUSTER_UNREACHABLE, Reason.LEFT_BEHIND, Reason.FELL_BACK]
-    assert (job.state.failures, job.state.record("spot-a").spent) == (1, None)
+    assert (job.state.failures, job.state.record("spot-a").exhausted_by) == (1, None)
     assert job.last.actions == (Launch(2, "on-demand"),)
 
 

@@ -166,7 +166,11 @@ def test_a_row(reason: Reason) -> None:
             job.now += 3600
             row.shown_by(job)
         assert job.state.impeded == replace(job.state.impeded, reason=reason, since=since)
-        assert (job.state.stage, job.state.record("spot-a").spent, job.state.failures) == (Stage.STARTING, None, 0)
+        assert (job.state.stage, job.state.record("spot-a").exhausted_by, job.state.failures) == (
+            Stage.STARTING,
+            None,
+            0,
+        )
         return
     before = len(job.moves)
     job.see_again(after=row.limit - 4)
@@ -174,7 +178,7 @@ def test_a_row(reason: Reason) -> None:
     job.see_again(after=5)
     assert row.ends in [move.reason for move in job.moves[before:]]
     assert (job.state.failures > 0) is rule.counted
-    exhausted = job.state.record("spot-a").spent
+    exhausted = job.state.record("spot-a").exhausted_by
     assert (exhausted is Reason.INSUFFICIENT_CAPACITY) is rule.exhausts
     assert (exhausted is Reason.MAX_FAILURES_EXCEEDED) is rule.counted
 

@@ -17,7 +17,7 @@ def test_nothing_is_exhausted_while_kuberay_does_not_take_the_attempt_up() -> No
         decision = job.see(after=10, operator_silent=SILENT)
         assert decision.actions == (Launch(1, "spot-a"),)
     assert job.state.impeded is not None
-    assert (job.state.impeded.reason, job.state.record("spot-a").spent) == (Reason.OPERATOR_SILENT, None)
+    assert (job.state.impeded.reason, job.state.record("spot-a").exhausted_by) == (Reason.OPERATOR_SILENT, None)
     job.see(whole(1), after=5)
     assert job.state.stage is Stage.RUNNING
 
@@ -30,4 +30,4 @@ def test_the_wait_for_capacity_goes_on_where_it_stood() -> None:
     job.see(attempt(1), after=50)
     assert job.state.stage is Stage.STARTING
     job.see(attempt(1), after=15)
-    assert job.state.record("spot-a").spent is Reason.INSUFFICIENT_CAPACITY
+    assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY

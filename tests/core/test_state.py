@@ -48,7 +48,7 @@ def test_what_time_alone_changes_does_not_last(later: JobState) -> None:
         replace(STATE, waiting_since=None),
         replace(STATE, recovering_since=None),
         replace(STATE, tiers=(replace(STATE.tiers[0], failures=1),)),
-        replace(STATE, tiers=(replace(STATE.tiers[0], spent=Reason.MAX_FAILURES_EXCEEDED),)),
+        replace(STATE, tiers=(replace(STATE.tiers[0], exhausted_by=Reason.MAX_FAILURES_EXCEEDED),)),
         replace(STATE, progress=Progress(step=7)),
         replace(STATE, impeded=Impeded(Impediment.STORE, Reason.STORE_UNAVAILABLE, 60.0)),
         replace(STATE, message="something else"),

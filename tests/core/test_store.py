@@ -23,7 +23,7 @@ def running() -> Job:
 
 def untouched(job: Job) -> bool:
     """Nothing was counted, and the job is on its first tier."""
-    return (job.state.failures, job.state.tier, job.state.record("spot-a").spent) == (0, "spot-a", None)
+    return (job.state.failures, job.state.tier, job.state.record("spot-a").exhausted_by) == (0, "spot-a", None)
 
 
 def refuse(job: Job) -> Job:

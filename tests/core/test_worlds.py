@@ -90,10 +90,10 @@ def test_a_job_that_fails_had_no_other_way(seed: int) -> None:
     assert state.reason in (Reason.TIERS_EXHAUSTED, Reason.BACKOFF_LIMIT_EXCEEDED, Reason.CRASH_LOOP)
     assert state.reason is not Reason.CRASH_LOOP or state.crashes >= CRASH_LIMIT
     if state.reason is Reason.TIERS_EXHAUSTED:
-        assert all(state.record(entry.name).spent for entry in world.spec.tiers)
+        assert all(state.record(entry.name).exhausted_by for entry in world.spec.tiers)
     for record in state.tiers:
         allowed = next(entry.max_failures for entry in world.spec.tiers if entry.name == record.name)
-        assert record.spent is not Reason.MAX_FAILURES_EXCEEDED or record.failures > allowed >= 0
+        assert record.exhausted_by is not Reason.MAX_FAILURES_EXCEEDED or record.failures > allowed >= 0
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

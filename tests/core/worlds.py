@@ -282,7 +282,7 @@ class Decider:
         if any((move.reason, move.attempt) == (Reason.INSUFFICIENT_CAPACITY, number) for move in decision.moves):
             assert not Situation(world.spec, before, seen, now).all_placed, "a slow start is no missing capacity"
         for record in decision.state.tiers:
-            assert record.spent in (None, Reason.INSUFFICIENT_CAPACITY, Reason.MAX_FAILURES_EXCEEDED)
+            assert record.exhausted_by in (None, Reason.INSUFFICIENT_CAPACITY, Reason.MAX_FAILURES_EXCEEDED)
         if before.stage in TERMINAL:
             assert decision.state.stage is before.stage
         try:

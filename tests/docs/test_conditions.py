@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spotladder.cli import main
 from spotladder.core.model import Phase
-from spotladder.operator.conditions import ConditionType, Trouble
+from spotladder.operator.conditions import ConditionReason, ConditionType
 from tests.docs.markdown import ROOT
 
 OF_A_TIER = {ConditionType.AVAILABLE, ConditionType.PRICED}
@@ -35,7 +35,7 @@ def test_the_conditions_of_a_capacitytier_are_explained() -> None:
 
 def test_every_trouble_has_its_row() -> None:
     told = re.findall(r"`(\w+)`", section(ROOT / "docs" / "operator.md", "What stands in a job's way"))
-    assert set(Trouble) - set(told) == set()
+    assert set(ConditionReason) - set(told) == set()
 
 
 def test_exit_codes_are_those_of_the_command() -> None:

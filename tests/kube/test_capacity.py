@@ -8,7 +8,7 @@ from spotladder.api.capacitytier import PriceSource
 from spotladder.clusters.client import Object
 from spotladder.core.model import Price
 from spotladder.operator.records import CAPACITYTIERS
-from spotladder.operator.tierbook import EVERY
+from spotladder.operator.tier_status import EVERY
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import World, eventually, world
 

@@ -19,7 +19,7 @@ from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.errors import ApiError, NotFound
 from spotladder.clusters.registry import sources
 from spotladder.operator.election import Election
-from spotladder.operator.tierbook import EVERY
+from spotladder.operator.tier_status import EVERY
 from spotladder.workloads import names
 from spotladder.workloads.records import ACCESS_REVIEWS, GVR, JOBSETS, PODS, RAYCLUSTERS
 from spotladder.workloads.references import (

@@ -13,8 +13,8 @@ import pytest
 from spotladder.clusters.address import Address, KubeconfigAddress
 from spotladder.clusters.errors import NotFound
 from spotladder.clusters.registry import sources
+from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.records import FORCE_DELETE, TIEREDJOBS
-from spotladder.operator.session import Session
 from spotladder.workloads import names
 from spotladder.workloads.records import DISRUPTION_BUDGETS, RAYJOBS
 from spotladder.workloads.references import SECRETS
@@ -49,14 +49,14 @@ async def running_in_east(here: World, east: Elsewhere, name: str = "digits", **
     await eventually(lambda: here.has_phase("Running", name))
 
 
-async def up(session: Session, name: str = "east") -> None:
+async def up(session: LeaderRuntime, name: str = "east") -> None:
     async def is_up() -> bool:
         return not session.clusters.problem(name)
 
     await eventually(is_up)
 
 
-async def down(here: World, session: Session, name: str = "east") -> None:
+async def down(here: World, session: LeaderRuntime, name: str = "east") -> None:
     async def is_down() -> bool:
         return bool(session.clusters.problem(name))
 

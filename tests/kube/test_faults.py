@@ -9,8 +9,8 @@ from typing import Any
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.core import codec
+from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.records import TIEREDJOBS
-from spotladder.operator.session import Session
 from tests.kube.apiserver import ROOT, ApiServer
 from tests.kube.proxy import Proxy
 from tests.kube.world import World, eventually, install_kinds, world
@@ -39,7 +39,7 @@ async def _settled(here: World) -> str:
     return await _version(here)
 
 
-async def _looked_at(here: World, session: Session) -> None:
+async def _looked_at(here: World, session: LeaderRuntime) -> None:
     session.queue.add((here.namespace, "digits"))
     await here.quiet()
 

@@ -25,10 +25,10 @@ from spotladder.clusters.connection import connect
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
+from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.logs import LogAddress, keep_outputs
 from spotladder.operator.metrics import Metrics
 from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
-from spotladder.operator.session import Session
 from spotladder.operator.settings import Settings
 from spotladder.workloads import names
 from spotladder.workloads.records import GVR, NODES, PODS, RAYJOBS
@@ -131,20 +131,20 @@ class World:
         self.clock = SteppedClock(time.time())
         self.bucket = Bucket()
         self.metrics = Metrics(self.clock)
-        self.session: Session | None = None
+        self.session: LeaderRuntime | None = None
         self._nodes: list[str] = []
         self._tiers: list[str] = []
 
     # --- the operator -----------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def operator(self, **settings: Any) -> AsyncIterator[Session]:
+    async def operator(self, **settings: Any) -> AsyncIterator[LeaderRuntime]:
         """A controller that leads."""
         client = settings.pop("client", None) or self.client
         namespaces = settings.pop("namespaces_", (self.namespace,))
         price_sources = settings.pop("price_sources", None)
         settings.setdefault("checkpoint_access", [{"namespaces": ["*"], "uris": ["s3://*", "file:///"]}])
-        session = Session(
+        session = LeaderRuntime(
             client=client,
             sources=settings.pop("sources", {}),
             settings=Settings(namespaces=namespaces, settle=10.0, **settings),
@@ -407,7 +407,7 @@ async def quietly(work: Awaitable[Any]) -> None:
         return
 
 
-async def _all_settled(session: Session) -> None:
+async def _all_settled(session: LeaderRuntime) -> None:
     await asyncio.gather(*(cache.settled() for cache in session.caches))
 
 

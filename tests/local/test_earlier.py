@@ -52,7 +52,14 @@ def place(tmp_path: Path) -> Place:
 
 SUSPENDED = JobState(stage=Stage.SUSPENDED, last_number=2, tier="spot-b")
 SPENT = TierRecord(
-    "spot-a", 3, 4, 3600.0, 0.42, 1.41, spent=Reason.MAX_FAILURES_EXCEEDED, last_reason=Reason.MAX_FAILURES_EXCEEDED
+    "spot-a",
+    3,
+    4,
+    3600.0,
+    0.42,
+    1.41,
+    exhausted_by=Reason.MAX_FAILURES_EXCEEDED,
+    last_reason=Reason.MAX_FAILURES_EXCEEDED,
 )
 EXHAUSTED = JobState(
     stage=Stage.FAILED, reason=Reason.TIERS_EXHAUSTED, last_number=5, tier="spot-b", tiers=(SPENT,), failures=3
@@ -143,7 +150,7 @@ def test_resuming_goes_on_as_part_of_the_same_run(place: Place) -> None:
 def test_resuming_what_was_exhausted_opens_every_tier_again_and_keeps_what_was_paid(place: Place) -> None:
     place.left(EXHAUSTED)
     taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
-    assert taken.state == JobState(last_number=5, tiers=(replace(SPENT, failures=0, spent=None),))
+    assert taken.state == JobState(last_number=5, tiers=(replace(SPENT, failures=0, exhausted_by=None),))
     assert taken.state.spent_usd == EXHAUSTED.spent_usd
 
 

@@ -167,9 +167,9 @@ def test_down_the_tiers_to_the_end(site: Callable[[str], Site]) -> None:
     assert code == 0, said
     state = job.saved()
     assert state.stage is Stage.SUCCEEDED
-    assert state.record("spot-a").spent is Reason.MAX_FAILURES_EXCEEDED
+    assert state.record("spot-a").exhausted_by is Reason.MAX_FAILURES_EXCEEDED
     assert state.record("spot-a").failures == 2
-    assert state.record("spot-b").spent is Reason.INSUFFICIENT_CAPACITY
+    assert state.record("spot-b").exhausted_by is Reason.INSUFFICIENT_CAPACITY
     assert [record.tier for record in state.history][-2:] == ["spot-b", "on-demand"]
     assert state.progress.step == 500
     starts = {record.number: record.start_step for record in state.history}

@@ -138,13 +138,13 @@ async def test_an_attempt_is_removed_by_name_so_that_no_other_jobs_objects_are_r
 
 
 async def test_what_was_made_for_a_refused_rayjob_is_taken_back_where_nothing_else_would_remove_it() -> None:
-    for link, taken_back in (
+    for monitor, taken_back in (
         (None, []),
         (SimpleNamespace(problem=""), [(DISRUPTION_BUDGETS, "digits-a001", "", None)]),
     ):
         client = Refusing()
         loaded, applier, home = launching(job(ray_template()), client)
-        home.link = cast("Any", link)
+        home.monitor = cast("Any", monitor)
         problem = await applier.launch(loaded, Launch(1, "spot-a"))
         assert problem is not None
         assert "exceeded quota" in problem.message

@@ -119,5 +119,5 @@ def test_what_is_copied_must_exist_at_home_and_the_rest_there() -> None:
 
 
 def test_it_says_where() -> None:
-    away = cast("Cluster", type("East", (), {"name": "east", "link": object()})())
+    away = cast("Cluster", type("East", (), {"name": "east", "monitor": object()})())
     assert lacking(away, "team-a", [BUCKET]) == "cluster east, namespace team-a lacks Secret bucket: create it there"

@@ -170,7 +170,9 @@ def test_a_job_that_is_deleted_is_not_called_suspended() -> None:
 
 
 def test_messages_have_one_line() -> None:
-    claims = {ConditionType.DEGRADED: conditions.Claim("True", "InvalidSpec", "spec.a: is wrong\n\n  spec.b: too\n")}
+    claims = {
+        ConditionType.DEGRADED: conditions.ConditionUpdate("True", "InvalidSpec", "spec.a: is wrong\n\n  spec.b: too\n")
+    }
     (entry,) = conditions.merged([], claims, START, 1)
     assert entry.message == "spec.a: is wrong; spec.b: too"
     state = replace(BEFORE, message="first\nsecond")

@@ -35,7 +35,11 @@ def test_a_replayed_moment_shows_what_the_live_view_showed(record: ModuleType) -
         assert (told.stage, told.tier) == (true.stage, true.tier)
         for tier in run.spec.tiers:
             was, is_now = true.record(tier.name), told.record(tier.name)
-            assert (is_now.failures, is_now.attempts, is_now.spent) == (was.failures, was.attempts, was.spent)
+            assert (is_now.failures, is_now.attempts, is_now.exhausted_by) == (
+                was.failures,
+                was.attempts,
+                was.exhausted_by,
+            )
             assert is_now.cost == pytest.approx(was.cost)
         assert replayed.seen.progress.step == shot.seen.progress.step
 
@@ -61,6 +65,6 @@ def test_the_pictures_are_those_of_today(record: ModuleType) -> None:
 def test_a_tier_that_was_left_after_a_notice_is_not_open(record: ModuleType) -> None:
     records = record.read(record.RUN / "timeline.jsonl").records
     shot = record.snapshot(list(records), records[-1].at)
-    spent = {tier.name: tier.spent for tier in shot.state.tiers}
+    spent = {tier.name: tier.exhausted_by for tier in shot.state.tiers}
     assert spent["spot-a"] is Reason.MAX_FAILURES_EXCEEDED
     assert "open" not in record.kept_live_view().partition("spot-b")[0].partition("spot-a")[2]

@@ -200,7 +200,7 @@ NODE = PodSeen("n1", node="n1")
             JobState(stage=Stage.SUSPENDED, tier="spot-a"), Observation(0), (Tone.QUIET, "suspended"), id="suspended"
         ),
         pytest.param(
-            JobState(tier="b", tiers=(TierRecord("spot-a", 2, spent=Reason.MAX_FAILURES_EXCEEDED),)),
+            JobState(tier="b", tiers=(TierRecord("spot-a", 2, exhausted_by=Reason.MAX_FAILURES_EXCEEDED),)),
             Observation(0),
             (Tone.CAUTION, "left: MaxFailuresExceeded"),
             id="spent",

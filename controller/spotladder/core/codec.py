@@ -11,12 +11,12 @@ import json
 import types
 import typing
 import zlib
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any
 
-from spotladder.core.model import JobState
+from spotladder.core.model import WIRE_NAME, JobState
 from spotladder.errors import InvalidSpec
 
 VERSION = 1
@@ -78,7 +78,7 @@ def to_plain(value: Any) -> Any:
     """Records as dicts and tuples as lists; fields at their default are left out, to keep statuses small."""
     if is_dataclass(value) and not isinstance(value, type):
         return {
-            spec.name: to_plain(item)
+            _wire_name(spec): to_plain(item)
             for spec in fields(value)
             if (item := getattr(value, spec.name)) != spec.default or spec.default is MISSING
         }
@@ -102,10 +102,13 @@ def from_plain(kind: Any, plain: Any) -> Any:
         return tuple(from_plain(item, entry) for entry in plain)
     if is_dataclass(kind):
         hints = _hints(typing.cast("type", kind))
-        unknown = plain.keys() - hints.keys()
+        names = {_wire_name(spec): spec.name for spec in fields(kind)}
+        unknown = plain.keys() - names.keys()
         if unknown:
             raise ValueError(f"unknown fields {', '.join(sorted(unknown))}")
-        return typing.cast("type", kind)(**{name: from_plain(hints[name], item) for name, item in plain.items()})
+        return typing.cast("type", kind)(
+            **{names[name]: from_plain(hints[names[name]], item) for name, item in plain.items()}
+        )
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(plain)
     if kind is float and isinstance(plain, int):
@@ -113,6 +116,10 @@ def from_plain(kind: Any, plain: Any) -> Any:
     if not isinstance(plain, kind):
         raise TypeError(f"expected {kind.__name__}, found {plain!r}")
     return plain
+
+
+def _wire_name(spec: Field[Any]) -> str:
+    return str(spec.metadata.get(WIRE_NAME, spec.name))
 
 
 @cache

@@ -237,7 +237,7 @@ class _Pass:
             pause = max(tier.provision_timeout for tier in self.spec.tiers)
             until, reason = self.now + pause, Reason.WAITING_TO_BEGIN_AGAIN
             message += f"; begins again at {self.spec.tiers[0].name} in {format_duration(pause)} (exhausted: Wait)"
-        fresh = tuple(replace(record, failures=0, spent=None) for record in self.state.tiers)
+        fresh = tuple(replace(record, failures=0, exhausted_by=None) for record in self.state.tiers)
         self.state = replace(self.state, tiers=fresh, tier="", paused_until=until)
         return self._move(reason, message)
 

@@ -130,4 +130,4 @@ def exceeded(record: TierRecord, max_failures: int) -> bool:
 
 def spend(state: JobState, tier: str, reason: Reason) -> JobState:
     """Mark the tier as not to be used again."""
-    return with_record(state, replace(state.record(tier), spent=reason))
+    return with_record(state, replace(state.record(tier), exhausted_by=reason))

@@ -15,6 +15,9 @@ Instant = float
 
 Seconds = float
 
+WIRE_NAME = "wire_name"
+"""Metadata of a dataclass field: its name in stored states, where that is not the field's own name."""
+
 FOR_EVER = -1
 """`max_failures` of a tier that is never left because of lost pods."""
 
@@ -413,8 +416,11 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True)
 class TierRecord:
-    """What happened on one tier so far. `spent` is why the tier is not to be used again. `unpriced` are those of its
-    node-seconds for which no price was known: `cost` is without them."""
+    """What happened on one tier so far.
+
+    `exhausted_by` is why the tier may not be used any more, None while it may. `unpriced` are those of its node-seconds
+    for which no price was known; `cost` is without them.
+    """
 
     name: str
     failures: int = 0
@@ -423,7 +429,7 @@ class TierRecord:
     cost: float = 0.0
     on_demand_cost: float = 0.0
     unpriced: float = 0.0
-    spent: Reason | None = None
+    exhausted_by: Reason | None = field(default=None, metadata={WIRE_NAME: "spent"})
     last_reason: Reason | None = None
 
 

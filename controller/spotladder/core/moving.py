@@ -56,7 +56,7 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
     paused = state.paused_until is not None  # a pause is no wait for capacity
     anew = changed or updated or paused or state.waiting_since is None
     if state.tier and changed:
-        spent = state.record(state.tier).spent
+        spent = state.record(state.tier).exhausted_by
         message += f", from {state.tier}" + (f" ({spent})" if spent else "")
     record = state.record(tier)
     state = replace(

@@ -248,12 +248,12 @@ class Situation:
     @property
     def open(self) -> frozenset[str]:
         """Names of the tiers that are not spent."""
-        return frozenset(tier.name for tier in self.spec.tiers if self.state.record(tier.name).spent is None)
+        return frozenset(tier.name for tier in self.spec.tiers if self.state.record(tier.name).exhausted_by is None)
 
     @property
     def spent_tiers(self) -> str:
         """Why each tier is spent, for a message."""
-        return ", ".join(f"{tier.name} ({self.state.record(tier.name).spent})" for tier in self.spec.tiers)
+        return ", ".join(f"{tier.name} ({self.state.record(tier.name).exhausted_by})" for tier in self.spec.tiers)
 
     def view(self, *, live: bool) -> TierView:
         """What the policy may know."""

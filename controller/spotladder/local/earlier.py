@@ -109,7 +109,7 @@ def _silence(history: History, interval: Seconds) -> Seconds:
 
 def _reopened(state: JobState) -> JobState:
     """The user has changed something, or wants it tried again: every tier is open. What was paid stays paid."""
-    tiers = tuple(replace(tier, failures=0, spent=None) for tier in state.tiers)
+    tiers = tuple(replace(tier, failures=0, exhausted_by=None) for tier in state.tiers)
     return JobState(last_number=state.last_number, tiers=tiers, history=state.history, started_at=state.started_at)
 
 

@@ -1,4 +1,4 @@
-"""The last third of a pass: what was decided is done, each thing so that doing it again changes nothing."""
+"""The API calls behind each action of a decision. Every call is idempotent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spotladder.core.model import Delete, Drain, Handover, JobState, Launch
 from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
 from spotladder.operator.clusters import NAMESPACES, Cluster, Clusters, Located
-from spotladder.operator.conditions import Problem, Trouble
+from spotladder.operator.conditions import ConditionReason, Problem
 from spotladder.operator.copies import Copies
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory import JobKey
@@ -77,13 +77,13 @@ class Applier:
             return None  # it is unavailable, and the core knows
         for unreadable in cluster.inventory.unreadable(loaded.workload.watched, loaded.record.namespace):
             if unreadable.absent and unreadable.kind in INSTALL:
-                return Problem(Trouble.NOT_INSTALLED, INSTALL[unreadable.kind].format(cluster=_named(cluster)))
+                return Problem(ConditionReason.NOT_INSTALLED, INSTALL[unreadable.kind].format(cluster=_named(cluster)))
         reach(Point.BEFORE_LAUNCH)
         origin = names.Origin(loaded.record.uid, cluster.home)
         try:
             objects = loaded.workload.render(loaded.job, origin, tier, action.attempt, self._environment)
         except InvalidSpec as error:
-            return Problem(Trouble.INVALID_SPEC, str(error))
+            return Problem(ConditionReason.INVALID_SPEC, str(error))
         digest = sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()[:16]
         if problem := await self._refused(loaded, action.attempt, digest):
             return problem
@@ -110,11 +110,13 @@ class Applier:
         for body in objects:
             if made:
                 reach(Point.BETWEEN_OBJECTS)
-            if not cluster.link:
+            if not cluster.monitor:
                 body["metadata"]["ownerReferences"] = [owner(loaded)]
             kind, metadata = kinds[body["apiVersion"], body["kind"]], body["metadata"]
             if refusal := await self._make(cluster, kind, body, loaded.record, attempt):
-                for earlier in made if cluster.link else ():  # at home they go with the TieredJob, there with nothing
+                for earlier in (
+                    made if cluster.monitor else ()
+                ):  # at home they go with the TieredJob, there with nothing
                     await self._remove(cluster, *earlier)
                 return refusal
             made.append((kind, Made(name=metadata["name"], namespace=metadata["namespace"], uid="")))
@@ -130,18 +132,18 @@ class Applier:
         if rayjob.digest != digest and not rayjob.deleting:
             with found.cluster.turn():
                 await self._remove_attempt(found.cluster, rayjob)
-        return Problem(Trouble.BLOCKED, f"RayJob {rayjob.name} is not valid: {why}")
+        return Problem(ConditionReason.BLOCKED, f"RayJob {rayjob.name} is not valid: {why}")
 
     async def _prepare(self, cluster: Cluster, record: JobRecord, objects: list[dict[str, Any]]) -> Problem | None:
         """See to it that the pods will find what they name."""
         if cluster is not self._clusters.home:
             if await self._preflight.missing(cluster, "", [Reference(NAMESPACES, record.namespace)]):
-                return Problem(Trouble.NAMESPACE_MISSING, lacking_namespace(cluster, record.namespace))
+                return Problem(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, record.namespace))
             if problem := await self._copies.bring(cluster, record.namespace, record.copies):
                 return problem
         missing = await self._preflight.missing(cluster, record.namespace, references(objects))
         if missing:
-            return Problem(Trouble.REFERENCES_MISSING, lacking(cluster, record.namespace, missing))
+            return Problem(ConditionReason.REFERENCES_MISSING, lacking(cluster, record.namespace, missing))
         return None
 
     def _occupied(self, cluster: Cluster, record: JobRecord, attempt: int) -> Problem | None:
@@ -150,7 +152,7 @@ class Applier:
             return None
         name = names.attempt_name(record.name, attempt)
         message = f"{name} of an earlier TieredJob of this name is being removed{_in(cluster)}"
-        return Problem(Trouble.NAME_TAKEN, message)
+        return Problem(ConditionReason.NAME_TAKEN, message)
 
     async def _make(
         self, cluster: Cluster, kind: GVR, body: dict[str, Any], record: JobRecord, attempt: int
@@ -161,16 +163,16 @@ class Applier:
             made = await cluster.client.apply(kind, body)
         except NotFound as error:
             if error.about == "namespaces":
-                return Problem(Trouble.NAMESPACE_MISSING, lacking_namespace(cluster, namespace))
+                return Problem(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, namespace))
             install = INSTALL.get(kind, "{cluster} does not know the kind").format(cluster=_named(cluster))
-            return Problem(Trouble.NOT_INSTALLED, f"{name} cannot be made: {install}")
+            return Problem(ConditionReason.NOT_INSTALLED, f"{name} cannot be made: {install}")
         except Conflict as error:
             if self._is_ours(cluster, kind, record, attempt):
                 return None
             message = f"{name} exists{_in(cluster)} and is not this job's: remove or rename it ({error.message})"
-            return Problem(Trouble.NAME_TAKEN, message)
+            return Problem(ConditionReason.NAME_TAKEN, message)
         except (Forbidden, Invalid) as error:
-            return Problem(Trouble.LAUNCH_REFUSED, f"{name} is refused{_in(cluster)}: {error.message}")
+            return Problem(ConditionReason.LAUNCH_REFUSED, f"{name} is refused{_in(cluster)}: {error.message}")
         cluster.inventory.written(kind, made)
         return None
 
@@ -320,11 +322,11 @@ def _is_there(found: Located | None, cluster: Cluster) -> bool:
 
 
 def _named(cluster: Cluster) -> str:
-    return f"cluster {cluster.name}" if cluster.link else "this cluster"
+    return f"cluster {cluster.name}" if cluster.monitor else "this cluster"
 
 
 def _in(cluster: Cluster) -> str:
-    return f" in cluster {cluster.name}" if cluster.link else ""
+    return f" in cluster {cluster.name}" if cluster.monitor else ""
 
 
 def owner(loaded: Loaded) -> dict[str, Any]:

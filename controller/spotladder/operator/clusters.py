@@ -20,7 +20,7 @@ from spotladder.clusters.registry import HOME, Source
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
 from spotladder.operator.inventory import OURS, Inventory, JobKey
-from spotladder.operator.link import Link
+from spotladder.operator.monitor import ClusterMonitor
 from spotladder.operator.records import JobRecord
 from spotladder.workloads import names
 from spotladder.workloads.records import GVR
@@ -40,15 +40,22 @@ class Busy(SpotladderError):
 
 
 class Cluster:
-    """One cluster. `home` is "" for the home cluster itself, its identity for all others; these have a link."""
+    """One cluster. `home` is "" for the home cluster itself and its identity for all others, which have a monitor."""
 
     def __init__(
-        self, name: str, client: Client, inventory: Inventory, *, link: Link | None = None, home: str = "", most: int
+        self,
+        name: str,
+        client: Client,
+        inventory: Inventory,
+        *,
+        monitor: ClusterMonitor | None = None,
+        home: str = "",
+        most: int,
     ) -> None:
         self.name = name
         self.client = client
         self.inventory = inventory
-        self.link = link
+        self.monitor = monitor
         self.home = home
         self._most = most
         self._inside = 0
@@ -56,7 +63,7 @@ class Cluster:
     @property
     def problem(self) -> str:
         """Why it cannot be used, "" while it can."""
-        return self.link.problem if self.link else ""
+        return self.monitor.problem if self.monitor else ""
 
     @property
     def selector(self) -> str:
@@ -73,7 +80,7 @@ class Cluster:
     @contextmanager
     def turn(self) -> Iterator[None]:
         """While calling it. Raises Busy."""
-        if self.link and self._inside >= self._most:
+        if self.monitor and self._inside >= self._most:
             raise Busy(f"cluster {self.name}: {self._inside} jobs wait for it")
         self._inside += 1
         try:
@@ -138,8 +145,8 @@ class Clusters:
         self._joined = {name: self._join(name, source, home) for name, source in self._sources.items()}
         async with asyncio.TaskGroup() as tasks:
             for cluster in self._joined.values():
-                assert cluster.link  # noqa: S101 – joined clusters have one
-                tasks.create_task(cluster.link.run())
+                assert cluster.monitor  # noqa: S101 – joined clusters have one
+                tasks.create_task(cluster.monitor.run())
 
     async def _identity(self) -> str:
         """The home cluster's identity: as everywhere, the uid of a namespace that lives as long as the cluster."""
@@ -173,8 +180,8 @@ class Clusters:
     def settled(self, name: str) -> bool:
         """Whether it is known if the cluster can be used."""
         cluster = self._joined.get(name)
-        if cluster is not None and cluster.link is not None:
-            return cluster.link.known
+        if cluster is not None and cluster.monitor is not None:
+            return cluster.monitor.known
         return name not in self._sources or bool(self._trouble)
 
     def problem(self, name: str, kinds: Iterable[GVR] = (), namespace: str = "") -> str:
@@ -182,12 +189,12 @@ class Clusters:
         cluster = self.of(name)
         if cluster is None:
             return self._trouble or _NOT_YET
-        return cluster.problem or (cluster.unreadable(kinds, namespace) if cluster.link else "")
+        return cluster.problem or (cluster.unreadable(kinds, namespace) if cluster.monitor else "")
 
     def doubt(self, name: str) -> str:
         """What is wrong with a cluster that can be used nevertheless."""
         cluster = self.of(name)
-        return cluster.link.doubt if cluster is not None and cluster.link and not cluster.problem else ""
+        return cluster.monitor.doubt if cluster is not None and cluster.monitor and not cluster.problem else ""
 
     def attempts(self, record: JobRecord, where: Callable[[AttemptObjects], str | None]) -> Found:
         """What exists of the job in all clusters. `where` tells the cluster that an attempt belongs to, if known.
@@ -196,7 +203,7 @@ class Clusters:
         """
         places: dict[int, list[Located]] = {}
         for cluster in self:
-            uid = record.uid if cluster.link else ""
+            uid = record.uid if cluster.monitor else ""
             for number, objects in cluster.inventory.attempts(record.key, uid).items():
                 places.setdefault(number, []).append(Located(cluster, objects))
         attempts, strays = {}, []

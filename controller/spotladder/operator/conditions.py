@@ -35,7 +35,7 @@ class ConditionType(StrEnum):
     PRICED = "Priced"
 
 
-class Trouble(StrEnum):
+class ConditionReason(StrEnum):
     """Why a job is not valid or is degraded, beside what `core.Reason` says."""
 
     INVALID_SPEC = "InvalidSpec"
@@ -68,12 +68,12 @@ class Trouble(StrEnum):
 class Problem:
     """One thing that a person should know of."""
 
-    trouble: Trouble | Reason
+    trouble: ConditionReason | Reason
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ConditionUpdate:
     """What a condition is to say now."""
 
     status: Literal["True", "False", "Unknown"]
@@ -81,7 +81,7 @@ class Claim:
     message: str = ""
 
 
-Claims = Mapping[ConditionType, Claim]
+ConditionUpdates = Mapping[ConditionType, ConditionUpdate]
 
 ENDED = "Ended"
 END_REFUSED = "EndRefused"
@@ -101,19 +101,19 @@ def is_ended(held: Sequence[Condition]) -> bool:
     return any(entry.type == ConditionType.CHECKPOINTING and entry.reason in (ENDED, END_REFUSED) for entry in held)
 
 
-def of_validity(problem: Problem | None) -> Claims:
+def of_validity(problem: Problem | None) -> ConditionUpdates:
     """What the spec is worth."""
     if problem is None:
-        return {ConditionType.VALID: Claim("True", "Valid")}
-    return {ConditionType.VALID: Claim("False", problem.trouble, problem.message)}
+        return {ConditionType.VALID: ConditionUpdate("True", "Valid")}
+    return {ConditionType.VALID: ConditionUpdate("False", problem.trouble, problem.message)}
 
 
-def of_troubles(problems: Sequence[Problem]) -> Claims:
+def of_troubles(problems: Sequence[Problem]) -> ConditionUpdates:
     """Whether anything stands in the job's way."""
     if not problems:
-        return {ConditionType.DEGRADED: Claim("False", "AsExpected")}
+        return {ConditionType.DEGRADED: ConditionUpdate("False", "AsExpected")}
     message = "; ".join(problem.message for problem in problems)
-    return {ConditionType.DEGRADED: Claim("True", problems[0].trouble, message)}
+    return {ConditionType.DEGRADED: ConditionUpdate("True", problems[0].trouble, message)}
 
 
 def with_impediment(problems: Sequence[Problem], spec: JobSpec, state: JobState, seen: Observation) -> list[Problem]:
@@ -128,17 +128,21 @@ def with_impediment(problems: Sequence[Problem], spec: JobSpec, state: JobState,
     return [*more, *problems]
 
 
-def of_preflight(missing: str | None) -> Claims:
+def of_preflight(missing: str | None) -> ConditionUpdates:
     """Whether everything that the job's pods name exists on all its tiers; None: that is being found out."""
     if missing is None:
         return {}
-    claim = Claim("False", Trouble.REFERENCES_MISSING, missing) if missing else Claim("True", "AllFound")
+    claim = (
+        ConditionUpdate("False", ConditionReason.REFERENCES_MISSING, missing)
+        if missing
+        else ConditionUpdate("True", "AllFound")
+    )
     return {ConditionType.PREFLIGHT: claim}
 
 
 def of_decision(
     spec: JobSpec, decision: Decision, seen: Observation, reading: Reading, *, deleting: bool = False
-) -> Claims:
+) -> ConditionUpdates:
     """What follows from where the job is now. A condition that is not mentioned stays as it was."""
     state = decision.state
     whole = state.stage in (Stage.RUNNING, Stage.DRAINING)
@@ -148,29 +152,31 @@ def of_decision(
     why = state.reason if waits_for is Reason.STEADY else waits_for
     running = state.stage in (Stage.RUNNING, Stage.RECOVERING)
     claims = {
-        ConditionType.PROVISIONED: Claim(
+        ConditionType.PROVISIONED: ConditionUpdate(
             "True" if whole else "False", _asked(why, deleting), _provisioned(spec, state, seen)
         ),
-        ConditionType.RUNNING: Claim("True" if running else "False", _asked(state.reason, deleting), state.message),
+        ConditionType.RUNNING: ConditionUpdate(
+            "True" if running else "False", _asked(state.reason, deleting), state.message
+        ),
     }
     if ended := program_ended(here):
         until = here.attribution_deadline or state.clock
         text = f"{ended} (until {datetime.fromtimestamp(int(until), UTC):%H:%M:%S} UTC)"
-        claims[ConditionType.RUNNING] = Claim("False", Reason.PROGRAM_ENDED, text)
+        claims[ConditionType.RUNNING] = ConditionUpdate("False", Reason.PROGRAM_ENDED, text)
     if state.stage in TERMINAL:
         nothing = "" if state.progress.committed_at is not None else "nothing was committed"
         message = "; ".join(filter(None, (state.message, nothing)))
-        claims[ConditionType.COMPLETED] = Claim("True", state.reason, message)
+        claims[ConditionType.COMPLETED] = ConditionUpdate("True", state.reason, message)
     if decision.losses:
         pods = ", ".join(loss.pod for loss in decision.losses)
-        claims[ConditionType.EVICTED] = Claim("True", decision.losses[-1].cause, pods)
+        claims[ConditionType.EVICTED] = ConditionUpdate("True", decision.losses[-1].cause, pods)
     elif state.stage is Stage.RUNNING and not state.loss_counted:
-        claims[ConditionType.EVICTED] = Claim("False", "Whole")
+        claims[ConditionType.EVICTED] = ConditionUpdate("False", "Whole")
     if spec.tiers and state.tier:
         first = spec.tiers[0].name
         away = state.tier != first
-        spent = state.record(first).spent
-        claims[ConditionType.FELL_BACK] = Claim(
+        spent = state.record(first).exhausted_by
+        claims[ConditionType.FELL_BACK] = ConditionUpdate(
             "True" if away else "False", spent or ("AfterFirstTier" if away else "OnFirstTier"), state.tier
         )
     if state.attempt is not None:
@@ -197,24 +203,26 @@ def _at(instant: Instant) -> str:
     return datetime.fromtimestamp(int(instant), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _updated(here: Situation) -> Claim:
+def _updated(here: Situation) -> ConditionUpdate:
     if not (pending := here.pending_update):
-        return Claim("True", "UpToDate")
+        return ConditionUpdate("True", "UpToDate")
     if here.attempt.end_reason is not None:
-        return Claim("False", "Replacing", f"{pending}: the next attempt has them")
-    return Claim("False", "PendingNextAttempt", f"{pending}: {here.spec.update_strategy}, with the next attempt")
+        return ConditionUpdate("False", "Replacing", f"{pending}: the next attempt has them")
+    return ConditionUpdate(
+        "False", "PendingNextAttempt", f"{pending}: {here.spec.update_strategy}, with the next attempt"
+    )
 
 
-def _checkpointing(state: JobState, seen: Observation, reading: Reading) -> Claim:
+def _checkpointing(state: JobState, seen: Observation, reading: Reading) -> ConditionUpdate:
     if reading.unreadable:
-        return Claim("Unknown", Trouble.CHECKPOINTS_UNREADABLE, reading.unreadable)
+        return ConditionUpdate("Unknown", ConditionReason.CHECKPOINTS_UNREADABLE, reading.unreadable)
     if seen.progress.committed_at is None:
-        return Claim("False", "NothingCommitted")
+        return ConditionUpdate("False", "NothingCommitted")
     skipped = f"; {seen.progress.skipped}" if seen.progress.skipped else ""
-    return Claim("True", "Committed", f"step {state.progress.step}{skipped}")
+    return ConditionUpdate("True", "Committed", f"step {state.progress.step}{skipped}")
 
 
-def merged(held: Sequence[Condition], claims: Claims, now: Instant, generation: int) -> list[Condition]:
+def merged(held: Sequence[Condition], claims: ConditionUpdates, now: Instant, generation: int) -> list[Condition]:
     """The conditions after these claims. The time is that of the last change of status."""
     known = {condition.type: condition for condition in held}
     at = datetime.fromtimestamp(int(now), UTC)

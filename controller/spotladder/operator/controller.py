@@ -21,8 +21,8 @@ from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure
 from spotladder.operator.election import Election, NotLeading
 from spotladder.operator.health import Health, HealthServer
+from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.metrics import Metrics
-from spotladder.operator.session import Session
 from spotladder.operator.settings import Settings
 
 STOP: Seconds = 3.0
@@ -38,7 +38,7 @@ class Controller:
         self._metrics = Metrics(self._clock)
         self._log = structlog.get_logger("spotladder")
         self.identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-        self._session: Session | None = None
+        self._leader: LeaderRuntime | None = None
         self._standing: Election | None = None
         self._connection = connect(settings.kubeconfig, settings.context)
         self._stopping = asyncio.Event()
@@ -78,7 +78,7 @@ class Controller:
             keeping = asyncio.create_task(election.keep())
             try:
                 async with self._client(election) as client:
-                    session = self._new_session(client)
+                    session = self._new_leader(client)
                     async with session.ready():
                         return await session.work_through()
             finally:
@@ -89,8 +89,8 @@ class Controller:
         """Work while this process leads."""
         self._metrics.leading.set(1)
         async with self._client(election) as client:
-            self._session = self._new_session(client)
-            working = asyncio.create_task(self._session.run())
+            self._leader = self._new_leader(client)
+            working = asyncio.create_task(self._leader.run())
             keeping = asyncio.create_task(election.keep())
             try:
                 await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
@@ -100,7 +100,7 @@ class Controller:
                     except* NotLeading as lost:
                         self._log.warning("a write came too late", error=str(lost.exceptions[0]))
             finally:
-                self._session = None
+                self._leader = None
                 for task in (working, keeping):
                     task.cancel()
                 await asyncio.wait({working, keeping}, timeout=STOP)
@@ -125,8 +125,8 @@ class Controller:
             clock=self._clock,
         )
 
-    def _new_session(self, client: Client) -> Session:
-        return Session(
+    def _new_leader(self, client: Client) -> LeaderRuntime:
+        return LeaderRuntime(
             client=client,
             sources=sources(
                 self._settings.clusters,
@@ -157,6 +157,6 @@ class Controller:
         return Health("alive")
 
     def _ready(self) -> Health:
-        if self._session is not None:
-            return self._session.health
+        if self._leader is not None:
+            return self._leader.health
         return Health("standing by", self._standing.problem if self._standing else "")

@@ -20,7 +20,7 @@ from spotladder.core.model import Phase, Seconds
 from spotladder.errors import SpotladderError
 from spotladder.operator.cache import Scoped
 from spotladder.operator.clusters import Cluster, Clusters
-from spotladder.operator.conditions import Problem, Trouble
+from spotladder.operator.conditions import ConditionReason, Problem
 from spotladder.operator.records import JobRecord
 from spotladder.workloads import names
 from spotladder.workloads.records import GVR
@@ -105,16 +105,18 @@ class Copies:
             source = await self._clusters.home.client.get(reference.kind, reference.name, namespace)
         except NotFound:
             message = f"spec.copies: {what} does not exist in the home cluster: create it"
-            return Problem(Trouble.REFERENCES_MISSING, message)
+            return Problem(ConditionReason.REFERENCES_MISSING, message)
         except Forbidden as error:
-            return Problem(Trouble.COPY_REFUSED, f"spec.copies: {what} may not be read: {error.message}")
+            return Problem(ConditionReason.COPY_REFUSED, f"spec.copies: {what} may not be read: {error.message}")
         wanted = _copy(source, reference.kind, cluster.home)
         try:
             held = await cluster.client.metadata(reference.kind, reference.name, namespace)
         except NotFound:
             held = None
         except Forbidden as error:
-            return Problem(Trouble.COPY_REFUSED, f"spec.copies: {what} in cluster {cluster.name}: {error.message}")
+            return Problem(
+                ConditionReason.COPY_REFUSED, f"spec.copies: {what} in cluster {cluster.name}: {error.message}"
+            )
         if held is not None:
             labels, annotations = (held["metadata"].get(part) or {} for part in ("labels", "annotations"))
             if labels.get(names.HOME) != cluster.home or names.COPY not in labels:
@@ -122,13 +124,15 @@ class Copies:
                     f"spec.copies: {what} in cluster {cluster.name} is not a copy of ours: "
                     "remove it there, or take it from the list"
                 )
-                return Problem(Trouble.NAME_TAKEN, message)
+                return Problem(ConditionReason.NAME_TAKEN, message)
             if annotations.get(names.COPY_OF) == wanted["metadata"]["annotations"][names.COPY_OF]:
                 return None
         try:
             await cluster.client.apply(reference.kind, wanted)
         except (Conflict, Forbidden, Invalid, NotFound) as error:
-            return Problem(Trouble.COPY_REFUSED, f"spec.copies: {what} in cluster {cluster.name}: {error.message}")
+            return Problem(
+                ConditionReason.COPY_REFUSED, f"spec.copies: {what} in cluster {cluster.name}: {error.message}"
+            )
         return None
 
 

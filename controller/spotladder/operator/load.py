@@ -34,7 +34,7 @@ from spotladder.core.reasons import Cause
 from spotladder.errors import InvalidSpec
 from spotladder.operator.access import Grant
 from spotladder.operator.clusters import Clusters, Found
-from spotladder.operator.conditions import Problem, Trouble
+from spotladder.operator.conditions import ConditionReason, Problem
 from spotladder.operator.heartbeats import Heartbeats
 from spotladder.operator.logs import LogAddress, Reading
 from spotladder.operator.records import CapacityRecord, JobRecord
@@ -120,7 +120,7 @@ def resolve(
     missing: dict[str, Problem] = {}
     for index, tier in enumerate(job.spec.tiers):
         record, name = capacity(tier.capacity_tier), tier.capacity_tier
-        trouble, problem = Trouble.UNKNOWN_CAPACITY_TIER, ""
+        trouble, problem = ConditionReason.UNKNOWN_CAPACITY_TIER, ""
         if record is None:
             problem = f'CapacityTier "{name}" does not exist'
         elif record.deleting:
@@ -136,7 +136,7 @@ def resolve(
             else:
                 cluster = known.model.spec.cluster
                 if cluster not in clusters:
-                    trouble = Trouble.UNKNOWN_CLUSTER
+                    trouble = ConditionReason.UNKNOWN_CLUSTER
                     problem = f'CapacityTier "{name}" is in cluster "{cluster}"; known: {", ".join(sorted(clusters))}'
         if problem:
             missing[tier.name] = Problem(trouble, f"spec.tiers[{index}].capacityTier: {problem}")
@@ -327,34 +327,37 @@ def problems_of(
     problems = []
     live = seen.attempt(state.attempt.number) if state.attempt else None
     if live is None and state.stage in (Stage.IDLE, Stage.STARTING):
-        problems += [Problem(Trouble.LIMIT_REACHED, why) for why in tiers.full.values()]
+        problems += [Problem(ConditionReason.LIMIT_REACHED, why) for why in tiers.full.values()]
     if reading.foreign:
-        problems.append(Problem(Trouble.CHECKPOINTS_IN_USE, reading.foreign))
+        problems.append(Problem(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign))
     if reading.corrupt:
-        problems.append(Problem(Trouble.CHECKPOINTS_CORRUPT, reading.corrupt))
+        problems.append(Problem(ConditionReason.CHECKPOINTS_CORRUPT, reading.corrupt))
     if reading.gone and live is not None:  # else it is why nothing is launched
-        problems.append(Problem(Trouble.CHECKPOINTS_GONE, reading.gone))
+        problems.append(Problem(ConditionReason.CHECKPOINTS_GONE, reading.gone))
     outage = reading.away_since is not None and live is not None and live.store_unavailable_since is not None
     if reading.unreadable and state.stage not in TERMINAL and not outage:  # the impediment says it then
-        trouble = Trouble.CHECKPOINTS_NOT_ALLOWED if reading.denied else Trouble.CHECKPOINTS_UNREADABLE
+        trouble = ConditionReason.CHECKPOINTS_NOT_ALLOWED if reading.denied else ConditionReason.CHECKPOINTS_UNREADABLE
         problems.append(Problem(trouble, reading.unreadable))
     problems += [
-        Problem(Trouble.CAPACITY_TIER_GONE, problem.message)
-        if problem.trouble is Trouble.UNKNOWN_CAPACITY_TIER
+        Problem(ConditionReason.CAPACITY_TIER_GONE, problem.message)
+        if problem.trouble is ConditionReason.UNKNOWN_CAPACITY_TIER
         else problem
         for problem in tiers.missing.values()
     ]
-    away = {name: tier.cluster for name, tier in tiers.resolved.items() if not state.record(name).spent}
+    away = {name: tier.cluster for name, tier in tiers.resolved.items() if not state.record(name).exhausted_by}
     told = {seen.unavailable[name] for name in away if name in seen.unavailable and name not in tiers.missing}
     told -= set(tiers.full.values())  # these have a reason of their own
-    problems += [Problem(Trouble.CLUSTER_UNREACHABLE, message) for message in sorted(told)]
+    problems += [Problem(ConditionReason.CLUSTER_UNREACHABLE, message) for message in sorted(told)]
     doubts = {name: doubt for name in set(away.values()) if (doubt := clusters.doubt(name))}
     problems += [
-        Problem(Trouble.CLUSTER_MISCONFIGURED, f"cluster {name} is used as it was before: {doubt}")
+        Problem(ConditionReason.CLUSTER_MISCONFIGURED, f"cluster {name} is used as it was before: {doubt}")
         for name, doubt in sorted(doubts.items())
     ]
     problems += [
-        Problem(Trouble.CLOCK_SKEWED, f"the clock of cluster {name} is {cluster.skew}; notices are converted: set it")
+        Problem(
+            ConditionReason.CLOCK_SKEWED,
+            f"the clock of cluster {name} is {cluster.skew}; notices are converted: set it",
+        )
         for name in sorted(set(away.values()))
         if (cluster := clusters.of(name)) and cluster.skew
     ]
@@ -367,7 +370,7 @@ def unpriced(spec: JobSpec) -> Problem | None:
     if spec.budget is None or not names:
         return None
     message = f"spec.budget: no price is known of tier {', '.join(names)}: what is held there is not counted"
-    return Problem(Trouble.PRICE_UNKNOWN, message)
+    return Problem(ConditionReason.PRICE_UNKNOWN, message)
 
 
 def started(state: JobState) -> bool:

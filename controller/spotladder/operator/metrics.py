@@ -141,7 +141,7 @@ class Metrics:
         elif reason is Reason.INSUFFICIENT_CAPACITY:
             self.tier_available.labels(tier).set(0)
         elif reason is Reason.FELL_BACK:
-            why = before.record(before.tier).spent or before.reason
+            why = before.record(before.tier).exhausted_by or before.reason
             self.fallbacks.labels(before.tier, tier, why).inc()
 
     def _paid(self, spec: JobSpec, before: JobState, after: JobState) -> None:

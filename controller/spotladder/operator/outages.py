@@ -24,7 +24,7 @@ from spotladder.core.situation import LIVE
 from spotladder.operator.clusters import Located
 from spotladder.operator.inventory import JobKey
 from spotladder.operator.load import Loaded, interval_of
-from spotladder.operator.printed import printed
+from spotladder.operator.program_output import printed
 from spotladder.output.outage import Outage, Told, last_told
 
 QUIET_TIME: Seconds = 60.0

@@ -27,7 +27,7 @@ from spotladder.operator.clusters import Located
 from spotladder.operator.inventory import JobKey
 from spotladder.operator.load import Loaded
 from spotladder.operator.logs import LogAddress, Logs
-from spotladder.operator.printed import printed
+from spotladder.operator.program_output import printed
 from spotladder.output.redact import redacted, secret_values
 from spotladder.workloads.workload import AttemptObjects
 

@@ -13,7 +13,7 @@ from spotladder.core.model import Decision, JobState
 from spotladder.core.situation import Situation
 from spotladder.operator import conditions, status
 from spotladder.operator.cache import Scoped
-from spotladder.operator.conditions import Claims, ConditionType, Problem
+from spotladder.operator.conditions import ConditionType, ConditionUpdates, Problem
 from spotladder.operator.events import COMMIT_SKIPPED, Events, Note, note_of, notes_of
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory import JobKey
@@ -44,7 +44,7 @@ class Persistence:
         self._clock = clock
 
     async def decided(
-        self, loaded: Loaded, decision: Decision, reading: Reading, problems: list[Problem], more: Claims
+        self, loaded: Loaded, decision: Decision, reading: Reading, problems: list[Problem], more: ConditionUpdates
     ) -> TieredJobStatus:
         """Write down what was decided, if that is worth it, then tell of it. Returns the status that stands now."""
         claims = {

@@ -115,7 +115,7 @@ class Preflight:
             if cluster is None or cluster.problem:
                 continue  # that it cannot be reached is told elsewhere
             try:
-                if cluster.link and await self.missing(cluster, "", [Reference(NAMESPACES, job[0])]):
+                if cluster.monitor and await self.missing(cluster, "", [Reference(NAMESPACES, job[0])]):
                     parts.append(lacking_namespace(cluster, job[0]))
                     continue
                 missing = await self.missing(cluster, job[0], wanted.references)
@@ -130,13 +130,13 @@ class Preflight:
 
 def lacking(cluster: Cluster, namespace: str, missing: Iterable[Reference]) -> str:
     """How that reads: what is missing, where, and what to do."""
-    where = f"cluster {cluster.name}, namespace {namespace}" if cluster.link else f"namespace {namespace}"
+    where = f"cluster {cluster.name}, namespace {namespace}" if cluster.monitor else f"namespace {namespace}"
     return f"{where} lacks {', '.join(map(str, missing))}: create it there"
 
 
 def lacking_namespace(cluster: Cluster, namespace: str) -> str:
     """How it reads that a cluster has no such namespace."""
-    where = f" in cluster {cluster.name}" if cluster.link else ""
+    where = f" in cluster {cluster.name}" if cluster.monitor else ""
     return f"namespace {namespace} does not exist{where}: create it"
 
 

@@ -33,21 +33,21 @@ from spotladder.core.policies import Policy
 from spotladder.core.policies.registry import by_name
 from spotladder.errors import InvalidSpec
 from spotladder.operator import conditions, credentials, load, status
-from spotladder.operator.act import Actor
 from spotladder.operator.apply import Applier
 from spotladder.operator.cache import Cache, Scoped
 from spotladder.operator.clusters import Busy, Clusters
-from spotladder.operator.conditions import Claims, ConditionType, Problem, Trouble
+from spotladder.operator.conditions import ConditionReason, ConditionType, ConditionUpdates, Problem
+from spotladder.operator.execute import Executor
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.heartbeats import Heartbeats
 from spotladder.operator.inventory import JobKey
 from spotladder.operator.limits import Limits
 from spotladder.operator.load import Loaded
 from spotladder.operator.logs import Logs, Reading
-from spotladder.operator.obstacles import UNBLAMED, Obstacles, versions
 from spotladder.operator.outages import Outages
 from spotladder.operator.outputs import Outputs
 from spotladder.operator.persist import Persistence, Witness
+from spotladder.operator.preconditions import UNBLAMED, Preconditions, versions
 from spotladder.operator.preflight import AGAIN, Preflight, needs
 from spotladder.operator.prices import Prices
 from spotladder.operator.readings import Readings
@@ -121,9 +121,9 @@ class Reconciler:
         self._specs = load.Specs()
         self._policies: dict[str, Policy] = {}
         self._memory: dict[JobKey, _Memory] = {}
-        self._obstacles = Obstacles(jobs=jobs, clusters=clusters, clock=clock)
+        self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock)
         self._limits = Limits(jobs, size=self._size, launched=clusters.has_anything)
-        self._actor = Actor(applier, jobs=jobs, logs=logs, outputs=outputs, limits=self._limits)
+        self._executor = Executor(applier, jobs=jobs, logs=logs, outputs=outputs, limits=self._limits)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
         """One pass. Raises ClusterUnreachable, Throttled, …: try again later."""
@@ -132,7 +132,7 @@ class Reconciler:
         try:
             if record is None or (record.deleting and not record.finalized):
                 self._forget(key)
-                return REPEAT if await self._actor.sweep(key, "") else None
+                return REPEAT if await self._executor.sweep(key, "") else None
             return await self._pass(record)
         except Busy:
             return BUSY
@@ -151,21 +151,25 @@ class Reconciler:
         try:
             before, state = self._states(held, memory)
         except InvalidSpec as error:
-            return await self._hold(record, held, Problem(Trouble.STATE_UNREADABLE, str(error)))
+            return await self._hold(record, held, Problem(ConditionReason.STATE_UNREADABLE, str(error)))
         if not record.finalized:
             record = await self._persistence.finalize(record)
         try:
             job = self._specs.of(record)
             policy = self._policy(job.spec.policy.name)
         except InvalidSpec as error:
-            return await self._hold(record, held, Problem(Trouble.INVALID_SPEC, "; ".join(str(error).splitlines())))
+            return await self._hold(
+                record, held, Problem(ConditionReason.INVALID_SPEC, "; ".join(str(error).splitlines()))
+            )
         tiers = self._tiers(record, job, state, memory)
         if load.unsettled(self._clusters, tiers, state):
             return UNSETTLED  # what is on its way from there must not be taken for lost
         reading = (await self._readings.of(record, job, state)).after(state.progress)
-        if problem := self._obstacles.to_begin(record, job, state, tiers=tiers, reading=reading, known=memory.capacity):
+        if problem := self._preconditions.to_begin(
+            record, job, state, tiers=tiers, reading=reading, known=memory.capacity
+        ):
             return await self._hold(record, held, problem, valid=problem.trouble in UNBLAMED)
-        if problem := self._obstacles.to_see(record, job):
+        if problem := self._preconditions.to_see(record, job):
             return await self._hold(record, held, problem, valid=True)
         if state.stage is Stage.IDLE and not reading.known and not record.deleting:
             return None  # the first look at the log is under way, and wakes this job
@@ -200,40 +204,40 @@ class Reconciler:
         reach(Point.AFTER_DECIDE)
         if decision.state.attempt is None or decision.state.attempt.seen:
             memory.blocked = None
-        problem = self._obstacles.to_launch(decision.state, reading)
+        problem = self._preconditions.to_launch(decision.state, reading)
         if problem or not reading.known:  # the first look at the log wakes this job
             others = tuple(action for action in decision.actions if not isinstance(action, Launch))
             if problem and others != decision.actions:
                 memory.blocked = problem
             decision = replace(decision, actions=others)
-        acted = await self._actor.act(
+        result = await self._executor.execute(
             loaded,
             decision,
             room=lambda tier: tier not in self._full(record, job, loaded.state, memory),
             address=lambda: self._readings.address(record, job),
         )
-        if acted.tried:
-            memory.blocked = acted.blocked
-        problems = self._obstacles.on_the_way(loaded, reading, tiers, memory.capacity, memory.blocked)
-        for error in (acted.failed, acted.untidy):
+        if result.tried:
+            memory.blocked = result.blocked
+        problems = self._preconditions.on_the_way(loaded, reading, tiers, memory.capacity, memory.blocked)
+        for error in (result.failed, result.untidy):
             if isinstance(error, ApiError) and not isinstance(error, Throttled):
-                problems.append(Problem(Trouble.BLOCKED, str(error)))
+                problems.append(Problem(ConditionReason.BLOCKED, str(error)))
         problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
-        claims = {**acted.claims, **self._looked_ahead(loaded, memory)}
+        claims = {**result.claims, **self._looked_ahead(loaded, memory)}
         stands = await self._persistence.decided(loaded, decision, reading, problems, claims)
         before = loaded.before if stands is loaded.status else decision.state
         memory.persisted, memory.before, memory.state = stands.state, before, decision.state
         self._witness.saw(record.key, decision.state)
-        if acted.failed is not None:
-            raise acted.failed
-        if acted.untidy is not None and record.deleting:
-            raise acted.untidy
+        if result.failed is not None:
+            raise result.failed
+        if result.untidy is not None and record.deleting:
+            raise result.untidy
         if record.deleting and self._may_go(loaded, decision):
             await self._release(record)
             return None
         # Who makes room wakes nobody, nor does a cleanup that takes too long or fails.
         # An operator that does not act on an attempt wakes nobody either.
-        restless = bool(tiers.full) or record.deleting or acted.untidy is not None
+        restless = bool(tiers.full) or record.deleting or result.untidy is not None
         restless = restless or decision.state.stage is Stage.STARTING
         return self._wake(decision, before, claims, reading, restless=restless)
 
@@ -339,7 +343,7 @@ class Reconciler:
         return self._logs.behind(loaded.record.key, (seen.number, seen.exit))
 
     def _wake(
-        self, decision: Decision, persisted: JobState, claims: Claims, reading: Reading, *, restless: bool
+        self, decision: Decision, persisted: JobState, claims: ConditionUpdates, reading: Reading, *, restless: bool
     ) -> Seconds | None:
         now = self._clock.now()
         times = [] if decision.wake_at is None else [max(0.0, decision.wake_at - now)]
@@ -355,7 +359,7 @@ class Reconciler:
             times.append(REPEAT)
         return min(times, default=None)
 
-    def _looked_ahead(self, loaded: Loaded, memory: _Memory) -> Claims:
+    def _looked_ahead(self, loaded: Loaded, memory: _Memory) -> ConditionUpdates:
         """Whether the tiers have what the job's pods will name."""
         if loaded.state.stage in TERMINAL or loaded.record.deleting:
             self._preflight.forget(loaded.record.key)
@@ -373,7 +377,7 @@ class Reconciler:
         if record.deleting and (record.forced or not valid):
             return await self._dismantle(record)
         await self._persistence.held(record, held, problem, valid=valid)
-        if problem.trouble is Trouble.CHECKPOINTS_NOT_ALLOWED:
+        if problem.trouble is ConditionReason.CHECKPOINTS_NOT_ALLOWED:
             return credentials.FRESH  # a Secret that changes triggers no event
         return 5.0 if valid else None
 
@@ -402,7 +406,7 @@ class Reconciler:
 
     def _forget(self, key: JobKey) -> None:
         self._memory.pop(key, None)
-        self._obstacles.forget(key)
+        self._preconditions.forget(key)
         self._logs.leave(key)
         self._outages.forget(key)
         self._preflight.forget(key)

@@ -83,7 +83,7 @@ def of_state(
                 node_seconds=round(tier.node_seconds, 1),
                 cost=_usd(tier.cost, unpriced=bool(tier.unpriced), places=4),
                 last_reason=tier.last_reason or "",
-                spent=tier.spent or "",
+                spent=tier.exhausted_by or "",
                 removed=tier.name not in tiers,
             )
             for tier in state.tiers

@@ -198,8 +198,8 @@ def tier_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
     if tier.name == state.tier:
         ok = state.stage is Stage.SUCCEEDED
         return (Tone.GOOD, "finished here") if ok else (Tone.BAD, f"ended here: {state.reason}")
-    if record.spent:
-        return Tone.CAUTION, f"left: {record.spent}"
+    if record.exhausted_by:
+        return Tone.CAUTION, f"left: {record.exhausted_by}"
     if tier.name in snapshot.seen.unavailable:
         return Tone.CAUTION, f"unavailable: {snapshot.seen.unavailable[tier.name]}"
     return Tone.QUIET, "open"

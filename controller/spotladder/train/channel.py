@@ -22,8 +22,8 @@ from typing import Any, Protocol
 
 from spotladder.errors import LogCorrupt, SpotladderError
 from spotladder.train.agreement import Agreement
+from spotladder.train.framing import HANDSHAKE_TIMEOUT, Address, FramedConnection, connect, listen, own_hosts, proof_of
 from spotladder.train.interruption import RankLost
-from spotladder.train.link import HANDSHAKE_TIMEOUT, Address, Link, connect, listen, own_hosts, proof_of
 
 _log = logging.getLogger("spotladder.train")
 
@@ -86,7 +86,7 @@ class Hub:
         self._patience = patience
         self._token = secrets.token_hex(32)
         self._changed = threading.Condition()
-        self._peers: dict[int, Link] = {}
+        self._peers: dict[int, FramedConnection] = {}
         self._given: dict[str, dict[int, Any]] = {}
         self._held: dict[int, int] = {}
         self._lost: RankLost | None = None
@@ -148,7 +148,7 @@ class Hub:
             threading.Thread(target=self._serve, args=(connection,), name="spotladder-peer", daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        link = Link(connection)
+        link = FramedConnection(connection)
         rank = self._admit(link)
         if rank is None:
             link.close()
@@ -161,7 +161,7 @@ class Hub:
             pass  # the same as a connection that ended
         self._lose(rank)
 
-    def _admit(self, link: Link) -> int | None:
+    def _admit(self, link: FramedConnection) -> int | None:
         """The rank behind a new connection, once it has proved itself; None for one that is not let in."""
         challenge = secrets.token_hex(16)
         try:
@@ -254,7 +254,7 @@ class Spoke:
         self._decided: dict[str, dict[str, Any]] = {}
         self._lost: RankLost | None = None
         self._closed = False
-        self._link = Link(connect(address))
+        self._link = FramedConnection(connect(address))
         try:
             self._introduce(address.token, size, group)
         except (OSError, ValueError, KeyError, TypeError) as error:

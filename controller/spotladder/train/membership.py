@@ -19,8 +19,8 @@ from spotladder.train.agreement import Agreement
 from spotladder.train.channel import Alone, Channel, Hub, Spoke, described, raised
 from spotladder.train.commits import Commits
 from spotladder.train.environment import Environment
+from spotladder.train.framing import Address
 from spotladder.train.heartbeat import Heartbeat
-from spotladder.train.link import Address
 from spotladder.train.notice import Listener, listen
 from spotladder.train.patience import Patience
 from spotladder.train.ranks import World

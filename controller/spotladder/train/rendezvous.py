@@ -18,8 +18,8 @@ from spotladder.checkpoints.store import ObjectMissing, Store
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.train.agreement import Agreement
 from spotladder.train.channel import Spoke
+from spotladder.train.framing import Address
 from spotladder.train.interruption import RankLost
-from spotladder.train.link import Address
 from spotladder.train.patience import Patience
 from spotladder.train.ranks import World
 

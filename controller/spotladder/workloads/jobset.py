@@ -27,7 +27,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.workloads import jobset_state, names, shape
 from spotladder.workloads.names import Origin
 from spotladder.workloads.operators import silent_jobset, silent_scheduler
-from spotladder.workloads.pods import Outfit, budget, copied, dressed, with_env
+from spotladder.workloads.pods import PodOverlay, budget, copied, with_env, with_overlay
 from spotladder.workloads.records import (
     COMPLETION_INDEX,
     DISRUPTION_BUDGETS,
@@ -83,9 +83,11 @@ class JobSetWorkload:
     ) -> list[dict[str, Any]]:
         template, pods = template_of(job, _FIELD), self.workers(job)
         name = names.attempt_name(job.metadata.name, attempt, longest_name(template.spec))
-        outfit = Outfit.of(job, origin, tier, attempt, env)
-        jobset = made_of(template, JOBSETS, name=name, job=job, outfit=outfit, spec=_spec(template.spec, outfit, name))
-        return [budget(name, job, outfit.labels, pods), jobset]
+        overlay = PodOverlay.of(job, origin, tier, attempt, env)
+        jobset = made_of(
+            template, JOBSETS, name=name, job=job, overlay=overlay, spec=_spec(template.spec, overlay, name)
+        )
+        return [budget(name, job, overlay.labels, pods), jobset]
 
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
         return silent_jobset(objects, now) or silent_scheduler(objects.pods, now)
@@ -96,12 +98,12 @@ class JobSetWorkload:
 JOBSET: Workload = JobSetWorkload()
 
 
-def _spec(given: Mapping[str, Any], outfit: Outfit, name: str) -> dict[str, Any]:
+def _spec(given: Mapping[str, Any], overlay: PodOverlay, name: str) -> dict[str, Any]:
     _refuse(given, _OWNED, _AT)
     spec: dict[str, Any] = copied(given)
     jobs = spec["replicatedJobs"]
     for index, entry in enumerate(jobs):
-        _job(entry, outfit, (*_JOBS, index))
+        _job(entry, overlay, (*_JOBS, index))
     spec["failurePolicy"] = {
         "maxRestarts": NEVER_BY_ITSELF,
         "rules": [{"name": "ProgramEnded", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}],
@@ -163,7 +165,7 @@ def _subdomain(spec: Mapping[str, Any]) -> str:
     return (spec.get("network") or {}).get("subdomain") or ""
 
 
-def _job(entry: dict[str, Any], outfit: Outfit, at: Path) -> None:
+def _job(entry: dict[str, Any], overlay: PodOverlay, at: Path) -> None:
     job = entry["template"]["spec"]
     inside = (*at, "template", "spec")
     _refuse(job, _OWNED_OF_A_JOB, inside)
@@ -174,8 +176,8 @@ def _job(entry: dict[str, Any], outfit: Outfit, at: Path) -> None:
     job["podFailurePolicy"] = {
         "rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": list(KILLED)}}]
     }
-    job["template"] = dressed(
-        job["template"], outfit, PodRole.WORKER, outfit.tier.workers, (*inside, "template"), only_first=False
+    job["template"] = with_overlay(
+        job["template"], overlay, PodRole.WORKER, overlay.tier.workers, (*inside, "template"), only_first=False
     )
 
 

@@ -1,8 +1,8 @@
-"""What every pod of an attempt gets beside the user's own template: where it goes, what it is told, how it ends.
+"""The pod overlay: what the controller adds to the user's pod template for an attempt.
 
-Nothing here overrules the user where the user has spoken, except for what would break an attempt: the tier's nodes
-(a contradiction is an error), the SPOTLADDER_ variables, our labels, and `restartPolicy: Never`, without which a lost
-container would come back in a pod of the same identity and never be counted.
+The user's template wins, except where that would break an attempt: the tier's nodes (a contradiction is an error), the
+SPOTLADDER_ variables, our labels, and `restartPolicy: Never`. With another restart policy a lost container would come
+back in a pod of the same identity and never be counted.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _STAY = {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.i
 
 
 @dataclass(frozen=True, slots=True)
-class Outfit:
-    """What the pods of one attempt have in common. `env` is ours and wins over the template's."""
+class PodOverlay:
+    """What the controller adds to all pods of one attempt. `env` overrides the template's variables."""
 
     job: TieredJob
     tier: ResolvedTier
@@ -44,13 +44,13 @@ class Outfit:
     @classmethod
     def of(
         cls, job: TieredJob, origin: names.Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
-    ) -> Outfit:
+    ) -> PodOverlay:
         labels = names.labels(job.metadata.name, attempt, tier.name, origin)
         return cls(job, tier, labels, {**tier.overrides.env, **env, **environment(job, tier, attempt)})
 
 
 def environment(job: TieredJob, tier: ResolvedTier, attempt: int) -> dict[str, str]:
-    """What the program is told, as `spotladder.train` reads it."""
+    """The environment variables of the contract with the program."""
     checkpoints = job.spec.checkpoints
     return {
         Variable.JOB: job.metadata.name,
@@ -73,9 +73,9 @@ def copied(thing: Any) -> Any:
     return [copied(value) for value in thing] if isinstance(thing, list) else thing
 
 
-def dressed(
+def with_overlay(
     template: Mapping[str, Any],
-    outfit: Outfit,
+    overlay: PodOverlay,
     role: PodRole,
     placement: Placement,
     at: Path,
@@ -97,25 +97,25 @@ def dressed(
     if spec.get("restartPolicy", "Never") != "Never":
         message = f"is Never, not {spec['restartPolicy']}: a lost container must be seen as a lost pod; remove it"
         raise InvalidSpec(message, path=dotted((*at, "spec", "restartPolicy")))
-    metadata["labels"] = {**(metadata.get("labels") or {}), **outfit.labels, names.ROLE: role.value}
+    metadata["labels"] = {**(metadata.get("labels") or {}), **overlay.labels, names.ROLE: role.value}
     metadata["annotations"] = {**_STAY, **(metadata.get("annotations") or {})}
-    place(spec, placement, outfit.tier.name, (*at, "spec"))
+    place(spec, placement, overlay.tier.name, (*at, "spec"))
     spec["restartPolicy"] = "Never"
-    spec.setdefault("terminationGracePeriodSeconds", grace_of(outfit.tier.notice))
+    spec.setdefault("terminationGracePeriodSeconds", grace_of(overlay.tier.notice))
     programs = containers[:1] if only_first else containers
     for container in programs:
-        _tell(container, outfit)
+        _tell(container, overlay)
         # The end of a failed program's log becomes part of the pod's status, where it is read without further rights.
         container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
     spec["volumes"] = _by_name(spec.get("volumes"), [_notice_volume()])
-    override(programs[0], outfit, role)
+    override(programs[0], overlay, role)
     harden(spec, programs)
     return {**template, "metadata": metadata, "spec": spec}
 
 
-def override(container: dict[str, Any], outfit: Outfit, role: PodRole) -> None:
+def override(container: dict[str, Any], overlay: PodOverlay, role: PodRole) -> None:
     """Apply the tier's overrides; resources are the workers' alone."""
-    overrides = outfit.tier.overrides
+    overrides = overlay.tier.overrides
     if overrides.image:
         container["image"] = overrides.image
     if overrides.resources and role is PodRole.WORKER:
@@ -159,11 +159,11 @@ def variables(env: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in env.items()]
 
 
-def _tell(container: dict[str, Any], outfit: Outfit) -> None:
-    with_env(container, variables(outfit.env))
+def _tell(container: dict[str, Any], overlay: PodOverlay) -> None:
+    with_env(container, variables(overlay.env))
     mount = {"name": _NOTICE_VOLUME, "mountPath": NOTICE_FOLDER, "readOnly": True}
     container["volumeMounts"] = _by_name(container.get("volumeMounts"), [mount], key="mountPath")
-    credentials = outfit.job.spec.checkpoints.credentials
+    credentials = overlay.job.spec.checkpoints.credentials
     if credentials:
         reference = {"secretRef": {"name": credentials.secret_name}}
         own = [entry for entry in container.get("envFrom") or () if entry != reference]

@@ -27,7 +27,7 @@ from spotladder.workloads import names, rayjob_state, shape
 from spotladder.workloads.grace import drain_of
 from spotladder.workloads.names import Origin
 from spotladder.workloads.operators import silent_kuberay, silent_scheduler
-from spotladder.workloads.pods import Outfit, budget, copied, dressed, variables, with_env
+from spotladder.workloads.pods import PodOverlay, budget, copied, variables, with_env, with_overlay
 from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, RAYCLUSTERS, RAYJOBS
 from spotladder.workloads.shape import check
 from spotladder.workloads.template import made_of, template_of
@@ -68,17 +68,17 @@ class RayJobWorkload:
         self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
         template, name = template_of(job, _FIELD), names.attempt_name(job.metadata.name, attempt)
-        outfit = Outfit.of(job, origin, tier, attempt, env)
+        overlay = PodOverlay.of(job, origin, tier, attempt, env)
         rayjob = made_of(
             template,
             RAYJOBS,
             name=name,
             job=job,
-            outfit=outfit,
-            spec=_spec(template.spec, outfit),
+            overlay=overlay,
+            spec=_spec(template.spec, overlay),
             annotations=_ANNOTATIONS,
         )
-        return [budget(name, job, outfit.labels, self.workers(job) + 1), rayjob]
+        return [budget(name, job, overlay.labels, self.workers(job) + 1), rayjob]
 
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
         return silent_kuberay(objects, now) or silent_scheduler(objects.pods, now)
@@ -89,7 +89,7 @@ class RayJobWorkload:
 RAYJOB: Workload = RayJobWorkload()
 
 
-def _spec(given: Mapping[str, Any], outfit: Outfit) -> dict[str, Any]:
+def _spec(given: Mapping[str, Any], overlay: PodOverlay) -> dict[str, Any]:
     check(given, shape.RAYJOB, _AT)
     spec: dict[str, Any] = copied(given)
     _submission(spec)
@@ -101,10 +101,10 @@ def _spec(given: Mapping[str, Any], outfit: Outfit) -> dict[str, Any]:
     if not isinstance(cluster.get("headGroupSpec"), dict):
         message = "is required on a cluster: a mapping with template, the pod that the program runs in"
         raise InvalidSpec(message, path=dotted((*_CLUSTER, "headGroupSpec")))
-    _group(cluster["headGroupSpec"], outfit, PodRole.HEAD, (*_CLUSTER, "headGroupSpec"))
+    _group(cluster["headGroupSpec"], overlay, PodRole.HEAD, (*_CLUSTER, "headGroupSpec"))
     for index, group in enumerate(cluster["workerGroupSpecs"]):
         group.setdefault("groupName", f"workers-{index}" if index else "workers")
-        _group(group, outfit, PodRole.WORKER, (*_CLUSTER, "workerGroupSpecs", index))
+        _group(group, overlay, PodRole.WORKER, (*_CLUSTER, "workerGroupSpecs", index))
     if not cluster.get("authOptions"):  # a probe has no token; KubeRay's own brings it
         _probed(cluster["headGroupSpec"], PodRole.HEAD)
         for group in cluster["workerGroupSpecs"]:
@@ -123,12 +123,12 @@ def _submission(spec: dict[str, Any]) -> None:
         spec["submitterConfig"] = {**(spec.get("submitterConfig") or {}), "backoffLimit": 0}
 
 
-def _group(group: dict[str, Any], outfit: Outfit, role: PodRole, at: Path) -> None:
-    placement = outfit.tier.head if role is PodRole.HEAD else outfit.tier.workers
+def _group(group: dict[str, Any], overlay: PodOverlay, role: PodRole, at: Path) -> None:
+    placement = overlay.tier.head if role is PodRole.HEAD else overlay.tier.workers
     group.setdefault("rayStartParams", {})
-    template = dressed(group.get("template") or {}, outfit, role, placement, (*at, "template"), only_first=True)
+    template = with_overlay(group.get("template") or {}, overlay, role, placement, (*at, "template"), only_first=True)
     group["template"] = template
-    drain = drain_of(template["spec"]["terminationGracePeriodSeconds"], outfit.tier.notice)
+    drain = drain_of(template["spec"]["terminationGracePeriodSeconds"], overlay.tier.notice)
     ray = template["spec"]["containers"][0]
     with_env(ray, variables({"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(drain)}), unless_set=True)
 

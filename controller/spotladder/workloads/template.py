@@ -9,7 +9,7 @@ from typing import Any
 
 from spotladder.api.tieredjob import TieredJob
 from spotladder.errors import InvalidSpec
-from spotladder.workloads.pods import Outfit
+from spotladder.workloads.pods import PodOverlay
 from spotladder.workloads.records import GVR
 
 
@@ -43,7 +43,7 @@ def made_of(
     *,
     name: str,
     job: TieredJob,
-    outfit: Outfit,
+    overlay: PodOverlay,
     spec: dict[str, Any],
     annotations: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def made_of(
         "metadata": {
             "name": name,
             "namespace": job.metadata.namespace,
-            "labels": {**metadata.labels, **outfit.labels},
+            "labels": {**metadata.labels, **overlay.labels},
             "annotations": {**metadata.annotations, **(annotations or {})},
         },
         "spec": spec,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from spotladder.cli.cluster import display
 from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.waiting import Patience
@@ -66,7 +67,6 @@ def stop(
       spotladder stop digits
       spotladder stop digits --timeout 2m
     """
-    from spotladder.cli.cluster import shown
 
     longest = _seconds(timeout)
 
@@ -80,7 +80,7 @@ def stop(
         step = (status.get("progress") or {}).get("text")
         typer.echo(f"tieredjob {name} is {status.get('phase')}, " + (f"step {step}" if step else "nothing committed"))
     if status.get("phase") == "Failed":
-        raise typer.Exit(shown.exit_code(job))
+        raise typer.Exit(display.exit_code(job))
 
 
 async def _set(cluster: Cluster, name: str, *, suspended: bool) -> Object:

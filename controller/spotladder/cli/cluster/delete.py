@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from spotladder.cli.cluster import display
 from spotladder.cli.cluster import names as kubernetes
 from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
@@ -94,7 +95,6 @@ async def _until_gone(cluster: Cluster, job: Object) -> None:
 
 def waits_for(job: Object) -> str:
     """What keeps a TieredJob that is being deleted, in words for the user; "" when nothing is known to."""
-    from spotladder.cli.cluster import shown
     from spotladder.operator.records import FINALIZER
 
     metadata, status = job["metadata"], job.get("status") or {}
@@ -106,7 +106,7 @@ def waits_for(job: Object) -> str:
             "no controller has taken note of the deletion: is one running, and does it look after this namespace? "
             "(kubectl get pods -A -l app.kubernetes.io/name=spotladder)"
         )
-    degraded = shown.condition(job, "Degraded")
+    degraded = display.condition(job, "Degraded")
     if degraded.get("status") == "True":
         return str(degraded.get("message", ""))
     where = f"attempt {status.get('attempt')} on {status.get('tier')}"

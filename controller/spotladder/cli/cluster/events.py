@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from spotladder.cli.cluster import display
+from spotladder.cli.cluster.attempt_clusters import HERE, AttemptClusters, clusters_of, contexts_given, is_home
 from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
-from spotladder.cli.cluster.elsewhere import HERE, Elsewhere, clusters_of, contexts_given, is_home
 from spotladder.cli.cluster.options import (
     ContextForOption,
     ContextOption,
@@ -45,7 +46,6 @@ def events(
       spotladder events digits --all
       spotladder events digits --all --context-for east=prod-us-east-1
     """
-    from spotladder.cli.cluster import shown
 
     target, said = Target(namespace, context, kubeconfig), contexts_given(context_for)
 
@@ -53,13 +53,13 @@ def events(
         job = await cluster.job(name)
         if not everything:
             return [(HERE, event) for event in await of_job(cluster, job)]
-        async with Elsewhere(cluster, target, said) as clusters:
+        async with AttemptClusters(cluster, target, said) as clusters:
             return await _attempts_too(cluster, clusters, job)
 
     found = on_cluster(target, find)
     if output is not Format.TABLE:
         about = {"apiVersion": "v1", "kind": "Event"}
-        print_data(shown.listed([{**about, **event} for _where, event in found]), output)
+        print_data(display.listed([{**about, **event} for _where, event in found]), output)
     elif found:
         now, rows = time.time(), []
         several = any(where != HERE for where, _event in found)
@@ -79,7 +79,7 @@ async def of_job(cluster: Cluster, job: Object) -> list[Object]:
     return [event for event in found if event["involvedObject"].get("uid") in (metadata["uid"], None)]
 
 
-async def _attempts_too(home: Cluster, clusters: Elsewhere, job: Object) -> list[_Located]:
+async def _attempts_too(home: Cluster, clusters: AttemptClusters, job: Object) -> list[_Located]:
     """Those about its attempts, too, wherever they ran; what cannot be asked is told."""
     found = [(HERE, event) for event in await of_job(home, job)]
     for name in (HERE, *clusters_of(job)):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from spotladder.cli.cluster import display
 from spotladder.cli.cluster import names as kubernetes
 from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
@@ -31,7 +32,6 @@ def get(
       spotladder get
       spotladder get digits -n team-a --output yaml
     """
-    from spotladder.cli.cluster import shown
 
     if names and everywhere:
         raise Refused("a job is in one namespace: give names or --all-namespaces")
@@ -43,9 +43,9 @@ def get(
 
     jobs, where = on_cluster(Target(namespace, context, kubeconfig), find)
     if output is not Format.TABLE:
-        print_data(shown.cleaned(jobs[0]) if names and len(names) == 1 else shown.listed(jobs), output)
+        print_data(display.cleaned(jobs[0]) if names and len(names) == 1 else display.listed(jobs), output)
     elif jobs:
-        print_table(*shown.rows(jobs, namespaces=everywhere))
+        print_table(*display.rows(jobs, namespaces=everywhere))
     else:
         typer.echo("No TieredJobs found." if everywhere else f"No TieredJobs found in namespace {where}.", err=True)
 

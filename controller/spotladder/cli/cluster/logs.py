@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spotladder.cli.cluster.attempt_clusters import AttemptClusters, cluster_of, contexts_given, is_home
 from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
-from spotladder.cli.cluster.elsewhere import Elsewhere, cluster_of, contexts_given, is_home
 from spotladder.cli.cluster.options import (
     ContextForOption,
     ContextOption,
@@ -72,7 +72,7 @@ def logs(
         last = _last(job)
         if attempt is not None and attempt > last and not follow:
             raise Refused(f"tieredjob {name} has no attempt {attempt}: it had {last}")
-        async with Elsewhere(cluster, target, said) as clusters:
+        async with AttemptClusters(cluster, target, said) as clusters:
             await _Printing(cluster, clusters, name, tail, follow=follow, every_pod=every_pod).attempts(attempt)
 
     return on_cluster(target, run)
@@ -89,7 +89,7 @@ class _Source:
 
 class _Printing:
     def __init__(
-        self, home: Cluster, clusters: Elsewhere, name: str, tail: int | None, *, follow: bool, every_pod: bool
+        self, home: Cluster, clusters: AttemptClusters, name: str, tail: int | None, *, follow: bool, every_pod: bool
     ) -> None:
         self._home = home
         self._clusters = clusters

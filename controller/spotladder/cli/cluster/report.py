@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from spotladder.cli.cluster import shown
+from spotladder.cli.cluster import display
 from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
-from spotladder.cli.cluster.remembered import Remembered, remembered
+from spotladder.cli.cluster.snapshot import Snapshot, snapshot_of
 from spotladder.cli.folders import folder
 from spotladder.cli.local.report import print_report_of
 from spotladder.cli.local.target import StateDirOption, run_of
@@ -56,9 +56,9 @@ def report(
     if here := run_of(name, target, state_dir):
         return print_report_of(here, to, output)
 
-    async def find(cluster: Cluster) -> tuple[Object, Remembered | None]:
+    async def find(cluster: Cluster) -> tuple[Object, Snapshot | None]:
         job = await cluster.job(name)
-        return job, await remembered(cluster, job) if to else None
+        return job, await snapshot_of(cluster, job) if to else None
 
     job, known = on_cluster(target, find)
     if output is not Format.TABLE:
@@ -83,7 +83,7 @@ def _print(job: Mapping[str, Any]) -> None:
         typer.echo(f"{label:<9}{text}")
 
 
-def _write(known: Remembered, folder: Path, *, err: bool) -> None:
+def _write(known: Snapshot, folder: Path, *, err: bool) -> None:
     from spotladder.story.report import PICTURE, can_draw, write_report
 
     recorded, missing = known.timeline(time.time())
@@ -144,7 +144,9 @@ def _sentences(job: Mapping[str, Any]) -> list[tuple[str, str]]:
     cost = status.get("cost") or {}
     if cost.get("spent"):
         unpriced = ", ".join(cost.get("unpriced") or ())
-        said.append(("paid", shown.money(cost["spent"]) + (f" (no price is known of {unpriced})" if unpriced else "")))
+        said.append(
+            ("paid", display.money(cost["spent"]) + (f" (no price is known of {unpriced})" if unpriced else ""))
+        )
     if cost.get("savingsPercent"):
         percent = f"{cost['savingsPercent']} %".replace("-", "−")
         said.append(("saved", f"{percent} of ${cost['onDemandEquivalent']}, the same nodes on demand"))

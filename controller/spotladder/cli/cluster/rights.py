@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 async def may_send(cluster: Cluster, files: Review, *, update: bool) -> None:
     """Raises EnvironmentFailure when the user has no right to write what the files hold."""
-    from spotladder.cli.cluster.beforehand import namespace_of
+    from spotladder.cli.cluster.preflight import namespace_of
     from spotladder.errors import EnvironmentFailure
     from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
 

@@ -31,7 +31,7 @@ class Sent:
 
 async def send(cluster: Cluster, body: Object, *, update: bool) -> Sent:
     """Apply the object as the one manager of its fields. Raises Refused for a job that exists, unless `update`."""
-    from spotladder.cli.cluster.beforehand import exists
+    from spotladder.cli.cluster.preflight import exists
 
     kind = TIEREDJOBS if body["kind"] == "TieredJob" else CAPACITYTIERS
     name, namespace = body["metadata"]["name"], ""

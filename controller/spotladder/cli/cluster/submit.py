@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spotladder.cli.cluster import display
 from spotladder.cli.cluster.cluster import Cluster, Refused, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data
@@ -52,7 +53,7 @@ def submit(
     from spotladder.api.problems import InvalidDocument
     from spotladder.api.review import review
     from spotladder.api.tieredjob import TieredJob
-    from spotladder.cli.cluster.beforehand import look
+    from spotladder.cli.cluster.preflight import look
     from spotladder.cli.cluster.sending import send
     from spotladder.core.model import UpdateStrategy
     from spotladder.workloads.review import for_cluster
@@ -89,7 +90,6 @@ def submit(
 
 
 def _tell(made: list[Sent], output: Format) -> None:
-    from spotladder.cli.cluster import shown
 
     things = [sent.thing for sent in made]
     if output is Format.TABLE:
@@ -101,7 +101,7 @@ def _tell(made: list[Sent], output: Format) -> None:
             if sent.effect:
                 typer.echo(f"  {sent.effect}")
     elif things:
-        print_data(shown.cleaned(things[0]) if len(things) == 1 else shown.listed(things), output)
+        print_data(display.cleaned(things[0]) if len(things) == 1 else display.listed(things), output)
 
 
 def _agree(jobs: list[Reviewed], namespace: str | None) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from spotladder.cli.cluster import display
 from spotladder.cli.cluster.cluster import Cluster, Refused, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 
@@ -51,7 +52,6 @@ def follow_to_the_end(target: Target, name: str) -> int:
     """Show the job until it has ended; the exit code that this means."""
     from rich.console import Console
 
-    from spotladder.cli.cluster import shown
     from spotladder.story.view import view_on
 
     async def follow(cluster: Cluster) -> Mapping[str, Any]:
@@ -62,9 +62,9 @@ def follow_to_the_end(target: Target, name: str) -> int:
 
     job = on_cluster(target, follow)
     status = job.get("status") or {}
-    why = status.get("message") or shown.condition(job, "Completed").get("reason", "")
+    why = status.get("message") or display.condition(job, "Completed").get("reason", "")
     typer.echo(": ".join(part for part in (f"tieredjob {name} is {status.get('phase')}", why) if part))
-    return shown.exit_code(job)
+    return display.exit_code(job)
 
 
 class _Watching:
@@ -120,7 +120,6 @@ class _Watching:
             await asyncio.gather(*running, return_exceptions=True)
 
     def _tell(self, job: JobRecord, state: JobState, held: TieredJobStatus) -> None:
-        from spotladder.cli.cluster import shown
         from spotladder.story.timeline import Began, Committed, Noted
 
         now = self._clock.now()
@@ -148,7 +147,7 @@ class _Watching:
         if self._spec is not None:
             hint = trouble or "Ctrl-C ends the watching, not the job"
             waiting = None if held.waiting is None else held.waiting.model_dump(mode="json", by_alias=True)
-            self._view.update(replace(snapshot_of(self._spec, state, now, hint), waits=shown.waits(waiting, now)))
+            self._view.update(replace(snapshot_of(self._spec, state, now, hint), waits=display.waits(waiting, now)))
 
     def _spec_of(self, job: JobRecord) -> JobSpec | None:
         """The job as the core sees it; None while it is not valid."""

@@ -85,7 +85,7 @@ def as_data(facts: Facts) -> dict[str, Any]:
                 "perNodeHour": tier.price.per_node_hour,
                 "cost": record.cost,
                 "onDemandCost": record.on_demand_cost,
-                "spent": None if record.spent is None else str(record.spent),
+                "spent": None if record.exhausted_by is None else str(record.exhausted_by),
             }
             for tier, record in facts.tiers
         ],

@@ -233,7 +233,7 @@ def _tiers(facts: Facts) -> Markup:
             money(tier.price.per_node_hour),
             money(record.cost, dearest),
             percent(saved(record.cost, record.on_demand_cost)),
-            str(record.spent or record.last_reason or NONE),
+            str(record.exhausted_by or record.last_reason or NONE),
         )
         for tier, record in facts.tiers
     ]

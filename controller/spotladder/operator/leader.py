@@ -1,4 +1,4 @@
-"""What a leader does: fill the caches, look at every job, and then at each that something happens to."""
+"""The leader runtime: fills the caches, reconciles every job once, and then each job that an event concerns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spotladder.clusters.registry import HOME, Source
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
-from spotladder.operator import heap
+from spotladder.operator import gc_freeze
 from spotladder.operator.apply import Applier
 from spotladder.operator.cache import Cache, Scoped
 from spotladder.operator.clusters import Cluster, Clusters, selector
@@ -30,9 +30,10 @@ from spotladder.operator.election import NotLeading
 from spotladder.operator.events import Events
 from spotladder.operator.health import Health
 from spotladder.operator.inventory import Inventory, JobKey
-from spotladder.operator.link import Link
 from spotladder.operator.logs import BucketLog, Log, LogAddress, Logs
 from spotladder.operator.metrics import Metrics
+from spotladder.operator.monitor import ClusterMonitor
+from spotladder.operator.observer import DecisionObserver
 from spotladder.operator.outages import Outages
 from spotladder.operator.outputs import Outputs
 from spotladder.operator.persist import Persistence
@@ -45,8 +46,7 @@ from spotladder.operator.readings import Readings
 from spotladder.operator.reconcile import Reconciler
 from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, CapacityRecord, JobRecord
 from spotladder.operator.settings import Settings
-from spotladder.operator.tierbook import TierBook
-from spotladder.operator.witness import LogAndMetrics
+from spotladder.operator.tier_status import TierStatusWriter
 
 AGAIN: Seconds = 5.0
 """Between a defect of what runs beside the passes and its next try."""
@@ -55,7 +55,7 @@ CALL: Seconds = 15.0
 """How long a call of a cluster beside home may take: a worker waits for it."""
 
 
-class Session:
+class LeaderRuntime:
     """One term of office: nothing of it is kept when the lead is lost. `identity` is written into Events."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Session:
         self._outputs = Outputs(self._logs, clock=clock, changed=self.queue.add)
         self._outages = Outages(clock=clock, changed=self.queue.add)
         self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._look_at_all)
-        self._book = TierBook(
+        self._book = TierStatusWriter(
             client,
             capacity=self.capacity,
             jobs=self.jobs,
@@ -117,7 +117,7 @@ class Session:
             clusters=self.clusters.names,
             clock=clock,
         )
-        witness = LogAndMetrics(metrics, self._book)
+        witness = DecisionObserver(metrics, self._book)
         self._events = Events(client, clock=clock, instance=identity)
         rules = [rule.parsed for rule in settings.checkpoint_access]
         self.reconcile = Reconciler(
@@ -174,7 +174,7 @@ class Session:
             running = [asyncio.create_task(work) for work in (*caches, *map(self._kept, works))]
             try:
                 began = self._clock.ticks()
-                with heap.uncollected():
+                with gc_freeze.gc_frozen():
                     await asyncio.gather(*(cache.settled() for cache in self.caches))
                 jobs = sum(len(cache) for cache in self.jobs.caches)
                 self._log.info("caught up", jobs=jobs, seconds=round(self._clock.ticks() - began, 3))
@@ -183,7 +183,7 @@ class Session:
                 for task in running:
                     task.cancel()
                 await asyncio.gather(*running, return_exceptions=True)
-                heap.collected_again()
+                gc_freeze.gc_unfrozen()
 
     async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
         """What runs beside the passes runs for ever: a defect in it is told, and it begins again."""
@@ -249,7 +249,7 @@ class Session:
                 self.queue.add_at(job.key, random.random() * min(60.0, self._settings.resync))  # noqa: S311
 
     def _join(self, name: str, source: Source, home: str) -> Cluster:
-        """A cluster beside home, with everything of its own: a client, a share of the workers, caches, a link."""
+        """A cluster beside home, with everything of its own: a client, a share of the workers, caches, a monitor."""
         throttle = Throttle(self._settings.calls_per_second, self._settings.burst, self._clock)
         client = Client(clock=self._clock, throttle=throttle, guard=self._guard, timeout=CALL)
         inventory = Inventory(
@@ -259,7 +259,7 @@ class Session:
             labels=selector(home),
             wake=self.queue.add,
         )
-        link = Link(
+        monitor = ClusterMonitor(
             name,
             source,
             client,
@@ -267,9 +267,9 @@ class Session:
             clock=self._clock,
             changed=lambda: self._cluster_changed(name),
         )
-        client.watcher = self._metrics.watcher(name, link.heard)
+        client.watcher = self._metrics.watcher(name, monitor.heard)
         most = max(1, self._settings.workers // len(self.clusters.names))
-        return Cluster(name, client, inventory, link=link, home=home, most=most)
+        return Cluster(name, client, inventory, monitor=monitor, home=home, most=most)
 
     def _cluster_changed(self, name: str) -> None:
         cluster = self.clusters.of(name)

@@ -1,4 +1,4 @@
-"""Tells the log, the metrics and the tiers' book what was persisted."""
+"""Reports persisted decisions to the log, the metrics and the status of CapacityTiers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from spotladder.operator.inventory import JobKey
 from spotladder.operator.load import Loaded
 from spotladder.operator.metrics import Metrics
 from spotladder.operator.records import JobRecord
-from spotladder.operator.tierbook import TierBook
+from spotladder.operator.tier_status import TierStatusWriter
 
 
-class LogAndMetrics:
+class DecisionObserver:
     """Implements `persist.Witness`."""
 
-    def __init__(self, metrics: Metrics, book: TierBook) -> None:
+    def __init__(self, metrics: Metrics, book: TierStatusWriter) -> None:
         self._metrics = metrics
         self._book = book
         self._log = structlog.get_logger("spotladder")

@@ -1,5 +1,8 @@
-"""The last third of a pass, action by action. What cannot be done in one cluster keeps nothing from being done in
-another: an old attempt that cannot be removed here must not keep the next one from being launched there."""
+"""The executor: carries out the actions of one decision.
+
+A failure in one cluster does not stop the actions for another cluster: an old attempt that cannot be deleted in one
+must not delay the launch of the next attempt elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from spotladder.operator import conditions
 from spotladder.operator.access import AccessDenied
 from spotladder.operator.apply import Applier
 from spotladder.operator.cache import Scoped
-from spotladder.operator.conditions import Claim, ConditionType, Problem, Trouble
+from spotladder.operator.conditions import ConditionReason, ConditionType, ConditionUpdate, Problem
 from spotladder.operator.credentials import CredentialsMissing
 from spotladder.operator.election import NotLeading
 from spotladder.operator.failpoints import Point, reach
@@ -29,22 +32,22 @@ from spotladder.operator.records import JobRecord
 
 
 @dataclass(slots=True)
-class Acted:
-    """What came of it. `tried`: a launch was, and `blocked` is why it was refused.
+class ExecutionResult:
+    """The result of a decision's actions.
 
-    `failed` is the first error of what the job waits for, `untidy` that of removing what is left of it elsewhere: who
-    tries that again must not keep the job waiting.
+    `tried`: a launch was attempted; `blocked` is why the API server refused it. `failed` is the first error of an
+    action that the job waits for. `untidy` is the first error of a cleanup, whose retry must not delay the job.
     """
 
-    claims: dict[ConditionType, Claim] = field(default_factory=dict)
+    claims: dict[ConditionType, ConditionUpdate] = field(default_factory=dict)
     tried: bool = False
     blocked: Problem | None = None
     failed: SpotladderError | None = None
     untidy: SpotladderError | None = None
 
 
-class Actor:
-    """Does what was decided for one job."""
+class Executor:
+    """Carries out the decisions for jobs."""
 
     def __init__(
         self, applier: Applier, *, jobs: Scoped[JobRecord], logs: Logs, outputs: Outputs, limits: Limits
@@ -55,24 +58,29 @@ class Actor:
         self._outputs = outputs
         self._limits = limits
 
-    async def act(
+    async def execute(
         self,
         loaded: Loaded,
         decision: Decision,
         *,
         room: Callable[[str], bool],
         address: Callable[[], Awaitable[LogAddress]],
-    ) -> Acted:
-        """Do it all. `room`: whether a tier has room now; `address`: where the job's log lies.
+    ) -> ExecutionResult:
+        """Carry out all actions of this decision, then clean up.
 
-        Raises Conflict, NotFound, NotLeading: nothing more is to be done in this pass.
+        Args:
+            room: Whether a tier has a free node within its limits now.
+            address: The address of the job's commit log.
+
+        Raises:
+            Conflict, NotFound, NotLeading: The job is to be reconciled anew; the remaining actions are skipped.
         """
-        acted = Acted()
+        result = ExecutionResult()
         live = decision.state.attempt.number if decision.state.attempt else None
         chores: list[tuple[bool, Callable[[], Coroutine[Any, Any, object]]]] = [
             (
                 not isinstance(action, Delete) or action.attempt == live,
-                partial(self._do, loaded, action, acted, room, address),
+                partial(self._do, loaded, action, result, room, address),
             )
             for action in decision.actions
         ]
@@ -88,10 +96,10 @@ class Actor:
                 raise
             except SpotladderError as error:
                 if waited_for:
-                    acted.failed = acted.failed or error
+                    result.failed = result.failed or error
                 else:
-                    acted.untidy = acted.untidy or error
-        return acted
+                    result.untidy = result.untidy or error
+        return result
 
     async def sweep(self, key: JobKey, uid: str) -> bool:
         """Remove what deleted jobs of this name have left elsewhere; whether there was anything. `uid` is that of the
@@ -103,7 +111,7 @@ class Actor:
         self,
         loaded: Loaded,
         action: Action,
-        acted: Acted,
+        result: ExecutionResult,
         room: Callable[[str], bool],
         address: Callable[[], Awaitable[LogAddress]],
     ) -> None:
@@ -111,8 +119,8 @@ class Actor:
             case Launch():
                 if room(action.tier):  # another job may have been launched in the meantime
                     with self._limits.launching(loaded.record):
-                        acted.blocked = await self._applier.launch(loaded, action)
-                        acted.tried = True
+                        result.blocked = await self._applier.launch(loaded, action)
+                        result.tried = True
             case Drain():
                 await self._applier.drain(loaded, action)
                 self._logs.look(loaded.record.key)
@@ -121,11 +129,11 @@ class Actor:
                     await self._applier.delete(loaded, action)
             case Finish():
                 if claim := await self._finish(loaded, action, address):
-                    acted.claims[ConditionType.CHECKPOINTING] = claim
+                    result.claims[ConditionType.CHECKPOINTING] = claim
 
     async def _finish(
         self, loaded: Loaded, action: Finish, address: Callable[[], Awaitable[LogAddress]]
-    ) -> Claim | None:
+    ) -> ConditionUpdate | None:
         """Note the outcome in the log and delete old checkpoints, once. None: it is done already."""
         if conditions.is_ended(loaded.status.conditions):
             return None
@@ -135,12 +143,14 @@ class Actor:
         try:
             left = await self._logs.end(await address(), outcome, number, str(action.reason), keep=keep)
         except (StoreRefused, AccessDenied) as error:
-            return Claim("False", conditions.END_REFUSED, str(error))
+            return ConditionUpdate("False", conditions.END_REFUSED, str(error))
         except (StoreUnavailable, CredentialsMissing, ClusterUnreachable, TimeoutError) as error:
-            return Claim("Unknown", Trouble.CHECKPOINTS_UNREADABLE, f"the end is not noted in the log yet: {error}")
+            return ConditionUpdate(
+                "Unknown", ConditionReason.CHECKPOINTS_UNREADABLE, f"the end is not noted in the log yet: {error}"
+            )
         except SpotladderError as error:
-            return Claim("False", conditions.END_REFUSED, str(error))
+            return ConditionUpdate("False", conditions.END_REFUSED, str(error))
         reach(Point.AFTER_FINISH)
         last = f"step {loaded.state.progress.step} is the last commit"
         kept = f"; older checkpoints are not deleted: {left}" if left else ""
-        return Claim("False", conditions.ENDED, f"{last}{kept}")
+        return ConditionUpdate("False", conditions.ENDED, f"{last}{kept}")

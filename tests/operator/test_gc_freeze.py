@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from spotladder.operator.heap import collected_again, uncollected
+from spotladder.operator.gc_freeze import gc_frozen, gc_unfrozen
 
 
 class Thing:
@@ -23,7 +23,7 @@ def thing() -> weakref.ref[Thing]:
 
 def test_what_was_listed_is_not_looked_at_until_it_may_have_become_garbage() -> None:
     before = gc.get_freeze_count()
-    with uncollected():
+    with gc_frozen():
         assert not gc.isenabled()
         listed = thing()
     try:
@@ -33,7 +33,7 @@ def test_what_was_listed_is_not_looked_at_until_it_may_have_become_garbage() -> 
         assert listed() is not None
         assert later() is None
     finally:
-        collected_again()
+        gc_unfrozen()
     gc.collect()
     assert listed() is None
     assert gc.get_freeze_count() <= before
@@ -43,7 +43,7 @@ def test_who_is_stopped_while_listing_leaves_the_collector_as_it_was() -> None:
     listed: list[weakref.ref[Thing]] = []
 
     def stopped() -> None:
-        with uncollected():
+        with gc_frozen():
             listed.append(thing())
             raise KeyboardInterrupt
 
@@ -57,9 +57,9 @@ def test_who_is_stopped_while_listing_leaves_the_collector_as_it_was() -> None:
 def test_a_collector_that_was_off_stays_off() -> None:
     gc.disable()
     try:
-        with uncollected():
+        with gc_frozen():
             pass
         assert not gc.isenabled()
     finally:
         gc.enable()
-        collected_again()
+        gc_unfrozen()

@@ -10,14 +10,14 @@ import pytest
 from spotladder.clusters.errors import Forbidden
 from spotladder.core.model import Action, Attempt, Decision, Delete, Drain, JobState, Stage
 from spotladder.core.reasons import Reason
-from spotladder.operator.act import Acted, Actor
+from spotladder.operator.execute import ExecutionResult, Executor
 
 REFUSED = Forbidden(403, "Forbidden", "rayjobs is forbidden")
 LIVE = 2
 
 
 class Refusing:
-    """Stands for everything that an actor uses: what is named is refused, the rest is done."""
+    """Stands for everything that an executor uses: what is named is refused, the rest is done."""
 
     def __init__(self, *refused: str) -> None:
         self._refused = refused
@@ -42,12 +42,12 @@ class Refusing:
         return do
 
 
-async def acted(refused: str, *actions: Action) -> tuple[Acted, Refusing]:
+async def executed(refused: str, *actions: Action) -> tuple[ExecutionResult, Refusing]:
     world = cast("Any", Refusing(refused))
     state = replace(JobState(), stage=Stage.RUNNING, attempt=Attempt(LIVE, "spot-a", created_at=0.0))
     loaded = cast("Any", type("Loaded", (), {"record": type("Record", (), {"key": ("ns", "a"), "uid": "u"})}))
-    actor = Actor(world, jobs=world, logs=world, outputs=world, limits=world)
-    found = await actor.act(
+    executor = Executor(world, jobs=world, logs=world, outputs=world, limits=world)
+    found = await executor.execute(
         loaded, Decision(state, actions=actions), room=lambda _: False, address=cast("Any", lambda: None)
     )
     return found, world
@@ -63,7 +63,7 @@ async def acted(refused: str, *actions: Action) -> tuple[Acted, Refusing]:
     ],
 )
 async def test_what_is_left_elsewhere_fails_beside(refused: str, action: Action) -> None:
-    found, world = await acted(refused, action)
+    found, world = await executed(refused, action)
     assert (found.failed, found.untidy) == (None, REFUSED)
     assert {"delete_strays", "let_go", "sweep"} - {refused} <= set(world.done)
 
@@ -73,6 +73,6 @@ async def test_what_is_left_elsewhere_fails_beside(refused: str, action: Action)
     [("drain", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)), ("delete", Delete(LIVE, Reason.MAX_FAILURES_EXCEEDED))],
 )
 async def test_what_the_job_waits_for_fails_the_pass(refused: str, action: Action) -> None:
-    found, world = await acted(refused, action)
+    found, world = await executed(refused, action)
     assert (found.failed, found.untidy) == (REFUSED, None)
     assert "sweep" in world.done

@@ -12,9 +12,9 @@ import pytest
 
 from spotladder.checkpoints.outputs import CUT, LONGEST, Output
 from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
-from spotladder.operator import printed as module
+from spotladder.operator import program_output as module
 from spotladder.operator.clusters import Located
-from spotladder.operator.printed import LINES, LONGEST_RANK, RANKS, printed
+from spotladder.operator.program_output import LINES, LONGEST_RANK, RANKS, printed
 from spotladder.workloads.records import NodeRecord, PodRecord, RayJobRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import NODES, jobset, member, metadata, node, pod_object

@@ -15,7 +15,7 @@ from spotladder.clusters.connection import Connection
 from spotladder.clusters.credentials import Fixed
 from spotladder.errors import EnvironmentFailure
 from spotladder.operator.cache import Cache
-from spotladder.operator.link import AGAIN, EVERY, LONGEST_PAUSE, Link
+from spotladder.operator.monitor import AGAIN, EVERY, LONGEST_PAUSE, ClusterMonitor
 from spotladder.workloads.records import NODES, NodeRecord
 
 
@@ -64,13 +64,13 @@ class Scene:
         self.changes: list[str] = []
         client = Client(clock=self.clock)
         cache = Cache(client, NODES, NodeRecord.of, clock=self.clock, jitter=lambda: 0.5)
-        self.link = Link(
+        self.monitor = ClusterMonitor(
             "east", self.source, client, lambda: [cache], clock=self.clock, changed=self._changed, jitter=lambda: 0.5
         )
-        client.watcher = self.link.heard
+        client.watcher = self.monitor.heard
 
     def _changed(self) -> None:
-        self.changes.append(self.link.problem or self.link.doubt)
+        self.changes.append(self.monitor.problem or self.monitor.doubt)
 
     async def until(self, holds: Any, step: float = 0.0) -> None:
         """Let the wire work, and time pass by so much at each look."""
@@ -79,7 +79,7 @@ class Scene:
                 return
             await self.clock.advance(step)
             await asyncio.sleep(0.005)
-        raise AssertionError(f"did not come about: {self.link.problem!r}, {self.changes}")
+        raise AssertionError(f"did not come about: {self.monitor.problem!r}, {self.changes}")
 
 
 @asynccontextmanager
@@ -91,7 +91,7 @@ async def scene() -> AsyncIterator[Scene]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     made.source.now = Connection(f"http://127.0.0.1:{runner.addresses[0][1]}", Fixed())
-    running = asyncio.create_task(made.link.run())
+    running = asyncio.create_task(made.monitor.run())
     try:
         yield made
     finally:
@@ -102,9 +102,9 @@ async def scene() -> AsyncIterator[Scene]:
 
 async def test_a_cluster_is_up_once_everything_is_listed() -> None:
     async with scene() as here:
-        assert not here.link.known
-        await here.until(lambda: here.link.known)
-        assert (here.link.problem, here.server.lists, here.changes) == ("", 1, [""])
+        assert not here.monitor.known
+        await here.until(lambda: here.monitor.known)
+        assert (here.monitor.problem, here.server.lists, here.changes) == ("", 1, [""])
         asked = here.server.asked
         await here.until(lambda: here.server.asked > asked, step=1.0)
         assert here.changes == [""]
@@ -112,44 +112,44 @@ async def test_a_cluster_is_up_once_everything_is_listed() -> None:
 
 async def test_one_lost_answer_is_nothing_and_three_are_an_outage() -> None:
     async with scene() as here:
-        await here.until(lambda: here.link.known)
+        await here.until(lambda: here.monitor.known)
         here.server.status = 500
         await here.clock.advance(EVERY)
         await here.until(lambda: here.source.asked_fresh == 0)
-        assert here.link.problem == ""
-        await here.until(lambda: here.link.problem, step=AGAIN / 10)
-        assert "500" in here.link.problem
+        assert here.monitor.problem == ""
+        await here.until(lambda: here.monitor.problem, step=AGAIN / 10)
+        assert "500" in here.monitor.problem
         assert len(here.changes) == 2
 
 
 async def test_after_an_outage_everything_is_listed_anew_and_pauses_have_an_end() -> None:
     async with scene() as here:
-        await here.until(lambda: here.link.known)
+        await here.until(lambda: here.monitor.known)
         here.server.status = 503
-        await here.until(lambda: here.link.problem, step=1.0)
+        await here.until(lambda: here.monitor.problem, step=1.0)
         for _ in range(20):
             await here.clock.advance(LONGEST_PAUSE)
             await asyncio.sleep(0.01)
         here.server.status = 200
         lists = here.server.lists
-        await here.until(lambda: not here.link.problem, step=LONGEST_PAUSE / 10)
+        await here.until(lambda: not here.monitor.problem, step=LONGEST_PAUSE / 10)
         assert here.server.lists == lists + 1
         assert [bool(change) for change in here.changes] == [False, True, False]
 
 
 async def test_a_call_without_an_answer_makes_it_look_at_once() -> None:
     async with scene() as here:
-        await here.until(lambda: here.link.known)
+        await here.until(lambda: here.monitor.known)
         await here.until(lambda: here.clock.sleepers >= 1)
         asked = here.server.asked
-        here.link.heard("list", "pods", 0, 1.0)
+        here.monitor.heard("list", "pods", 0, 1.0)
         await here.until(lambda: here.server.asked > asked, step=AGAIN / 10)
         assert here.clock.ticks() < EVERY + AGAIN
 
 
 async def test_a_rotated_connection_is_taken_over_without_an_outage() -> None:
     async with scene() as here:
-        await here.until(lambda: here.link.known)
+        await here.until(lambda: here.monitor.known)
         here.source.now = Connection(here.source.now.server, Fixed({"Authorization": "Bearer rotated"}))
         await here.until(lambda: here.server.lists == 2, step=1.0)
         assert here.changes == [""]
@@ -157,7 +157,7 @@ async def test_a_rotated_connection_is_taken_over_without_an_outage() -> None:
 
 async def test_another_address_may_be_another_cluster() -> None:
     async with scene() as here:
-        await here.until(lambda: here.link.known)
+        await here.until(lambda: here.monitor.known)
         here.source.now = Connection(here.source.now.server.replace("127.0.0.1", "localhost"), Fixed())
         await here.until(lambda: len(here.changes) == 3, step=1.0)
         assert here.changes == ["", "its address has changed", ""]
@@ -165,19 +165,19 @@ async def test_another_address_may_be_another_cluster() -> None:
 
 async def test_what_is_not_understood_any_more_is_told_and_what_worked_goes_on() -> None:
     async with scene() as here:
-        await here.until(lambda: here.link.known)
+        await here.until(lambda: here.monitor.known)
         here.source.broken = "Secret a/b: is not YAML"
-        await here.until(lambda: here.link.doubt, step=1.0)
-        assert (here.link.problem, here.link.doubt) == ("", "Secret a/b: is not YAML")
+        await here.until(lambda: here.monitor.doubt, step=1.0)
+        assert (here.monitor.problem, here.monitor.doubt) == ("", "Secret a/b: is not YAML")
         here.source.broken = ""
-        await here.until(lambda: not here.link.doubt, step=1.0)
+        await here.until(lambda: not here.monitor.doubt, step=1.0)
         assert here.changes == ["", "Secret a/b: is not YAML", ""]
 
 
 async def test_a_cluster_that_never_could_be_found_says_why() -> None:
     async with scene() as here:
         here.source.broken = "Secret a/b does not exist"
-        await here.until(lambda: here.link.known)
-        assert here.link.problem == "Secret a/b does not exist"
+        await here.until(lambda: here.monitor.known)
+        assert here.monitor.problem == "Secret a/b does not exist"
         here.source.broken = ""
-        await here.until(lambda: not here.link.problem, step=1.0)
+        await here.until(lambda: not here.monitor.problem, step=1.0)

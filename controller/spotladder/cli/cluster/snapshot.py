@@ -1,4 +1,4 @@
-"""What is known of a job of a cluster: its state, its Events, and its commit log when that can be read from here."""
+"""A snapshot of a job on a cluster: its state, its Events, and its commit log if this machine can read it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class Snapshot:
     """What the cluster knows. `uri` is where the commit log lies, `unseen` are tiers whose CapacityTier is not there or
     may not be seen."""
 
@@ -74,7 +74,7 @@ class Remembered:
         return [Committed.of(commit) for commit in found], ""
 
 
-async def remembered(cluster: Cluster, job: Object) -> Remembered:
+async def snapshot_of(cluster: Cluster, job: Object) -> Snapshot:
     """Ask the cluster. Raises Refused when the job is not valid."""
     from spotladder.cli.cluster import events
     from spotladder.cli.cluster.capacity import capacity_in, core_spec
@@ -92,7 +92,7 @@ async def remembered(cluster: Cluster, job: Object) -> Remembered:
     state = status.state_of(status.held(record))
     uri = job["spec"]["checkpoints"]["uri"]
     unseen = tuple(tier for tier, named in record.tiers if named not in capacity)
-    return Remembered(record, spec, state, uri, unseen, tuple(_noted(await events.of_job(cluster, job))))
+    return Snapshot(record, spec, state, uri, unseen, tuple(_noted(await events.of_job(cluster, job))))
 
 
 def _noted(found: Iterable[Object]) -> Iterator[Lost | Noted]:

@@ -1,7 +1,7 @@
-"""The clusters that a job's attempts run in, as far as the user's kubeconfig leads there.
+"""The clusters that a job's attempts run in, reached through the contexts of the user's kubeconfig.
 
-The controller has its own names for clusters and its own ways to them; the user has contexts. `--context-for
-east=prod-east` says which is which. What need not be said: a context that has the cluster's name is its context.
+The controller names clusters by its own configuration. `--context-for east=prod-east` maps such a name to a context; a
+context with the same name as the cluster needs no mapping.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ HERE = ""
 """The cluster that the TieredJob is in, by a name that no other has."""
 
 
-class NoWay(EnvironmentFailure):
+class NoContext(EnvironmentFailure):
     """No context is known of a cluster."""
 
 
-class Elsewhere:
+class AttemptClusters:
     """Use as `async with`. `said` are the contexts of clusters that the user gave. Connections are made when needed."""
 
     def __init__(self, home: Cluster, target: Target, said: Mapping[str, str]) -> None:
@@ -32,7 +32,7 @@ class Elsewhere:
         self._open: dict[str, Cluster] = {}
         self._stack = AsyncExitStack()
 
-    async def __aenter__(self) -> Elsewhere:
+    async def __aenter__(self) -> AttemptClusters:
         return self
 
     async def __aexit__(self, *error: Any) -> None:
@@ -40,7 +40,7 @@ class Elsewhere:
 
     @asynccontextmanager
     async def on(self, name: str) -> AsyncIterator[Cluster]:
-        """The cluster that the controller calls so; its errors leave in words for the user. Raises NoWay."""
+        """The cluster that the controller calls so; its errors leave in words for the user. Raises NoContext."""
         cluster = self._home if is_home(name) else self._open.get(name) or await self._reach(name)
         try:
             yield cluster
@@ -69,7 +69,7 @@ class Elsewhere:
         if name in known:
             return name
         choice = f"one of {', '.join(known)}" if known else "the kubeconfig has none"
-        raise NoWay(f"no context is known of cluster {name}: give it with --context-for {name}=CONTEXT ({choice})")
+        raise NoContext(f"no context is known of cluster {name}: give it with --context-for {name}=CONTEXT ({choice})")
 
 
 def cluster_of(job: Mapping[str, Any], attempt: int) -> str:

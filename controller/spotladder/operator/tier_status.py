@@ -1,8 +1,7 @@
-"""What is known of each CapacityTier, written into its status: who uses it, how often it was had, how often lost.
+"""Writes the status of CapacityTiers: nodes in use, how often capacity was granted, how often nodes were lost.
 
-Counts are of what was persisted in TieredJobs, added up in the status itself, so that they outlive jobs and
-controllers. They are written now and then; a controller that dies loses what it has counted since, which is of no
-consequence: nothing is decided by them.
+Counts come from persisted TieredJobs and are added up in the status itself, so that they outlive jobs and controllers.
+The writer batches them. A controller that crashes loses the counts since its last write; no decision uses them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from spotladder.core.reasons import Reason
 from spotladder.errors import SpotladderError
 from spotladder.operator import conditions
 from spotladder.operator.cache import Cache, Scoped
-from spotladder.operator.conditions import Claim, Claims, ConditionType
+from spotladder.operator.conditions import ConditionType, ConditionUpdate, ConditionUpdates
 from spotladder.operator.load import Loaded
 from spotladder.operator.prices import Prices
 from spotladder.operator.records import CAPACITYTIERS, CapacityRecord, JobRecord
@@ -48,7 +47,7 @@ class _Tally:
     why: str = ""
 
 
-class TierBook:
+class TierStatusWriter:
     """`decided` is told what was persisted; `run` writes."""
 
     def __init__(
@@ -181,36 +180,42 @@ class TierBook:
             observed_hours=f"{hours:.4f}" if hours else "",
         )
 
-    def _claims(self, record: CapacityRecord, tally: _Tally, nodes: int) -> Claims:
+    def _claims(self, record: CapacityRecord, tally: _Tally, nodes: int) -> ConditionUpdates:
         if record.model is None:
-            return {ConditionType.VALID: Claim("False", "InvalidSpec", record.problem)}
+            return {ConditionType.VALID: ConditionUpdate("False", "InvalidSpec", record.problem)}
         claims = {
-            ConditionType.VALID: Claim("True", "Valid"),
+            ConditionType.VALID: ConditionUpdate("True", "Valid"),
             ConditionType.PRICED: self._priced(record.model),
         }
         if available := self._available(record, record.model, tally, nodes):
             claims[ConditionType.AVAILABLE] = available
         return claims
 
-    def _available(self, record: CapacityRecord, model: CapacityTier, tally: _Tally, nodes: int) -> Claim | None:
+    def _available(
+        self, record: CapacityRecord, model: CapacityTier, tally: _Tally, nodes: int
+    ) -> ConditionUpdate | None:
         """What it says now; None: what it said before."""
         cluster, most = model.spec.cluster, model.spec.limits.nodes
         if cluster not in self._clusters:
-            return Claim("False", "UnknownCluster", f"{cluster} is not registered with the controller")
+            return ConditionUpdate("False", "UnknownCluster", f"{cluster} is not registered with the controller")
         if most is not None and nodes >= most:
-            return Claim("False", "LimitReached", f"{nodes} of limits.nodes {most} are in use")
+            return ConditionUpdate("False", "LimitReached", f"{nodes} of limits.nodes {most} are in use")
         if tally.had is not None:
-            return Claim("True" if tally.had else "False", "Had" if tally.had else "InsufficientCapacity", tally.why)
+            return ConditionUpdate(
+                "True" if tally.had else "False", "Had" if tally.had else "InsufficientCapacity", tally.why
+            )
         held = next((entry for entry in _status(record).conditions if entry.type == ConditionType.AVAILABLE), None)
         if held is None or held.reason in ("UnknownCluster", "LimitReached"):
-            return Claim("Unknown", "NotAsked", "no job has asked for it since")
+            return ConditionUpdate("Unknown", "NotAsked", "no job has asked for it since")
         return None
 
-    def _priced(self, model: CapacityTier) -> Claim:
+    def _priced(self, model: CapacityTier) -> ConditionUpdate:
         problem = self._prices.problem(model)
         if self._prices.of(model).known:
-            return Claim("True", "LookedUp" if problem else "Known", f"no newer price: {problem}" if problem else "")
-        return Claim("False", "PriceUnknown", problem)
+            return ConditionUpdate(
+                "True", "LookedUp" if problem else "Known", f"no newer price: {problem}" if problem else ""
+            )
+        return ConditionUpdate("False", "PriceUnknown", problem)
 
 
 def _status(record: CapacityRecord) -> CapacityTierStatus:

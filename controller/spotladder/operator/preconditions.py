@@ -1,4 +1,4 @@
-"""What stands in a job's way, and why: what keeps it from beginning, and what is to be told while it is under way."""
+"""Preconditions of a job: those without which no attempt is launched, and those that degrade a job that runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spotladder.core.reasons import Reason
 from spotladder.operator import load
 from spotladder.operator.cache import Scoped
 from spotladder.operator.clusters import Clusters
-from spotladder.operator.conditions import Problem, Trouble
+from spotladder.operator.conditions import ConditionReason, Problem
 from spotladder.operator.inventory import JobKey
 from spotladder.operator.load import Loaded
 from spotladder.operator.logs import Reading
@@ -22,14 +22,14 @@ from spotladder.workloads.kinds import workload_of
 CLEANUP_IS_LATE: Seconds = 120.0
 """After so long a deleted job says what it waits for."""
 
-UNBLAMED = frozenset({Reason.STORE_UNAVAILABLE, Trouble.CHECKPOINTS_GONE})
+UNBLAMED = frozenset({Reason.STORE_UNAVAILABLE, ConditionReason.CHECKPOINTS_GONE})
 """What keeps a job from beginning although its spec is valid."""
 
 Capacity = Mapping[str, CapacityRecord]
 """The CapacityTiers of a job by name, as last seen."""
 
 
-class Obstacles:
+class Preconditions:
     """Remembers, of each job, what was wrong with it on its tiers; forgetting costs another look."""
 
     def __init__(self, *, jobs: Scoped[JobRecord], clusters: Clusters, clock: Clock) -> None:
@@ -56,9 +56,9 @@ class Obstacles:
         if record.deleting or state.stage is not Stage.IDLE:
             return None
         if reading.foreign:
-            return Problem(Trouble.CHECKPOINTS_IN_USE, reading.foreign)
+            return Problem(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign)
         if reading.corrupt:
-            return Problem(Trouble.CHECKPOINTS_CORRUPT, reading.corrupt)
+            return Problem(ConditionReason.CHECKPOINTS_CORRUPT, reading.corrupt)
         if problem := self.to_launch(state, reading):
             return problem
         if load.started(state):
@@ -70,14 +70,14 @@ class Obstacles:
             return Problem(missing[0].trouble, "; ".join(problem.message for problem in missing))
         if contradiction := self._contradiction(record, job, tiers, known):
             return contradiction
-        return Problem(Trouble.CHECKPOINTS_NOT_ALLOWED, reading.unreadable) if reading.denied else None
+        return Problem(ConditionReason.CHECKPOINTS_NOT_ALLOWED, reading.unreadable) if reading.denied else None
 
     @staticmethod
     def to_launch(state: JobState, reading: Reading) -> Problem | None:
         """Why no attempt is launched, as far as the commit log says so."""
         if reading.gone:
             advice = "mount or restore the folder, or delete the job and submit it anew to begin at step 0"
-            return Problem(Trouble.CHECKPOINTS_GONE, f"spec.checkpoints.uri: {reading.gone}: {advice}")
+            return Problem(ConditionReason.CHECKPOINTS_GONE, f"spec.checkpoints.uri: {reading.gone}: {advice}")
         if reading.away_since is not None and state.last_number <= 1 and not state.progress.attempt:
             why = f"{reading.unreadable}; the first attempt waits until it is known whose log this is"
             return Problem(Reason.STORE_UNAVAILABLE, why)
@@ -86,7 +86,7 @@ class Obstacles:
     def to_see(self, record: JobRecord, job: TieredJob) -> Problem | None:
         """What cannot be seen cannot be decided on. A kind that is not installed has no objects to see."""
         why = self._clusters.home.unreadable(workload_of(job).watched, record.namespace)
-        return Problem(Trouble.CANNOT_WATCH, why) if why else None
+        return Problem(ConditionReason.CANNOT_WATCH, why) if why else None
 
     def on_the_way(
         self, loaded: Loaded, reading: Reading, tiers: load.Tiers, known: Capacity, blocked: Problem | None
@@ -119,7 +119,7 @@ class Obstacles:
         if not away and not slow:
             return None
         advice = f'annotate the TieredJob {FORCE_DELETE}="true" (spotladder delete --force) to let it go regardless'
-        return Problem(Trouble.CLEANUP_BLOCKED, f"{', '.join([*away, *slow])}; {advice}")
+        return Problem(ConditionReason.CLEANUP_BLOCKED, f"{', '.join([*away, *slow])}; {advice}")
 
     def _contradiction(self, record: JobRecord, job: TieredJob, tiers: load.Tiers, known: Capacity) -> Problem | None:
         """What is wrong with the job on any of its tiers, also on those that it has not come to. It is looked at again
@@ -129,7 +129,7 @@ class Obstacles:
         if reviewed != now:
             wrong = "; ".join(map(str, review.problems(job, tiers.resolved.values())))
             self._reviewed[record.key] = now, wrong
-        return Problem(Trouble.INVALID_SPEC, wrong) if wrong else None
+        return Problem(ConditionReason.INVALID_SPEC, wrong) if wrong else None
 
     def _folder_taken(self, record: JobRecord) -> Problem | None:
         """Two jobs in one folder of a bucket would fence each other for ever: the older one has it."""
@@ -140,7 +140,7 @@ class Obstacles:
         here = first.namespace == record.namespace
         owner = f"TieredJob {first.name}" if here else "a TieredJob of another namespace"
         return Problem(
-            Trouble.CHECKPOINTS_IN_USE,
+            ConditionReason.CHECKPOINTS_IN_USE,
             f"spec.checkpoints.uri: {record.folder} is used by {owner}: use another uri or another name",
         )
 

@@ -10,9 +10,9 @@ from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Attempt, JobState, Progress, Stage
 from spotladder.core.reasons import Reason
 from spotladder.operator import load
-from spotladder.operator.conditions import Problem, Trouble
+from spotladder.operator.conditions import ConditionReason, Problem
 from spotladder.operator.logs import Reading
-from spotladder.operator.obstacles import UNBLAMED, Obstacles
+from spotladder.operator.preconditions import UNBLAMED, Preconditions
 from spotladder.operator.records import JobRecord
 from tests.workloads.builders import job, ray_template
 
@@ -37,10 +37,10 @@ class Nothing:
 
 
 def to_begin(state: JobState, reading: Reading, *, deleting: bool = False) -> Problem | None:
-    obstacles = Obstacles(jobs=cast("Any", Jobs()), clusters=cast("Any", Nothing()), clock=SteppedClock())
+    preconditions = Preconditions(jobs=cast("Any", Jobs()), clusters=cast("Any", Nothing()), clock=SteppedClock())
     record = JobRecord(name="digits", namespace="team-a", uid="u", deleted_at=1.0 if deleting else None)
     tiers = load.Tiers({}, {})
-    return obstacles.to_begin(record, JOB, state, tiers=tiers, reading=reading.after(state.progress), known={})
+    return preconditions.to_begin(record, JOB, state, tiers=tiers, reading=reading.after(state.progress), known={})
 
 
 def test_the_first_attempt_waits_until_it_is_known_whose_log_it_is() -> None:
@@ -74,7 +74,7 @@ def test_nothing_stands_in_the_way_of_a_job_that_is_under_way(state: JobState, r
 def test_a_log_that_knows_less_than_before_begins_nothing(reading: Reading, says: str) -> None:
     problem = to_begin(STARTED, reading)
     assert problem is not None
-    assert problem.trouble is Trouble.CHECKPOINTS_GONE
+    assert problem.trouble is ConditionReason.CHECKPOINTS_GONE
     assert f"step 482 was committed, and the commit log {says} now" in problem.message
     assert problem.trouble in UNBLAMED
 

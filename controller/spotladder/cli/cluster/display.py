@@ -1,4 +1,4 @@
-"""TieredJobs as they are shown: rows of a table, or the objects themselves."""
+"""TieredJobs as table rows or as objects for `--output`."""
 
 from __future__ import annotations
 

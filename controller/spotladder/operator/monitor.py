@@ -45,7 +45,7 @@ FIRST_PAUSE: Seconds = 1.0
 LONGEST_PAUSE: Seconds = 30.0
 
 
-class Link:
+class ClusterMonitor:
     """`run` keeps it until it is cancelled. `changed` is called whenever the cluster goes down or comes back.
 
     `problem` is why it cannot be used, "" while it can; `doubt` is what is wrong although it can. `known`: whether it

@@ -1,4 +1,4 @@
-"""What a cluster knows of files that are to be sent to it: looked at before the first write."""
+"""Checks of files against the cluster before `spotladder submit` writes the first object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection between two ranks: how they find each other's address, prove themselves, and frame what they say."""
+"""The framed connection between two ranks: addresses, mutual authentication and message framing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Address:
         return cls(tuple(raw["hosts"]), int(raw["port"]), str(raw["token"]))
 
 
-class Link:
+class FramedConnection:
     """Frames over one connection. Sending is for any thread, receiving for one."""
 
     def __init__(self, connection: socket.socket) -> None:
