@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from spotladder.cli.infra import costs, doctor, fleet, stacks
+from spotladder.cli.infra import costs, doctor, fleet, rollout, stacks
 
 app = typer.Typer(add_completion=False)
 
@@ -33,6 +33,11 @@ for _command in (
     stacks.state,
     stacks.synth,
     stacks.picture,
+    rollout.rollout,
+    rollout.preview,
+    rollout.status,
+    rollout.drift,
+    rollout.rollback,
     fleet.render,
     fleet.schema,
 ):

@@ -1,0 +1,68 @@
+"""The progress of a rollout: a table that is drawn again on a terminal, one line for each change elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+Progress = Callable[[str, str, str, str], None]
+"""Called with a cluster, a component, its state and details."""
+
+STYLES = {"ready": "green", "removed": "green", "failed": "red"}
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """Shows what it is told, on stderr."""
+    if not sys.stderr.isatty():
+        yield _lines()
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    seen: dict[tuple[str, str], tuple[str, str, float]] = {}
+    with Live(console=Console(stderr=True), get_renderable=lambda: _table(seen), refresh_per_second=4):
+
+        def tell(cluster: str, component: str, state: str, details: str) -> None:
+            begun = seen[cluster, component][2] if (cluster, component) in seen else time.monotonic()
+            seen[cluster, component] = (state, details, begun)
+
+        yield tell
+
+
+def _lines() -> Progress:
+    begun, last = time.monotonic(), {}  # type: ignore[var-annotated]
+
+    def tell(cluster: str, component: str, state: str, details: str) -> None:
+        if last.get((cluster, component)) == (state, details):
+            return
+        last[cluster, component] = (state, details)
+        typer.echo(f"{time.monotonic() - begun:6.1f} s  {cluster}  {component}: {state} {details}".rstrip(), err=True)
+
+    return tell
+
+
+def _table(seen: dict[tuple[str, str], tuple[str, str, float]]) -> Any:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("Cluster", "Component", "State", "Details"):
+        table.add_column(heading)
+    previous = ""
+    for (cluster, component), (state, details, begun) in sorted(seen.items(), key=lambda item: item[0][0]):
+        style = STYLES.get(state)
+        shown = state if style else f"{state} {time.monotonic() - begun:.0f} s"
+        table.add_row(
+            "" if cluster == previous else cluster,
+            component,
+            f"[{style}]{shown}[/]" if style else shown,
+            escape(details),
+        )
+        previous = cluster
+    return table

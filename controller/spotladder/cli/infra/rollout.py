@@ -1,0 +1,250 @@
+"""`spotladder infra rollout|preview|status|drift|rollback`: what runs in the clusters of a fleet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spotladder.cli.infra.options import FLEET, STATE, FleetOption, read
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+
+if TYPE_CHECKING:
+    from spotladder_infra.rollout.cluster import Place
+    from spotladder_infra.rollout.engine import Change
+    from spotladder_infra.rollout.inspection import Row
+    from spotladder_infra.rollout.waves import Options, Result
+    from spotladder_infra.topology.fleet import Fleet
+
+TargetOption = Annotated[
+    list[str] | None, typer.Option("--target", "--cluster", help="Only this cluster; may be repeated.")
+]
+ChartsOption = Annotated[
+    Path | None, typer.Option("--charts", help="A folder with the charts, instead of their public repositories.")
+]
+StateOption = Annotated[Path, typer.Option("--state", help="The folder for state that is kept in local files.")]
+
+
+def rollout(
+    fleet: FleetOption = FLEET,
+    target: TargetOption = None,
+    charts: ChartsOption = None,
+    state: StateOption = STATE,
+    *,
+    canary: Annotated[list[str] | None, typer.Option("--canary", help="First wave, instead of the file's.")] = None,
+    concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="Clusters at the same time.")] = None,
+    smoke: Annotated[bool, typer.Option("--smoke/--no-smoke", help="Run the smoke job of the file.")] = True,
+) -> None:
+    """Install or upgrade Karpenter, the pools, KubeRay and the controller, cluster after cluster.
+
+    The canaries go first. The other clusters follow when all releases of the canaries are ready and the smoke job has
+    succeeded there. The first failure stops the rollout; the same command goes on from there. Changes that were made by
+    hand to what it installed are undone.
+
+    \b
+    Examples:
+      spotladder infra rollout
+      spotladder infra rollout --target east --charts mirror
+    """
+    from spotladder_infra.rollout import waves
+
+    place, found = _place(fleet, charts, state, target, canary=canary)
+    options = _options(found, fleet, target, concurrency=concurrency, smoke=smoke)
+    with _progress() as progress:
+        results = waves.rollout(place, options, progress)
+    _finish(results, "run the same command again when the cause is gone, or spotladder infra rollback")
+
+
+def preview(
+    fleet: FleetOption = FLEET,
+    target: TargetOption = None,
+    charts: ChartsOption = None,
+    state: StateOption = STATE,
+    *,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Show what a rollout would change in each cluster. Nothing is changed.
+
+    \b
+    Examples:
+      spotladder infra preview
+      spotladder infra preview --target east --output json
+    """
+    from spotladder_infra.rollout.plan import waves
+
+    place, found = _place(fleet, charts, state, target)
+    order = [(number, name) for number, wave in enumerate(waves(found, tuple(target or ())), 1) for name in wave]
+    entries = [
+        {"wave": str(number), "cluster": name, **_described(change)}
+        for number, name in order
+        for change in _platform(place, name).preview(lambda *_: None)
+    ]
+    if output is not Format.TABLE:
+        print_data(entries, output)
+        return
+    rows = [
+        (entry["wave"], entry["cluster"], entry["component"], entry["change"], entry["details"])
+        for entry in entries
+        if entry["change"] != "same"
+    ]
+    if rows:
+        print_table(("Wave", "Cluster", "Component", "Change", "Details"), rows)
+    changed = len(rows)
+    typer.echo(f"{changed} to change, {len(entries) - changed} as they are.")
+
+
+def status(
+    fleet: FleetOption = FLEET,
+    target: TargetOption = None,
+    charts: ChartsOption = None,
+    state: StateOption = STATE,
+    *,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Show the version of each component in each cluster, and whether it is ready.
+
+    \b
+    Examples:
+      spotladder infra status
+      spotladder infra status --target east --output json
+    """
+    place, found = _place(fleet, charts, state, target)
+    _print_rows(_inspected(place, found, target, compare=False), output)
+
+
+def drift(
+    fleet: FleetOption = FLEET,
+    target: TargetOption = None,
+    charts: ChartsOption = None,
+    state: StateOption = STATE,
+    *,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Find what was changed in the clusters by hand. Exit code 1 when there is anything; a rollout undoes it.
+
+    \b
+    Examples:
+      spotladder infra drift
+      spotladder infra drift --target east --output json
+    """
+    place, found = _place(fleet, charts, state, target)
+    rows = _inspected(place, found, target, compare=True)
+    _print_rows(rows, output)
+    if not all(row.up_to_date for row in rows):
+        raise typer.Exit(1)
+
+
+def rollback(
+    fleet: FleetOption = FLEET,
+    target: TargetOption = None,
+    charts: ChartsOption = None,
+    state: StateOption = STATE,
+) -> None:
+    """Take clusters back to their last good rollout: versions and values. CustomResourceDefinitions stay.
+
+    A cluster whose last rollout was good goes back to the one before. The fleet file is not changed: correct it before
+    the next rollout.
+
+    \b
+    Examples:
+      spotladder infra rollback
+      spotladder infra rollback --target east
+    """
+    from spotladder_infra.rollout import waves
+
+    place, found = _place(fleet, charts, state, target)
+    with _progress() as progress:
+        results = waves.rollback(place, _options(found, fleet, target, concurrency=None, smoke=False), progress)
+    _finish(results, "correct the cause and run the same command again")
+
+
+def _place(
+    path: Path,
+    charts: Path | None,
+    state: Path,
+    target: list[str] | None,
+    *,
+    canary: list[str] | None = None,
+) -> tuple[Place, Fleet]:
+    """Where the rollout works. Raises InvalidSpec for unknown clusters, EnvironmentFailure for missing programs."""
+    from spotladder_infra.rollout.cluster import Place
+    from spotladder_infra.rollout.tools import require
+
+    fleet = read(path, warn=True).fleet
+    for name in [*(target or ()), *(canary or ())]:
+        fleet.cluster(name)
+    if canary:
+        rollout = fleet.spec.rollout.model_copy(update={"canary": canary})
+        fleet = fleet.model_copy(update={"spec": fleet.spec.model_copy(update={"rollout": rollout})})
+    require("pulumi", "helm", "kubectl")
+    folder = charts
+    if folder is None and fleet.spec.platform.charts:
+        folder = path.parent / fleet.spec.platform.charts
+    return Place(fleet, state, folder), fleet
+
+
+def _options(fleet: Fleet, path: Path, target: list[str] | None, *, concurrency: int | None, smoke: bool) -> Options:
+    from spotladder_infra.rollout import smoke as smoke_job
+    from spotladder_infra.rollout.waves import Options
+
+    asked = fleet.spec.rollout
+    document = smoke_job.read(path.parent / asked.smoke.job) if smoke and asked.smoke else None
+    return Options(
+        targets=tuple(target or ()),
+        concurrency=concurrency or asked.concurrency,
+        timeout=asked.timeout,
+        smoke=document,
+        smoke_timeout=asked.smoke.timeout if asked.smoke else 0.0,
+    )
+
+
+def _platform(place: Place, name: str) -> Any:
+    from spotladder_infra.rollout.cluster import Platform
+
+    return Platform(place, place.fleet.cluster(name))
+
+
+def _inspected(place: Place, fleet: Fleet, target: list[str] | None, *, compare: bool) -> list[Row]:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from spotladder_infra.rollout.inspection import inspect
+
+    names = [entry.name for entry in fleet.spec.clusters if not target or entry.name in target]
+    with ThreadPoolExecutor(max_workers=fleet.spec.rollout.concurrency) as pool:
+        found = list(pool.map(lambda name: inspect(_platform(place, name), compare=compare), names))
+    return [row for rows in found for row in rows]
+
+
+def _described(change: Change) -> dict[str, str]:
+    from spotladder_infra.rollout.changes import details
+
+    return {"component": change.resource, "change": change.operation, "details": details(change)}
+
+
+def _print_rows(rows: list[Row], output: Format) -> None:
+    if output is not Format.TABLE:
+        from dataclasses import asdict
+
+        print_data([{**asdict(row), "drift": list(row.drift)} for row in rows], output)
+        return
+    cells = [
+        (row.cluster, row.component, row.version, row.wanted, row.ready, ", ".join(row.drift) or "–") for row in rows
+    ]
+    print_table(("Cluster", "Component", "Version", "Wanted", "Ready", "Drift"), cells)
+
+
+def _progress() -> Any:
+    from spotladder.cli.infra.progress import progress
+
+    return progress()
+
+
+def _finish(results: list[Result], remedy: str) -> None:
+    from spotladder.errors import EnvironmentFailure
+    from spotladder_infra.rollout.waves import Outcome
+
+    print_table(("Cluster", "Result"), [(found.cluster, str(found.outcome)) for found in results])
+    failed = [found for found in results if found.outcome is Outcome.FAILED]
+    if failed:
+        raise EnvironmentFailure("\n".join([*(f"{found.cluster}: {found.message}" for found in failed), remedy]))

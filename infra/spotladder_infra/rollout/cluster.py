@@ -1,0 +1,198 @@
+"""One cluster's rollout: what it gets, with its charts at hand, brought there by its stack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra import access
+from spotladder_infra.rollout import charts, record
+from spotladder_infra.rollout.components import OWN, Chart
+from spotladder_infra.rollout.engine import Change, Program, Stack, Watcher, resources
+from spotladder_infra.rollout.plan import Plan, plan
+from spotladder_infra.rollout.provider import Context, Crds, HelmRelease
+from spotladder_infra.rollout.record import Good, Installed
+from spotladder_infra.rollout.release import Release, releases
+from spotladder_infra.rollout.tools import Tools
+from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.fleet import Fleet
+
+CRDS = "crds-"
+"""Begins the name of the resource with the CRDs of a chart."""
+
+Report = Callable[[str, str, str], None]
+"""Called with a component, its state and details: (`kuberay`, `installing`, `1.6.1`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """What a stack shall hold. `releases` are in the order of their installation, with revision 0 where unknown."""
+
+    crds: tuple[tuple[str, str, str], ...]
+    releases: tuple[Installed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a fleet's rollout works on this machine. `folder` has the charts of clusters without internet access."""
+
+    fleet: Fleet
+    state: Path
+    folder: Path | None = None
+
+    def chart(self, chart: Chart) -> charts.Found:
+        """The chart on this machine."""
+        return charts.find(chart, self.folder, self.state / "charts")
+
+    def target(self, cluster: Cluster) -> access.Target:
+        """How the cluster is reached."""
+        return access.target(self.fleet, cluster, self.state)
+
+
+class Platform:
+    """The platform layer of one cluster. Raises EnvironmentFailure when the cluster or a chart is out of reach."""
+
+    def __init__(self, place: Place, cluster: Cluster) -> None:
+        self.place = place
+        self.cluster = cluster
+        self.target = place.target(cluster)
+        self.tools = Tools(self.target)
+
+    def desired(self) -> tuple[Desired, dict[str, str]]:
+        """What the fleet file asks for, and the path of each chart."""
+        asked: Plan = plan(self.place.fleet, self.cluster)
+        found = {chart.name: self.place.chart(chart) for chart in asked.charts}
+        crds = tuple((chart.name, found[chart.name].version, found[chart.name].digest) for chart in asked.crds)
+        listed = tuple(
+            Installed(
+                step.component.name,
+                step.component.release,
+                step.component.namespace,
+                step.component.chart.name,
+                found[step.component.chart.name].version,
+                found[step.component.chart.name].digest,
+                json.dumps(step.values, sort_keys=True),
+                0,
+            )
+            for step in asked.steps
+        )
+        self._unchanged(asked.charts, found)
+        return Desired(crds, listed), {name: chart.path for name, chart in found.items()}
+
+    def _unchanged(self, asked: Iterable[Chart], found: dict[str, charts.Found]) -> None:
+        """A public chart must still have the content that was installed under this version before."""
+        if self.place.folder is not None:
+            return
+        public = {chart.name: chart.version for chart in asked if chart.source != OWN and not chart.digest}
+        known = {
+            (entry.chart, entry.version): entry.digest for good in record.read(self.tools) for entry in good.releases
+        }
+        for name, version in public.items():
+            before = known.get((name, found[name].version))
+            if before is not None and before != found[name].digest:
+                raise EnvironmentFailure(
+                    f"chart {name} {version} is not the one that was installed before (expected sha256 {before}, got "
+                    f"{found[name].digest}): do not install it; find out who replaced it"
+                )
+
+    def preview(self, report: Report) -> list[Change]:
+        """What a rollout would change."""
+        desired, paths = self.desired()
+        made: list[Change] = []
+        stack = self._stack(paths)
+        with stack.held():
+            stack.preview(_program(desired), Watcher(lambda _: None, made.append, _failed(report)))
+        final = {change.resource: change for change in resources(made) if change.operation != "refresh"}
+        return list(final.values())
+
+    def apply(self, timeout: float, report: Report) -> Good:
+        """Installs what the fleet file asks for. Returns what is installed then. Raises EnvironmentFailure."""
+        desired, paths = self.desired()
+        return self._apply(desired, self._stack(paths, timeout), report)
+
+    def restore(self, good: Good, timeout: float, report: Report) -> Good:
+        """Goes back to a good rollout by Helm's history, and removes the releases that it did not have."""
+        live = {name: int(entry["revision"]) for name, entry in releases(self.tools).items()}
+        restore = {name: revision for name, revision in good.revisions.items() if live.get(name) != revision}
+        missing = [name for name in restore if name not in live]
+        paths: dict[str, str] = {}
+        if missing:
+            paths = self.desired()[1]
+        known = {name: revision for name, revision in restore.items() if name in live}
+        made = self._apply(Desired(good.crds, good.releases), self._stack(paths, timeout, known), report)
+        for step in plan(self.place.fleet, self.cluster).steps:
+            component = step.component
+            if component.release in live and component.release not in good.revisions:
+                report(component.name, "removing", "")
+                Release(self.tools, component.release, component.namespace).remove()
+                report(component.name, "removed", "")
+        return made
+
+    def forget(self) -> None:
+        """Removes the stack from the state, after everything in it was uninstalled."""
+        stack = self._stack({})
+        with stack.held():
+            stack.remove()
+
+    def _apply(self, desired: Desired, stack: Stack, report: Report) -> Good:
+        versions = {entry.resource: entry.version for entry in desired.releases}
+        versions |= {f"{CRDS}{name}": version for name, version, _ in desired.crds}
+
+        def begins(change: Change) -> None:
+            if change.resource in versions and change.operation in _DOING:
+                report(change.resource, _DOING[change.operation], versions[change.resource])
+
+        def done(change: Change) -> None:
+            if change.resource in versions and change.operation in (*_DOING, "same"):
+                report(change.resource, "ready", versions[change.resource])
+
+        with stack.held():
+            stack.up(_program(desired), Watcher(begins, done, _failed(report)))
+        live = releases(self.tools)
+        installed = tuple(replace(entry, revision=int(live[entry.release]["revision"])) for entry in desired.releases)
+        return Good("", smoke=False, releases=installed, crds=desired.crds)
+
+    def _stack(self, paths: dict[str, str], timeout: float = 600.0, restore: dict[str, int] | None = None) -> Stack:
+        context = Context(self.target.kubeconfig, self.target.context, paths, timeout, restore)
+        return Stack(self.place.fleet, self.cluster.name, self.place.state, context)
+
+
+_DOING = {
+    "create": "installing",
+    "update": "upgrading",
+    "replace": "replacing",
+    "create-replacement": "installing",
+    "delete": "removing",
+}
+
+
+def _failed(report: Report) -> Callable[[str, str], None]:
+    return lambda resource, message: report(resource, "failed", message)
+
+
+def _program(desired: Desired) -> Program:
+    """The stack: CRDs first, then each release after the one before it."""
+
+    def program() -> None:
+        from pulumi import Resource, ResourceOptions  # noqa: PLC0415 – slow to import
+
+        before: list[Resource] = []
+        for name, version, digest in desired.crds:
+            before.append(Crds(f"{CRDS}{name}", chart=name, version=version, digest=digest, opts=ResourceOptions()))
+        for entry in desired.releases:
+            made = HelmRelease(
+                entry.resource,
+                release=entry.release,
+                namespace=entry.namespace,
+                chart=entry.chart,
+                version=entry.version,
+                digest=entry.digest,
+                values=entry.values,
+                opts=ResourceOptions(depends_on=before),
+            )
+            before = [made]
+
+    return program

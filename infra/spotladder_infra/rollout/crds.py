@@ -1,0 +1,33 @@
+"""CustomResourceDefinitions of a chart, applied on the server: Helm does not upgrade those of `crds/`."""
+
+from __future__ import annotations
+
+from spotladder_infra.rollout import manifest, ready
+from spotladder_infra.rollout.tools import FIELD_MANAGER, Tools
+
+KIND = "CustomResourceDefinition"
+
+ESTABLISHED_TIMEOUT = 60.0
+"""Seconds for the API server to serve new CRDs."""
+
+
+def of_chart(tools: Tools, chart: str) -> list[str]:
+    """The CRDs in a chart's `crds/` and in its templates, as YAML."""
+    return manifest.of_kinds(tools.helm("template", "crds", chart, "--include-crds"), [KIND])
+
+
+def apply(tools: Tools, crds: list[str]) -> list[str]:
+    """Creates or changes them and waits until they are served. Returns their names."""
+    names = sorted(manifest.crd_name(text) for text in crds)
+    if crds:
+        tools.kubectl(
+            "apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}", "-f", "-",
+            given=manifest.joined(crds),
+        )  # fmt: skip
+        ready.established(tools, names, ESTABLISHED_TIMEOUT)
+    return names
+
+
+def drift(tools: Tools, crds: list[str]) -> list[str]:
+    """The CRDs that differ from the chart's, or are missing."""
+    return tools.changes(manifest.joined(crds), "default", FIELD_MANAGER)

@@ -1,0 +1,227 @@
+"""Pulumi: one stack for each cluster, its state and its lock.
+
+The state is in a folder, S3 or GCS. It has names, versions, digests and values, and no secrets, so its passphrase
+protects nothing; a fixed one is used unless the user sets PULUMI_CONFIG_PASSPHRASE.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.rollout.provider import Context
+from spotladder_infra.rollout.release import alive
+from spotladder_infra.topology.fleet import Fleet
+
+PROJECT = "spotladder"
+PASSPHRASE = "spotladder"  # noqa: S105 – protects nothing, see above
+ENGINE_TIMEOUT = 120.0
+"""Seconds for the engine of an interrupted run to end."""
+
+POLL_INTERVAL = 1.0
+
+_LOCK = re.compile(r"created by (?P<user>[^@\s]+)@(?P<host>\S+) \(pid (?P<pid>\d+)\) at (?P<at>\S+)")
+
+Program = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What the engine does or did to one resource: create, update, delete, same, refresh, …"""
+
+    resource: str
+    operation: str
+    old: dict[str, Any]
+    new: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """Callbacks while the engine works: a resource begins, is done, and fails with a message."""
+
+    begins: Callable[[Change], None]
+    done: Callable[[Change], None]
+    fails: Callable[[str, str], None]
+
+
+class Stack:
+    """The stack of a cluster."""
+
+    def __init__(self, fleet: Fleet, cluster: str, state: Path, context: Context) -> None:
+        self.name = f"{fleet.metadata.name}-{cluster}"
+        self._cluster = cluster
+        self._folder = (state / "rollout").absolute()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._environment = {
+            "PULUMI_BACKEND_URL": backend(fleet, self._folder),
+            "PULUMI_CONFIG_PASSPHRASE": os.environ.get("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE),
+            "PULUMI_HOME": os.environ.get("PULUMI_HOME", str(self._folder / "pulumi")),
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            "PULUMI_PYTHON_CMD": sys.executable,
+            **context.environment(),
+        }
+
+    def up(self, program: Program, watcher: Watcher) -> None:
+        """Brings the cluster to the program's releases, drift included. Raises EnvironmentFailure."""
+        self._run("up", program, watcher)
+
+    def preview(self, program: Program, watcher: Watcher) -> None:
+        """The same without changing anything."""
+        self._run("preview", program, watcher)
+
+    def remove(self) -> None:
+        """Deletes the stack and its history. Its releases are not touched."""
+        from pulumi.automation.errors import CommandError  # noqa: PLC0415 – slow to import
+
+        stack = self._select(lambda: None)
+        try:
+            stack.workspace.remove_stack(self.name, force=True)
+        except CommandError as error:
+            raise EnvironmentFailure(
+                f"cluster {self._cluster}: its state is not removed: {_reason(str(error))}"
+            ) from None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps other runs on this machine away from the cluster.
+
+        Raises:
+            EnvironmentFailure: Another run holds it.
+        """
+        path = self._folder / f"{self.name}.lock"
+        with path.open("a+", encoding="ascii") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.seek(0)
+                holder = lock.read().strip() or "unknown"
+                raise EnvironmentFailure(
+                    f"cluster {self._cluster}: process {holder} on this machine is working on it: wait for it"
+                ) from None
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            yield
+
+    def _run(self, operation: str, program: Program, watcher: Watcher) -> None:
+        from pulumi.automation.errors import CommandError, ConcurrentUpdateError  # noqa: PLC0415 – slow to import
+
+        failures: list[str] = []
+
+        def watch(event: Any) -> None:
+            _forward(event, watcher, failures)
+
+        stack = self._select(program)
+        deadline = time.monotonic() + ENGINE_TIMEOUT
+        while True:
+            try:
+                if operation == "up":
+                    stack.up(on_event=watch, refresh=True, color="never")
+                else:
+                    stack.preview(on_event=watch, refresh=True, color="never")
+            except ConcurrentUpdateError as error:
+                self._release_lock(stack, str(error), deadline)
+            except CommandError as error:
+                message = failures[0] if failures else _reason(str(error))
+                raise EnvironmentFailure(message) from None
+            else:
+                return
+
+    def _select(self, program: Program) -> Any:
+        from pulumi import automation  # noqa: PLC0415 – slow to import
+        from pulumi.automation.errors import CommandError  # noqa: PLC0415
+
+        try:
+            return automation.create_or_select_stack(
+                self.name,
+                PROJECT,
+                program,
+                opts=automation.LocalWorkspaceOptions(env_vars=self._environment, work_dir=None),
+            )
+        except CommandError as error:
+            raise EnvironmentFailure(
+                f"state {self._environment['PULUMI_BACKEND_URL']} cannot be opened: {_reason(str(error))}"
+            ) from None
+
+    def _release_lock(self, stack: Any, message: str, deadline: float) -> None:
+        """Removes the lock of a process of this machine that is gone, or waits for one that is about to end."""
+        holders = [found.groupdict() for found in _LOCK.finditer(message)]
+        foreign = [found for found in holders if found["host"] != platform.node()]
+        if foreign or not holders:
+            who = "{user}@{host} (process {pid}) since {at}".format(**foreign[0]) if foreign else "an unknown process"
+            url = self._environment["PULUMI_BACKEND_URL"]
+            raise EnvironmentFailure(
+                f"cluster {self._cluster}: its state is locked by {who}: wait until that run has ended; if it was "
+                f"killed, run: PULUMI_BACKEND_URL='{url}' pulumi cancel --stack {self.name}"
+            )
+        running = [found["pid"] for found in holders if alive(int(found["pid"]))]
+        if not running:
+            stack.cancel()
+        elif time.monotonic() >= deadline:
+            raise EnvironmentFailure(
+                f"cluster {self._cluster}: its state is locked by process {running[0]} of this machine, which "
+                "still runs: wait for it, or end it"
+            )
+        else:
+            time.sleep(POLL_INTERVAL)
+
+
+def backend(fleet: Fleet, folder: Path) -> str:
+    """Where Pulumi keeps the state: beside that of Terraform, or in a folder."""
+    state = fleet.spec.state
+    if state is None:
+        return f"file://{folder}"
+    if state.uri.startswith("s3://"):
+        return f"{state.uri}/rollout?region={state.region}"
+    return f"{state.uri}/rollout"
+
+
+def _forward(event: Any, watcher: Watcher, failures: list[str]) -> None:
+    if event.resource_pre_event is not None:
+        watcher.begins(_change(event.resource_pre_event.metadata))
+    elif event.res_outputs_event is not None:
+        watcher.done(_change(event.res_outputs_event.metadata))
+    elif event.diagnostic_event is not None and event.diagnostic_event.severity == "error":
+        urn = event.diagnostic_event.urn or ""
+        message = _reason(event.diagnostic_event.message)
+        if message and "update failed" not in message and "preview failed" not in message:
+            failures.append(message)
+            watcher.fails(_resource(urn), message)
+
+
+def _change(metadata: Any) -> Change:
+    old = (metadata.old.outputs if metadata.old else None) or {}
+    new = (metadata.new.inputs if metadata.new else None) or {}
+    return Change(_resource(metadata.urn), str(getattr(metadata.op, "value", metadata.op)), dict(old), dict(new))
+
+
+def _resource(urn: str) -> str:
+    return urn.rpartition("::")[2]
+
+
+def _reason(text: str) -> str:
+    """The message of an error of a provider, or the last line that says something."""
+    plain = re.sub(r"<\{%.*?%\}>", "", text)
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
+    for line in lines:
+        found = re.search(r"(?:RuntimeError|Exception calling application|EnvironmentFailure): (.+)", line)
+        if found:
+            return found.group(1).removeprefix("Exception calling application: ")
+    errors = [line for line in lines if line.startswith("error:")]
+    return (errors or lines or ["no message"])[-1].removeprefix("error: ")
+
+
+def resources(changes: Sequence[Change]) -> list[Change]:
+    """Those of releases and CRDs, without the stack itself and providers."""
+    return [entry for entry in changes if entry.new.get("chart") or entry.old.get("chart")]

@@ -1,0 +1,64 @@
+"""Gives the controller at home the kubeconfig of another cluster, with the token of its service account there."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.rollout.components import SYSTEM
+from spotladder_infra.rollout.plan import link_secret
+from spotladder_infra.rollout.tools import FIELD_MANAGER, Object, Tools
+
+TOKEN_SECRET = "spotladder-token"  # noqa: S105 – the name of a Secret
+TOKEN_TIMEOUT = 30.0
+"""Seconds for the cluster to fill in a new token."""
+
+
+def link(home: Tools, member: Tools, cluster: str) -> None:
+    """Writes the Secret at home. The token is neither printed nor kept in the rollout's state.
+
+    Raises:
+        EnvironmentFailure: The token or the address of the API server is missing.
+    """
+    data = _token(member, cluster)
+    view = json.loads(member.kubectl("config", "view", "--minify", "--raw", "-o", "json"))
+    server = view["clusters"][0]["cluster"]["server"]
+    kubeconfig = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": cluster, "cluster": {"server": server, "certificate-authority-data": data["ca.crt"]}}],
+        "users": [{"name": "spotladder", "user": {"token": base64.b64decode(data["token"]).decode()}}],
+        "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": "spotladder"}}],
+        "current-context": cluster,
+    }
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": link_secret(cluster),
+            "namespace": SYSTEM,
+            "labels": {"app.kubernetes.io/part-of": "spotladder"},
+        },
+        "stringData": {"kubeconfig": json.dumps(kubeconfig)},
+    }
+    home.kubectl(
+        "apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}", "-f", "-",
+        given=json.dumps(secret),
+    )  # fmt: skip
+
+
+def _token(member: Tools, cluster: str) -> Object:
+    deadline = time.monotonic() + TOKEN_TIMEOUT
+    while True:
+        found = member.get("secret", TOKEN_SECRET, "--namespace", SYSTEM) or {}
+        data: Object = found.get("data", {})
+        if data.get("token") and data.get("ca.crt"):
+            return data
+        if time.monotonic() >= deadline:
+            raise EnvironmentFailure(
+                f"cluster {cluster}: the Secret {SYSTEM}/{TOKEN_SECRET} has no token after {TOKEN_TIMEOUT:g} s: is the "
+                "token controller running there?"
+            )
+        time.sleep(1.0)

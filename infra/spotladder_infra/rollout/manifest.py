@@ -1,0 +1,39 @@
+"""Splits what Helm renders into objects, as text: KubeRay's CRDs are megabytes that take seconds to parse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ruamel.yaml import YAML
+
+_SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
+_KIND = re.compile(r"^kind: *[\"']?(\w+)", re.MULTILINE)
+_METADATA = re.compile(r"^metadata:(?:\n(?:[ \t].*)?|[ \t]*#.*)+", re.MULTILINE)
+_NAME = re.compile(r"^  name: *[\"']?([^\s\"'#]+)", re.MULTILINE)
+
+
+def split(manifest: str) -> Iterator[tuple[str, str]]:
+    """Kind and text of each object."""
+    for text in _SEPARATOR.split(manifest):
+        found = _KIND.search(text)
+        if found:
+            yield found.group(1), text.strip()
+
+
+def of_kinds(manifest: str, kinds: Iterable[str]) -> list[str]:
+    """The texts of the objects of these kinds."""
+    wanted = frozenset(kinds)
+    return [text for kind, text in split(manifest) if kind in wanted]
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Objects as one manifest."""
+    return "\n---\n".join(texts)
+
+
+def crd_name(text: str) -> str:
+    """The name of a CRD. Parses it only when it is not in block style, as generators write it."""
+    metadata = _METADATA.search(text)
+    name = _NAME.search(metadata.group(0)) if metadata else None
+    return name.group(1) if name else str(YAML(typ="safe", pure=True).load(text)["metadata"]["name"])

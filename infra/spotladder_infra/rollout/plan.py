@@ -1,0 +1,180 @@
+"""Decides which releases each cluster gets, in which order, with which values; and which clusters go first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spotladder_infra import names
+from spotladder_infra.rendering.labels import has_karpenter
+from spotladder_infra.rendering.values import values as pool_values
+from spotladder_infra.rollout import components as pinned
+from spotladder_infra.rollout.components import Chart, Component
+from spotladder_infra.topology.cluster import Cloud, Cluster
+from spotladder_infra.topology.fleet import Fleet
+
+Values = dict[str, Any]
+
+MEMBER_GROUP = "spotladder"
+"""Kubernetes group of the home cluster's controller in other EKS clusters, as their access entries name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A release of the plan."""
+
+    component: Component
+    values: Values = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one cluster gets: first the CRDs of these charts, then the releases in this order."""
+
+    crds: tuple[Chart, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        """All charts that it needs."""
+        return tuple(dict.fromkeys([*self.crds, *(step.component.chart for step in self.steps)]))
+
+
+def plan(fleet: Fleet, cluster: Cluster) -> Plan:
+    """The releases of a cluster. The controller runs in the home cluster; the others give it its rights."""
+    platform = fleet.spec.platform
+    home = cluster.name == fleet.spec.home
+    crds = [pinned.SPOTLADDER_CRDS] if home else []
+    steps: list[Step] = []
+    if has_karpenter(cluster):
+        aws = cluster.cloud is Cloud.AWS
+        crds.append(pinned.KARPENTER_CRDS_AWS if aws else pinned.KARPENTER_CRDS_GCP)
+        karpenter = Step(pinned.KARPENTER_AWS, _karpenter_aws(cluster)) if aws else _karpenter_gcp(cluster)
+        steps.append(karpenter)
+    crds.append(pinned.KUBERAY.chart)
+    if platform.jobset:
+        crds.append(pinned.JOBSET.chart)
+        steps.append(Step(pinned.JOBSET))
+    if platform.gpu_device_plugin:
+        steps.append(Step(pinned.GPU_DEVICE_PLUGIN, {"gfd": {"enabled": False}}))
+    steps += [
+        Step(pinned.POOLS, pool_values(fleet, cluster)),
+        Step(pinned.KUBERAY),
+        Step(pinned.CONTROLLER, _controller(fleet) if home else _member(cluster)),
+    ]
+    merged = tuple(
+        Step(step.component, merge(step.values, platform.values.get(step.component.name, {}))) for step in steps
+    )
+    return Plan(tuple(crds), merged)
+
+
+def waves(fleet: Fleet, targets: Sequence[str] = ()) -> list[list[str]]:
+    """The clusters in the order of the rollout: the canaries, then the rest. `targets` are the only ones, if given.
+
+    Without canaries the home cluster is the first wave: it runs the controller, on which all others depend.
+    """
+    clusters = [entry.name for entry in fleet.spec.clusters]
+    canary = fleet.spec.rollout.canary or [fleet.spec.home]
+    first = [name for name in clusters if name in canary]
+    rest = [name for name in clusters if name not in canary]
+    chosen = [[name for name in wave if not targets or name in targets] for wave in (first, rest)]
+    return [wave for wave in chosen if wave]
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
+    """Values of Helm, merged as Helm merges files: maps by key, everything else is replaced."""
+    found = dict(base)
+    for key, value in over.items():
+        known = found.get(key)
+        found[key] = merge(known, value) if isinstance(known, dict) and isinstance(value, Mapping) else value
+    return found
+
+
+def link_secret(cluster: str) -> str:
+    """The Secret at home with the kubeconfig of another cluster."""
+    return f"cluster-{cluster}"
+
+
+def linked(fleet: Fleet) -> list[str]:
+    """The clusters that the controller reaches by a kubeconfig in a Secret: those without a cloud identity."""
+    return [entry.name for entry in _members(fleet) if entry.cloud in (Cloud.EXISTING, Cloud.KIND)]
+
+
+def _members(fleet: Fleet) -> Iterable[Cluster]:
+    return (entry for entry in fleet.spec.clusters if entry.name != fleet.spec.home)
+
+
+def _karpenter_aws(cluster: Cluster) -> Values:
+    return {
+        "serviceAccount": {"name": names.KARPENTER_ACCOUNT},
+        "settings": {"clusterName": cluster.name, "interruptionQueue": names.interruption_queue(cluster)},
+        # The nodes' metadata service answers one hop away only: pods do not learn the region from it.
+        "controller": {"env": [{"name": "AWS_REGION", "value": cluster.region}]},
+        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
+    }
+
+
+def _karpenter_gcp(cluster: Cluster) -> Step:
+    account = f"{cluster.name}-karpenter@{cluster.project}.iam.gserviceaccount.com"
+    values: Values = {
+        "serviceAccount": {
+            "name": names.KARPENTER_ACCOUNT,
+            "annotations": {"iam.gke.io/gcp-service-account": account},
+        },
+        "credentials": {"enabled": False},
+        "controller": {
+            "featureGates": {"spotToSpotConsolidation": False},
+            "settings": {
+                "projectID": cluster.project,
+                "clusterLocation": cluster.region,
+                "clusterName": cluster.name,
+            },
+        },
+    }
+    return Step(pinned.KARPENTER_GCP, values)
+
+
+def _controller(fleet: Fleet) -> Values:
+    image = fleet.spec.platform.image
+    values: Values = {
+        "serviceAccount": {"name": names.CONTROLLER_ACCOUNT},
+        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
+    }
+    if image is not None:
+        given = {"repository": image.repository, "tag": image.tag, "digest": image.digest}
+        values["image"] = {key: value for key, value in given.items() if value is not None}
+    clusters = {entry.name: _address(entry) for entry in _members(fleet)}
+    if clusters:
+        values["clusters"] = clusters
+    access = _checkpoint_access(fleet)
+    if access:
+        values["checkpointAccess"] = access
+    return values
+
+
+def _checkpoint_access(fleet: Fleet) -> list[Values]:
+    """Each team may use its own prefix of each bucket, with the controller's identity."""
+    schemes = {Cloud.AWS: "s3", Cloud.GCP: "gs"}
+    buckets = [f"{schemes[entry.cloud]}://{entry.name}" for entry in fleet.spec.buckets]
+    if not buckets:
+        return []
+    return [
+        {"namespaces": [team.name], "uris": [f"{bucket}/{team.name}" for bucket in buckets]}
+        for team in fleet.spec.teams
+    ]
+
+
+def _address(cluster: Cluster) -> Values:
+    if cluster.cloud is Cloud.AWS:
+        return {"eks": {"name": cluster.name, "region": cluster.region}}
+    if cluster.cloud is Cloud.GCP:
+        return {"gke": {"project": cluster.project, "location": cluster.region, "name": cluster.name}}
+    return {"kubeconfig": {"secretName": link_secret(cluster.name)}}
+
+
+def _member(cluster: Cluster) -> Values:
+    if cluster.cloud is not Cloud.AWS:
+        return {"member": {"enabled": True}}
+    subject = {"kind": "Group", "name": MEMBER_GROUP, "apiGroup": "rbac.authorization.k8s.io"}
+    return {"serviceAccount": {"create": False}, "member": {"enabled": True, "subjects": [subject]}}

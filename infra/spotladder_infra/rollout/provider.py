@@ -1,0 +1,181 @@
+"""Pulumi's resources: a Helm release, and the CRDs of a chart.
+
+The engine runs this module in a process of its own. What differs between machines – kubeconfig, paths of charts, time
+limits – comes to it through the environment, so that the state holds none of it; the state has names, versions, digests
+and values.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pulumi import ResourceOptions
+from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
+
+from spotladder.errors import EnvironmentFailure, SpotladderError
+from spotladder_infra.access import Target
+from spotladder_infra.rollout import crds
+from spotladder_infra.rollout.release import Release
+from spotladder_infra.rollout.tools import Tools
+
+VARIABLE = "SPOTLADDER_ROLLOUT"
+
+Properties = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a provider needs on this machine.
+
+    `charts` are paths by chart name; `restore` are the Helm revisions to go back to, by release; None in a rollout.
+    """
+
+    kubeconfig: str
+    context: str
+    charts: dict[str, str]
+    timeout: float
+    restore: dict[str, int] | None = None
+
+    def environment(self) -> dict[str, str]:
+        """The variables of the engine's process."""
+        return {VARIABLE: json.dumps(asdict(self))}
+
+    @property
+    def tools(self) -> Tools:
+        """helm and kubectl of the cluster."""
+        return Tools(Target(self.kubeconfig, self.context))
+
+
+def _context() -> Context:
+    return Context(**json.loads(os.environ[VARIABLE]))
+
+
+def _chart(context: Context, name: str) -> str:
+    if name not in context.charts:
+        raise EnvironmentFailure(f"chart {name} is not at hand: give a folder with --charts")
+    return context.charts[name]
+
+
+class ReleaseProvider(ResourceProvider):
+    """Creates, compares and removes Helm releases."""
+
+    serialize_as_secret_always = False
+
+    def create(self, props: Properties) -> CreateResult:
+        """Installs the release, or goes back to a revision of its history."""
+        return CreateResult(props["release"], {**props, **self._changed(props)})
+
+    def update(self, _id: str, _olds: Properties, _news: Properties) -> UpdateResult:
+        """Upgrades the release, or goes back to a revision of its history."""
+        return UpdateResult({**_news, **self._changed(_news)})
+
+    def _changed(self, props: Properties) -> Properties:
+        context = _context()
+        release = Release(context.tools, props["release"], props["namespace"])
+        with _one_line():
+            revision = (context.restore or {}).get(release.name)
+            if revision is not None:
+                made = release.restore(revision, context.timeout)
+            else:
+                made = release.install(_chart(context, props["chart"]), props["values"], context.timeout)
+        return {"revision": str(made), "drift": "[]"}
+
+    def read(self, id_: str, props: Properties) -> ReadResult:
+        """What runs; an empty id when the release is gone."""
+        release = Release(_context().tools, id_, props["namespace"])
+        with _one_line():
+            live = release.live(expected=int(props.get("revision") or 0))
+        if not live.revision:
+            return ReadResult("", {})
+        return ReadResult(id_, {**props, "drift": json.dumps(live.drift)})
+
+    def diff(self, _id: str, _olds: Properties, _news: Properties) -> DiffResult:
+        """A change of chart, values or namespace, or drift."""
+        return _difference(_olds, _news, ("chart", "version", "digest", "values"), replace=("release", "namespace"))
+
+    def delete(self, _id: str, _props: Properties) -> None:
+        """Uninstalls the release."""
+        with _one_line():
+            Release(_context().tools, _id, _props["namespace"]).remove()
+
+
+class CrdsProvider(ResourceProvider):
+    """Applies the CRDs of a chart. They stay when the resource goes: with them would go all their objects."""
+
+    serialize_as_secret_always = False
+
+    def create(self, props: Properties) -> CreateResult:
+        """Applies them."""
+        return CreateResult(props["chart"], {**props, **self._changed(props)})
+
+    def update(self, _id: str, _olds: Properties, _news: Properties) -> UpdateResult:
+        """Applies them."""
+        return UpdateResult({**_news, **self._changed(_news)})
+
+    def _changed(self, props: Properties) -> Properties:
+        context = _context()
+        if context.restore is not None:
+            # A rollback leaves CRDs as they are: stored objects may have fields that only the newer ones know.
+            return {"names": "[]", "drift": "[]"}
+        with _one_line():
+            names = crds.apply(context.tools, crds.of_chart(context.tools, _chart(context, props["chart"])))
+        return {"names": json.dumps(names), "drift": "[]"}
+
+    def read(self, id_: str, props: Properties) -> ReadResult:
+        """What the API server has of them."""
+        context = _context()
+        if context.restore is not None or props["chart"] not in context.charts:
+            return ReadResult(id_, props)
+        with _one_line():
+            found = crds.drift(context.tools, crds.of_chart(context.tools, _chart(context, props["chart"])))
+        return ReadResult(id_, {**props, "drift": json.dumps(found)})
+
+    def diff(self, _id: str, _olds: Properties, _news: Properties) -> DiffResult:
+        """Another content, or drift."""
+        return _difference(_olds, _news, ("version", "digest"), replace=("chart",))
+
+    def delete(self, _id: str, _props: Properties) -> None:
+        """Leaves them."""
+
+
+def _difference(olds: Properties, news: Properties, fields: tuple[str, ...], replace: tuple[str, ...]) -> DiffResult:
+    changed = [name for name in fields if olds.get(name) != news.get(name)]
+    replaced = [name for name in replace if olds.get(name) != news.get(name)]
+    drifted = olds.get("drift", "[]") not in ("[]", None)
+    return DiffResult(changes=bool(changed or replaced or drifted), replaces=replaced, delete_before_replace=True)
+
+
+class _one_line:  # noqa: N801 – reads as a statement
+    """Errors reach the engine as their message alone."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
+        if isinstance(error, SpotladderError):
+            raise RuntimeError(str(error)) from None  # noqa: TRY004 – not a check of a type
+
+
+class HelmRelease(Resource):
+    """A release in a stack. `values` is JSON."""
+
+    def __init__(
+        self, name: str, *, release: str, namespace: str, chart: str, version: str, digest: str, values: str,
+        opts: ResourceOptions,
+    ) -> None:  # fmt: skip
+        properties = {
+            "release": release, "namespace": namespace, "chart": chart, "version": version, "digest": digest,
+            "values": values, "revision": None, "drift": None,
+        }  # fmt: skip
+        super().__init__(ReleaseProvider(), name, properties, opts)
+
+
+class Crds(Resource):
+    """The CRDs of a chart in a stack."""
+
+    def __init__(self, name: str, *, chart: str, version: str, digest: str, opts: ResourceOptions) -> None:
+        properties = {"chart": chart, "version": version, "digest": digest, "names": None, "drift": None}
+        super().__init__(CrdsProvider(), name, properties, opts)

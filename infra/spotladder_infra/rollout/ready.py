@@ -1,0 +1,148 @@
+"""Waits until the workloads of a release are ready, and says early why they will not be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ruamel.yaml import YAML
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.rollout import manifest
+from spotladder_infra.rollout.tools import CommandFailure, Object, Tools
+
+WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
+POLL_INTERVAL = 1.0
+IMAGE_GRACE_PERIOD = 20.0
+"""Seconds in which a registry may recover before a pod without its image fails the release."""
+
+FATAL = ("ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError")
+"""Reasons of waiting containers that no time heals."""
+
+RETRIED = ("ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff")
+"""Reasons that may pass within IMAGE_GRACE_PERIOD."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A Deployment, DaemonSet or StatefulSet."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+def workloads(rendered: str, namespace: str) -> list[Workload]:
+    """The objects of a manifest that have pods. `namespace` is that of the release."""
+    read = YAML(typ="safe", pure=True)
+    objects = [read.load(text) for text in manifest.of_kinds(rendered, WORKLOADS)]
+    return [
+        Workload(entry["kind"], entry["metadata"].get("namespace", namespace), entry["metadata"]["name"])
+        for entry in objects
+    ]
+
+
+def unready(found: Object) -> str:
+    """Why a workload is not ready; "" when it is. As `kubectl rollout status` decides it."""
+    status, spec = found.get("status", {}), found.get("spec", {})
+    name = f"{found['kind']} {found['metadata']['name']}"
+    if status.get("observedGeneration", 0) < found["metadata"].get("generation", 0):
+        return f"{name} is not observed yet"
+    if found["kind"] == "DaemonSet":
+        wanted = status.get("desiredNumberScheduled", 0)
+        updated, ready = status.get("updatedNumberScheduled", 0), status.get("numberAvailable", 0)
+    else:
+        wanted = spec.get("replicas", 1)
+        updated = status.get("updatedReplicas", 0)
+        ready = status.get("availableReplicas", status.get("readyReplicas", 0))
+        surplus = status.get("replicas", 0) - updated
+        if surplus > 0 and updated >= wanted:
+            return f"{name}: {surplus} old pods are still there"
+    if updated < wanted or ready < wanted:
+        return f"{name}: {min(updated, ready)} of {wanted} pods are ready"
+    return ""
+
+
+def blocked(pods: Iterable[Object]) -> tuple[str, bool]:
+    """Why pods cannot start, and whether waiting is useless; ("", False) when nothing says so."""
+    found = ("", False)
+    for pod in pods:
+        if "deletionTimestamp" in pod["metadata"]:
+            continue
+        status = pod.get("status", {})
+        for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
+            waiting = container.get("state", {}).get("waiting") or {}
+            reason = waiting.get("reason", "")
+            text = f"pod {pod['metadata']['name']}: {reason}: {container.get('image', '')}"
+            if reason in FATAL:
+                return text, True
+            if reason in RETRIED:
+                found = (text, False)
+        for condition in status.get("conditions", []):
+            if condition.get("type") == "PodScheduled" and condition.get("status") == "False" and not found[0]:
+                found = (f"pod {pod['metadata']['name']} is not scheduled: {condition.get('message', '')}", False)
+    return found
+
+
+def wait(
+    tools: Tools,
+    wanted: Iterable[Workload],
+    timeout: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Returns when all workloads are ready.
+
+    Raises:
+        EnvironmentFailure: A pod cannot start, or `timeout` seconds have passed.
+    """
+    begun = clock()
+    remaining, why, stuck_since = list(wanted), "", None
+    while remaining:
+        waiting = []
+        for workload in remaining:
+            found = tools.get(workload.kind.lower(), workload.name, "--namespace", workload.namespace)
+            reason = f"{workload.kind} {workload.name} does not exist" if found is None else unready(found)
+            if not reason:
+                continue
+            waiting.append(workload)
+            cause, final = blocked(_pods(tools, found, workload.namespace)) if found else ("", False)
+            why = f"{reason}{f' ({cause})' if cause else ''}"
+            retried = any(word in cause for word in RETRIED)
+            stuck_since = (stuck_since if stuck_since is not None else clock()) if retried else None
+            if final or (stuck_since is not None and clock() - stuck_since >= IMAGE_GRACE_PERIOD):
+                raise EnvironmentFailure(why)
+        remaining = waiting
+        if remaining and clock() - begun >= timeout:
+            raise EnvironmentFailure(f"not ready after {timeout:g} s: {why}")
+        if remaining:
+            sleep(POLL_INTERVAL)
+
+
+def _pods(tools: Tools, workload: Object, namespace: str) -> list[Object]:
+    labels = workload["spec"]["selector"].get("matchLabels", {})
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    return tools.items("pods", "--namespace", namespace, "--selector", selector)
+
+
+def summary(tools: Tools, wanted: Iterable[Workload]) -> str:
+    """`2/2`: ready workloads of all; "–" when there are none."""
+    listed = list(wanted)
+    ready = 0
+    for workload in listed:
+        found = tools.get(workload.kind.lower(), workload.name, "--namespace", workload.namespace)
+        ready += bool(found) and not unready(found or {})
+    return f"{ready}/{len(listed)}" if listed else "–"
+
+
+def established(tools: Tools, names: Iterable[str], timeout: float) -> None:
+    """Waits until the API server serves these CRDs. Raises EnvironmentFailure."""
+    listed = [f"crd/{name}" for name in names]
+    if not listed:
+        return
+    try:
+        tools.kubectl("wait", "--for=condition=Established", f"--timeout={timeout:g}s", *listed)
+    except CommandFailure as error:
+        raise EnvironmentFailure(f"CustomResourceDefinitions are not established: {error}") from None

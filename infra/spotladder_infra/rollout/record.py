@@ -1,0 +1,86 @@
+"""What was last good in a cluster: a ConfigMap there, so that it is shared whatever the state is kept in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from spotladder_infra.rollout.components import SYSTEM
+from spotladder_infra.rollout.tools import FIELD_MANAGER, Tools
+
+NAME = "spotladder-rollout"
+KEPT = 5
+"""Good rollouts that are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A release of a good rollout. `values` is JSON; `revision` is Helm's."""
+
+    resource: str
+    release: str
+    namespace: str
+    chart: str
+    version: str
+    digest: str
+    values: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Good:
+    """A rollout after which the cluster was healthy. `at` is an ISO time."""
+
+    at: str
+    smoke: bool
+    releases: tuple[Installed, ...]
+    crds: tuple[tuple[str, str, str], ...] = ()
+    """Chart, version and digest of each set of CRDs."""
+
+    @property
+    def revisions(self) -> dict[str, int]:
+        """Helm's revisions by release."""
+        return {entry.release: entry.revision for entry in self.releases}
+
+
+def read(tools: Tools) -> list[Good]:
+    """The good rollouts of a cluster, oldest first."""
+    found = tools.get("configmap", NAME, "--namespace", SYSTEM)
+    text = (found or {}).get("data", {}).get("good", "[]")
+    return [_good(entry) for entry in json.loads(text)]
+
+
+def _good(entry: dict[str, Any]) -> Good:
+    releases = tuple(Installed(**one) for one in entry["releases"])
+    return Good(entry["at"], entry["smoke"], releases, tuple(tuple(one) for one in entry["crds"]))
+
+
+def write(tools: Tools, goods: list[Good]) -> None:
+    """Keeps the newest ones."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": NAME, "namespace": SYSTEM, "labels": {"app.kubernetes.io/part-of": "spotladder"}},
+        "data": {"good": json.dumps([asdict(entry) for entry in goods[-KEPT:]], indent=1)},
+    }
+    tools.kubectl(
+        "apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}", "-f", "-",
+        given=json.dumps(document),
+    )  # fmt: skip
+
+
+def add(tools: Tools, good: Good) -> None:
+    """A good rollout; one with the same revisions as the newest replaces it."""
+    known = read(tools)
+    if known and known[-1].revisions == good.revisions:
+        known.pop()
+    write(tools, [*known, good])
+
+
+def target(goods: list[Good], live: dict[str, int]) -> Good | None:
+    """The good rollout to go back to: the newest one that is not what runs; None when there is none."""
+    others = [entry for entry in goods if entry.revisions != {name: live.get(name, 0) for name in entry.revisions}]
+    if goods and goods[-1] in others:
+        return goods[-1]
+    return goods[-2] if len(goods) > 1 else None

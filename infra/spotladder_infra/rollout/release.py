@@ -1,0 +1,153 @@
+"""One Helm release: install, restore an earlier revision, compare with what runs, remove.
+
+A failed revision is left as it is, so that its pods and events can be inspected; the next run goes on from there. A
+revision that is still pending although its process is gone is removed first: Helm refuses to work beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from dataclasses import dataclass
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.rollout import ready
+from spotladder_infra.rollout.tools import CommandFailure, Object, Tools, helm_major
+
+HISTORY = 20
+"""Revisions that Helm keeps of a release: those of the last good rollouts must be among them."""
+
+HOST_LABEL = "spotladder-host"
+PROCESS_LABEL = "spotladder-process"
+"""Labels of the revisions that a rollout makes: which process on which machine does it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A release as it is in the cluster. `revision` is 0 when there is none."""
+
+    revision: int = 0
+    status: str = ""
+    version: str = ""
+    manifest: str = ""
+    drift: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release of a cluster."""
+
+    tools: Tools
+    name: str
+    namespace: str
+
+    def install(self, chart: str, values: str, timeout: float) -> int:
+        """Installs or upgrades it, and waits until its workloads are ready. Returns the revision.
+
+        Args:
+            chart: Path of the chart.
+            values: JSON.
+            timeout: Seconds for the workloads to become ready.
+
+        Raises:
+            EnvironmentFailure: Helm refuses, or the workloads do not become ready. The failed state is left in place.
+        """
+        self.clear_pending()
+        options = ["--server-side=true", "--force-conflicts"] if helm_major() >= 4 else []
+        labels = f"{HOST_LABEL}={_host()},{PROCESS_LABEL}={os.getpid()}"
+        self._helm(
+            "upgrade", "--install", self.name, chart, "--values", "-", "--create-namespace", "--skip-crds",
+            f"--history-max={HISTORY}", f"--labels={labels}", *options, given=values,
+        )  # fmt: skip
+        return self._ready(timeout)
+
+    def restore(self, revision: int, timeout: float) -> int:
+        """Goes back to a revision of Helm's history, and waits until it is ready. Returns the new revision."""
+        self.clear_pending()
+        options = ["--force-conflicts"] if helm_major() >= 4 else []
+        self._helm("rollback", self.name, str(revision), f"--history-max={HISTORY}", *options)
+        return self._ready(timeout)
+
+    def _ready(self, timeout: float) -> int:
+        live = self.live(compare=False)
+        try:
+            ready.wait(self.tools, ready.workloads(live.manifest, self.namespace), timeout)
+        except EnvironmentFailure as error:
+            raise EnvironmentFailure(f"{self.name} {live.version}: {error}") from None
+        return live.revision
+
+    def live(self, *, compare: bool = True, expected: int = 0) -> Live:
+        """The release as it is. `compare` looks for objects that differ from it; `expected` is the known revision."""
+        try:
+            found = json.loads(self._helm("get", "metadata", self.name, "-o", "json"))
+        except CommandFailure as error:
+            if "not found" in str(error):
+                return Live()
+            raise
+        manifest = self._helm("get", "manifest", self.name)
+        revision, status = int(found["revision"]), str(found["status"])
+        drift: list[str] = []
+        if expected and revision != expected:
+            drift.append(f"revision {revision} (expected {expected})")
+        if status != "deployed":
+            drift.append(f"status {status}")
+        if compare:
+            drift += self.tools.changes(manifest, self.namespace, "helm")
+        return Live(revision, status, str(found["version"]), manifest, tuple(drift))
+
+    def remove(self) -> None:
+        """Uninstalls it and waits until its objects are gone. Does nothing when there is none."""
+        self.clear_pending()
+        self._helm("uninstall", self.name, "--ignore-not-found", "--wait")
+
+    def clear_pending(self) -> None:
+        """Removes a pending revision whose process is gone.
+
+        Raises:
+            EnvironmentFailure: Another process, or another machine, changes the release at this moment.
+        """
+        selector = f"owner=helm,name={self.name},status in (pending-install,pending-upgrade,pending-rollback)"
+        for secret in self.tools.items("secrets", "--namespace", self.namespace, "--selector", selector):
+            labels = secret["metadata"].get("labels", {})
+            host, process = labels.get(HOST_LABEL), labels.get(PROCESS_LABEL, "")
+            where = f"release {self.name} in namespace {self.namespace}"
+            revision = f"revision {labels.get('version')}, {labels.get('status')}"
+            if host != _host():
+                raise EnvironmentFailure(
+                    f"{where} is being changed by another helm ({revision}): wait until it has ended; if it was "
+                    f"killed, delete the Secret {secret['metadata']['name']}"
+                )
+            if process.isdigit() and int(process) != os.getpid() and alive(int(process)):
+                raise EnvironmentFailure(f"{where} is being changed by process {process} ({revision}): wait for it")
+            self.tools.kubectl("delete", "secret", secret["metadata"]["name"], "--namespace", self.namespace)
+
+    def _helm(self, *arguments: str, given: str | None = None) -> str:
+        return self.tools.helm(*arguments, "--namespace", self.namespace, given=given)
+
+
+def alive(process: int) -> bool:
+    """Whether a process of this machine runs; a zombie does not."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii") as stat:  # noqa: PTH123 – a file of the kernel
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return True
+
+
+def _host() -> str:
+    """A label for this machine."""
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:16]
+
+
+def releases(tools: Tools) -> dict[str, Object]:
+    """All releases of a cluster by name, as `helm list` shows them."""
+    listed: list[Object] = json.loads(tools.helm("list", "--all-namespaces", "--max=1000", "-o", "json") or "[]")
+    return {entry["name"]: entry for entry in listed}

@@ -1,0 +1,151 @@
+"""The in-cluster part of a cluster's end: jobs commit, Karpenter gives its nodes back, then everything is uninstalled.
+
+The order matters: Karpenter's nodes are in no Terraform state, bill on, and keep the network from being deleted. Only
+Karpenter can give them back, so it is uninstalled last.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.rollout.cluster import Place, Platform
+from spotladder_infra.rollout.components import SYSTEM
+from spotladder_infra.rollout.plan import plan
+from spotladder_infra.rollout.record import NAME
+from spotladder_infra.rollout.release import Release, releases
+from spotladder_infra.rollout.tools import CommandFailure, Object, Tools
+from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.fleet import Fleet
+
+JOBS_TIMEOUT = 900.0
+"""Seconds for all jobs to commit and end their attempts."""
+
+NODES_TIMEOUT = 1200.0
+"""Seconds for Karpenter to give all nodes back."""
+
+POLL_INTERVAL = 2.0
+
+ENDED = ("Succeeded", "Failed", "Suspended")
+
+Report = Callable[[str, str, str], None]
+"""Called with what is being removed, its state and details."""
+
+
+def remove(
+    fleet: Fleet,
+    cluster: Cluster,
+    state: Path,
+    report: Report,
+    *,
+    jobs_timeout: float = JOBS_TIMEOUT,
+    nodes_timeout: float = NODES_TIMEOUT,
+) -> None:
+    """Stops what runs in a cluster and uninstalls what a rollout installed. Safe to repeat and to interrupt.
+
+    TieredJobs are suspended: they commit, and another cluster can go on with them. CRDs stay in a cluster of the user.
+
+    Raises:
+        EnvironmentFailure: Jobs or nodes are still there after their time limit; the message names them.
+    """
+    platform = Platform(Place(fleet, state), cluster)
+    home = Tools(platform.place.target(fleet.cluster(fleet.spec.home)))
+    _stop_jobs(home, fleet, cluster, jobs_timeout, report)
+    _release_nodes(platform.tools, nodes_timeout, report)
+    installed = releases(platform.tools)
+    for step in _uninstall_order(fleet, cluster):
+        name, namespace = step
+        if name in installed:
+            report(name, "removing", "")
+            Release(platform.tools, name, namespace).remove()
+            report(name, "removed", "")
+    platform.tools.kubectl("delete", "configmap", NAME, "--namespace", SYSTEM, "--ignore-not-found")
+    platform.forget()
+
+
+def _uninstall_order(fleet: Fleet, cluster: Cluster) -> list[tuple[str, str]]:
+    """Releases with their namespaces: the controller first, Karpenter last."""
+    steps = [(step.component.release, step.component.namespace) for step in plan(fleet, cluster).steps]
+    return list(reversed(steps))
+
+
+def _stop_jobs(home: Tools, fleet: Fleet, cluster: Cluster, timeout: float, report: Report) -> None:
+    """Suspends the jobs of a cluster and waits until they hold nothing. At home these are all jobs."""
+    deadline = time.monotonic() + timeout
+    asked: set[str] = set()
+    while True:
+        active = [job for job in home.items("tieredjobs", "--all-namespaces") if _uses(job, fleet, cluster)]
+        for job in active:
+            if _key(job) not in asked and not job["spec"].get("suspend"):
+                home.kubectl(
+                    "patch", "tieredjob", job["metadata"]["name"], "--namespace", job["metadata"]["namespace"],
+                    "--type=merge", "--patch", json.dumps({"spec": {"suspend": True}}),
+                )  # fmt: skip
+            asked.add(_key(job))
+        report("jobs", "stopping" if active else "stopped", _listed(active))
+        if not active:
+            return
+        if time.monotonic() >= deadline:
+            raise EnvironmentFailure(
+                f"cluster {cluster.name}: jobs still run after {timeout:g} s: {_listed(active)}: does the controller "
+                "run? See spotladder get -A; run the command again to wait longer"
+            )
+        time.sleep(POLL_INTERVAL)
+
+
+def _uses(job: Object, fleet: Fleet, cluster: Cluster) -> bool:
+    """Whether a job still holds nodes of the cluster."""
+    status = job.get("status", {})
+    phase = status.get("phase", "Pending")
+    if phase in ENDED and not (phase == "Suspended" and not job["spec"].get("suspend")):
+        return False
+    if cluster.name == fleet.spec.home:
+        return True
+    pools = {pool.name for pool in cluster.pools}
+    tiers = {tier["name"]: tier.get("capacityTier") for tier in job["spec"].get("tiers", [])}
+    return tiers.get(status.get("tier")) in pools
+
+
+def _release_nodes(tools: Tools, timeout: float, report: Report) -> None:
+    """Deletes the NodePools and waits until Karpenter has given back the last node."""
+    if tools.get("crd", "nodepools.karpenter.sh") is None:
+        return
+    try:
+        tools.kubectl("delete", "nodepools.karpenter.sh", "--all", "--wait=false")
+    except CommandFailure as error:
+        raise EnvironmentFailure(f"NodePools cannot be deleted: {error}") from None
+    deadline = time.monotonic() + timeout
+    while True:
+        claims = tools.items("nodeclaims.karpenter.sh")
+        report("nodes", "draining" if claims else "given back", _listed(claims))
+        if not claims:
+            return
+        if time.monotonic() >= deadline:
+            raise EnvironmentFailure(
+                f"{len(claims)} NodeClaims are still there after {timeout:g} s: {_hanging(claims)}: look at their "
+                "events with kubectl describe nodeclaim; pods that forbid their eviction hold a node"
+            )
+        time.sleep(POLL_INTERVAL)
+
+
+def _hanging(claims: list[Object]) -> str:
+    """Each NodeClaim with its node and the reason of its condition."""
+    found = []
+    for claim in claims[:5]:
+        status = claim.get("status", {})
+        bad = [entry for entry in status.get("conditions", []) if entry.get("status") != "True" and entry.get("reason")]
+        why = f": {bad[0]['type']} {bad[0]['reason']}" if bad else ""
+        found.append(f"{claim['metadata']['name']} (node {status.get('nodeName', 'none')}{why})")
+    return ", ".join(found)
+
+
+def _key(job: Object) -> str:
+    return f"{job['metadata'].get('namespace', '')}/{job['metadata']['name']}"
+
+
+def _listed(objects: list[Object]) -> str:
+    names = [_key(entry).lstrip("/") for entry in objects]
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

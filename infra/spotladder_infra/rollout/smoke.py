@@ -1,0 +1,82 @@
+"""A TieredJob that must succeed on the tiers of a cluster before the rollout goes on."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from spotladder.api.check import checked
+from spotladder.api.document import read_documents
+from spotladder.api.tieredjob import TieredJob
+from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder_infra.rollout.tools import Object, Tools
+from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.pool import PoolRole
+
+POLL_INTERVAL = 2.0
+DELETE_TIMEOUT = "180s"
+
+
+def read(path: Path) -> Object:
+    """The job of a file, checked as `spotladder submit` does. Raises InvalidSpec."""
+    documents = read_documents(path)
+    if len(documents) != 1:
+        raise InvalidSpec("must hold one TieredJob", where=str(path))
+    checked(documents[0], TieredJob)
+    found: Object = json.loads(json.dumps(documents[0].data, default=str))
+    return found
+
+
+def job(document: Object, cluster: Cluster) -> Object | None:
+    """The job for a cluster, on all its worker pools in their order; None when it has none."""
+    tiers = [
+        {"name": pool.name, "capacityTier": pool.name, "maxFailures": 0}
+        for pool in cluster.pools
+        if pool.role is PoolRole.WORKERS
+    ]
+    if not tiers:
+        return None
+    made = copy.deepcopy(document)
+    made["metadata"] = {**made["metadata"], "name": f"{made['metadata']['name']}-{cluster.name}"}
+    made["spec"]["tiers"] = tiers
+    return made
+
+
+def run(home: Tools, document: Object, timeout: float, report: Callable[[str], None]) -> None:
+    """Submits the job at home, waits until it has succeeded and deletes it. One that fails stays, to be inspected.
+
+    Raises:
+        EnvironmentFailure: It failed, or did not succeed in `timeout` seconds.
+    """
+    metadata = document["metadata"]
+    name, namespace = metadata["name"], metadata.get("namespace", "default")
+    where = ("tieredjob", name, "--namespace", namespace)
+    home.kubectl("delete", *where, "--ignore-not-found", f"--timeout={DELETE_TIMEOUT}")
+    home.kubectl("create", "-f", "-", "--namespace", namespace, given=json.dumps(document))
+    deadline = time.monotonic() + timeout
+    while True:
+        status: dict[str, Any] = (home.get(*where) or {}).get("status", {})
+        phase = status.get("phase", "Pending")
+        step = (status.get("progress") or {}).get("step")
+        report(f"{phase}{f', step {step}' if step is not None else ''}")
+        if phase == "Succeeded":
+            home.kubectl("delete", *where, "--ignore-not-found", "--wait=false")
+            return
+        if phase == "Failed" or time.monotonic() >= deadline:
+            why = "failed" if phase == "Failed" else f"is {phase} after {timeout:g} s"
+            raise EnvironmentFailure(
+                f"smoke job {namespace}/{name} {why}: {_reason(status)}: see spotladder events {name} -n {namespace}"
+            )
+        time.sleep(POLL_INTERVAL)
+
+
+def _reason(status: dict[str, Any]) -> str:
+    attempts = status.get("attempts") or []
+    if attempts and attempts[-1].get("reason"):
+        return str(attempts[-1]["reason"])
+    bad = [entry for entry in status.get("conditions", []) if entry.get("status") == "False" and entry.get("message")]
+    return str(bad[0]["message"]) if bad else "no reason in its status"

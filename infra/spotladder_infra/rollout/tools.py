@@ -1,0 +1,135 @@
+"""Runs helm and kubectl against one cluster, and turns their failures into one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.access import Target
+
+Object = dict[str, Any]
+
+NEEDED: Mapping[str, str] = {
+    "pulumi": "https://www.pulumi.com/docs/install",
+    "helm": "https://helm.sh/docs/intro/install",
+    "kubectl": "https://kubernetes.io/docs/tasks/tools",
+}
+
+FIELD_MANAGER = "spotladder-rollout"
+"""Owner of the fields of CRDs, in server-side apply."""
+
+COMMAND_TIMEOUT = 300.0
+"""Seconds for one call of helm or kubectl. Waiting for pods is not part of a call."""
+
+
+class CommandFailure(EnvironmentFailure):
+    """helm or kubectl failed; the message is the end of what it printed."""
+
+
+def require(*names: str) -> None:
+    """Raises EnvironmentFailure when one of the programs is missing."""
+    for name in names:
+        if shutil.which(name) is None:
+            raise EnvironmentFailure(f"{name} is not on the PATH: install it ({NEEDED[name]})")
+
+
+@cache
+def helm_major() -> int:
+    """The major version of helm: 4 applies on the server, 3 does not."""
+    text = _run(["helm", "version", "--template", "{{.Version}}"], {}, None).stdout
+    return int(text.removeprefix("v").partition(".")[0] or 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """helm and kubectl of one cluster."""
+
+    target: Target
+
+    def helm(self, *arguments: str, given: str | None = None) -> str:
+        """What helm prints. Raises CommandFailure."""
+        command = ["helm", "--kube-context", self.target.context, *arguments]
+        return _checked(command, self.target.environment(), given)
+
+    def kubectl(self, *arguments: str, given: str | None = None) -> str:
+        """What kubectl prints. Raises CommandFailure."""
+        command = ["kubectl", "--context", self.target.context, *arguments]
+        return _checked(command, self.target.environment(), given)
+
+    def get(self, *arguments: str) -> Object | None:
+        """An object or a list as JSON; None when it does not exist, or its kind does not."""
+        try:
+            text = self.kubectl("get", *arguments, "--ignore-not-found", "-o", "json")
+        except CommandFailure as error:
+            if "the server doesn't have a resource type" in str(error):
+                return None
+            raise
+        found: Object | None = json.loads(text) if text.strip() else None
+        return found
+
+    def items(self, *arguments: str) -> list[Object]:
+        """The objects of a list; none when their kind does not exist."""
+        found = self.get(*arguments) or {}
+        items: list[Object] = found.get("items", [])
+        return items
+
+    def changes(self, manifest: str, namespace: str, manager: str) -> list[str]:
+        """The objects, as KIND/NAME, whose applied fields differ from the manifest. Raises CommandFailure."""
+        if not manifest.strip():
+            return []
+        command = [
+            "kubectl", "--context", self.target.context, "--namespace", namespace, "diff", "--server-side",
+            "--force-conflicts", f"--field-manager={manager}", "--concurrency=8", "-f", "-",
+        ]  # fmt: skip
+        environment = {**self.target.environment(), "KUBECTL_EXTERNAL_DIFF": "diff -N -q"}
+        done = _run(command, environment, manifest)
+        if done.returncode > 1:
+            raise CommandFailure(f"kubectl diff: {_last_line(done.stderr)}")
+        return sorted({_object(line) for line in done.stdout.splitlines() if line.startswith("Files ")})
+
+
+def _object(line: str) -> str:
+    """The object of a line `Files /tmp/LIVE-1/apps.v1.Deployment.NAMESPACE.NAME and … differ`, as Kind/name."""
+    file = line.split(" and ", maxsplit=1)[0].rpartition("/")[2]
+    parts = file.split(".")
+    kind = next((index for index, part in enumerate(parts) if part[:1].isupper()), 0)
+    return f"{parts[kind]}/{'.'.join(parts[kind + 2 :])}"
+
+
+def _checked(command: list[str], environment: Mapping[str, str], given: str | None) -> str:
+    done = _run(command, environment, given)
+    if done.returncode:
+        words = " ".join([command[0], *command[3:5]])
+        raise CommandFailure(f"{words}: {_last_line(done.stderr or done.stdout)}")
+    return done.stdout
+
+
+def _run(command: list[str], environment: Mapping[str, str], given: str | None) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            input=given,
+            stdin=subprocess.DEVNULL if given is None else None,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=COMMAND_TIMEOUT,
+            env={**os.environ, **environment},
+        )
+    except FileNotFoundError:
+        raise EnvironmentFailure(f"{command[0]} is not on the PATH: install it ({NEEDED[command[0]]})") from None
+    except subprocess.TimeoutExpired:
+        raise CommandFailure(f"{command[0]} {command[3]}: no answer in {COMMAND_TIMEOUT:g} s") from None
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    wanted = [line for line in lines if line.lower().startswith("error")]
+    return " ".join((wanted or lines or ["no message"])[-1].split())

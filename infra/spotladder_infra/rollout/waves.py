@@ -1,0 +1,178 @@
+"""Rolls a change out to the clusters of a fleet, wave after wave, and stops at the first failure.
+
+A cluster is good when its releases are ready and its smoke job has succeeded. The next wave begins when all clusters of
+the one before are good. What was done stays done: the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
+from spotladder_infra.rollout import link, record, smoke
+from spotladder_infra.rollout.cluster import Place, Platform
+from spotladder_infra.rollout.plan import linked, waves
+from spotladder_infra.rollout.release import releases
+from spotladder_infra.rollout.tools import Object, Tools
+
+SMOKE = "smoke job"
+LINK = "link"
+
+
+class Outcome(StrEnum):
+    """What became of a cluster."""
+
+    GOOD = "good"
+    FAILED = "failed"
+    UNTOUCHED = "not begun"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of one cluster; `message` says why it failed."""
+
+    cluster: str
+    outcome: Outcome
+    message: str = ""
+
+
+Progress = Callable[[str, str, str, str], None]
+"""Called with a cluster, a component, its state and details. From several threads, one call at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a rollout goes. `concurrency` is clusters at the same time, `timeout` seconds for each component."""
+
+    targets: tuple[str, ...] = ()
+    concurrency: int = 4
+    timeout: float = 600.0
+    smoke: Object | None = None
+    smoke_timeout: float = 900.0
+
+
+def rollout(place: Place, options: Options, progress: Progress) -> list[Result]:
+    """Brings the clusters to what the fleet file asks for.
+
+    Raises:
+        InvalidSpec: The chosen clusters cannot be rolled out in this order.
+        EnvironmentFailure: A chart or a cluster is out of reach; nothing was changed.
+    """
+    ordered = waves(place.fleet, options.targets)
+    platforms = {name: Platform(place, place.fleet.cluster(name)) for wave in ordered for name in wave}
+    home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
+    _home_first(place, ordered, home)
+    for platform in platforms.values():
+        platform.desired()
+    lock = threading.Lock()
+
+    def told(cluster: str, component: str, state: str, details: str) -> None:
+        with lock:
+            progress(cluster, component, state, details)
+
+    def one(name: str) -> Result:
+        platform = platforms[name]
+
+        def report(component: str, state: str, details: str) -> None:
+            told(name, component, state, details)
+
+        try:
+            good = platform.apply(options.timeout, report)
+            if name in linked(place.fleet):
+                report(LINK, "installing", "")
+                link.link(home, platform.tools, name)
+                report(LINK, "ready", "")
+            proved = _smoke(platform, home, options, report)
+            record.add(platform.tools, replace(good, at=_now(), smoke=proved))
+        except SpotladderError as error:
+            return Result(name, Outcome.FAILED, str(error))
+        return Result(name, Outcome.GOOD)
+
+    return run_waves(ordered, options.concurrency, one)
+
+
+def run_waves(ordered: Sequence[Sequence[str]], concurrency: int, one: Callable[[str], Result]) -> list[Result]:
+    """Calls `one` for each cluster, wave after wave; after a failure no further cluster is begun."""
+    results: dict[str, Result] = {name: Result(name, Outcome.UNTOUCHED) for wave in ordered for name in wave}
+    stopped = threading.Event()
+
+    def guarded(name: str) -> Result:
+        if stopped.is_set():
+            return results[name]
+        found = one(name)
+        if found.outcome is Outcome.FAILED:
+            stopped.set()
+        return found
+
+    for wave in ordered:
+        if stopped.is_set():
+            break
+        with ThreadPoolExecutor(max_workers=concurrency, thread_name_prefix="rollout") as pool:
+            try:
+                for found in pool.map(guarded, wave):
+                    results[found.cluster] = found
+            except KeyboardInterrupt:
+                stopped.set()
+                raise
+    return list(results.values())
+
+
+def rollback(place: Place, options: Options, progress: Progress) -> list[Result]:
+    """Takes clusters back to their last good rollout: one after the other, the home cluster last."""
+    results = []
+    names = [name for wave in reversed(waves(place.fleet, options.targets)) for name in reversed(wave)]
+    for name in names:
+        platform = Platform(place, place.fleet.cluster(name))
+        try:
+            message = _back(platform, options.timeout, lambda *told, at=name: progress(at, *told))
+            results.append(Result(name, Outcome.GOOD, message))
+        except SpotladderError as error:
+            results.append(Result(name, Outcome.FAILED, str(error)))
+    return results
+
+
+def _back(platform: Platform, timeout: float, report: Callable[[str, str, str], None]) -> str:
+    live = {name: int(entry["revision"]) for name, entry in releases(platform.tools).items()}
+    goods = record.read(platform.tools)
+    wanted = record.target(goods, live)
+    if wanted is None:
+        raise EnvironmentFailure(f"cluster {platform.cluster.name}: there is no earlier good rollout to go back to")
+    made = platform.restore(wanted, timeout, report)
+    kept = goods[: goods.index(wanted)]
+    record.write(platform.tools, [*kept, replace(made, at=_now(), smoke=wanted.smoke)])
+    return f"as of {wanted.at}"
+
+
+def _smoke(platform: Platform, home: Tools, options: Options, report: Callable[[str, str, str], None]) -> bool:
+    if options.smoke is None:
+        return False
+    document = smoke.job(options.smoke, platform.cluster)
+    if document is None:
+        return False
+    report(SMOKE, "running", "")
+    try:
+        smoke.run(home, document, options.smoke_timeout, lambda text: report(SMOKE, "running", text))
+    except EnvironmentFailure as error:
+        report(SMOKE, "failed", str(error))
+        raise
+    report(SMOKE, "ready", "succeeded")
+    return True
+
+
+def _home_first(place: Place, ordered: list[list[str]], home: Tools) -> None:
+    """The controller at home must have been rolled out before, or be in the first wave: the others depend on it."""
+    name = place.fleet.spec.home
+    if not ordered or name in ordered[0] or record.read(home):
+        return
+    raise InvalidSpec(
+        f"the home cluster {name} has no good rollout yet: put it first, into spec.rollout.canary", path="spec.rollout"
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,251 @@
+"""Two real clusters for the tests of the rollout: nodes, images, a bucket, and a fleet file that names them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from tests.absent import absent
+from tests.e2e import image as images
+from tests.e2e import provider
+from tests.e2e.bucket import NAME as BUCKET
+from tests.e2e.bucket import Bucket, bucket
+from tests.e2e.kube import Kube
+from tests.e2e.provider import Cluster
+from tests.kube.apiserver import tools
+
+ROOT = Path(__file__).parents[2]
+CHARTS = Path(__file__).parent / "charts"
+KUBERAY = "kuberay-operator:1.6.1"
+NAMES = ("east", "west")
+TEAM = "team-a"
+TIMEOUT = 240.0
+
+
+@dataclass(frozen=True)
+class Sites:
+    """`folder` has the fleet file, the charts and the state of the rollout."""
+
+    folder: Path
+    clusters: Mapping[str, Cluster]
+    bucket: Bucket
+    image: str
+
+    def kube(self, cluster: str, namespace: str = "spotladder-system") -> Kube:
+        """kubectl of one cluster."""
+        return Kube(self.clusters[cluster].kubeconfig, namespace)
+
+    def write(self, **platform: Any) -> None:
+        """The fleet file, with other settings under `platform`."""
+        repository, _, tag = self.image.rpartition(":")
+        document = {
+            "apiVersion": "spotladder.io/v1alpha1",
+            "kind": "Fleet",
+            "metadata": {"name": "lab"},
+            "spec": {
+                "home": "east",
+                "teams": [{"name": TEAM}],
+                "platform": {
+                    "charts": "charts",
+                    "image": {"repository": repository, "tag": tag},
+                    "values": {
+                        "kuberay": {"image": {"repository": "localhost/kuberay-operator", "tag": "1.6.1"}},
+                        "controller": self.controller(),
+                    },
+                    **platform,
+                },
+                "rollout": {"timeout": "90s", "smoke": {"job": "smoke.yaml", "timeout": "4m"}},
+                "clusters": [self._cluster(name) for name in NAMES],
+            },
+        }
+        (self.folder / "fleet.yaml").write_text(json.dumps(document))
+
+    def controller(self, **values: Any) -> dict[str, Any]:
+        """The controller's values."""
+        own = {"pullPolicy": "Never"}
+        return {
+            "replicaCount": 1,
+            "image": {**own, **values.pop("image", {})},
+            "checkpointSecrets": ["bucket"],
+            **values,
+        }
+
+    def _cluster(self, name: str) -> dict[str, Any]:
+        return {
+            "name": name,
+            "cloud": "existing",
+            "context": name,
+            "pools": [
+                {"name": f"{name}-heads", "role": "heads", "selectors": {"pool": "node"}},
+                {"name": f"{name}-workers", "selectors": {"pool": "node"}, "price": {"perNodeHour": "0.4"}},
+            ],
+        }
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """A command of `spotladder infra`, not waited for."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "spotladder.cli.main", "infra", *arguments],
+            cwd=self.folder,
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """What a command prints. Fails the test with it when the exit code is another one."""
+        process = self.start(*arguments)
+        printed, _ = process.communicate(timeout=TIMEOUT)
+        print(f"$ spotladder infra {' '.join(arguments)}\n{printed}")
+        assert process.returncode == code, f"{arguments}: exit code {process.returncode}\n{printed}"
+        return printed
+
+    def environment(self) -> dict[str, str]:
+        """The tools first on the PATH, and a kubeconfig with both contexts."""
+        path = f"{tools() / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        return {**os.environ, "PATH": path, "KUBECONFIG": str(self.folder / "kubeconfig")}
+
+
+@contextmanager
+def sites(folder: Path) -> Iterator[Sites]:
+    """Both clusters, while it lasts."""
+    if why := provider.missing() or missing():
+        absent(why, "infra", in_all=False)
+    tag = images.build()
+    build_kuberay()
+    clusters = {name: Cluster(f"{name}{os.getpid()}") for name in NAMES}
+    with ExitStack() as stack:
+        for cluster in clusters.values():
+            stack.callback(cluster.down)
+            cluster.up(tag, {"n1": "pool=node"}, f"--image={KUBERAY}")
+        made = stack.enter_context(bucket(clusters["east"].host))
+        found = Sites(folder, clusters, made, images.reference(tag))
+        merge(folder / "kubeconfig", {name: cluster.kubeconfig for name, cluster in clusters.items()})
+        charts(folder / "charts")
+        for name in NAMES:
+            prepare(found, name)
+        (folder / "smoke.yaml").write_text(json.dumps(smoke(found)))
+        found.write()
+        yield found
+
+
+def missing() -> str:
+    """Which program of Pulumi is not there; "" when all are."""
+    wanted = ("pulumi", "pulumi-resource-pulumi-python")
+    absent_ones = [name for name in wanted if not provider.program(name).exists() and shutil.which(name) is None]
+    return f"not installed: {', '.join(absent_ones)}" if absent_ones else ""
+
+
+def build_kuberay() -> None:
+    """An image of the KubeRay operator, once for a machine."""
+    if not images.tar_of(KUBERAY).exists():
+        binary = provider.program("kuberay")
+        provider.call([str(provider.tool()), "image", "build", KUBERAY, "--copy", f"{binary}:/manager"])
+
+
+def merge(path: Path, kubeconfigs: Mapping[str, Path]) -> None:
+    """One kubeconfig with a context for each cluster, named like it."""
+    found: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
+    for name, source in kubeconfigs.items():
+        one = YAML(typ="safe").load(source)
+        found["clusters"].append({"name": name, "cluster": one["clusters"][0]["cluster"]})
+        found["users"].append({"name": name, "user": one["users"][0]["user"]})
+        found["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
+    path.write_text(json.dumps(found))
+
+
+def charts(folder: Path) -> None:
+    """The charts that are not part of the package; CRDs of KubeRay from its sources."""
+    shutil.copytree(CHARTS, folder)
+    shutil.copytree(tools() / "crds" / "kuberay", folder / "kuberay-operator" / "crds")
+    if (ROOT / "charts" / "spotladder-pools").is_dir():
+        shutil.rmtree(folder / "spotladder-pools")
+
+
+def prepare(found: Sites, name: str) -> None:
+    """The namespace of the smoke job with the credentials of the bucket, as a user makes them."""
+    program = (ROOT / "tests" / "e2e" / "programs" / "chain.py").read_text()
+    kube = found.kube(name, TEAM)
+    kube.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": TEAM,
+                "labels": {"app.kubernetes.io/managed-by": "Helm"},
+                "annotations": {
+                    "meta.helm.sh/release-name": "spotladder-pools",
+                    "meta.helm.sh/release-namespace": "spotladder-system",
+                },
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "bucket", "namespace": TEAM},
+            "stringData": dict(found.bucket.environment),
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "program", "namespace": TEAM},
+            "data": {"chain.py": program},
+        },
+    )
+
+
+def smoke(found: Sites) -> dict[str, Any]:
+    """A job of two workers that trains ten steps."""
+
+    def group(cpus: str, memory: str) -> dict[str, Any]:
+        container = {
+            "name": "ray",
+            "image": found.image,
+            "imagePullPolicy": "Never",
+            "resources": {"requests": {"memory": memory}},
+            "env": [{"name": "STEPS", "value": "127.0.0.1:9"}],
+            "volumeMounts": [{"name": "program", "mountPath": "/program"}],
+        }
+        volumes = [{"name": "program", "configMap": {"name": "program"}}]
+        return {
+            "rayStartParams": {"num-cpus": cpus},
+            "template": {"spec": {"containers": [container], "volumes": volumes}},
+        }
+
+    return {
+        "apiVersion": "spotladder.io/v1alpha1",
+        "kind": "TieredJob",
+        "metadata": {"name": "smoke", "namespace": TEAM},
+        "spec": {
+            "tiers": [{"name": "any", "capacityTier": "any"}],
+            "checkpoints": {
+                "uri": f"s3://{BUCKET}/{TEAM}",
+                "interval": "5steps",
+                "credentials": {"secretName": "bucket"},
+            },
+            "workload": {
+                "ray": {
+                    "template": {
+                        "spec": {
+                            "entrypoint": "python /program/chain.py --steps 10 --pace 0.1",
+                            "rayClusterSpec": {
+                                "headGroupSpec": group("0", "1Gi"),
+                                "workerGroupSpecs": [{"groupName": "workers", "replicas": 2, **group("1", "512Mi")}],
+                            },
+                        }
+                    }
+                }
+            },
+        },
+    }

@@ -1,0 +1,128 @@
+"""What each cluster of a fleet gets, in which order, and which clusters go first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from spotladder.api.problems import InvalidDocument
+from spotladder_infra.rollout import charts, components
+from spotladder_infra.rollout.plan import link_secret, linked, merge, plan, waves
+from spotladder_infra.topology.fleet import Fleet
+from tests.topology.builders import fleet_file
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
+    return fleet_file(tmp_path_factory.mktemp("fleet")).fleet
+
+
+@pytest.mark.parametrize(
+    ("cluster", "crds", "releases"),
+    [
+        (
+            "east",
+            ["spotladder-crds", "karpenter-crd", "kuberay-operator"],
+            ["karpenter", "pools", "kuberay", "controller"],
+        ),
+        ("west", ["kuberay-operator"], ["pools", "kuberay", "controller"]),
+        ("alpha", ["karpenter-crd", "kuberay-operator"], ["karpenter", "pools", "kuberay", "controller"]),
+        ("lab", ["kuberay-operator"], ["pools", "kuberay", "controller"]),
+        ("laptop", ["kuberay-operator"], ["pools", "kuberay", "controller"]),
+    ],
+)  # fmt: skip
+def test_components_of_each_kind_of_cluster(fleet: Fleet, cluster: str, crds: list[str], releases: list[str]) -> None:
+    found = plan(fleet, fleet.cluster(cluster))
+    assert [chart.name for chart in found.crds] == crds
+    assert [step.component.name for step in found.steps] == releases
+
+
+def test_options_add_components_before_the_pools(tmp_path: Path) -> None:
+    change = ("spec:\n  home", "spec:\n  platform: {jobset: true, gpuDevicePlugin: true}\n  home")
+    fleet = fleet_file(tmp_path, change).fleet
+    found = plan(fleet, fleet.cluster("east"))
+    names = [step.component.name for step in found.steps]
+    assert names == ["karpenter", "jobset", "gpu-device-plugin", "pools", "kuberay", "controller"]
+    assert "jobset" in [chart.name for chart in found.crds]
+
+
+def test_home_has_the_controller_and_the_others_give_it_rights(fleet: Fleet) -> None:
+    values = {
+        entry.name: next(s.values for s in plan(fleet, entry).steps if s.component.name == "controller")
+        for entry in fleet.spec.clusters
+    }
+    assert values["east"]["clusters"] == {
+        "west": {"gke": {"project": "acme-ml", "location": "us-central1", "name": "west"}},
+        "alpha": {"gke": {"project": "acme-ml", "location": "us-central1", "name": "alpha"}},
+        "lab": {"kubeconfig": {"secretName": "cluster-lab"}},
+        "laptop": {"kubeconfig": {"secretName": "cluster-laptop"}},
+    }
+    assert {"namespaces": ["team-b"], "uris": ["s3://acme-east/team-b", "gs://acme-central/team-b"]} in values["east"][
+        "checkpointAccess"
+    ]
+    assert values["lab"] == {"member": {"enabled": True}}
+    assert linked(fleet) == ["lab", "laptop"]
+    assert link_secret("lab") == "cluster-lab"
+
+
+def test_an_eks_member_trusts_the_group_of_its_access_entry(tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path, ("home: east", "home: lab")).fleet
+    values = next(s.values for s in plan(fleet, fleet.cluster("east")).steps if s.component.name == "controller")
+    assert values["member"]["subjects"][0]["kind"] == "Group"
+    assert values["serviceAccount"] == {"create": False}
+
+
+def test_karpenter_knows_its_cluster_and_queue(fleet: Fleet) -> None:
+    east = plan(fleet, fleet.cluster("east")).steps[0].values
+    assert east["settings"] == {"clusterName": "east", "interruptionQueue": "east-interruptions"}
+    assert {"name": "AWS_REGION", "value": "us-east-1"} in east["controller"]["env"]
+    alpha = plan(fleet, fleet.cluster("alpha")).steps[0].values
+    assert alpha["controller"]["settings"]["projectID"] == "acme-ml"
+    assert alpha["controller"]["featureGates"] == {"spotToSpotConsolidation": False}
+
+
+def test_values_of_the_file_win(tmp_path: Path) -> None:
+    platform = (
+        "{image: {repository: r/spotladder, tag: '2'}, values: {controller: {image: {tag: '3'}, replicaCount: 1}}}"
+    )
+    fleet = fleet_file(tmp_path, ("spec:\n  home", f"spec:\n  platform: {platform}\n  home")).fleet
+    values = plan(fleet, fleet.cluster("east")).steps[-1].values
+    assert values["image"] == {"repository": "r/spotladder", "tag": "3"}
+    assert values["replicaCount"] == 1
+    assert merge({"a": {"b": 1}, "c": [1]}, {"a": {"d": 2}, "c": [2]}) == {"a": {"b": 1, "d": 2}, "c": [2]}
+
+
+@pytest.mark.parametrize(
+    ("canary", "targets", "expected"),
+    [
+        ("[]", (), [["east"], ["west", "alpha", "lab", "laptop"]]),
+        ("[laptop, lab]", (), [["lab", "laptop"], ["east", "west", "alpha"]]),
+        ("[]", ("lab",), [["lab"]]),
+        ("[lab]", ("east", "lab"), [["lab"], ["east"]]),
+    ],
+)
+def test_waves(tmp_path: Path, canary: str, targets: tuple[str, ...], expected: list[list[str]]) -> None:
+    change = ("spec:\n  home", f"spec:\n  rollout: {{canary: {canary}}}\n  home")
+    assert waves(fleet_file(tmp_path, change).fleet, targets) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rollout: {canary: [nowhere]}", "spec.rollout.canary[0]"),
+        ("rollout: {concurrency: 0}", "spec.rollout.concurrency"),
+        ("platform: {values: {kubray: {}}}", "is no component"),
+        ("platform: {image: {tag: a}}", "spec.platform.image.repository"),
+    ],
+)
+def test_bad_settings_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InvalidDocument) as raised:
+        fleet_file(tmp_path, ("spec:\n  home", f"spec:\n  {text}\n  home"))
+    assert message in str(raised.value)
+
+
+def test_own_charts_have_the_pinned_version() -> None:
+    for folder in charts.own_folder().iterdir():
+        assert YAML(typ="safe").load(folder / "Chart.yaml")["version"] == components.OWN_VERSION, folder
