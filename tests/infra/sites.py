@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from ruamel.yaml import YAML
 
@@ -59,7 +63,7 @@ class Sites:
                     "charts": "charts",
                     "image": {"repository": repository, "tag": tag},
                     "values": {
-                        "kuberay": {"image": {"repository": "localhost/kuberay-operator", "tag": "1.6.1"}},
+                        "kuberay": self.kuberay("1.6.1"),
                         "controller": self.controller(),
                     },
                     **platform,
@@ -69,6 +73,10 @@ class Sites:
             },
         }
         (self.folder / "fleet.yaml").write_text(json.dumps(document))
+
+    def kuberay(self, tag: str) -> dict[str, Any]:
+        """KubeRay's values."""
+        return {"image": {"repository": "localhost/kuberay-operator", "tag": tag, "pullPolicy": "Never"}}
 
     def controller(self, **values: Any) -> dict[str, Any]:
         """The controller's values."""
@@ -106,7 +114,11 @@ class Sites:
     def run(self, *arguments: str, code: int = 0) -> str:
         """What a command prints. Fails the test with it when the exit code is another one."""
         process = self.start(*arguments)
-        printed, _ = process.communicate(timeout=TIMEOUT)
+        try:
+            printed, _ = process.communicate(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            printed, _ = process.communicate()
         print(f"$ spotladder infra {' '.join(arguments)}\n{printed}")
         assert process.returncode == code, f"{arguments}: exit code {process.returncode}\n{printed}"
         return printed
@@ -132,6 +144,7 @@ def sites(folder: Path) -> Iterator[Sites]:
         made = stack.enter_context(bucket(clusters["east"].host))
         found = Sites(folder, clusters, made, images.reference(tag))
         merge(folder / "kubeconfig", {name: cluster.kubeconfig for name, cluster in clusters.items()})
+        stack.enter_context(relay(folder / "kubeconfig", "west", clusters["east"].host))
         charts(folder / "charts")
         for name in NAMES:
             prepare(found, name)
@@ -165,12 +178,44 @@ def merge(path: Path, kubeconfigs: Mapping[str, Path]) -> None:
     path.write_text(json.dumps(found))
 
 
+@contextmanager
+def relay(path: Path, cluster: str, host: str) -> Iterator[None]:
+    """Lets pods of the other cluster reach this one's API server through this machine: their networks are apart."""
+    document = json.loads(path.read_text())
+    server = next(entry["cluster"] for entry in document["clusters"] if entry["name"] == cluster)
+    address = urlsplit(server["server"])
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            back, there = await asyncio.open_connection(address.hostname, address.port)
+            await asyncio.gather(_copy(reader, there), _copy(back, writer))
+
+    loop = asyncio.new_event_loop()
+    listener = loop.run_until_complete(asyncio.start_server(serve, host, 0))
+    server["tls-server-name"] = address.hostname
+    server["server"] = f"https://{host}:{listener.sockets[0].getsockname()[1]}"
+    path.write_text(json.dumps(document))
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    writer.close()
+
+
 def charts(folder: Path) -> None:
     """The charts that are not part of the package; CRDs of KubeRay from its sources."""
     shutil.copytree(CHARTS, folder)
     shutil.copytree(tools() / "crds" / "kuberay", folder / "kuberay-operator" / "crds")
-    if (ROOT / "charts" / "spotladder-pools").is_dir():
-        shutil.rmtree(folder / "spotladder-pools")
 
 
 def prepare(found: Sites, name: str) -> None:
@@ -214,13 +259,14 @@ def smoke(found: Sites) -> dict[str, Any]:
             "image": found.image,
             "imagePullPolicy": "Never",
             "resources": {"requests": {"memory": memory}},
-            "env": [{"name": "STEPS", "value": "127.0.0.1:9"}],
+            "env": [{"name": "STEPS", "value": "127.0.0.1:9"}, {"name": "HOME", "value": "/tmp"}],  # noqa: S108
             "volumeMounts": [{"name": "program", "mountPath": "/program"}],
         }
+        identity = {"runAsNonRoot": True, "runAsUser": 1000}
         volumes = [{"name": "program", "configMap": {"name": "program"}}]
         return {
             "rayStartParams": {"num-cpus": cpus},
-            "template": {"spec": {"containers": [container], "volumes": volumes}},
+            "template": {"spec": {"securityContext": identity, "containers": [container], "volumes": volumes}},
         }
 
     return {

@@ -1,7 +1,13 @@
-"""Rollouts over two real clusters: Pulumi, Helm and kubectl as users have them, KubeRay and the controller in pods."""
+"""Rollouts over two real clusters: Pulumi, Helm and kubectl as users have them, KubeRay and the controller in pods.
+
+The tests build on each other, in the order of the file: a cluster takes a minute to come to a good rollout.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -17,8 +23,78 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
         yield made
 
 
-def test_first_rollout_trains_in_both_clusters(both: Sites) -> None:
+def revisions(both: Sites, cluster: str) -> dict[str, str]:
+    """Helm's revisions by release."""
+    listed = json.loads(both.kube(cluster).helm("list", "--all-namespaces", "-o", "json"))
+    return {entry["name"]: entry["revision"] for entry in listed}
+
+
+def test_the_first_rollout_trains_in_both_clusters(both: Sites) -> None:
+    previewed = both.run("preview")
+    assert "9 to change, 0 as they are." in previewed
+    assert revisions(both, "east") == {}, "a preview changes nothing"
     printed = both.run("rollout")
     assert printed.index("east  smoke job: ready") < printed.index("west  crds-kuberay-operator")
     assert "west  smoke job: ready" in printed
-    assert both.run("rollout").count("ready") > 0
+    assert both.bucket.log("team-a", "smoke-west").read().commits, "the job has committed what it trained"
+    assert "token" not in "".join(path.read_text() for path in (both.folder / ".spotladder").rglob("*.json"))
+
+
+def test_a_second_rollout_changes_nothing(both: Sites) -> None:
+    before = {name: revisions(both, name) for name in both.clusters}
+    assert "0 to change, 9 as they are." in both.run("preview")
+    both.run("rollout", "--no-smoke")
+    assert {name: revisions(both, name) for name in both.clusters} == before
+    both.run("drift")
+
+
+def test_what_was_changed_by_hand_is_found_and_undone(both: Sites) -> None:
+    west = both.kube("west", "kuberay-system")
+    west.patch("deployment", "kuberay-operator", {"spec": {"replicas": 2}})
+    west.delete("clusterrolebinding", "kuberay-operator")
+    west.patch("crd", "rayjobs.ray.io", {"spec": {"names": {"shortNames": ["rj"]}}})
+    found = both.run("drift", "--output", "json", code=1)
+    drift = {(row["cluster"], row["component"]): row["drift"] for row in json.loads(found) if row["drift"]}
+    assert drift == {
+        ("west", "kuberay"): ["ClusterRoleBinding/kuberay-operator", "Deployment/kuberay-operator"],
+        ("west", "crds-kuberay-operator"): ["CustomResourceDefinition/rayjobs.ray.io"],
+    }
+    assert "Deployment/kuberay-operator" in both.run("preview", "--target", "west")
+    both.run("rollout", "--target", "west", "--no-smoke")
+    both.run("drift")
+    deployment = west.get("deployment", "kuberay-operator")
+    assert deployment is not None
+    assert deployment["spec"]["replicas"] == 1
+
+
+def test_a_canary_that_does_not_start_stops_the_rollout(both: Sites) -> None:
+    before = revisions(both, "west")
+    values = {"controller": both.controller(controller={"workers": 4}), "kuberay": both.kuberay("typo")}
+    both.write(values=values)
+    printed = both.run("rollout", code=5)
+    assert "ErrImageNeverPull" in printed or "ImagePullBackOff" in printed
+    assert "localhost/kuberay-operator:typo" in printed
+    assert revisions(both, "west") == before
+    pods = both.kube("east", "kuberay-system").list("pods")
+    assert any(pod["spec"]["containers"][0]["image"].endswith(":typo") for pod in pods), "it can be inspected"
+    both.run("rollback", "--target", "east")
+    status = json.loads(both.run("status", "--output", "json"))
+    assert {row["ready"] for row in status} == {"1/1", "–"}
+    both.write()
+    assert "0 to change" in both.run("preview")
+
+
+def test_a_killed_rollout_goes_on(both: Sites) -> None:
+    both.write(values={"controller": both.controller(controller={"workers": 5}), "kuberay": both.kuberay("1.6.1")})
+    process = both.start("rollout", "--no-smoke")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "east  controller: upgrading" in line:
+            break
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    both.run("rollout", "--no-smoke")
+    for name in both.clusters:
+        values = json.loads(both.kube(name).helm("get", "values", "spotladder", "-o", "json"))
+        assert (values.get("controller") or {"workers": 5}) == {"workers": 5}
+    both.run("drift")

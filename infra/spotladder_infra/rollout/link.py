@@ -12,6 +12,9 @@ from spotladder_infra.rollout.plan import link_secret
 from spotladder_infra.rollout.tools import FIELD_MANAGER, Object, Tools
 
 TOKEN_SECRET = "spotladder-token"  # noqa: S105 – the name of a Secret
+ADDRESS = ("server", "tls-server-name", "proxy-url")
+"""Fields of the user's kubeconfig that the controller's gets as well."""
+
 TOKEN_TIMEOUT = 30.0
 """Seconds for the cluster to fill in a new token."""
 
@@ -24,11 +27,11 @@ def link(home: Tools, member: Tools, cluster: str) -> None:
     """
     data = _token(member, cluster)
     view = json.loads(member.kubectl("config", "view", "--minify", "--raw", "-o", "json"))
-    server = view["clusters"][0]["cluster"]["server"]
+    address = {key: value for key, value in view["clusters"][0]["cluster"].items() if key in ADDRESS}
     kubeconfig = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": cluster, "cluster": {"server": server, "certificate-authority-data": data["ca.crt"]}}],
+        "clusters": [{"name": cluster, "cluster": {**address, "certificate-authority-data": data["ca.crt"]}}],
         "users": [{"name": "spotladder", "user": {"token": base64.b64decode(data["token"]).decode()}}],
         "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": "spotladder"}}],
         "current-context": cluster,

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spotladder_infra import names
-from spotladder_infra.rendering.labels import has_karpenter
 from spotladder_infra.rendering.values import values as pool_values
 from spotladder_infra.rollout import components as pinned
 from spotladder_infra.rollout.components import Chart, Component
-from spotladder_infra.topology.cluster import Cloud, Cluster
+from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 Values = dict[str, Any]
@@ -47,7 +46,7 @@ def plan(fleet: Fleet, cluster: Cluster) -> Plan:
     home = cluster.name == fleet.spec.home
     crds = [pinned.SPOTLADDER_CRDS] if home else []
     steps: list[Step] = []
-    if has_karpenter(cluster):
+    if cluster.cloud in CREATED and cluster.autoscaler is Autoscaler.KARPENTER:
         aws = cluster.cloud is Cloud.AWS
         crds.append(pinned.KARPENTER_CRDS_AWS if aws else pinned.KARPENTER_CRDS_GCP)
         karpenter = Step(pinned.KARPENTER_AWS, _karpenter_aws(cluster)) if aws else _karpenter_gcp(cluster)

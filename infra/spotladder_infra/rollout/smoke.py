@@ -18,6 +18,9 @@ from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.pool import PoolRole
 
 POLL_INTERVAL = 2.0
+BLOCKED_TIMEOUT = 60.0
+"""Seconds in which pods that the API server refuses may still be accepted."""
+
 DELETE_TIMEOUT = "180s"
 
 
@@ -58,6 +61,7 @@ def run(home: Tools, document: Object, timeout: float, report: Callable[[str], N
     home.kubectl("delete", *where, "--ignore-not-found", f"--timeout={DELETE_TIMEOUT}")
     home.kubectl("create", "-f", "-", "--namespace", namespace, given=json.dumps(document))
     deadline = time.monotonic() + timeout
+    blocked_since: float | None = None
     while True:
         status: dict[str, Any] = (home.get(*where) or {}).get("status", {})
         phase = status.get("phase", "Pending")
@@ -66,15 +70,23 @@ def run(home: Tools, document: Object, timeout: float, report: Callable[[str], N
         if phase == "Succeeded":
             home.kubectl("delete", *where, "--ignore-not-found", "--wait=false")
             return
-        if phase == "Failed" or time.monotonic() >= deadline:
-            why = "failed" if phase == "Failed" else f"is {phase} after {timeout:g} s"
+        blocked_since = (blocked_since or time.monotonic()) if _waiting(status, "reason") == "Blocked" else None
+        blocked = blocked_since is not None and time.monotonic() - blocked_since >= BLOCKED_TIMEOUT
+        if phase == "Failed" or blocked or time.monotonic() >= deadline:
+            why = "failed" if phase == "Failed" else f"is {phase}" + ("" if blocked else f" after {timeout:g} s")
             raise EnvironmentFailure(
                 f"smoke job {namespace}/{name} {why}: {_reason(status)}: see spotladder events {name} -n {namespace}"
             )
         time.sleep(POLL_INTERVAL)
 
 
+def _waiting(status: dict[str, Any], key: str) -> str:
+    return str((status.get("waiting") or {}).get(key) or "")
+
+
 def _reason(status: dict[str, Any]) -> str:
+    if _waiting(status, "message"):
+        return _waiting(status, "message")
     attempts = status.get("attempts") or []
     if attempts and attempts[-1].get("reason"):
         return str(attempts[-1]["reason"])
