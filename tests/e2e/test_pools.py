@@ -1,0 +1,225 @@
+"""The chart of the pools with the real Karpenter, from one fleet file: nodes are bought, kept apart and drained."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.workloads.providers import placement
+from spotladder_infra.rendering.tiers import capacity_tiers
+from spotladder_infra.rendering.values import values
+from spotladder_infra.topology.read import read_fleet
+from tests.absent import absent
+from tests.e2e import image as images
+from tests.e2e.kube import Kube, Object
+from tests.e2e.provider import program
+from tests.e2e.site import CHARTS, SYSTEM, Site, installed
+from tests.e2e.world import World
+
+TYPE = "karpenter.sh/capacity-type"
+POOL = "karpenter.sh/nodepool"
+TEAM = "vision"
+GRACE = 25
+"""Seconds that the pods of the test of grace periods have to end."""
+
+FLEET = read_fleet(Path(__file__).parent / "fleet.yaml", date(2026, 11, 22)).fleet
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def site(tag: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A cluster whose nodes Karpenter buys, but for the one of the heads."""
+    if not program("karpenter").exists():
+        absent("not installed: karpenter (`cluster install karpenter`)", "e2e")
+    file = tmp_path_factory.mktemp("pools") / "values.json"
+    file.write_text(json.dumps(values(FLEET, FLEET.cluster("here"))))
+    with installed("e2ek", tag, "kuberay", "karpenter") as made:
+        system = Kube(made.cluster.kubeconfig, SYSTEM)
+        system.helm("upgrade", "--install", "spotladder-pools", str(CHARTS / "spotladder-pools"), "--values", str(file))
+        yield made
+
+
+@pytest.fixture
+def kube(site: Site) -> Iterator[Kube]:
+    """The team's namespace; its pods and the bought nodes go after the test."""
+    kube = Kube(site.cluster.kubeconfig, TEAM)
+    yield kube
+    kube.run("delete", "poddisruptionbudgets,pods", "--all", "--force", "--grace-period=0")
+    kube.run("delete", "nodeclaims", "--all", "--wait=false")
+    until("no node is left", lambda: not kube.list("nodeclaims"))
+
+
+def test_each_pod_gets_a_node_of_its_own_tier(kube: Kube) -> None:
+    kube.apply(pod("spot", "kwok-spot"), pod("on-demand", "kwok-on-demand"))
+    nodes = {name: node_of(kube, name) for name in ("spot", "on-demand")}
+    for name, node in nodes.items():
+        labels = node["metadata"]["labels"]
+        assert (labels[TYPE], labels[POOL]) == (name, f"kwok-{name}")
+        assert labels["spotladder.io/pool"] == f"kwok-{name}"
+
+    intruder = pod("intruder", "kwok-spot")
+    del intruder["spec"]["tolerations"]
+    kube.apply(intruder, pod("second", "kwok-spot"))
+    assert node_of(kube, "second")["metadata"]["name"] == nodes["spot"]["metadata"]["name"], "the node has room"
+    found = kube.get("pod", "intruder")
+    assert found is not None
+    assert "nodeName" not in found["spec"], "a pod without the tier's toleration is on the tier's node"
+
+    def pulled() -> list[str]:
+        pods = Kube(kube.kubeconfig, SYSTEM).list("pods", "app.kubernetes.io/component=pre-pull")
+        return [pod["spec"]["nodeName"] for pod in pods if pod["status"]["phase"] == "Running"]
+
+    assert until("images are pulled", pulled) == [nodes["spot"]["metadata"]["name"]]
+
+
+def test_a_node_that_is_deleted_is_drained_first(kube: Kube) -> None:
+    kube.apply(pod("worker", "kwok-spot", "trap 'sleep 6; exit 0' TERM; while :; do sleep 1; done", grace=20))
+    node = node_of(kube, "worker")["metadata"]["name"]
+    began = time.monotonic()
+    kube.run("delete", "nodeclaims", "--all", "--wait=false")
+    until("the pod is told", lambda: "deletionTimestamp" in (kube.get("pod", "worker") or {"metadata": ()})["metadata"])
+    assert kube.get("node", node), "the node is gone before its pod"
+    until("the pod is gone", lambda: kube.get("pod", "worker") is None)
+    assert time.monotonic() - began >= 6, "the pod did not have the time that it needs"
+    until("the node is gone", lambda: kube.get("node", node) is None)
+
+
+def test_what_the_grace_period_of_a_node_does_to_its_pods(kube: Kube) -> None:
+    """Why `disruption.terminationGracePeriod` has no default. It overrules PodDisruptionBudgets, and a node whose
+    period is shorter than that of its pods cuts theirs.
+    """
+    pools = ("kwok-on-demand", "kwok-long", "kwok-short")
+    for pool in pools:
+        kube.apply(pod(pool, pool, "trap '' TERM; while :; do sleep 1; done", grace=GRACE), budget(pool))
+    for pool in pools:
+        node_of(kube, pool)
+    began = time.time()
+    kube.run("delete", "nodeclaims", "--all", "--wait=false")
+    granted: dict[str, tuple[float, int]] = {}
+
+    def both() -> bool:
+        for pool in pools:
+            found = kube.get("pod", pool)
+            if pool not in granted and found is not None and "deletionTimestamp" in found["metadata"]:
+                granted[pool] = (time.time() - began, found["metadata"]["deletionGracePeriodSeconds"])
+        return {"kwok-long", "kwok-short"} <= set(granted)
+
+    until("both are deleted", both, limit=60)
+    after, seconds = granted["kwok-short"]
+    assert after < 10, "a pod whose grace period is longer than its node's is deleted at once"
+    assert seconds <= 10, "and has no more than its node"
+    after, seconds = granted["kwok-long"]
+    assert after >= 40 - GRACE - 2, "a pod is deleted in time for its own grace period"
+    assert GRACE - 3 <= seconds <= GRACE
+    assert "kwok-on-demand" not in granted, "without a grace period of the node the PodDisruptionBudget holds"
+
+
+def test_spot_nodes_go_spot_is_dry_on_demand_is_bought(site: Site) -> None:
+    """A TieredJob of a team: its namespace, quota, service account and NodePools are all from the fleet file."""
+    here = World(site.cluster, Kube(site.cluster.kubeconfig, TEAM), site.bucket, site.told, images.reference(site.tag))
+    here.prepare()
+    try:
+        here.submit(
+            {"name": "spot", "capacityTier": "kwok-spot", "maxFailures": 5, "onInsufficientCapacity": "fallback"},
+            {"name": "on-demand", "capacityTier": "kwok-on-demand"},
+            workload={"ray": {"template": {"spec": training(here)}}},
+        )
+        here.runs("spot")
+        assert stands_on(here) == {"spot"}
+        here.cluster.capacity("spot", "--limit", "0")
+        here.cluster.remove(here.worker_node())
+        here.runs("on-demand", past=here.steps(), limit=240)
+        assert stands_on(here) == {"on-demand"}
+        *noticed, last = here.path()  # Karpenter drains what it takes back: that is a notice
+        assert {tier for tier, _ in noticed} <= {"spot"}
+        assert last == ("spot", "InsufficientCapacity")
+        here.suspend()
+        here.is_the_uninterrupted_result(steps=here.steps())
+    finally:
+        here.close()
+
+
+def training(here: World) -> Object:
+    """Two workers that fit one node each, as the Pod Security Standard `restricted` wants them."""
+    spec = here.ray("chain.py --steps 100000")
+    cluster = spec["rayClusterSpec"]
+    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+        template = group["template"]["spec"]
+        template["serviceAccountName"] = "training"
+        template["securityContext"] = {"runAsNonRoot": True, "runAsUser": 1000}
+        (container,) = template["containers"]
+        container["env"].append({"name": "HOME", "value": "/tmp"})  # noqa: S108 – in the pod
+        container["resources"] = {"requests": {"cpu": "100m", "memory": "1Gi"}}
+    cluster["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "700m"
+    return spec
+
+
+def stands_on(here: World) -> set[str]:
+    """Of which capacity type the workers' nodes are."""
+    types = {node["metadata"]["name"]: node["metadata"]["labels"].get(TYPE, "") for node in here.kube.list("nodes")}
+    return {types[pod["spec"]["nodeName"]] for pod in here.pods("worker")}
+
+
+def pod(name: str, tier: str, script: str = "sleep 3600", grace: int = 1) -> Object:
+    """A pod that the controller would place on the tier."""
+    (found,) = [entry for entry in capacity_tiers(FLEET) if entry["metadata"]["name"] == tier]
+    place = placement(CapacityTier.model_validate(found).spec)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": TEAM, "labels": {"name": name}},
+        "spec": {
+            "nodeSelector": dict(place.labels),
+            "tolerations": [dict(entry) for entry in place.tolerations],
+            "terminationGracePeriodSeconds": grace,
+            "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "localhost/busybox:1",
+                    "imagePullPolicy": "Never",
+                    "command": ["/bin/sh", "-c", script],
+                    "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                }
+            ],
+        },
+    }
+
+
+def budget(name: str) -> Object:
+    """A PodDisruptionBudget that refuses every eviction of the pod, as the controller makes one for each attempt."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": TEAM},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"name": name}}},
+    }
+
+
+def node_of(kube: Kube, name: str) -> Object:
+    """The node of a pod, once the pod runs."""
+
+    def running() -> Object | None:
+        found = kube.get("pod", name)
+        assert found is not None
+        return kube.get("node", found["spec"]["nodeName"]) if found["status"].get("phase") == "Running" else None
+
+    return until(f"{name} runs", running)
+
+
+def until(what: str, met: Callable[[], T | None], limit: float = 90.0) -> T:
+    """The first answer that is true. Fails after `limit` seconds."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        if found := met():
+            return found
+        time.sleep(0.5)
+    raise AssertionError(f"{what}: not in {limit:g} s")
