@@ -38,9 +38,9 @@ def common_tags(fleet: Fleet, cluster: Cluster) -> dict[str, str]:
     return {**fleet.spec.tags, "spotladder-fleet": fleet.metadata.name, "spotladder-cluster": cluster.name}
 
 
-def kubeconfig_secret(cluster: Cluster) -> str:
+def kubeconfig_secret(cluster: str) -> str:
     """The Secret beside the controller, in the home cluster, with the kubeconfig of another cluster."""
-    return f"cluster-{cluster.name}"
+    return f"cluster-{cluster}"
 
 
 def bucket_key_alias(bucket: str) -> str:

@@ -72,7 +72,7 @@ def test_the_controller_runs_on_system_nodes_under_the_name_of_its_identity(flee
 def test_other_clusters_get_rights_and_nothing_that_runs(cluster: str, fleet: Fleet, tmp_path: Path) -> None:
     found = installed(tmp_path, fleet, cluster)
     assert not {"Deployment", "ConfigMap"} & {entry["kind"] for entry in found}
-    assert "spotladder-controller-token" in {entry["metadata"]["name"] for entry in found if entry["kind"] == "Secret"}
+    assert "spotladder-token" in {entry["metadata"]["name"] for entry in found if entry["kind"] == "Secret"}
 
 
 @pytest.mark.parametrize("cluster", ["lab", "laptop"])

@@ -79,8 +79,14 @@ def test_tiers_live_in_the_home_cluster_only(fleet: Fleet) -> None:
 
 def test_teams_have_namespaces_where_they_are(fleet: Fleet) -> None:
     found = {name: [team["namespace"] for team in values(fleet, fleet.cluster(name))["teams"]] for name in CLUSTERS}
-    assert found["east"] == ["team-a"]
     assert found["west"] == ["team-a", "team-b"]
+    assert found["lab"] == ["team-a"]
+
+
+def test_a_team_submits_jobs_at_home_and_runs_no_pods_where_it_has_no_capacity(fleet: Fleet) -> None:
+    quotas = {team["namespace"]: team["quota"] for team in values(fleet, fleet.cluster("east"))["teams"]}
+    assert quotas["team-b"] == {"pods": "0"}
+    assert "pods" not in quotas["team-a"]
 
 
 def rendered(fleet: Fleet, cluster: str) -> str:

@@ -19,23 +19,25 @@ SCHEMES = {Cloud.AWS: "s3", Cloud.GCP: "gs"}
 def controller_values(fleet: Fleet, cluster: Cluster) -> Object:
     """What is installed of the controller in the cluster.
 
-    The service account has the name that the identities of the stacks are bound to (EKS Pod Identity, Workload Identity
-    Federation), so it needs no annotation. A cluster that is not home gets a service account with a token, and the
-    home cluster finds it through a kubeconfig in the Secret `names.kubeconfig_secret(cluster)`.
+    At home, the service account has the name that the identities of the stacks are bound to (EKS Pod Identity,
+    Workload Identity Federation), so it needs no annotation. Every other cluster gives the controller a service account
+    with a token, which the home cluster has in a kubeconfig: this works between any two clouds.
     """
-    account = {"name": CONTROLLER_ACCOUNT}
     if cluster.name != fleet.spec.home:
-        return {"serviceAccount": account, "member": {"enabled": True}}
+        return {"member": {"enabled": True}}
     found: dict[str, Any] = {
-        "serviceAccount": account,
+        "serviceAccount": {"name": CONTROLLER_ACCOUNT},
         "checkpointAccess": checkpoint_access(fleet),
         "admissionPolicy": {"enabled": True},
         "clusters": {
-            entry.name: {"kubeconfig": {"secretName": kubeconfig_secret(entry)}}
+            entry.name: {"kubeconfig": {"secretName": kubeconfig_secret(entry.name)}}
             for entry in fleet.spec.clusters
             if entry.name != fleet.spec.home
         },
     }
+    image = fleet.spec.platform.image
+    if image is not None:
+        found["image"] = image.model_dump(mode="json", by_alias=True, exclude_none=True)
     if cluster.cloud is Cloud.AWS:
         found["env"] = [{"name": "AWS_REGION", "value": cluster.region or ""}]
     if cluster.cloud in CREATED:

@@ -29,7 +29,7 @@ def values(fleet: Fleet, cluster: Cluster) -> Object:
         "nodePools": [node_pool(cluster, pool) for pool in provisioned],
         "computeClasses": [compute_class(cluster, pool) for pool in compute_classes],
         "capacityTiers": capacity_tiers(fleet) if cluster.name == fleet.spec.home else [],
-        "teams": [_team(team) for team in fleet.teams_of(cluster)],
+        "teams": _teams(fleet, cluster),
         "prePull": [_pre_pull(cluster, pool) for pool in cluster.pools if pool.pre_pull],
     }
 
@@ -44,8 +44,15 @@ def _pre_pull(cluster: Cluster, pool: Pool) -> Object:
     }
 
 
-def _team(team: Team) -> Object:
-    quota: dict[str, Any] = {}
+def _teams(fleet: Fleet, cluster: Cluster) -> list[Object]:
+    """Every team submits its jobs at home; a team that has no capacity there may run no pods there."""
+    present = fleet.teams_of(cluster)
+    home = cluster.name == fleet.spec.home
+    return [_team(team, runs_pods=team in present) for team in (fleet.spec.teams if home else present)]
+
+
+def _team(team: Team, *, runs_pods: bool) -> Object:
+    quota: dict[str, Any] = {} if runs_pods else {"pods": "0"}
     if team.quota.cpu is not None:
         quota["requests.cpu"] = team.quota.cpu
     if team.quota.memory is not None:

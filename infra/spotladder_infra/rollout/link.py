@@ -7,8 +7,8 @@ import json
 import time
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra.names import kubeconfig_secret
 from spotladder_infra.rollout.components import SYSTEM
-from spotladder_infra.rollout.plan import link_secret
 from spotladder_infra.rollout.tools import FIELD_MANAGER, Object, Tools
 
 TOKEN_SECRET = "spotladder-token"  # noqa: S105 – the name of a Secret
@@ -40,7 +40,7 @@ def link(home: Tools, member: Tools, cluster: str) -> None:
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
-            "name": link_secret(cluster),
+            "name": kubeconfig_secret(cluster),
             "namespace": SYSTEM,
             "labels": {"app.kubernetes.io/part-of": "spotladder"},
         },

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from spotladder_infra import names
+from spotladder_infra.rendering.controller import controller_values
 from spotladder_infra.rendering.values import values as pool_values
 from spotladder_infra.rollout import components as pinned
 from spotladder_infra.rollout.components import Chart, Component
@@ -14,9 +15,6 @@ from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluste
 from spotladder_infra.topology.fleet import Fleet
 
 Values = dict[str, Any]
-
-MEMBER_GROUP = "spotladder"
-"""Kubernetes group of the home cluster's controller in other EKS clusters, as their access entries name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ def plan(fleet: Fleet, cluster: Cluster) -> Plan:
     steps += [
         Step(pinned.POOLS, pool_values(fleet, cluster)),
         Step(pinned.KUBERAY),
-        Step(pinned.CONTROLLER, _controller(fleet) if home else _member(cluster)),
+        Step(pinned.CONTROLLER, controller_values(fleet, cluster)),
     ]
     merged = tuple(
         Step(step.component, merge(step.values, platform.values.get(step.component.name, {}))) for step in steps
@@ -88,20 +86,6 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
         known = found.get(key)
         found[key] = merge(known, value) if isinstance(known, dict) and isinstance(value, Mapping) else value
     return found
-
-
-def link_secret(cluster: str) -> str:
-    """The Secret at home with the kubeconfig of another cluster."""
-    return f"cluster-{cluster}"
-
-
-def linked(fleet: Fleet) -> list[str]:
-    """The clusters that the controller reaches by a kubeconfig in a Secret: those without a cloud identity."""
-    return [entry.name for entry in _members(fleet) if entry.cloud in (Cloud.EXISTING, Cloud.KIND)]
-
-
-def _members(fleet: Fleet) -> Iterable[Cluster]:
-    return (entry for entry in fleet.spec.clusters if entry.name != fleet.spec.home)
 
 
 def _karpenter_aws(cluster: Cluster) -> Values:
@@ -132,48 +116,3 @@ def _karpenter_gcp(cluster: Cluster) -> Step:
         },
     }
     return Step(pinned.KARPENTER_GCP, values)
-
-
-def _controller(fleet: Fleet) -> Values:
-    image = fleet.spec.platform.image
-    values: Values = {
-        "serviceAccount": {"name": names.CONTROLLER_ACCOUNT},
-        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
-    }
-    if image is not None:
-        given = {"repository": image.repository, "tag": image.tag, "digest": image.digest}
-        values["image"] = {key: value for key, value in given.items() if value is not None}
-    clusters = {entry.name: _address(entry) for entry in _members(fleet)}
-    if clusters:
-        values["clusters"] = clusters
-    access = _checkpoint_access(fleet)
-    if access:
-        values["checkpointAccess"] = access
-    return values
-
-
-def _checkpoint_access(fleet: Fleet) -> list[Values]:
-    """Each team may use its own prefix of each bucket, with the controller's identity."""
-    schemes = {Cloud.AWS: "s3", Cloud.GCP: "gs"}
-    buckets = [f"{schemes[entry.cloud]}://{entry.name}" for entry in fleet.spec.buckets]
-    if not buckets:
-        return []
-    return [
-        {"namespaces": [team.name], "uris": [f"{bucket}/{team.name}" for bucket in buckets]}
-        for team in fleet.spec.teams
-    ]
-
-
-def _address(cluster: Cluster) -> Values:
-    if cluster.cloud is Cloud.AWS:
-        return {"eks": {"name": cluster.name, "region": cluster.region}}
-    if cluster.cloud is Cloud.GCP:
-        return {"gke": {"project": cluster.project, "location": cluster.region, "name": cluster.name}}
-    return {"kubeconfig": {"secretName": link_secret(cluster.name)}}
-
-
-def _member(cluster: Cluster) -> Values:
-    if cluster.cloud is not Cloud.AWS:
-        return {"member": {"enabled": True}}
-    subject = {"kind": "Group", "name": MEMBER_GROUP, "apiGroup": "rbac.authorization.k8s.io"}
-    return {"serviceAccount": {"create": False}, "member": {"enabled": True, "subjects": [subject]}}

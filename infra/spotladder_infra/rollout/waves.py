@@ -16,7 +16,7 @@ from enum import StrEnum
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 from spotladder_infra.rollout import link, record, smoke
 from spotladder_infra.rollout.cluster import Place, Platform
-from spotladder_infra.rollout.plan import linked, waves
+from spotladder_infra.rollout.plan import waves
 from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
 
@@ -83,7 +83,7 @@ def rollout(place: Place, options: Options, progress: Progress) -> list[Result]:
 
         try:
             good = platform.apply(options.timeout, report)
-            if name in linked(place.fleet):
+            if name != place.fleet.spec.home:
                 report(LINK, "installing", "")
                 link.link(home, platform.tools, name)
                 report(LINK, "ready", "")
