@@ -76,7 +76,7 @@ def test_deleting_waits_through_it_and_tells_once(status: int, capsys: Capture) 
 
 
 def test_trouble_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr(delete, "PATIENCE", 0.01)
+    monkeypatch.setattr(delete, "NO_ANSWER_TIMEOUT", 0.01)
     with pytest.raises(EnvironmentFailure, match="try again later"):
         with_server(Server(503), lambda cluster: delete._until_gone(cluster, JOB))
     with pytest.raises(EnvironmentFailure, match="has not stopped in time: it is Draining"):

@@ -8,7 +8,7 @@ from spotladder.api.capacitytier import PriceSource
 from spotladder.clusters.client import Object
 from spotladder.core.model import Price
 from spotladder.operator.records import CAPACITYTIERS
-from spotladder.operator.tier_status import EVERY
+from spotladder.operator.tier_status import WRITE_INTERVAL
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import World, eventually, world
 
@@ -108,7 +108,7 @@ async def about(here: World, tier: str) -> Object:
 
 async def says(here: World, tier: str, kind: str, status: str, reason: str) -> Object:
     async def so() -> Object | None:
-        await here.clock.advance(EVERY)
+        await here.clock.advance(WRITE_INTERVAL)
         found = next((c for c in (await about(here, tier)).get("conditions") or [] if c["type"] == kind), {})
         return found if (found.get("status"), found.get("reason")) == (status, reason) else None
 
@@ -136,7 +136,7 @@ async def test_a_capacity_tiers_status_says_who_uses_it_and_how_it_was_had(api_s
         await here.collect(1)
 
         async def counted() -> Object | None:
-            await here.clock.advance(EVERY)
+            await here.clock.advance(WRITE_INTERVAL)
             found = await about(here, "spot-a")
             used = (found["jobsInUse"], found["nodesInUse"])
             return found if found["evictions"] == 2 and used == (0, 0) else None  # it may be written while it ends

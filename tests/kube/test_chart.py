@@ -19,7 +19,7 @@ from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.errors import ApiError, NotFound
 from spotladder.clusters.registry import sources
 from spotladder.operator.election import Election
-from spotladder.operator.tier_status import EVERY
+from spotladder.operator.tier_status import WRITE_INTERVAL
 from spotladder.workloads import names
 from spotladder.workloads.records import ACCESS_REVIEWS, GVR, JOBSETS, PODS, RAYCLUSTERS
 from spotladder.workloads.references import (
@@ -283,7 +283,7 @@ async def walk(here: World) -> None:
     await provide(here)
     await here.submit(workload=needing_everything())
     await eventually(lambda: here.is_on("spot-a", 1))
-    await here.clock.advance(EVERY)  # the tiers' book is written
+    await here.clock.advance(WRITE_INTERVAL)  # the tiers' book is written
     await here.run(1)
     await eventually(lambda: here.has_phase("Running"))
     await here.patch(suspend=True)

@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.errors import NotFound
-from spotladder.core.acting import REPEAT
+from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.operator import failpoints
 from spotladder.operator.failpoints import Point
 from spotladder.workloads import names
@@ -43,7 +43,7 @@ async def play(here: World) -> None:
     await here.patch(suspend=True)  # a drain, …
     await eventually(lambda: here.has_phase("Draining"), limit=60)
     await eventually(lambda: _told(here), limit=60)
-    await here.clock.advance(2 * REPEAT)  # nobody stops: it is told again
+    await here.clock.advance(2 * ACTION_RETRY_INTERVAL)  # nobody stops: it is told again
     await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message="exit code 75")
     await here.patch(suspend=False)
     await eventually(lambda: _removed(here, "digits-a001"), limit=60)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.core.model import Exit
+from spotladder.core.reasons import Reason
 from spotladder.local import driver
 from spotladder.local.program import Program
 from spotladder.local.reaper import alive
@@ -164,8 +165,8 @@ def test_sigterm_reaches_the_program(tmp_path: Path) -> None:
 
 def test_the_first_notice_stays(tmp_path: Path) -> None:
     program = Program(tmp_path / "attempt", "true", tmp_path)
-    program.ask_to_stop("notice", 12.5, "EvictionNotice")
-    program.ask_to_stop("drain", 99.0, "SuspendRequested")
+    program.ask_to_stop(Reason.EVICTION_NOTICE, 12.5)
+    program.ask_to_stop(Reason.SUSPEND_REQUESTED, 99.0)
     assert json.loads(program.notice_file.read_text()) == {
         "kind": "notice",
         "deadline": 12.5,
@@ -229,7 +230,7 @@ def test_it_is_submitted_once_and_past_any_proxy(tmp_path: Path, monkeypatch: py
 
 
 def test_a_submission_that_comes_to_nothing_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spotladder.local.program.REPEAT_SUBMISSION", 0.0)
+    monkeypatch.setattr("spotladder.local.program.SUBMIT_RETRY_INTERVAL", 0.0)
     agent = Agent(200, "{}")
     program = Program(tmp_path / "attempt", "true", tmp_path)
     program.submit(agent.url, "digits-0001", {})

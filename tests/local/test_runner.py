@@ -26,7 +26,7 @@ from spotladder.core.model import (
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import EnvironmentFailure, StoreUnavailable
-from spotladder.local.runner import TICK, Killed, Runner, laid_down
+from spotladder.local.runner import POLL_INTERVAL, Killed, Runner, laid_down
 from spotladder.story.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
 from spotladder.story.view import ViewSnapshot
 
@@ -431,10 +431,10 @@ def _killed_in(stage: Stage) -> JobState:
 
 
 def test_the_wait_is_short_enough_to_react() -> None:
-    assert TICK <= 0.1
+    assert POLL_INTERVAL <= 0.1
     rig = Rig(script=[(1, comes_up(1)), (3, ends(1, Exit.SUCCEEDED))])
     rig.run()
-    assert rig.now <= BEGAN + 3 + 2 * TICK
+    assert rig.now <= BEGAN + 3 + 2 * POLL_INTERVAL
 
 
 def test_a_lost_pod_stays_lost_in_the_picture() -> None:

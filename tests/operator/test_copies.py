@@ -12,7 +12,7 @@ from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import NotFound
 from spotladder.core.model import Phase
 from spotladder.operator.clusters import Cluster, Clusters
-from spotladder.operator.copies import EVERY, Copies
+from spotladder.operator.copies import RESYNC_INTERVAL, Copies
 from spotladder.operator.records import JobRecord
 from spotladder.workloads.records import GVR
 from spotladder.workloads.references import CONFIG_MAPS, SECRETS, Reference
@@ -96,13 +96,13 @@ async def test_a_job_that_starts_while_copies_are_looked_through_keeps_its_own()
     far.client.gate.clear()  # the round has begun, and is at the Secret
     running = asyncio.create_task(copies.run())
     try:
-        await clock.advance(EVERY)
+        await clock.advance(RESYNC_INTERVAL)
         jobs.found.append(job("new", settings))
         far.client.gate.set()
         await clock.advance(1)
         assert (CONFIG_MAPS, "team-a", "settings") in far.client.there
         jobs.found.pop()
-        await clock.advance(EVERY)
+        await clock.advance(RESYNC_INTERVAL)
         assert (CONFIG_MAPS, "team-a", "settings") not in far.client.there
     finally:
         running.cancel()
@@ -114,7 +114,7 @@ async def test_a_copy_that_was_lost_is_made_again_where_its_job_is() -> None:
     jobs = Jobs([job("here", bucket), job("elsewhere", Reference(SECRETS, "other"))])
     running = asyncio.create_task(keeping(jobs, far, clock).run())
     try:
-        await clock.advance(EVERY)
+        await clock.advance(RESYNC_INTERVAL)
         assert list(far.client.there) == [(SECRETS, "team-a", "bucket")]
     finally:
         running.cancel()

@@ -8,7 +8,7 @@ import structlog
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SteppedClock
-from spotladder.operator.election import DURATION, MARGIN, RENEW, Election, NotLeading
+from spotladder.operator.election import DURATION, MARGIN, RENEW_INTERVAL, Election, NotLeading
 from tests.operator.lease_server import LeaseServer
 
 
@@ -36,7 +36,7 @@ async def test_who_renews_keeps_it_and_who_does_not_loses_it_before_another_gets
     assert a.leading
     assert not leading.done()
     keeping.cancel()  # the leader hangs
-    for _ in range(int(DURATION + RENEW) * 4):
+    for _ in range(int(DURATION + RENEW_INTERVAL) * 4):
         await clock.advance(0.25)
         assert not (a.leading and b.leading)
     assert leading.done()
@@ -64,7 +64,7 @@ async def test_why_the_lease_cannot_be_had_is_told_until_it_can() -> None:
     with structlog.testing.capture_logs() as logs:
         for _ in range(3):
             assert not await a.attempt()
-            await clock.advance(RENEW)
+            await clock.advance(RENEW_INTERVAL)
     assert [(entry["event"], entry["lease"]) for entry in logs] == [("cannot take the lease", "ns/lease")]
     assert a.problem == logs[0]["error"]
     server.down = False
@@ -80,7 +80,7 @@ async def test_a_wrong_wall_clock_takes_nothing_from_the_leader() -> None:
     await a.attempt()
     ours.step_wall(-86400)
     assert not await b.attempt()
-    await theirs.advance(RENEW)
+    await theirs.advance(RENEW_INTERVAL)
     assert not await b.attempt()
     assert a.leading
 

@@ -15,7 +15,7 @@ from spotladder.clusters.connection import Connection
 from spotladder.clusters.credentials import Fixed
 from spotladder.errors import EnvironmentFailure
 from spotladder.operator.cache import Cache
-from spotladder.operator.monitor import AGAIN, EVERY, LONGEST_PAUSE, ClusterMonitor
+from spotladder.operator.monitor import LONGEST_PAUSE, POLL_INTERVAL, RETRY_INTERVAL, ClusterMonitor
 from spotladder.workloads.records import NODES, NodeRecord
 
 
@@ -114,10 +114,10 @@ async def test_one_lost_answer_is_nothing_and_three_are_an_outage() -> None:
     async with scene() as here:
         await here.until(lambda: here.monitor.known)
         here.server.status = 500
-        await here.clock.advance(EVERY)
+        await here.clock.advance(POLL_INTERVAL)
         await here.until(lambda: here.source.asked_fresh == 0)
         assert here.monitor.problem == ""
-        await here.until(lambda: here.monitor.problem, step=AGAIN / 10)
+        await here.until(lambda: here.monitor.problem, step=RETRY_INTERVAL / 10)
         assert "500" in here.monitor.problem
         assert len(here.changes) == 2
 
@@ -143,8 +143,8 @@ async def test_a_call_without_an_answer_makes_it_look_at_once() -> None:
         await here.until(lambda: here.clock.sleepers >= 1)
         asked = here.server.asked
         here.monitor.heard("list", "pods", 0, 1.0)
-        await here.until(lambda: here.server.asked > asked, step=AGAIN / 10)
-        assert here.clock.ticks() < EVERY + AGAIN
+        await here.until(lambda: here.server.asked > asked, step=RETRY_INTERVAL / 10)
+        assert here.clock.ticks() < POLL_INTERVAL + RETRY_INTERVAL
 
 
 async def test_a_rotated_connection_is_taken_over_without_an_outage() -> None:

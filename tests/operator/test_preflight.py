@@ -13,7 +13,7 @@ from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.registry import HOME
 from spotladder.operator.clusters import Cluster, Clusters
 from spotladder.operator.inventory import Inventory, JobKey
-from spotladder.operator.preflight import AGAIN, FRESH, LATER, Preflight, Wanted, lacking, needs
+from spotladder.operator.preflight import FOUND_TTL, LATER, MISSING_RETRY_INTERVAL, Preflight, Wanted, lacking, needs
 from spotladder.workloads.references import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS, Reference
 from tests.clusters.test_client import api, refused
 from tests.workloads.builders import job, ray_template, tier, worker_spec
@@ -71,7 +71,7 @@ async def test_what_is_missing_is_asked_for_again_and_what_is_there_is_not() -> 
         for _ in range(2):
             assert await here.preflight.missing(here.home, "team-a", [BUCKET, SETTINGS]) == (BUCKET,)
         assert [path.rpartition("/")[2] for path in here.place.asked] == ["bucket", "settings", "bucket"]
-        await here.clock.advance(FRESH)
+        await here.clock.advance(FOUND_TTL)
         await here.preflight.missing(here.home, "team-a", [SETTINGS])
         assert len(here.place.asked) == 4
 
@@ -92,7 +92,7 @@ async def test_looking_ahead_holds_nobody_up_and_wakes_the_job_with_news() -> No
         await here.woke()
         assert here.look() == "namespace team-a lacks Secret bucket: create it there"
         here.place.there.add("/api/v1/namespaces/team-a/secrets/bucket")
-        await here.clock.advance(AGAIN)
+        await here.clock.advance(MISSING_RETRY_INTERVAL)
         assert here.look() != ""
         await here.woke()
         assert here.look() == ""

@@ -19,7 +19,7 @@ from spotladder.core.model import Price
 from spotladder.errors import EnvironmentFailure
 from spotladder.operator import price_sources
 from spotladder.operator.price_sources import PriceUnknown
-from spotladder.operator.prices import FRESH, RETRY, Prices
+from spotladder.operator.prices import PRICE_TTL, RETRY, Prices
 from tests.workloads.builders import capacity
 
 AWS = {
@@ -75,7 +75,7 @@ async def test_nobody_waits_for_a_price_and_all_that_use_it_are_told() -> None:
         assert prices.of(tier) == Price(0.4, 1.0)
         assert (fake.asked, prices.problem(tier)) == (1, "")
         fake.answer = Price(0.5, 1.0)
-        await clock.advance(FRESH)
+        await clock.advance(PRICE_TTL)
         assert prices.of(tier) == Price(0.4, 1.0)  # the old one until there is a newer
         await until(lambda: len(told) == 2)
         assert prices.of(tier) == Price(0.5, 1.0)

@@ -36,7 +36,7 @@ def outage(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Outage]:
     for name in ("SMALL_REQUEST_TIMEOUT", "DATA_REQUEST_TIMEOUT", "RETRY_TIMEOUT"):
         monkeypatch.setattr(bucket, name, timedelta(seconds=0.5))
     monkeypatch.setattr(upload, "RETRY_TIMEOUT", 0.1)
-    monkeypatch.setattr(commits, "PATIENCE", 0.2)
+    monkeypatch.setattr(commits, "PREVIOUS_COMMIT_TIMEOUT", 0.2)
     monkeypatch.setattr(patience, "FIRST_RETRY_INTERVAL", 0.1)
     monkeypatch.setattr(patience, "LONGEST_RETRY_INTERVAL", 0.3)
     away = Outage(server)

@@ -242,7 +242,7 @@ def test_only_the_newest_commits_are_kept(tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 def look_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps of tests are shorter than the pause between two looks at the notice file."""
-    monkeypatch.setattr(notice, "FILE_SPACING", 0.0)
+    monkeypatch.setattr(notice, "FILE_POLL_INTERVAL", 0.0)
 
 
 def write_notice(file: Path, **words: object) -> None:

@@ -25,8 +25,8 @@ from tests.train.builders import Ranks, job, log_of, member, train
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notice, "FILE_SPACING", 0.0)
-    monkeypatch.setattr(rendezvous, "SPACING", 0.01)
+    monkeypatch.setattr(notice, "FILE_POLL_INTERVAL", 0.0)
+    monkeypatch.setattr(rendezvous, "RETRY_INTERVAL", 0.01)
 
 
 def in_step(ranks: Ranks, total: int, interval: float = 0.0) -> list[object]:
@@ -244,7 +244,7 @@ def test_ranks_go_on_without_the_store_and_commit_the_same_step_when_it_is_back(
 ) -> None:
     monkeypatch.setattr(patience, "FIRST_RETRY_INTERVAL", 0.005)
     monkeypatch.setattr(patience, "LONGEST_RETRY_INTERVAL", 0.01)
-    monkeypatch.setattr(commits, "PATIENCE", 0.05)
+    monkeypatch.setattr(commits, "PREVIOUS_COMMIT_TIMEOUT", 0.05)
     away = threading.Event()
     barrier = threading.Barrier(3)
     seen_during: list[int] = []

@@ -19,8 +19,8 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, Situation
 
-REPEAT: Seconds = 10.0
-"""An action whose effect is not seen is repeated after this long, even when nothing else happens."""
+ACTION_RETRY_INTERVAL: Seconds = 10.0
+"""Interval after which an action whose effect is not observed is repeated."""
 
 
 def actions(here: Situation) -> tuple[Action, ...]:
@@ -51,10 +51,10 @@ def steady_reason(here: Situation) -> Reason:
 def wake_at(here: Situation, *, acted: bool) -> Instant | None:
     """The next moment at which time alone may change the decision; None: only when something happens."""
     if here.state.stage in TERMINAL:
-        return here.now + REPEAT if here.seen.attempts else None
+        return here.now + ACTION_RETRY_INTERVAL if here.seen.attempts else None
     times = [*_limits(here), *_timers(here)]
     if acted or here.state.stage is Stage.IDLE:
-        times.append(here.now + REPEAT)
+        times.append(here.now + ACTION_RETRY_INTERVAL)
     # A time that has passed without effect (a deadline while a drain is under way) must not make a busy loop.
     return min((time if time > here.now else here.now + 1.0 for time in times if time is not None), default=None)
 

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from spotladder.core.accounting import account, held_nodes, rewound
-from spotladder.core.acting import REPEAT, actions, steady_reason, wake_at
+from spotladder.core.acting import ACTION_RETRY_INTERVAL, actions, steady_reason, wake_at
 from spotladder.core.crashes import (
     CRASH_LIMIT,
     corrected,
@@ -95,7 +95,7 @@ def decide(spec: JobSpec, state: JobState, seen: Observation, now: Instant, poli
     if not spec.tiers:
         raise InvalidSpec("a job needs at least one tier", path="spec.tiers")
     if seen.revision < state.revision:
-        return Decision(state, reason=Reason.STALE_OBSERVATION, wake_at=now + REPEAT)
+        return Decision(state, reason=Reason.STALE_OBSERVATION, wake_at=now + ACTION_RETRY_INTERVAL)
     return _Pass(spec, state, seen, now, policy).run()
 
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from spotladder.checkpoints.entries import Commit
     from spotladder.checkpoints.log import CommitLog
 
-SPACING = 1.0
-"""Seconds between two looks; each is one listing."""
+POLL_INTERVAL = 1.0
+"""Seconds between two listings of the commit log."""
 
 
 class LogWatch:
     """Looks at the log from a thread of its own. What it says is what the last successful look has shown."""
 
-    def __init__(self, log: CommitLog, keep: int, spacing: float = SPACING) -> None:
+    def __init__(self, log: CommitLog, keep: int, spacing: float = POLL_INTERVAL) -> None:
         from spotladder.checkpoints.progress import Follower
 
         self._log, self._keep = log, keep

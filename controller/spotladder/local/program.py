@@ -28,17 +28,17 @@ from spotladder.local.reaper import alive, end_all, end_below
 from spotladder.output.last_error import last_error
 from spotladder.output.outage import Outage
 
-SUBMIT_LIMIT = 60.0
+SUBMIT_TIMEOUT = 60.0
 """Seconds that Ray may take to accept a job; on a busy machine the agent's first one takes several."""
 
-REPEAT_SUBMISSION = 30.0
-"""Seconds after which a submission that has led to no process is repeated."""
+SUBMIT_RETRY_INTERVAL = 30.0
+"""Seconds after which a submission that has started no process is repeated."""
 
 LOG_TAIL = 65_536
 """Bytes at the end of the log in which the error that ended the program is looked for."""
 
-UNEXPLAINED = 0.5
-"""Seconds after the driver's process is gone until its exit code is not waited for any more."""
+EXIT_CODE_TIMEOUT = 0.5
+"""Seconds to wait for the program's exit code after the driver's process is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Program:
         Ray may place the supervisor of a job on a node that has just died, and then gives it up without a word to us.
         """
         now = time.monotonic()
-        waited_for = self._submitted_at is not None and now - self._submitted_at < REPEAT_SUBMISSION
+        waited_for = self._submitted_at is not None and now - self._submitted_at < SUBMIT_RETRY_INTERVAL
         if waited_for or (self.folder / "claimed").exists():
             return
         self._submitted_at = now
@@ -100,11 +100,11 @@ class Program:
 
     def _post(self, url: str, body: object) -> None:
         request = Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})  # noqa: S310 – our agent
-        deadline = time.monotonic() + SUBMIT_LIMIT
+        deadline = time.monotonic() + SUBMIT_TIMEOUT
         while not (self.folder / "cancelled").exists():
             try:
                 # Straight to this machine, whatever proxy the environment names.
-                with build_opener(ProxyHandler({})).open(request, timeout=SUBMIT_LIMIT):
+                with build_opener(ProxyHandler({})).open(request, timeout=SUBMIT_TIMEOUT):
                     return
             except HTTPError as error:
                 said = error.read().decode(errors="replace").strip().splitlines() or [str(error)]
@@ -145,7 +145,7 @@ class Program:
         if waiting is None or alive(int(waiting["pid"])):
             return None
         self._gone_since = self._gone_since or time.monotonic()
-        return Exit.LOST if time.monotonic() - self._gone_since > UNEXPLAINED else None
+        return Exit.LOST if time.monotonic() - self._gone_since > EXIT_CODE_TIMEOUT else None
 
     def last_words(self) -> str:
         """Why it ended, in one line: how, the exception and where it was raised, and where to read on."""

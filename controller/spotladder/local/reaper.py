@@ -34,8 +34,8 @@ TEMPORARY = "tmp"
 
 LINUX = sys.platform == "linux"
 
-PATIENCE = 10.0
-"""Seconds that the processes of a run may take to be gone after SIGKILL."""
+EXIT_TIMEOUT = 10.0
+"""Seconds that the processes of a run may take to exit after SIGKILL."""
 
 
 class Reaper:
@@ -74,7 +74,7 @@ class Reaper:
         if self._watchdog.stdin:
             self._watchdog.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._watchdog.wait(2 * PATIENCE)
+            self._watchdog.wait(2 * EXIT_TIMEOUT)
 
     def _start(self) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
@@ -109,7 +109,7 @@ def end_below(pid: int) -> list[int]:
 
 def _end(find: Callable[[], list[int]]) -> list[int]:
     """Stop what is found until nothing new is, then kill it; again until nothing is left."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + EXIT_TIMEOUT
     stopped: set[int] = set()
     while time.monotonic() < deadline:
         left = {*find(), *filter(alive, stopped)}

@@ -45,14 +45,14 @@ from spotladder.story.figures import span
 from spotladder.story.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
 from spotladder.story.view import View, ViewSnapshot
 
-TICK: Seconds = 0.05
-"""Between two looks: what bounds the reaction to the end of a process."""
+POLL_INTERVAL: Seconds = 0.05
+"""Interval between two observations; it bounds the reaction to the end of a process."""
 
-DRAW: Seconds = 0.25
-"""Between two pictures."""
+DRAW_INTERVAL: Seconds = 0.25
+"""Interval between two updates of the live view."""
 
-SAVE: Seconds = 5.0
-"""Between two saves while only money and clock have changed."""
+SAVE_INTERVAL: Seconds = 5.0
+"""Interval between two writes of a state in which only cost and clock have changed."""
 
 
 class Killed(SpotladderError):
@@ -145,11 +145,11 @@ class Runner:
             if self.state.stage is Stage.SUSPENDED and spec.suspend and not decision.moves and not seen.attempts:
                 return self._ended(ExitCode.INTERRUPTED, now)
             if not decision.moves:
-                self._wait(TICK)
+                self._wait(POLL_INTERVAL)
 
     def _persist(self, decision: Decision, now: Instant) -> None:
         changed = decision.state.lasting != self.state.lasting
-        if changed or now - self._saved_at >= SAVE:
+        if changed or now - self._saved_at >= SAVE_INTERVAL:
             self._keep.save(decision.state)
             self._saved_at = now
         self.state = decision.state
@@ -201,7 +201,7 @@ class Runner:
                     self._tell(Noted(self._clock(), f"the commit log was not closed: {error}"))
 
     def _show(self, spec: JobSpec, seen: Observation, now: Instant) -> None:
-        if now - self._drawn_at < DRAW and self.state.stage not in (*TERMINAL, Stage.SUSPENDED):
+        if now - self._drawn_at < DRAW_INTERVAL and self.state.stage not in (*TERMINAL, Stage.SUSPENDED):
             return
         self._drawn_at = now
         hint = "Ctrl-C again kills" if self._asked else "Ctrl-C drains and commits"

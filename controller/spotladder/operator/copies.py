@@ -26,8 +26,8 @@ from spotladder.workloads import names
 from spotladder.workloads.records import GVR
 from spotladder.workloads.references import COPIED, Reference
 
-EVERY: Seconds = 60.0
-"""How often copies are compared with what they are copies of."""
+RESYNC_INTERVAL: Seconds = 60.0
+"""Interval between two comparisons of the copies with their sources."""
 
 _OVER = (Phase.SUCCEEDED, Phase.FAILED)
 _FIELDS = ("data", "binaryData", "type", "immutable", "imagePullSecrets", "automountServiceAccountToken")
@@ -53,7 +53,7 @@ class Copies:
     async def run(self) -> None:
         """Keep copies equal, and remove those that nobody needs."""
         while True:
-            await self._clock.sleep(EVERY)
+            await self._clock.sleep(RESYNC_INTERVAL)
             if any(not cache.synced or cache.problem for cache in self._jobs.caches):
                 continue  # who cannot see all jobs removes nothing
             for cluster in self._clusters.others:

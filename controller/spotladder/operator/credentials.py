@@ -13,11 +13,11 @@ from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure
 from spotladder.workloads.references import SECRETS
 
-FRESH: Seconds = 60.0
-"""For so long a Secret is not read again."""
+SECRET_TTL: Seconds = 60.0
+"""How long a Secret that was read is not read again."""
 
-AGAIN: Seconds = 10.0
-"""After this long one that was missing is looked for again: somebody may just be creating it."""
+MISSING_RETRY_INTERVAL: Seconds = 10.0
+"""Interval between two reads of a Secret that does not exist."""
 
 
 class CredentialsMissing(EnvironmentFailure):
@@ -60,4 +60,4 @@ class SecretReader:
 
 
 def _lasts(found: Mapping[str, str] | CredentialsMissing) -> Seconds:
-    return AGAIN if isinstance(found, CredentialsMissing) else FRESH
+    return MISSING_RETRY_INTERVAL if isinstance(found, CredentialsMissing) else SECRET_TTL

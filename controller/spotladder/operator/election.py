@@ -28,7 +28,7 @@ LEASES = GVR("coordination.k8s.io", "v1", "leases", "Lease")
 
 DURATION: Seconds = 10.0
 MARGIN: Seconds = 3.0
-RENEW: Seconds = 2.0
+RENEW_INTERVAL: Seconds = 2.0
 
 
 class NotLeading(SpotladderError):
@@ -72,12 +72,12 @@ class Election:
     async def lead(self) -> None:
         """Return when this controller leads."""
         while not await self.attempt():
-            await self._clock.sleep(RENEW)
+            await self._clock.sleep(RENEW_INTERVAL)
 
     async def keep(self) -> None:
         """Renew for as long as it works; returns when the lead is lost, at the latest when its time is over."""
         while (left := self._leading_until - self._clock.ticks()) > 0:
-            await self._clock.sleep(min(RENEW, left))
+            await self._clock.sleep(min(RENEW_INTERVAL, left))
             if self._clock.ticks() < self._leading_until:
                 await self.attempt()
 

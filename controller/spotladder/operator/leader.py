@@ -48,8 +48,8 @@ from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, CapacityRecor
 from spotladder.operator.settings import Settings
 from spotladder.operator.tier_status import TierStatusWriter
 
-AGAIN: Seconds = 5.0
-"""Between a defect of what runs beside the passes and its next try."""
+RESTART_INTERVAL: Seconds = 5.0
+"""Delay before a background task that crashed is started again."""
 
 CALL: Seconds = 15.0
 """How long a call of a cluster beside home may take: a worker waits for it."""
@@ -194,7 +194,7 @@ class LeaderRuntime:
                 return  # the passes will find out, too
             except Exception as error:  # noqa: BLE001 – nobody else would notice
                 self._log.error("a part of the controller has failed by a defect", exc_info=error)
-            await self._clock.sleep(AGAIN)
+            await self._clock.sleep(RESTART_INTERVAL)
 
     async def work_through(self, most: int = 50) -> int:
         """Look at every job until nothing more is due at once, at most so often. Returns the number of jobs."""

@@ -36,8 +36,8 @@ _log = structlog.get_logger("spotladder")
 
 THREADS = 32
 PER_BUCKET = 4
-PATIENCE: Seconds = 20.0
-"""An answer that takes longer is none; the reading goes on by itself."""
+READ_TIMEOUT: Seconds = 20.0
+"""A read of a commit log that takes longer counts as no answer; the read goes on in the background."""
 
 PROMPT: Seconds = 1.0
 """For so long a pass waits for an outcome to be written: it keeps a worker from other jobs."""
@@ -203,7 +203,7 @@ class Logs:
     async def looked(self, key: JobKey) -> bool:
         """Wait for what the job waits for: a look at its log, or its outcome written. False when there is no such."""
         if ending := self._endings.get(key):
-            await asyncio.wait({ending}, timeout=PATIENCE)
+            await asyncio.wait({ending}, timeout=READ_TIMEOUT)
             return ending.done()
         followed = self._followed.get(key)
         if followed is None or followed.current.is_set():
@@ -268,9 +268,9 @@ class Logs:
     async def _read(self, followed: _Followed, read: Callable[[], Progress]) -> Reading:
         before = followed.reading
         reading = asyncio.ensure_future(self._in_thread(followed.address, read))
-        done, _ = await asyncio.wait({reading}, timeout=PATIENCE)
+        done, _ = await asyncio.wait({reading}, timeout=READ_TIMEOUT)
         if not done and not before.unreadable:
-            late = f"{followed.address.uri}: no answer in {PATIENCE:g} s; progress is not known"
+            late = f"{followed.address.uri}: no answer in {READ_TIMEOUT:g} s; progress is not known"
             since = before.away_since or self._clock.now()
             followed.reading = replace(before, known=True, unreadable=late, away_since=since)
             followed.current.set()

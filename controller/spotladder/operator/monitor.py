@@ -29,13 +29,13 @@ from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError, described
 from spotladder.operator.cache import Cache
 
-EVERY: Seconds = 5.0
-"""How often a cluster that is well is asked."""
+POLL_INTERVAL: Seconds = 5.0
+"""Interval between two readiness requests to a cluster that answers."""
 
 ANSWER: Seconds = 5.0
 """How long the answer may take."""
 
-AGAIN: Seconds = 1.0
+RETRY_INTERVAL: Seconds = 1.0
 FAILURES = 3
 
 LISTING: Seconds = 60.0
@@ -111,9 +111,9 @@ class ClusterMonitor:
             self._up()
             failures = 0
             while True:
-                await self._clock.sleep(AGAIN)
+                await self._clock.sleep(RETRY_INTERVAL)
                 if not failures:
-                    await self._rest(EVERY - AGAIN)
+                    await self._rest(POLL_INTERVAL - RETRY_INTERVAL)
                 try:
                     await self._reach(fresh=failures > 0)
                     if self._connection is not listed_by:

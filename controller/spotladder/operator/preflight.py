@@ -28,11 +28,11 @@ from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.references import Reference, references
 from spotladder.workloads.tiers import ResolvedTier
 
-FRESH: Seconds = 60.0
-"""For so long what was there is taken to be there still."""
+FOUND_TTL: Seconds = 60.0
+"""How long an object that was found is not looked for again."""
 
-AGAIN: Seconds = 30.0
-"""What was missing for a later tier is looked for again after this long; after `LATER` when nothing was."""
+MISSING_RETRY_INTERVAL: Seconds = 30.0
+"""Interval between two looks for objects that a later tier lacks; `LATER` when none is missing."""
 
 LATER: Seconds = 600.0
 
@@ -78,7 +78,7 @@ class Preflight:
     async def missing(self, cluster: Cluster, namespace: str, references: Iterable[Reference]) -> tuple[Reference, ...]:
         """Those that do not exist in that cluster and namespace. Raises ClusterUnreachable, Throttled."""
         now = self._clock.ticks()
-        self._found = {key: at for key, at in self._found.items() if now - at < FRESH}
+        self._found = {key: at for key, at in self._found.items() if now - at < FOUND_TTL}
         wanted = [entry for entry in references if (cluster.name, namespace, entry) not in self._found]
         there = await asyncio.gather(*(_exists(cluster, namespace, entry) for entry in wanted))
         for entry, exists in zip(wanted, there, strict=True):
@@ -95,7 +95,7 @@ class Preflight:
         if known is None or known.version != version:
             self.forget(job)
             known = self._looks[job] = _Look(version, wanted(), now)
-        elif known.missing is None or now - known.at < (AGAIN if known.missing else LATER):
+        elif known.missing is None or now - known.at < (MISSING_RETRY_INTERVAL if known.missing else LATER):
             return known.missing
         if known.task is None or known.task.done():
             known.at = now

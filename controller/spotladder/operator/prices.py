@@ -12,11 +12,11 @@ from spotladder.core.model import Instant, Price, Seconds
 from spotladder.errors import SpotladderError, described
 from spotladder.workloads.tiers import price_of
 
-FRESH: Seconds = 3600.0
-"""A price that was looked up is good for so long; it is used until there is a newer one."""
+PRICE_TTL: Seconds = 3600.0
+"""Age at which a price is looked up again; the old price is used until the new one is known."""
 
 RETRY: Seconds = 300.0
-PATIENCE: Seconds = 60.0
+LOOKUP_TIMEOUT: Seconds = 60.0
 
 UNKNOWN = Price(known=False)
 
@@ -70,13 +70,13 @@ class Prices:
     async def _ask(self, asked: _Asked, source: Source, spec: CapacityTierSpec) -> None:
         before = asked.price, asked.problem
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(LOOKUP_TIMEOUT):
                 asked.price, asked.problem = await asyncio.to_thread(source, spec), ""
         except (SpotladderError, TimeoutError) as error:
-            asked.problem = str(error) or f"no answer in {PATIENCE:g} s"
+            asked.problem = str(error) or f"no answer in {LOOKUP_TIMEOUT:g} s"
         except Exception as error:  # noqa: BLE001 – a vendor's answer of another shape; it is asked for again
             asked.problem = described(error)
-        asked.due = self._clock.now() + (RETRY if asked.problem else FRESH)
+        asked.due = self._clock.now() + (RETRY if asked.problem else PRICE_TTL)
         asked.task = None
         if (asked.price, asked.problem) != before:
             self._changed()

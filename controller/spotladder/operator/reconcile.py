@@ -18,7 +18,7 @@ from spotladder.api.status import TieredJobStatus
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ApiError, ClusterUnreachable, Conflict, NotFound, Throttled
-from spotladder.core.acting import REPEAT
+from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
@@ -48,7 +48,7 @@ from spotladder.operator.outages import Outages
 from spotladder.operator.outputs import Outputs
 from spotladder.operator.persist import Persistence, Witness
 from spotladder.operator.preconditions import UNBLAMED, Preconditions, versions
-from spotladder.operator.preflight import AGAIN, Preflight, needs
+from spotladder.operator.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
 from spotladder.operator.prices import Prices
 from spotladder.operator.readings import Readings
 from spotladder.operator.records import CapacityRecord, JobRecord
@@ -57,11 +57,11 @@ from spotladder.workloads.kinds import workload_of
 RETRY_END: Seconds = 60.0
 """A bucket that does not take the outcome is asked again after this long."""
 
-BUSY: Seconds = 0.5
-"""After so long a job comes back whose turn it was not."""
+BUSY_RETRY_INTERVAL: Seconds = 0.5
+"""Requeue delay for a job whose clusters have no free worker slot."""
 
-UNSETTLED: Seconds = 10.0
-"""After so long one comes back whose clusters are not known yet: what becomes known wakes it."""
+SYNC_RETRY_INTERVAL: Seconds = 10.0
+"""Requeue delay for a job whose clusters have not synced yet; a finished sync requeues it sooner."""
 
 
 @dataclass(slots=True)
@@ -132,10 +132,10 @@ class Reconciler:
         try:
             if record is None or (record.deleting and not record.finalized):
                 self._forget(key)
-                return REPEAT if await self._executor.sweep(key, "") else None
+                return ACTION_RETRY_INTERVAL if await self._executor.sweep(key, "") else None
             return await self._pass(record)
         except Busy:
-            return BUSY
+            return BUSY_RETRY_INTERVAL
         except Conflict:
             return 0.2  # the cache is about to hear of what we did not know
         except NotFound as error:
@@ -163,7 +163,7 @@ class Reconciler:
             )
         tiers = self._tiers(record, job, state, memory)
         if load.unsettled(self._clusters, tiers, state):
-            return UNSETTLED  # what is on its way from there must not be taken for lost
+            return SYNC_RETRY_INTERVAL  # what is on its way from there must not be taken for lost
         reading = (await self._readings.of(record, job, state)).after(state.progress)
         if problem := self._preconditions.to_begin(
             record, job, state, tiers=tiers, reading=reading, known=memory.capacity
@@ -352,11 +352,11 @@ class Reconciler:
         if any(claim.status == "Unknown" for claim in claims.values()):
             times.append(RETRY_END)
         if reading.unreadable:  # a Secret that comes wakes nobody
-            times.append(credentials.AGAIN if reading.locked else credentials.FRESH)
+            times.append(credentials.MISSING_RETRY_INTERVAL if reading.locked else credentials.SECRET_TTL)
         if (ahead := claims.get(ConditionType.PREFLIGHT)) is not None and ahead.status == "False":
-            times.append(AGAIN)
+            times.append(MISSING_RETRY_INTERVAL)
         if restless:
-            times.append(REPEAT)
+            times.append(ACTION_RETRY_INTERVAL)
         return min(times, default=None)
 
     def _looked_ahead(self, loaded: Loaded, memory: _Memory) -> ConditionUpdates:
@@ -378,7 +378,7 @@ class Reconciler:
             return await self._dismantle(record)
         await self._persistence.held(record, held, problem, valid=valid)
         if problem.trouble is ConditionReason.CHECKPOINTS_NOT_ALLOWED:
-            return credentials.FRESH  # a Secret that changes triggers no event
+            return credentials.SECRET_TTL  # a Secret that changes triggers no event
         return 5.0 if valid else None
 
     # --- the end of a TieredJob -------------------------------------------------------------------------------------

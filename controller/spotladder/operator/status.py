@@ -25,16 +25,16 @@ from spotladder.core.model import Instant, JobState, Seconds
 from spotladder.operator.conditions import one_line
 from spotladder.operator.records import JobRecord
 
-COST_IS_OLD: Seconds = 300.0
-"""Time alone changes what a job has cost; so often that is written down."""
+COST_WRITE_INTERVAL: Seconds = 300.0
+"""Interval between two status writes that only change the cost."""
 
-PODS_ARE_OLD: Seconds = 5.0
-"""So often at most is written down who came or went, when nothing else changes."""
+PODS_WRITE_INTERVAL: Seconds = 5.0
+"""Least interval between two status writes that only change which pods are alive."""
 
 UNKNOWN = "unknown"
 
-WAITING_IS_OLD: Seconds = 60.0
-"""While a job is blocked, its time to wait for capacity stands still: its beginning moves along with the clock."""
+WAITING_WRITE_INTERVAL: Seconds = 60.0
+"""Interval between two status writes that only move the start of a timer that stands still."""
 
 
 def held(job: JobRecord) -> TieredJobStatus:
@@ -151,7 +151,7 @@ def worth_writing(
     if (held.conditions, held.message, held.observed_generation) != (conditions, one_line(new.message), generation):
         return True
     waited = (new.waiting_since or 0.0) - (old.waiting_since or 0.0)
-    return waited >= WAITING_IS_OLD or new.clock >= _due(old, new)
+    return waited >= WAITING_WRITE_INTERVAL or new.clock >= _due(old, new)
 
 
 def due_in(old: JobState, new: JobState) -> Seconds | None:
@@ -162,8 +162,8 @@ def due_in(old: JobState, new: JobState) -> Seconds | None:
 
 def _due(old: JobState, new: JobState) -> Instant:
     return min(
-        old.clock + PODS_ARE_OLD if _alive(old) != _alive(new) else inf,
-        old.clock + COST_IS_OLD if old.nodes else inf,
+        old.clock + PODS_WRITE_INTERVAL if _alive(old) != _alive(new) else inf,
+        old.clock + COST_WRITE_INTERVAL if old.nodes else inf,
     )
 
 

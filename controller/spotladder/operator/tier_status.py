@@ -30,7 +30,7 @@ from spotladder.operator.prices import Prices
 from spotladder.operator.records import CAPACITYTIERS, CapacityRecord, JobRecord
 from spotladder.workloads.records import PodRecord
 
-EVERY: Seconds = 15.0
+WRITE_INTERVAL: Seconds = 15.0
 _ASKED = (Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK)
 
 
@@ -93,7 +93,7 @@ class TierStatusWriter:
     async def run(self) -> None:
         """Write what changed, for ever."""
         while True:
-            await self._clock.sleep(EVERY)
+            await self._clock.sleep(WRITE_INTERVAL)
             await self.write()
 
     async def write(self) -> None:

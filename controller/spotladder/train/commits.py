@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("spotladder.train")
 
-PATIENCE = 10.0
-"""Seconds that the program waits for the checkpoint before."""
+PREVIOUS_COMMIT_TIMEOUT = 10.0
+"""Seconds that the program waits for the upload of the previous checkpoint."""
 
 LAST_RETRY_INTERVAL = 1.0
 """Seconds between two tries once the last checkpoint of a drained attempt waits: its window is short."""
@@ -121,7 +121,9 @@ class Commits:
     def make_room(self) -> None:
         """Wait for the checkpoint before, as long as the program may wait for it. Raises its error."""
         with self._changed:
-            if not self._wait(self._changed, lambda: self._error is not None or self._has_room, PATIENCE):
+            if not self._wait(
+                self._changed, lambda: self._error is not None or self._has_room, PREVIOUS_COMMIT_TIMEOUT
+            ):
                 self._overdue = self._current  # it was waited for long enough
             self._raise()
 

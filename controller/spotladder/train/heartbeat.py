@@ -16,8 +16,8 @@ from spotladder.output.outage import Outage
 
 _log = logging.getLogger("spotladder.train")
 
-SPACING = 1.0
-"""Seconds between two writes at least: a step may take a millisecond."""
+WRITE_INTERVAL = 1.0
+"""Least seconds between two heartbeats: a step may take a millisecond."""
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class Heartbeat:
         now = self.clock()
         if now < self._next and not at_once:
             return
-        self._next = now + SPACING
+        self._next = now + WRITE_INTERVAL
         self._write()
 
     def _write(self) -> None:

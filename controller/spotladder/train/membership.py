@@ -117,7 +117,7 @@ def _meet(
     writer = _started(environment, log, patience)
     if world.size == 1:
         return writer, Alone(agreement), writer.start.seq
-    hub = Hub(world.size, agreement, group=world.group, heard=heard, patience=rendezvous.PATIENCE)
+    hub = Hub(world.size, agreement, group=world.group, heard=heard, patience=rendezvous.RENDEZVOUS_TIMEOUT)
     patience.until_answered(
         lambda: rendezvous.publish(log.store, environment.attempt, writer.start.seq, hub.address), starting=True
     )
@@ -147,7 +147,7 @@ def _meet_by_ray(
         return None, Spoke(Address.from_json(said["address"]), world.rank, world.size, agreement), said["started"]
     try:
         writer = _started(environment, log, patience)
-        hub = Hub(world.size, agreement, heard=heard, patience=rendezvous.PATIENCE)
+        hub = Hub(world.size, agreement, heard=heard, patience=rendezvous.RENDEZVOUS_TIMEOUT)
     except Exception as error:
         rendezvous.broadcast_by_ray({"error": described(error)})
         raise

@@ -21,11 +21,11 @@ from spotladder.core.contract import Notice
 
 _log = logging.getLogger("spotladder.train")
 
-FILE_SPACING = 0.1
-"""Seconds between two looks at the file: it is a stat of a local file, and steps may be shorter than this."""
+FILE_POLL_INTERVAL = 0.1
+"""Seconds between two looks at the file: one stat of a local file; steps may be shorter."""
 
-URL_SPACING = 2.0
-"""Seconds between two requests, made beside the training and never by it."""
+URL_POLL_INTERVAL = 2.0
+"""Seconds between two requests, which a thread of their own makes."""
 
 URL_TIMEOUT = 1.0
 
@@ -82,7 +82,7 @@ class NoticeFile:
         now = self._clock()
         if now < self._next:
             return None
-        self._next = now + FILE_SPACING
+        self._next = now + FILE_POLL_INTERVAL
         try:
             found = self._path.stat()
             version = (found.st_mtime_ns, found.st_size, found.st_ino)
@@ -101,7 +101,7 @@ class NoticeFile:
 class NoticeURL:
     """A URL, asked by a thread of its own so that a slow answer never delays a step."""
 
-    def __init__(self, url: str, spacing: float = URL_SPACING) -> None:
+    def __init__(self, url: str, spacing: float = URL_POLL_INTERVAL) -> None:
         self._url = url
         self._spacing = spacing
         self._heard: Notice | None = None

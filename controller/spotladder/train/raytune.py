@@ -19,8 +19,8 @@ from spotladder.train.tune import PLACE
 
 _log = logging.getLogger("spotladder.train")
 
-SPACING = 2.0
-"""Seconds between two commits at least, however many trials end."""
+COMMIT_INTERVAL = 2.0
+"""Least seconds between two commits, however many trials end."""
 
 
 class _Sweep:
@@ -70,7 +70,7 @@ class StateCommits(Callback):  # type: ignore[misc]
             _commit(_sweep, state, trials)
             _sweep.member.commits.wait()
             raise Interrupted(_sweep.finished)
-        if due and now - _sweep.committed_at >= SPACING and _has_room(_sweep):
+        if due and now - _sweep.committed_at >= COMMIT_INTERVAL and _has_room(_sweep):
             _commit(_sweep, state, trials)
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:  # noqa: ARG002 – Ray's protocol

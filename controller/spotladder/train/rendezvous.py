@@ -25,10 +25,10 @@ from spotladder.train.ranks import World
 
 _log = logging.getLogger("spotladder.train")
 
-PATIENCE = 600.0
-"""Seconds that ranks wait for one another: importing a framework on a busy machine takes minutes, not hours."""
+RENDEZVOUS_TIMEOUT = 600.0
+"""Seconds that ranks wait for one another: importing a framework on a busy machine takes minutes."""
 
-SPACING = 0.5
+RETRY_INTERVAL = 0.5
 
 
 def publish(store: Store, attempt: int, seq: int, address: Address) -> None:
@@ -43,7 +43,7 @@ def seek(
     agreement: Agreement,
     *,
     patience: Patience | None = None,
-    timeout: float = PATIENCE,
+    timeout: float = RENDEZVOUS_TIMEOUT,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Spoke:
@@ -71,7 +71,7 @@ def seek(
         patience.answered()
         if clock() >= give_up:
             raise RankLost(f"rank {world.rank} found no rank 0 within {timeout:.0f} s: {failure}")
-        sleep(SPACING)
+        sleep(RETRY_INTERVAL)
 
 
 def broadcast_by_ray(value: dict[str, Any] | None) -> dict[str, Any]:

@@ -50,8 +50,8 @@ _HEALTH = {
 }
 """Where a node of Ray says that it is well: the `ray start` parameter of the port, its default, the path."""
 
-_PATIENCE = {"initialDelaySeconds": 1, "periodSeconds": 2, "timeoutSeconds": 2, "failureThreshold": 25}
-"""As long as KubeRay has until a node that was ready is not any more, also when it hangs: 50 s."""
+_READINESS_TIMES = {"initialDelaySeconds": 1, "periodSeconds": 2, "timeoutSeconds": 2, "failureThreshold": 25}
+"""KubeRay's own 50 s until a node that was ready, or hangs, counts as not ready."""
 
 
 class RayJobWorkload:
@@ -137,5 +137,5 @@ def _probed(group: dict[str, Any], role: PodRole) -> None:
     parameter, default, path = _HEALTH[role]
     port = str(group["rayStartParams"].get(parameter, default))
     if port.isdigit():  # what else stands there is for Ray to refuse
-        asked = {"httpGet": {"path": path, "port": int(port)}, **_PATIENCE}
+        asked = {"httpGet": {"path": path, "port": int(port)}, **_READINESS_TIMES}
         group["template"]["spec"]["containers"][0].setdefault("readinessProbe", asked)

@@ -17,7 +17,7 @@ from spotladder.errors import EnvironmentFailure
 PAUSE = 0.5
 """Seconds between two looks at a job that is being stopped."""
 
-PATIENCE = "10m"
+STOP_TIMEOUT = "10m"
 
 
 def suspend(
@@ -55,7 +55,7 @@ def resume(
 def stop(
     name: JobArgument,
     *,
-    timeout: Annotated[str, typer.Option(metavar="DURATION", help="How long to wait; 0s: as suspend.")] = PATIENCE,
+    timeout: Annotated[str, typer.Option(metavar="DURATION", help="How long to wait; 0s: as suspend.")] = STOP_TIMEOUT,
     namespace: NamespaceOption = None,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,

@@ -17,8 +17,8 @@ PAUSE = 0.5
 SAYS_AFTER = 5.0
 """Seconds after which the command says what it waits for."""
 
-PATIENCE = 300.0
-"""Seconds for which a cluster may give no answer while its jobs are waited for."""
+NO_ANSWER_TIMEOUT = 300.0
+"""Seconds that a cluster may leave requests unanswered while the command waits for its jobs."""
 
 
 def delete(
@@ -76,7 +76,7 @@ async def _until_gone(cluster: Cluster, job: Object) -> None:
     from spotladder.clusters.errors import NotFound
     from spotladder.operator.records import TIEREDJOBS
 
-    name, told, found, patience = job["metadata"]["name"], "", job, Patience(PATIENCE)
+    name, told, found, patience = job["metadata"]["name"], "", job, Patience(NO_ANSWER_TIMEOUT)
     began = time.monotonic()
     while True:
         try:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from spotladder.story.view import View, ViewSnapshot
     from spotladder.workloads.records import EventRecord
 
-TICK = 1.0
-"""Seconds between two pictures."""
+DRAW_INTERVAL = 1.0
+"""Seconds between two updates of the view."""
 
 DEAF = 90.0
 """A server that was not heard of for so long has gone: there is a word from it every minute."""
@@ -113,7 +113,7 @@ class _Watching:
                 self._tell(job, state, held)
                 if state.stage in TERMINAL:
                     return
-                await asyncio.sleep(TICK)
+                await asyncio.sleep(DRAW_INTERVAL)
         finally:
             for task in running:
                 task.cancel()
