@@ -17,6 +17,12 @@ from spotladder_infra.topology.defaults import service_range_of
 
 LOGS = ["api", "audit", "authenticator", "controllerManager", "scheduler"]
 LOG_RETENTION_DAYS = 365
+ONLY_AT_CREATION = (
+    "bootstrap_self_managed_addons",
+    "access_config[0].bootstrap_cluster_creator_admin_permissions",
+)
+"""EKS does not say later what these were: a cluster that is taken over would be replaced."""
+
 ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 
 
@@ -69,27 +75,45 @@ def control_plane(scope: Any, cluster: Cluster, place: Place, network: Network) 
         enabled_cluster_log_types=LOGS,
         kubernetes_network_config={"service_ipv4_cidr": service_range_of(cluster), "ip_family": "ipv4"},
         upgrade_policy={"support_type": "STANDARD"},
+        lifecycle={"ignore_changes": list(ONLY_AT_CREATION)},
         depends_on=[logs],
         **protected,
     )
     group = f"${{{made.fqn}.vpc_config[0].cluster_security_group_id}}"
     for tag, value in discovery_tag(cluster).items():
         ec2.AwsTag(scope, "cluster-group-discovery", resource_id=group, key=tag, value=value)
-    _traffic_between_nodes(scope, group)
+    _node_group(scope, cluster, network)
     _admins(scope, cluster, made.name, place)
     return ControlPlane(made.name, made.endpoint, group, made)
 
 
-def _traffic_between_nodes(scope: Any, group: str) -> None:
-    """EFA passes only by rules that name the group itself, not by one for all addresses."""
-    vpc.AwsSecurityGroupEgressRule(
+def _node_group(scope: Any, cluster: Cluster, network: Network) -> None:
+    """A second security group for Karpenter's nodes, found by the discovery tag as the cluster's own is.
+
+    EFA passes only by rules that name the group itself. They are not added to the security group that EKS creates:
+    EKS owns the rules of that group.
+    """
+    group = vpc.AwsSecurityGroup(
         scope,
-        "nodes-to-nodes",
-        security_group_id=group,
-        referenced_security_group_id=group,
-        ip_protocol="-1",
+        "nodes",
+        name=f"{cluster.name}-nodes",
         description="EFA between the nodes",
+        vpc_id=network.vpc_id,
+        tags={"Name": f"{cluster.name}-nodes", **discovery_tag(cluster)},
     )
+    for key, rule in (
+        ("nodes-from-nodes", vpc.AwsSecurityGroupIngressRule),
+        ("nodes-to-nodes", vpc.AwsSecurityGroupEgressRule),
+    ):
+        rule(
+            scope,
+            key,
+            security_group_id=group.id,
+            referenced_security_group_id=group.id,
+            ip_protocol="-1",
+            description="EFA between the nodes",
+            tags={"Name": f"{cluster.name}-{key}"},
+        )
 
 
 def _admins(scope: Any, cluster: Cluster, name: str, place: Place) -> None:

@@ -137,6 +137,7 @@ def _endpoints(scope: Any, cluster: Cluster, vpc_id: str, subnets: list[str], ta
         name=f"{cluster.name}-endpoints",
         description="Services of AWS, from inside the VPC",
         vpc_id=vpc_id,
+        tags={"Name": f"{cluster.name}-endpoints"},
     )
     vpc.AwsSecurityGroupIngressRule(
         scope,
@@ -147,6 +148,7 @@ def _endpoints(scope: Any, cluster: Cluster, vpc_id: str, subnets: list[str], ta
         from_port=443,
         to_port=443,
         ip_protocol="tcp",
+        tags={"Name": f"{cluster.name}-endpoints-https"},
     )
     for service in ENDPOINTS:
         vpc.AwsEndpoint(
