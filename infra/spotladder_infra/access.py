@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from spotladder.errors import EnvironmentFailure
+from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
@@ -67,18 +71,8 @@ def _eks(cluster: Cluster) -> dict[str, Any]:
             f"cluster {cluster.name}: EKS in {cluster.region} does not describe it: {error}: apply its stack first, "
             "and check the credentials of this shell (aws sts get-caller-identity)"
         ) from None
-    arguments = [
-        "--region",
-        str(cluster.region),
-        "eks",
-        "get-token",
-        "--cluster-name",
-        cluster.name,
-        "--output",
-        "json",
-    ]
     authority = found.get("certificateAuthority", {}).get("data")
-    return kubeconfig(cluster.name, found["endpoint"], authority, "aws", arguments)
+    return kubeconfig(cluster, found["endpoint"], authority)
 
 
 def _gke(cluster: Cluster) -> dict[str, Any]:
@@ -99,18 +93,25 @@ def _gke(cluster: Cluster) -> dict[str, Any]:
             "credentials of this shell (gcloud auth application-default login)"
         ) from None
     endpoint = found.control_plane_endpoints_config.dns_endpoint_config.endpoint
-    return kubeconfig(cluster.name, f"https://{endpoint}", None, "gke-gcloud-auth-plugin", [])
+    return kubeconfig(cluster, f"https://{endpoint}", None)
 
 
-def kubeconfig(name: str, server: str, authority: str | None, program: str, arguments: list[str]) -> dict[str, Any]:
-    """A kubeconfig of one cluster whose tokens come from a program. `authority` is base64; None for a public one."""
+def kubeconfig(cluster: Cluster, server: str, authority: str | None) -> dict[str, Any]:
+    """A kubeconfig of one cluster whose tokens `spotladder infra token` makes.
+
+    Args:
+        cluster: A cluster that was created; its name becomes that of the context.
+        server: The address of its API server.
+        authority: Its certificate authority in base64; None for one that every machine trusts.
+    """
+    name = cluster.name
     trusted = {} if authority is None else {"certificate-authority-data": authority}
     execute = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
-        "command": program,
-        "args": arguments,
-        "interactiveMode": "IfAvailable",
-        "provideClusterInfo": program == "gke-gcloud-auth-plugin",
+        "command": _program(),
+        "args": ["infra", "token", str(cluster.cloud), name, str(cluster.region)],
+        "interactiveMode": "Never",
+        "provideClusterInfo": False,
     }
     return {
         "apiVersion": "v1",
@@ -120,3 +121,70 @@ def kubeconfig(name: str, server: str, authority: str | None, program: str, argu
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         "current-context": name,
     }
+
+
+def merged(clusters: Sequence[Cluster]) -> dict[str, Any]:
+    """One kubeconfig for several created clusters; the first one is the current context.
+
+    Raises:
+        EnvironmentFailure: A cloud does not know a cluster, or cannot be asked.
+    """
+    found = [_eks(cluster) if cluster.cloud is Cloud.AWS else _gke(cluster) for cluster in clusters]
+    lists = {name: [entry for one in found for entry in one[name]] for name in ("clusters", "users", "contexts")}
+    return {**found[0], **lists}
+
+
+def credential(cloud: str, cluster: str, region: str) -> dict[str, Any]:
+    """An ExecCredential with a token for the API server of a cluster.
+
+    Raises:
+        InvalidSpec: There is no such cloud.
+        EnvironmentFailure: There are no credentials, or a package is missing.
+    """
+    try:
+        if cloud == Cloud.AWS:
+            token, expires = _eks_token(cluster, region)
+        elif cloud == Cloud.GCP:
+            token, expires = _gke_token(cluster)
+        else:
+            raise InvalidSpec(f"expected cloud aws or gcp, got {cloud!r}")
+    except ImportError as error:
+        raise EnvironmentFailure(
+            f"the package {error.name} is missing: install it with pip install 'spotladder[{cloud}]'"
+        ) from None
+    stamp = expires.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "kind": "ExecCredential",
+        "status": {"token": token, "expirationTimestamp": stamp},
+    }
+
+
+def _eks_token(cluster: str, region: str) -> tuple[str, datetime]:
+    from spotladder.clusters.clock import SystemClock  # noqa: PLC0415 – boto3 is slow to import
+    from spotladder.clusters.eks import LASTS, Eks  # noqa: PLC0415
+
+    expires = datetime.now(UTC) + timedelta(seconds=LASTS)
+    headers = asyncio.run(Eks(cluster, region, clock=SystemClock()).credentials().headers())
+    return headers["Authorization"].removeprefix("Bearer "), expires
+
+
+def _gke_token(cluster: str) -> tuple[str, datetime]:
+    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 – only for clusters on Google Cloud
+
+    from spotladder.clusters.clock import SystemClock  # noqa: PLC0415
+    from spotladder.clusters.gke import GkeToken, found_identity  # noqa: PLC0415
+
+    try:
+        identity = found_identity()
+    except GoogleAuthError as error:
+        raise EnvironmentFailure(f"no token for GKE cluster {cluster}: {' '.join(str(error).split())}") from None
+    headers = asyncio.run(GkeToken(cluster, identity, clock=SystemClock()).headers())
+    expires = identity.expiry.replace(tzinfo=UTC) if identity.expiry else datetime.now(UTC) + timedelta(minutes=5)
+    return headers["Authorization"].removeprefix("Bearer "), expires
+
+
+def _program() -> str:
+    """This installation's `spotladder`: kubectl may run with another PATH."""
+    own = Path(sys.executable).with_name("spotladder")
+    return str(own) if own.exists() else "spotladder"

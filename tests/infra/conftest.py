@@ -43,9 +43,10 @@ def configuration(stacks: dict[str, Path]) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if find_spec("ministack") is None:
+    command = tool.ministack()
+    if command is None:
         absent("ministack is not installed (make setup-infra)", SUITE)
-    with tool.emulator(tmp_path_factory.mktemp("emulator")) as url:
+    with tool.emulator(command, tmp_path_factory.mktemp("emulator")) as url:
         yield url
 
 

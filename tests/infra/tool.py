@@ -22,6 +22,7 @@ from typing import Any
 
 ACCOUNT = "000000000000"
 TIMEOUT = 500.0
+KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,7 @@ def environment(scratch: Path) -> dict[str, str]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_CONFIG_FILE": str(scratch / "none"),
         "AWS_SHARED_CREDENTIALS_FILE": str(scratch / "none"),
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
+        **KEYS,
     }
     if mirror := os.environ.get("SPOTLADDER_TERRAFORM_PLUGINS"):
         configuration = scratch / "terraformrc"
@@ -95,8 +95,15 @@ def for_emulator(folder: Path) -> None:
     )
 
 
+def ministack() -> list[str] | None:
+    """The command that starts the emulator, in an environment beside this one: it needs other versions of boto3."""
+    own = Path(sys.executable).parents[1]
+    beside = own.with_name(f"{own.name}-emulator") / "bin" / "python"
+    return [str(beside), str(Path(__file__).with_name("ministack_server.py"))] if beside.exists() else None
+
+
 @contextmanager
-def emulator(scratch: Path) -> Iterator[str]:
+def emulator(command: list[str], scratch: Path) -> Iterator[str]:
     """The emulator's URL, for as long as the block runs."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -109,7 +116,7 @@ def emulator(scratch: Path) -> Iterator[str]:
     }
     with (scratch / "emulator.log").open("w") as log:
         process = subprocess.Popen(
-            [str(Path(sys.executable).parent / "ministack")],
+            command,
             env={**os.environ, **settings},
             cwd=scratch,
             stdout=log,

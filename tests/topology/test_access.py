@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from moto import mock_aws
 
-from spotladder.errors import EnvironmentFailure
+from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra import access
 from tests.topology.builders import fleet_file
 
@@ -43,7 +45,7 @@ def test_the_kubeconfig_of_an_eks_cluster_has_no_credentials(aws: None, tmp_path
     written = json.loads(Path(found.kubeconfig).read_text())
     assert found.context == written["current-context"] == "east"
     assert written["clusters"][0]["cluster"]["server"].startswith("https://")
-    assert written["users"][0]["user"]["exec"]["args"][:4] == ["--region", "us-east-1", "eks", "get-token"]
+    assert written["users"][0]["user"]["exec"]["args"] == ["infra", "token", "aws", "east", "us-east-1"]
     assert (Path(found.kubeconfig).stat().st_mode & 0o777) == 0o600
     before = Path(found.kubeconfig).stat().st_mtime_ns
     access.target(fleet, fleet.cluster("east"), tmp_path / "state")
@@ -54,3 +56,31 @@ def test_a_cluster_that_is_not_there_is_named(aws: None, tmp_path: Path) -> None
     fleet = fleet_file(tmp_path).fleet
     with pytest.raises(EnvironmentFailure, match=r"cluster east: .*apply its stack first"):
         access.target(fleet, fleet.cluster("east"), tmp_path / "state")
+
+
+def test_the_token_of_an_eks_cluster_is_made_without_asking_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    found = access.credential("aws", "east", "us-east-1")
+    assert found["kind"] == "ExecCredential"
+    prefix, _, encoded = found["status"]["token"].partition(".")
+    assert prefix == "k8s-aws-v1"
+    assert b"Action=GetCallerIdentity" in base64.urlsafe_b64decode(encoded + "==")
+    left = datetime.fromisoformat(found["status"]["expirationTimestamp"]) - datetime.now(UTC)
+    assert timedelta(minutes=13) < left < timedelta(minutes=15)
+
+
+def test_a_token_of_no_cloud_is_refused() -> None:
+    with pytest.raises(InvalidSpec, match="expected cloud aws or gcp, got 'azure'"):
+        access.credential("azure", "east", "us-east-1")
+
+
+def test_several_clusters_share_a_kubeconfig(aws: None, tmp_path: Path) -> None:
+    import boto3
+
+    fleet = fleet_file(tmp_path).fleet
+    role = "arn:aws:iam::123456789012:role/eks"
+    boto3.client("eks", region_name="us-east-1").create_cluster(name="east", roleArn=role, resourcesVpcConfig={})
+    found = access.merged([fleet.cluster("east"), fleet.cluster("east")])
+    assert [entry["name"] for entry in found["contexts"]] == ["east", "east"]
+    assert found["current-context"] == "east"

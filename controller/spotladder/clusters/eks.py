@@ -49,9 +49,14 @@ class Eks(Described):
         self._clock = clock
         self._session = _session(region, role)
 
+    def credentials(self) -> EksToken:
+        """Tokens for this cluster; it need not be described for them."""
+        return EksToken(self._name, self._sign, clock=self._clock)
+
     def _connected(self, server: str, authority: str) -> Connection:
-        credentials = EksToken(self._name, self._sign, clock=self._clock)
-        return Connection(server, credentials, tls=trusting(authority), context=f"eks:{self._region}/{self._name}")
+        return Connection(
+            server, self.credentials(), tls=trusting(authority), context=f"eks:{self._region}/{self._name}"
+        )
 
     def _describe(self) -> tuple[str, str]:
         where = f"EKS cluster {self._name} in {self._region}"

@@ -58,7 +58,7 @@ class Gke(Described):
         self._path = f"projects/{project}/locations/{location}/clusters/{name}"
         self._short = f"gke:{project}/{location}/{name}"
         self._clock = clock
-        self._identity = identity or _found_identity
+        self._identity = identity or found_identity
         self._manager = manager or (lambda credentials: ClusterManagerClient(credentials=credentials))
         self._credentials: Identity | None = None
 
@@ -109,6 +109,7 @@ class GkeToken:
         return expiry is not None and self._clock.now() > expiry.replace(tzinfo=UTC).timestamp() - EARLY
 
 
-def _found_identity() -> Identity:
+def found_identity() -> Identity:
+    """The identity of this process as google-auth finds it. Raises google-auth's errors."""
     found: Identity = google.auth.default(scopes=_SCOPES)[0]
     return found

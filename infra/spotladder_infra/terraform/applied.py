@@ -1,0 +1,119 @@
+"""The stacks of a fleet, ready for Terraform's commands, and what their last apply wrote down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra import outputs as contract
+from spotladder_infra.outputs import ClusterOutputs
+from spotladder_infra.stacks.synth import synth
+from spotladder_infra.terraform import adopt
+from spotladder_infra.terraform.events import Planned
+from spotladder_infra.terraform.stack import Stack
+from spotladder_infra.terraform.tool import environment_of_runs, find
+from spotladder_infra.topology.cluster import CREATED, Cluster
+from spotladder_infra.topology.fleet import Fleet
+
+
+def stacks_of(
+    fleet: Fleet,
+    clusters: Sequence[Cluster],
+    out: Path,
+    state: Path,
+    *,
+    on_interrupt: Callable[[], None] | None = None,
+) -> list[Stack]:
+    """Writes the stacks of these clusters anew, in the order of the file; those that exist already have none.
+
+    Args:
+        out: Folder for the stacks.
+        state: Folder for what outlives a run: local state, outputs, versions of providers.
+        on_interrupt: Called when a running command was asked to stop.
+
+    Raises:
+        EnvironmentFailure: Terraform or a package is missing.
+    """
+    created = [cluster for cluster in clusters if cluster.cloud in CREATED]
+    if not created:
+        return []
+    tool, environment = find(), environment_of_runs()
+    folders = synth(fleet, created, out, state)
+    return [
+        Stack(
+            tool,
+            folder.absolute(),
+            cluster.name,
+            environment,
+            lock_file=state.absolute() / "providers" / f"{cluster.cloud}.lock.hcl",
+            run_file=state.absolute() / "runs" / f"{cluster.name}.json",
+            on_interrupt=on_interrupt,
+        )
+        for cluster, folder in zip(created, folders, strict=True)
+    ]
+
+
+def planned(fleet: Fleet, stack: Stack) -> list[Planned]:
+    """What applying a stack would do. What exists already and is the cluster's own is taken over.
+
+    The plan is kept in the stack's folder for `Stack.apply`.
+
+    Raises:
+        EnvironmentFailure: Terraform fails, or a name belongs to something else.
+    """
+    stack.init()
+    adopt.write(stack.folder, {})
+    changes = stack.plan()
+    found = adopt.imports(fleet, fleet.cluster(stack.cluster), stack.folder, changes)
+    if found:
+        adopt.write(stack.folder, found)
+        changes = stack.plan()
+    return changes
+
+
+def outputs(fleet: Fleet, cluster: Cluster, out: Path, state: Path) -> ClusterOutputs:
+    """What the stack of a created cluster says to the layer above it.
+
+    Read from what `bootstrap` wrote below `state`; where that is missing, from Terraform's state.
+
+    Raises:
+        EnvironmentFailure: The stack was never applied, its outputs have another version, or Terraform fails.
+    """
+    path = path_of(cluster.name, state)
+    try:
+        return contract.read(json.loads(path.read_text(encoding="utf-8")), cluster.name)
+    except (OSError, ValueError):
+        pass
+    stacks = stacks_of(fleet, [cluster], out, state)
+    if not stacks:
+        raise EnvironmentFailure(f"cluster {cluster.name}: is not created here, so its stack has no outputs")
+    stacks[0].init()
+    return record(stacks[0], state)
+
+
+def record(stack: Stack, state: Path) -> ClusterOutputs:
+    """Writes the outputs of an applied stack below `state` and returns them."""
+    found = stack.output()
+    if found is None:
+        raise EnvironmentFailure(f"cluster {stack.cluster}: was not created yet: run spotladder infra bootstrap")
+    read = contract.read(found, stack.cluster)
+    path = path_of(stack.cluster, state)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = path.with_suffix(".new")
+    written.write_text(json.dumps(contract.written(read), indent=2) + "\n", encoding="utf-8")
+    written.replace(path)
+    return read
+
+
+def discard(cluster: str, state: Path) -> None:
+    """Removes the outputs of a cluster that is gone."""
+    with suppress(FileNotFoundError):
+        path_of(cluster, state).unlink()
+
+
+def path_of(cluster: str, state: Path) -> Path:
+    """Where the outputs of a cluster are written."""
+    return state / "outputs" / f"{cluster}.json"

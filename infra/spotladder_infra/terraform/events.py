@@ -1,0 +1,123 @@
+"""What Terraform prints with -json, line by line, as typed events. Pure.
+
+The format is Terraform's machine-readable UI, version 1; OpenTofu prints the same. Lines of other kinds are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Action(StrEnum):
+    """What happens to a resource."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    REPLACE = "replace"
+    DELETE = "delete"
+    IMPORT = "import"
+    FORGET = "forget"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One resource that the plan changes."""
+
+    address: str
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Work on a resource has begun."""
+
+    address: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Work on a resource has ended. `seconds` as Terraform counts them."""
+
+    address: str
+    action: str
+    seconds: int
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """A warning or an error. `address` is the resource, "" for none."""
+
+    severity: str
+    summary: str
+    detail: str
+    address: str = ""
+
+
+Event = Planned | Started | Finished | Diagnostic
+
+_ACTIONS = {str(action) for action in Action}
+
+
+def parse(line: str) -> Event | None:
+    """The event of one line, or None for a line that says nothing about a resource or a problem."""
+    try:
+        data = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(data, dict):
+        return None
+    match data.get("type"):
+        case "planned_change":
+            return _planned(data.get("change") or {})
+        case "apply_start":
+            hook = data.get("hook") or {}
+            return Started(_address(hook), str(hook.get("action", "")))
+        case "apply_complete" | "apply_errored" as kind:
+            hook = data.get("hook") or {}
+            seconds = int(hook.get("elapsed_seconds") or 0)
+            return Finished(_address(hook), str(hook.get("action", "")), seconds, kind == "apply_errored")
+        case "diagnostic":
+            found = data.get("diagnostic") or {}
+            return Diagnostic(
+                str(found.get("severity", "error")),
+                str(found.get("summary", "")),
+                str(found.get("detail", "")),
+                str(found.get("address", "")),
+            )
+    return None
+
+
+def _planned(change: dict[str, Any]) -> Planned | None:
+    action = str(change.get("action", ""))
+    if change.get("importing") and action in ("noop", "update"):
+        action = str(Action.IMPORT)
+    if action == "remove":  # Terraform's word for a resource that only leaves the state
+        action = str(Action.FORGET)
+    return Planned(_address(change), Action(action)) if action in _ACTIONS else None
+
+
+def _address(holder: dict[str, Any]) -> str:
+    return str((holder.get("resource") or {}).get("addr", ""))
+
+
+_ERROR = re.compile(r"^[│|]? ?Error: (.*)$")
+
+
+def parse_text(text: str) -> list[Diagnostic]:
+    """The errors of a command that prints text (init, output, state), with or without the box around them."""
+    found: list[Diagnostic] = []
+    summary, detail = "", list[str]()
+    for line in [*text.splitlines(), "Error: "]:
+        if match := _ERROR.match(line):
+            if summary:
+                found.append(Diagnostic("error", summary, "\n".join(detail).strip()))
+            summary, detail = match[1].strip(), []
+        elif line.strip() not in ("╷", "╵"):
+            detail.append(line.removeprefix("│").strip())
+    return found

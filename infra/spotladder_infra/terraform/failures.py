@@ -1,0 +1,156 @@
+"""Terraform's errors as one line each: what went wrong, where, and what to do. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spotladder_infra.terraform.events import Diagnostic
+
+
+class Kind(StrEnum):
+    """What the user has to deal with."""
+
+    LOCKED = "locked"
+    CREDENTIALS = "credentials"
+    ACCOUNT = "account"
+    DENIED = "denied"
+    PROVIDER = "provider"
+    BACKEND = "backend"
+    QUOTA = "quota"
+    COLLISION = "collision"
+    PROTECTED = "protected"
+    NOT_EMPTY = "not-empty"
+    IN_USE = "in-use"
+    STALE = "stale"
+    OTHER = "other"
+
+
+_RULES: tuple[tuple[Kind, str], ...] = (
+    (Kind.LOCKED, r"acquiring the state lock|state is already locked"),
+    (
+        Kind.CREDENTIALS,
+        (
+            r"No valid credential sources|ExpiredToken|InvalidClientTokenId|UnrecognizedClientException|AuthFailure"
+            r"|SignatureDoesNotMatch|could not find default credentials|failed to refresh cached credentials"
+            r"|oauth2: (?:cannot fetch token|\"invalid_grant\")|SSO session has expired|no EC2 IMDS role found"
+        ),
+    ),
+    (Kind.ACCOUNT, r"account ID not allowed|AWS account ID .* not allowed"),
+    (
+        Kind.PROVIDER,
+        (
+            r"Failed to query available provider|Failed to install provider|Inconsistent dependency lock file"
+            r"|Unsupported Terraform Core version|Unsupported OpenTofu Core version|Required plugins are not installed"
+            r"|Failed to instantiate provider|Failed to load plugin schemas|Invalid provider registry"
+        ),
+    ),
+    (
+        Kind.QUOTA,
+        (
+            r"LimitExceeded|ServiceQuotaExceeded|QuotaExceeded|quotaExceeded|QUOTA_EXCEEDED"
+            r"|exceeded (?:the |your )?quota|Quota '?[A-Z_]+'? exceeded|MaxSpotInstanceCountExceeded"
+            r"|ResourceLimitExceeded|TooManyBuckets"
+        ),
+    ),
+    (
+        Kind.COLLISION,
+        (
+            r"EntityAlreadyExists|AlreadyExists|already exists|BucketAlreadyOwnedByYou|ResourceInUseException"
+            r"|InvalidGroup\.Duplicate|QueueNameExists|DuplicateRecordException"
+            r"|DuplicateResource|Error 409.*alreadyExists"
+        ),
+    ),
+    (Kind.PROTECTED, r"Instance cannot be destroyed|deletion_protection|deletion protection"),
+    (Kind.NOT_EMPTY, r"BucketNotEmpty|bucket .* (?:is not empty|contains objects)|without `?force_destroy"),
+    (Kind.IN_USE, r"DependencyViolation|has dependencies and cannot be deleted|resourceInUseByAnotherResource"),
+    (
+        Kind.DENIED,
+        r"AccessDenied|UnauthorizedOperation|not authorized to perform|Error 403|PERMISSION_DENIED|StatusCode: 403",
+    ),
+    (Kind.BACKEND, r"Failed to get existing workspaces|NoSuchBucket|Backend (?:initialization|configuration)|backend"),
+    (Kind.STALE, r"Saved plan is stale|plan .* is stale"),
+)
+_COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _RULES)
+
+_LOCK_FIELD = re.compile(r"^\s*(ID|Operation|Who|Created):\s*(.+?)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Who holds a state's lock. Fields are empty where Terraform does not say."""
+
+    identifier: str
+    operation: str
+    who: str
+    created: str
+
+
+def kind_of(diagnostic: Diagnostic) -> Kind:
+    """Which kind of failure a diagnostic tells of."""
+    text = f"{diagnostic.summary}\n{diagnostic.detail}"
+    return next((kind for kind, pattern in _COMPILED if pattern.search(text)), Kind.OTHER)
+
+
+def lock_of(diagnostic: Diagnostic) -> Lock:
+    """The lock that a diagnostic of kind LOCKED names."""
+    fields = dict(_LOCK_FIELD.findall(diagnostic.detail))
+    operation = fields.get("Operation", "").removeprefix("OperationType").lower()
+    return Lock(fields.get("ID", ""), operation, fields.get("Who", ""), fields.get("Created", ""))
+
+
+def explain(cluster: str, diagnostics: Sequence[Diagnostic], *, unlock: str = "") -> list[str]:
+    """One line for each error, the same line once.
+
+    Args:
+        cluster: Whose stack it is.
+        diagnostics: Those of the failed command; warnings are left out.
+        unlock: The command that releases the state's lock, without the lock's id.
+    """
+    lines = [_line(cluster, entry, unlock) for entry in diagnostics if entry.severity == "error"]
+    return list(dict.fromkeys(lines))
+
+
+def _line(cluster: str, diagnostic: Diagnostic, unlock: str) -> str:
+    kind = kind_of(diagnostic)
+    where = f"cluster {cluster}" + (f": {diagnostic.address}" if diagnostic.address else "")
+    if kind is Kind.LOCKED:
+        lock = lock_of(diagnostic)
+        doing = f" for {lock.operation}" if lock.operation else ""
+        return (
+            f"{where}: the state is locked by {lock.who or 'another run'}{doing} since {lock.created or 'unknown'} "
+            f"(lock {lock.identifier or 'unknown'}): wait until that run ends; "
+            f"if it no longer runs: {unlock} {lock.identifier}".rstrip()
+        )
+    said = _said(diagnostic)
+    todo = _TODO.get(kind)
+    return f"{where}: {said}" + (f": {todo}" if todo else "")
+
+
+_TODO = {
+    Kind.CREDENTIALS: "give this shell credentials of the cloud (aws sts get-caller-identity, "
+    "gcloud auth application-default login) and run the command again",
+    Kind.ACCOUNT: "use credentials of the account in the fleet file, or correct `account`",
+    Kind.DENIED: "ask for the permission, or use another identity",
+    Kind.PROVIDER: "let terraform reach registry.terraform.io or a mirror (provider_installation in its CLI "
+    "configuration); delete .terraform.lock.hcl in the stack's folder to choose the provider's version again",
+    Kind.BACKEND: "create the state bucket with spotladder infra state, or correct spec.state",
+    Kind.QUOTA: "raise the quota with the cloud, or make the fleet smaller, and run the command again",
+    Kind.COLLISION: "it was created by something else: delete or rename it, or rename the cluster",
+    Kind.PROTECTED: "it is protected: see docs/destroy.md",
+    Kind.NOT_EMPTY: "the bucket holds objects, which no command deletes: empty it first, or keep it",
+    Kind.IN_USE: "something that is not in the state still uses it: see what is left below, "
+    "delete it, and run the command again",
+    Kind.STALE: "another run changed the cluster in between: run the command again",
+}
+
+_LONGEST = 400
+
+
+def _said(diagnostic: Diagnostic) -> str:
+    """Terraform's own words in one line, without request ids."""
+    words = " ".join(f"{diagnostic.summary}: {diagnostic.detail}".split()).rstrip(":. ")
+    words = re.sub(r",? ?(?:RequestID|request id|Request ID): ?[0-9A-Za-z-]*,?", "", words)
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"

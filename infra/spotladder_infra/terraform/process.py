@@ -1,0 +1,111 @@
+"""Runs one command of Terraform: hands on its lines, and Ctrl-C to it.
+
+Terraform gets a process group of its own, so that a terminal's Ctrl-C reaches it once, from here. On the first
+interrupt it finishes what it has begun and writes its state; the second one kills it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spotladder.errors import EnvironmentFailure
+
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a command ended. `output` has both streams where no `on_line` took the first."""
+
+    code: int
+    output: str
+    errors: str
+    interrupted: bool
+
+
+def run(
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    on_start: Callable[[int], None] | None = None,
+    on_line: Callable[[str], None] | None = None,
+    on_interrupt: Callable[[], None] | None = None,
+) -> Result:
+    """Runs the command to its end.
+
+    Args:
+        command: Program and arguments.
+        folder: Where it runs.
+        environment: All of its environment.
+        on_start: Gets the process id.
+        on_line: Gets each line of standard output as it is printed.
+        on_interrupt: Called when the first interrupt was handed on.
+
+    Raises:
+        EnvironmentFailure: The program cannot be started.
+    """
+    try:
+        process = subprocess.Popen(
+            list(command),
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise EnvironmentFailure(f"{command[0]} does not start: {error.strerror or error}") from None
+    if on_start is not None:
+        on_start(process.pid)
+    errors: list[str] = []
+    lines: list[str] = []
+    stderr: Any = process.stderr
+    reader = threading.Thread(target=lambda: errors.extend(stderr), daemon=True)
+    reader.start()
+    with process, _forwarded(process, on_interrupt) as interrupts:
+        for line in process.stdout or ():
+            if on_line is not None:
+                on_line(line)
+            else:
+                lines.append(line)
+        code = process.wait()
+        reader.join(5)
+    return Result(code, "".join(lines), "".join(errors), bool(interrupts))
+
+
+@contextmanager
+def _forwarded(process: subprocess.Popen[str], on_interrupt: Callable[[], None] | None) -> Iterator[list[int]]:
+    """Hands interrupts on while the block runs; yields those that came. Only the main thread can do that."""
+    came: list[int] = []
+
+    def forward(number: int, _frame: object) -> None:
+        came.append(number)
+        with suppress(ProcessLookupError):
+            if len(came) == 1:
+                process.send_signal(signal.SIGINT)
+            else:
+                os.killpg(process.pid, signal.SIGKILL)
+        if len(came) == 1 and on_interrupt is not None:
+            on_interrupt()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    before = {number: signal.signal(number, forward) for number in INTERRUPTS}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,46 @@
+"""Remembers which process of this machine works on a state, so that the lock of one that was killed can be released."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from spotladder_infra.terraform.failures import Lock
+
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""How much earlier a lock may seem to have been taken than its run began."""
+
+
+def remember(path: Path, process: int) -> None:
+    """Writes down that this process of this machine works on the state."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {"host": platform.node(), "process": process, "started": datetime.now(UTC).isoformat()}
+    path.write_text(json.dumps(record), encoding="utf-8")
+
+
+def forget(path: Path) -> None:
+    """Called when the process has ended by itself: then it has released its lock."""
+    path.unlink(missing_ok=True)
+
+
+def was_killed(path: Path, lock: Lock) -> bool:
+    """Whether the lock belongs to the run that is remembered, on this machine, and its process is gone."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        host, process = str(record["host"]), int(record["process"])
+        started = datetime.fromisoformat(record["started"])
+        created = datetime.fromisoformat(" ".join(lock.created.split()[:2]).partition(".")[0]).replace(tzinfo=UTC)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    if host != platform.node() or lock.who.rpartition("@")[2] != host or created < started - CLOCKS_DIFFER:
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

@@ -1,0 +1,176 @@
+"""The commands of Terraform on the stack of one cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.outputs import NAME
+from spotladder_infra.terraform import process, runs
+from spotladder_infra.terraform.events import Diagnostic, Event, Finished, Planned, parse, parse_text
+from spotladder_infra.terraform.failures import Kind, explain, kind_of, lock_of
+from spotladder_infra.terraform.tool import Tool
+
+LOCK_TIMEOUT = "10s"
+"""How long a run waits for another one that is about to end."""
+
+PLAN = "tfplan"
+LOCK_FILE = ".terraform.lock.hcl"
+
+OnEvent = Callable[[Event], None]
+Answer = TypeVar("Answer")
+
+
+class TerraformFailed(EnvironmentFailure):
+    """A command failed. The message has one line for each error."""
+
+    def __init__(self, message: str, diagnostics: Sequence[Diagnostic]) -> None:
+        super().__init__(message)
+        self.diagnostics = tuple(diagnostics)
+
+
+class Interrupted(EnvironmentFailure):
+    """The user stopped a command. Terraform has written its state unless it was killed."""
+
+    exit_code = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A stack that was written to `folder`. Commands raise TerraformFailed and Interrupted.
+
+    Args:
+        lock_file: Keeps the providers' versions beside the fleet's state, so that all stacks of a cloud use the same.
+        run_file: Remembers the process that holds the state's lock. A lock whose process was killed is released.
+        on_interrupt: Called when a command was asked to stop.
+    """
+
+    tool: Tool
+    folder: Path
+    cluster: str
+    environment: Mapping[str, str]
+    lock_file: Path | None = None
+    run_file: Path | None = None
+    on_interrupt: Callable[[], None] | None = None
+
+    def init(self) -> None:
+        """Installs providers and connects to the state. Repeatable."""
+        own = self.folder / LOCK_FILE
+        if self.lock_file is not None and self.lock_file.exists() and not own.exists():
+            own.write_bytes(self.lock_file.read_bytes())
+        self._text("init", "-no-color", "-reconfigure")
+        if self.lock_file is not None and own.exists():
+            self.lock_file.parent.mkdir(parents=True, exist_ok=True)
+            self.lock_file.write_bytes(own.read_bytes())
+
+    def plan(self, *, destroy: bool = False, targets: Sequence[str] = ()) -> list[Planned]:
+        """Compares stack and cloud, and keeps the plan for `apply`. Returns what it would do."""
+        arguments = [f"-out={PLAN}", f"-lock-timeout={LOCK_TIMEOUT}", *(["-destroy"] if destroy else [])]
+        events = self._streamed("plan", *arguments, *(f"-target={target}" for target in targets))
+        return [event for event in events if isinstance(event, Planned)]
+
+    def apply(self, on_event: OnEvent | None = None) -> list[Finished]:
+        """Carries out the plan that `plan` has kept; removes it afterwards. Returns what was done."""
+        try:
+            events = self._streamed("apply", f"-lock-timeout={LOCK_TIMEOUT}", PLAN, on_event=on_event)
+        finally:
+            with suppress(OSError):
+                (self.folder / PLAN).unlink()
+        return [event for event in events if isinstance(event, Finished)]
+
+    def output(self) -> object:
+        """The outputs for the layer above as Terraform has them; None before the first apply."""
+        found = json.loads(self._text("output", "-json", "-no-color"))
+        return found[NAME]["value"] if NAME in found else None
+
+    def addresses(self) -> list[str]:
+        """The resources in the state."""
+        listed = self._text("state", "list").split()
+        return [address for address in listed if not address.startswith("data.") and ".data." not in address]
+
+    def shown_plan(self) -> object:
+        """The kept plan as JSON."""
+        return json.loads(self._text("show", "-json", "-no-color", PLAN))
+
+    def forget(self, addresses: Sequence[str]) -> None:
+        """Takes resources out of the state; they stay in the cloud."""
+        if addresses:
+            self._unlocking(lambda: self._text("state", "rm", f"-lock-timeout={LOCK_TIMEOUT}", *addresses))
+
+    def unlock_command(self) -> str:
+        """What releases a lock, without its id."""
+        return f"{Path(self.tool.path).name} -chdir={self.folder} force-unlock"
+
+    def _text(self, command: str, *arguments: str) -> str:
+        ended = process.run(
+            [self.tool.path, command, *arguments], self.folder, self.environment, on_interrupt=self.on_interrupt
+        )
+        if ended.code != 0:
+            self._fail(command, ended, parse_text(ended.errors) or parse_text(ended.output))
+        return ended.output
+
+    def _streamed(self, command: str, *arguments: str, on_event: OnEvent | None = None) -> list[Event]:
+        return self._unlocking(lambda: self._once(command, *arguments, on_event=on_event))
+
+    def _unlocking(self, command: Callable[[], Answer]) -> Answer:
+        """Runs a command that takes the state's lock; a lock that a killed run of this machine left is released."""
+        try:
+            return command()
+        except TerraformFailed as failed:
+            locks = [lock_of(entry) for entry in failed.diagnostics if kind_of(entry) is Kind.LOCKED]
+            if not locks or self.run_file is None or not runs.was_killed(self.run_file, locks[0]):
+                raise
+            self._text("force-unlock", "-force", locks[0].identifier)
+        return command()
+
+    def _once(self, command: str, *arguments: str, on_event: OnEvent | None) -> list[Event]:
+        events: list[Event] = []
+        noise: list[str] = []
+
+        def take(line: str) -> None:
+            event = parse(line)
+            if event is None:
+                if not line.startswith("{"):
+                    noise.append(line)
+                return
+            events.append(event)
+            if on_event is not None:
+                on_event(event)
+
+        known = self.run_file.read_bytes() if self.run_file is not None and self.run_file.exists() else None
+        ended = process.run(
+            [self.tool.path, command, "-json", "-input=false", *arguments],
+            self.folder,
+            self.environment,
+            on_start=self._remember,
+            on_line=take,
+            on_interrupt=self.on_interrupt,
+        )
+        found = [event for event in events if isinstance(event, Diagnostic) and event.severity == "error"]
+        if self.run_file is not None and ended.code >= 0:
+            if known is not None and any(kind_of(entry) is Kind.LOCKED for entry in found):
+                self.run_file.write_bytes(known)
+            else:
+                runs.forget(self.run_file)
+        if ended.code != 0:
+            self._fail(command, ended, found or parse_text("".join(noise) + ended.errors))
+        return events
+
+    def _remember(self, running: int) -> None:
+        if self.run_file is not None:
+            runs.remember(self.run_file, running)
+
+    def _fail(self, command: str, ended: process.Result, diagnostics: list[Diagnostic]) -> None:
+        if ended.interrupted:
+            killed = " before it could write its state" if ended.code < 0 else ""
+            raise Interrupted(f"cluster {self.cluster}: {command} was interrupted{killed}: the same command goes on")
+        lines = explain(self.cluster, diagnostics, unlock=self.unlock_command())
+        if not lines:
+            last = (ended.errors or ended.output).strip().splitlines()[-1:] or [f"exit code {ended.code}"]
+            lines = [f"cluster {self.cluster}: {self.tool.product} {command} failed: {last[0]}"]
+        raise TerraformFailed("\n".join(lines), diagnostics)

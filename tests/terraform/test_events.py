@@ -1,0 +1,122 @@
+"""What Terraform prints becomes events."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from spotladder_infra.terraform.changes import by_concern, concern_of, counted
+from spotladder_infra.terraform.events import (
+    Action,
+    Diagnostic,
+    Event,
+    Finished,
+    Planned,
+    Started,
+    parse,
+    parse_text,
+)
+
+VPC = {"addr": "aws_vpc.vpc", "resource_type": "aws_vpc", "resource_name": "vpc"}
+
+
+def line(kind: str, **fields: Any) -> str:
+    return json.dumps({"@level": "info", "@message": "…", "type": kind, **fields}) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "event"),
+    [
+        (line("planned_change", change={"resource": VPC, "action": "create"}), Planned("aws_vpc.vpc", Action.CREATE)),
+        (line("planned_change", change={"resource": VPC, "action": "replace"}), Planned("aws_vpc.vpc", Action.REPLACE)),
+        (
+            line("planned_change", change={"resource": VPC, "action": "update", "importing": {"id": "vpc-1"}}),
+            Planned("aws_vpc.vpc", Action.IMPORT),
+        ),
+        (line("planned_change", change={"resource": VPC, "action": "remove"}), Planned("aws_vpc.vpc", Action.FORGET)),
+        (line("planned_change", change={"resource": VPC, "action": "noop"}), None),
+        (line("planned_change", change={"resource": VPC, "action": "read"}), None),
+        (line("apply_start", hook={"resource": VPC, "action": "create"}), Started("aws_vpc.vpc", "create")),
+        (
+            line("apply_complete", hook={"resource": VPC, "action": "create", "elapsed_seconds": 3}),
+            Finished("aws_vpc.vpc", "create", 3),
+        ),
+        (
+            line("apply_errored", hook={"resource": VPC, "action": "delete", "elapsed_seconds": 9}),
+            Finished("aws_vpc.vpc", "delete", 9, failed=True),
+        ),
+        (
+            line("diagnostic", diagnostic={"severity": "error", "summary": "s", "detail": "d", "address": "a.b"}),
+            Diagnostic("error", "s", "d", "a.b"),
+        ),
+        (line("version", terraform="1.11.4"), None),
+        ("Releasing state lock. This may take a few moments...\n", None),
+        ("[]\n", None),
+        ('{"half": \n', None),
+    ],
+)
+def test_parse(text: str, event: Event | None) -> None:
+    assert parse(text) == event
+
+
+BOXED = """\
+╷
+│ Error: Failed to query available provider packages
+│
+│ Could not retrieve the list of available versions for provider
+│ hashicorp/aws: no available releases match
+╵
+╷
+│ Error: Second
+╵
+"""
+
+
+@pytest.mark.parametrize("text", [BOXED, "\n".join(part.removeprefix("│ ") for part in BOXED.splitlines())])
+def test_errors_of_text(text: str) -> None:
+    assert parse_text(text) == [
+        Diagnostic(
+            "error",
+            "Failed to query available provider packages",
+            "Could not retrieve the list of available versions for provider\n"
+            "hashicorp/aws: no available releases match",
+        ),
+        Diagnostic("error", "Second", ""),
+    ]
+
+
+def test_a_plan_by_concern() -> None:
+    plan = [
+        Planned("aws_vpc.vpc", Action.CREATE),
+        Planned("aws_subnet.private-a", Action.CREATE),
+        Planned("aws_eks_node_group.system", Action.UPDATE),
+        Planned("aws_iam_role.node-role", Action.REPLACE),
+        Planned("aws_s3_bucket.checkpoints", Action.DELETE),
+        Planned("aws_kms_key.checkpoints-key", Action.FORGET),
+    ]
+    lines = [(line.concern, line.created, line.changed, line.replaced, line.deleted) for line in by_concern(plan)]
+    assert lines == [
+        ("identity", 0, 0, 1, 0),
+        ("nodes", 0, 1, 0, 0),
+        ("checkpoints", 0, 0, 0, 1),
+        ("network", 2, 0, 0, 0),
+    ]
+    assert counted(plan) == "2 to create, 1 to change, 1 to replace, 1 to delete, 1 to forget"
+    assert counted([]) == "no change"
+
+
+@pytest.mark.parametrize(
+    ("address", "concern"),
+    [
+        ("aws_eks_pod_identity_association.karpenter-identity", "identity"),
+        ("aws_eks_cluster.cluster", "control plane"),
+        ("aws_eks_addon.vpc-cni", "nodes"),
+        ("google_container_node_pool.system", "nodes"),
+        ("google_compute_router_nat.nat", "network"),
+        ("random_pet.name", "other"),
+    ],
+)
+def test_every_resource_has_a_concern(address: str, concern: str) -> None:
+    assert concern_of(address) == concern

@@ -1,0 +1,68 @@
+"""Terraform or OpenTofu is found, or the message says what to install."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.terraform.tool import environment_of_runs, find
+
+
+def program(folder: Path, name: str, says: str, code: int = 0) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\necho '{says}'\nexit {code}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_terraform_comes_before_tofu(tmp_path: Path) -> None:
+    program(tmp_path, "tofu", "OpenTofu v1.11.0")
+    assert find({"PATH": str(tmp_path)}).product == "OpenTofu"
+    program(tmp_path, "terraform", "Terraform v1.14.2")
+    found = find({"PATH": str(tmp_path)})
+    assert (found.product, found.version, found.path) == ("Terraform", "1.14.2", str(tmp_path / "terraform"))
+
+
+def test_the_variable_decides(tmp_path: Path) -> None:
+    program(tmp_path, "terraform", "Terraform v1.14.2")
+    own = program(tmp_path / "own", "tofu-1.11", "OpenTofu v1.11.3")
+    found = find({"PATH": str(tmp_path), "SPOTLADDER_TERRAFORM": str(own)})
+    assert (found.product, found.path) == ("OpenTofu", str(own))
+
+
+@pytest.mark.parametrize(
+    ("says", "message"),
+    [
+        (None, "neither terraform nor tofu is on the PATH: install Terraform or OpenTofu 1.11 or newer"),
+        ("Terraform v1.9.8", "terraform is Terraform 1.9.8: install Terraform or OpenTofu 1.11 or newer"),
+        ("hello", "expected the version of Terraform or OpenTofu, got 'hello'"),
+        ("", "expected the version of Terraform or OpenTofu, got 'nothing'"),
+    ],
+)
+def test_what_cannot_be_used(says: str | None, message: str, tmp_path: Path) -> None:
+    if says is not None:
+        program(tmp_path, "terraform", says)
+    with pytest.raises(EnvironmentFailure) as error:
+        find({"PATH": str(tmp_path)})
+    assert message in str(error.value)
+    assert error.value.exit_code == 5
+
+
+def test_a_named_program_that_is_not_there() -> None:
+    with pytest.raises(EnvironmentFailure, match="SPOTLADDER_TERRAFORM=/nowhere/tf: no such program"):
+        find({"PATH": "/usr/bin", "SPOTLADDER_TERRAFORM": "/nowhere/tf"})
+
+
+def test_providers_are_kept_in_one_place(tmp_path: Path) -> None:
+    configuration = tmp_path / "terraformrc"
+    configuration.write_text("")
+    base = {"XDG_CACHE_HOME": str(tmp_path), "TF_CLI_CONFIG_FILE": str(configuration)}
+    found = environment_of_runs(base)
+    assert found["TF_PLUGIN_CACHE_DIR"] == str(tmp_path / "spotladder" / "terraform-plugins")
+    assert Path(found["TF_PLUGIN_CACHE_DIR"]).is_dir()
+    assert environment_of_runs({**base, "TF_PLUGIN_CACHE_DIR": "/own"})["TF_PLUGIN_CACHE_DIR"] == "/own"
+    configuration.write_text('plugin_cache_dir = "/shared"')
+    assert "TF_PLUGIN_CACHE_DIR" not in environment_of_runs(base)
