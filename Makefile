@@ -10,7 +10,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference setup-frameworks demo pictures test test-frameworks test-torch test-jax test-stores test-infra setup-infra doctor test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference setup-frameworks demo pictures test test-frameworks test-torch test-jax test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -48,8 +48,9 @@ test-torch test-jax: test-%: setup-frameworks
 
 $(VENV)/.setup-infra: $(VENV)/.setup
 	@echo "installing the bindings of AWS and Google Cloud and an emulator of AWS (about 600 MB) …"
-	@$(UV) --editable '.[local,operator,tensorflow,dev,infra,infra-test]'
+	@$(UV) --editable '.[local,operator,tensorflow,dev,infra]'
 	@test -x $(VENV)-checkov/bin/checkov || { $(PYTHON) -m venv $(VENV)-checkov && $(BIN)/uv pip install --quiet --python $(VENV)-checkov/bin/python 'checkov>=3.3,<4'; }
+	@test -x $(VENV)-emulator/bin/ministack || { $(PYTHON) -m venv $(VENV)-emulator && $(BIN)/uv pip install --quiet --python $(VENV)-emulator/bin/python 'ministack>=1.5.33,<2'; }
 	@touch $@
 
 setup-infra: $(VENV)/.setup-infra ## The same, with what the infrastructure needs
@@ -83,9 +84,25 @@ FLEET   ?= fleet.yaml
 CLUSTER ?=
 INFRA   := $(BIN)/spotladder infra
 CHOSEN  = --fleet $(FLEET) $(if $(CLUSTER),--cluster $(CLUSTER))
+ANSWER  = $(if $(filter yes,$(YES)),--yes)
 
 doctor: setup-infra ## Check programs, credentials, quotas and names before anything is created
 	@$(INFRA) doctor $(CHOSEN)
+
+state: setup-infra ## Create the bucket for Terraform's state
+	@$(INFRA) state --fleet $(FLEET)
+
+plan: setup-infra ## Show what bootstrap would create and change, and what it costs
+	@$(INFRA) plan $(CHOSEN)
+
+bootstrap: setup-infra ## Create the clusters of the fleet file, or bring them to what it says (YES=yes: do not ask)
+	@$(INFRA) bootstrap $(CHOSEN) $(ANSWER)
+
+kubeconfig: setup-infra ## Write a kubeconfig for the created clusters and print its path
+	@$(INFRA) kubeconfig $(CHOSEN)
+
+destroy: setup-infra ## Delete the clusters and list what is left (YES=yes DELETE_CHECKPOINTS=yes)
+	@$(INFRA) destroy $(CHOSEN) $(ANSWER) $(if $(filter yes,$(DELETE_CHECKPOINTS)),--delete-checkpoints) $(if $(filter yes,$(SKIP_PLATFORM)),--skip-platform)
 
 kind-up: ## A kind cluster with KubeRay and the controller (needs docker, kind, kubectl, helm)
 	@infra/kind/up
@@ -112,7 +129,7 @@ mutation: setup ## Change core and commit log at random places and count what no
 	$(BIN)/python -m tests.mutation
 
 clean: ## Remove what was built here
-	rm -rf $(VENV) $(VENV)-checkov .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
+	rm -rf $(VENV) $(VENV)-checkov $(VENV)-emulator .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
 
 pictures: setup ## Draw the README's pictures from the run in docs/images/run
 	$(BIN)/python docs/images/record.py

@@ -84,7 +84,7 @@ def test_validate_loads_no_package_of_a_cloud(fleet: Path) -> None:
 
 
 def test_plan(capsys: Capture, fleet: Path) -> None:
-    answer = call(capsys, "infra", "plan", "--fleet", fleet, "--cluster", "east")
+    answer = call(capsys, "infra", "plan", "--offline", "--fleet", fleet, "--cluster", "east")
     lines = [line.split() for line in answer.out.splitlines()]
     assert ["in", "all", "0.349"] in lines
     assert ["g5-on-demand", "east", "on-demand", "1.006", "1.006"] in lines
@@ -92,7 +92,7 @@ def test_plan(capsys: Capture, fleet: Path) -> None:
 
 
 def test_plan_as_json(capsys: Capture, fleet: Path) -> None:
-    found = json.loads(call(capsys, "infra", "plan", "--fleet", fleet, "--output", "json").out)
+    found = json.loads(call(capsys, "infra", "plan", "--offline", "--fleet", fleet, "--output", "json").out)
     assert set(found["idle"]) == {"east", "west", "alpha"}
     assert found["tiers"][0]["pool"] == "g5-spot"
 

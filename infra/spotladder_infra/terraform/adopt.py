@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,10 @@ class _Lookup:
                 address = f"{kind}.{name}"
                 if address not in self._creates:
                     continue
-                found = self._try(lambda finder=finder, body=body: finder(body))  # type: ignore[misc]
+                found = self._try(partial(finder, body))
                 if found is not None:
                     yield Existing(address, *found)
-        yield from self._aliased_keys()
+        yield from self._keys()
         for kind, (operation, result, key) in _TAGGED.items():
             yield from self._by_name_tag(kind, operation, result, key)
         yield from self._routes()
@@ -115,6 +116,7 @@ class _Lookup:
             "aws_cloudwatch_log_group": self._log_group,
             "aws_launch_template": self._template,
             "aws_s3_bucket": self._bucket,
+            "aws_sqs_queue": self._queue,
             "aws_eks_cluster": self._eks_cluster,
             "aws_eks_node_group": self._node_group,
             "aws_eks_addon": self._addon,
@@ -160,7 +162,7 @@ class _Lookup:
             return None
         return listed[0]["LaunchTemplateId"], _pairs(listed[0].get("Tags"))
 
-    def _bucket(self, body: Any) -> tuple[str, Mapping[str, str]]:
+    def _bucket(self, body: Any) -> tuple[str, Mapping[str, str] | None]:
         from botocore.exceptions import ClientError  # noqa: PLC0415
 
         client, name = self._client("s3"), body["bucket"]
@@ -168,9 +170,17 @@ class _Lookup:
             client.head_bucket(Bucket=name)
             return name, _pairs(client.get_bucket_tagging(Bucket=name)["TagSet"])
         except ClientError as error:
-            if error.response.get("Error", {}).get("Code") in ("403", "AccessDenied", "NoSuchTagSet"):
+            code = error.response.get("Error", {}).get("Code")
+            if code == "NoSuchTagSet":  # Terraform tags a bucket after it has created it
+                return name, {} if client.list_objects_v2(Bucket=name, MaxKeys=1).get("KeyCount") else None
+            if code in ("403", "AccessDenied"):
                 return name, {}
             raise
+
+    def _queue(self, body: Any) -> tuple[str, Mapping[str, str]]:
+        client = self._client("sqs")
+        url = client.get_queue_url(QueueName=body["name"])["QueueUrl"]
+        return url, client.list_queue_tags(QueueUrl=url).get("Tags", {})
 
     def _eks_cluster(self, body: Any) -> tuple[str, Mapping[str, str]]:
         found = self._client("eks").describe_cluster(name=body["name"])["cluster"]
@@ -205,24 +215,35 @@ class _Lookup:
         found = client.describe_pod_identity_association(clusterName=self._cluster, associationId=identifier)
         return f"{self._cluster},{identifier}", found["association"].get("tags", {})
 
-    def _aliased_keys(self) -> Iterator[Existing]:
-        """Keys have no names: one that exists is found by its alias, and both are taken over."""
-        aliases = {
-            name: body
-            for name, body in self._stack.get("aws_kms_alias", {}).items()
-            if f"aws_kms_alias.{name}" in self._creates and "provider" not in body
-        }
-        for name, body in aliases.items():
-            client = self._client("kms")
-            found = self._try(lambda client=client, body=body: client.describe_key(KeyId=body["name"]))  # type: ignore[misc]
-            if found is None:
+    def _keys(self) -> Iterator[Existing]:
+        """Keys have no names: one is known by its alias, or by its tags and description where the alias is missing."""
+        client = self._client("kms")
+        found: dict[str, Existing] = {}
+        for name, body in self._of_region("aws_kms_alias"):
+            described = self._try(partial(client.describe_key, KeyId=body["name"]))
+            if described is None:
                 continue
-            key = found["KeyMetadata"]["KeyId"]
+            key = described["KeyMetadata"]["KeyId"]
             tags = {entry["TagKey"]: entry["TagValue"] for entry in client.list_resource_tags(KeyId=key)["Tags"]}
-            yield Existing(f"aws_kms_alias.{name}", body["name"], tags)
-            match = _REFERENCE.match(body["target_key_id"])
-            if match and f"{match[1]}.{match[2]}" in self._creates:
-                yield Existing(f"{match[1]}.{match[2]}", key, tags)
+            if f"aws_kms_alias.{name}" in self._creates:
+                yield Existing(f"aws_kms_alias.{name}", body["name"], tags)
+            if match := _REFERENCE.match(body["target_key_id"]):
+                address = f"{match[1]}.{match[2]}"
+                found[address] = Existing(address, key, tags)
+        wanted = {body["description"]: f"aws_kms_key.{name}" for name, body in self._of_region("aws_kms_key")}
+        filters = [{"Key": "spotladder-cluster", "Values": [self._cluster]}]
+        tagging = self._client("resourcegroupstaggingapi").get_paginator("get_resources")
+        for page in tagging.paginate(TagFilters=filters, ResourceTypeFilters=["kms"]):
+            for entry in page["ResourceTagMappingList"]:
+                key = client.describe_key(KeyId=entry["ResourceARN"])["KeyMetadata"]
+                address = wanted.get(key.get("Description", ""), "")
+                if address and key["KeyState"] == "Enabled":
+                    found.setdefault(address, Existing(address, key["KeyId"], _pairs(entry["Tags"])))
+        yield from (entry for address, entry in found.items() if address in self._creates)
+
+    def _of_region(self, kind: str) -> list[tuple[str, Any]]:
+        """The resources of a type, without those of a replica in another region."""
+        return [(name, body) for name, body in self._stack.get(kind, {}).items() if "provider" not in body]
 
     def _by_name_tag(self, kind: str, operation: str, result: str, key: str) -> Iterator[Existing]:
         """What has no unique name of its own: the cluster's tags say whose it is, the tag Name says which one."""
@@ -303,7 +324,7 @@ _TAGGED = {
 }
 """Types of EC2 with a tag Name: operation, list, id."""
 
-_ABSENT = re.compile(r"NotFound|NoSuch|^404$")
+_ABSENT = re.compile(r"NotFound|NoSuch|NonExistentQueue|^404$")
 
 
 def _pairs(tags: Any) -> dict[str, str]:

@@ -90,7 +90,12 @@ class Stack:
 
     def addresses(self) -> list[str]:
         """The resources in the state."""
-        listed = self._text("state", "list").split()
+        try:
+            listed = self._text("state", "list").split()
+        except TerraformFailed as failed:
+            if any("No state file was found" in entry.summary for entry in failed.diagnostics):
+                return []  # nothing was ever applied
+            raise
         return [address for address in listed if not address.startswith("data.") and ".data." not in address]
 
     def shown_plan(self) -> object:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from spotladder.cli.infra import costs, doctor, fleet, rollout, stacks
+from spotladder.cli.infra import access, bootstrap, costs, destroy, doctor, fleet, rollout, stacks
 
 app = typer.Typer(add_completion=False)
 
@@ -19,7 +19,8 @@ def _root(context: typer.Context) -> None:
     \b
     Examples:
       spotladder infra validate --fleet fleet.yaml
-      spotladder infra synth --cluster east
+      spotladder infra plan
+      spotladder infra bootstrap --cluster east
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -33,6 +34,10 @@ for _command in (
     stacks.state,
     stacks.synth,
     stacks.picture,
+    bootstrap.bootstrap,
+    access.kubeconfig,
+    access.token,
+    destroy.destroy,
     rollout.rollout,
     rollout.preview,
     rollout.status,
@@ -42,3 +47,4 @@ for _command in (
     fleet.schema,
 ):
     app.command()(_command)
+app.command("apply", hidden=True)(bootstrap.bootstrap)

@@ -1,39 +1,99 @@
-"""`spotladder infra plan`: what a fleet costs."""
+"""`spotladder infra plan`: what would be created, changed and deleted, and what a fleet costs."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
-from spotladder.cli.infra.options import FLEET, ClusterOption, FleetOption, chosen, read
+from spotladder.cli.infra.options import (
+    FLEET,
+    OUT,
+    STATE,
+    ClusterOption,
+    FleetOption,
+    StateOption,
+    ToOption,
+    chosen,
+    read,
+)
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def plan(fleet: FleetOption = FLEET, cluster: ClusterOption = None, *, output: OutputOption = Format.TABLE) -> None:
-    """Show what a fleet costs: each cluster while it is idle, and an hour of a node of each tier.
+    from spotladder_infra.terraform.events import Planned
+    from spotladder_infra.topology.cluster import Cluster
+    from spotladder_infra.topology.fleet import Fleet
 
-    Prices are on-demand list prices of one region of each cloud, from a table with its date; nothing is asked.
+
+def plan(
+    fleet: FleetOption = FLEET,
+    cluster: ClusterOption = None,
+    *,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Only what it costs: run no Terraform, ask no cloud.")
+    ] = False,
+    to: ToOption = OUT,
+    state: StateOption = STATE,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Show what `bootstrap` would create, change and delete, and what the fleet costs.
+
+    Changes are Terraform's own plan, by concern; nothing is changed. Costs are those of each cluster while it is idle,
+    and of an hour of a node of each tier, by on-demand list prices of one region of each cloud, from a table with its
+    date. Where Terraform cannot make its plan, the costs are printed all the same, and the exit code is 5.
 
     \b
     Examples:
       spotladder infra plan
+      spotladder infra plan --offline
       spotladder infra plan --cluster east --output json
     """
+    from spotladder.cli.infra.bootstrap import say_stopping, show
+    from spotladder.errors import EnvironmentFailure
+    from spotladder_infra.terraform.applied import planned, stacks_of
+    from spotladder_infra.terraform.stack import Interrupted
+
+    found = read(fleet, warn=output is Format.TABLE).fleet
+    clusters = chosen(found, cluster)
+    failure: EnvironmentFailure | None = None
+    changes: dict[str, list[Planned]] = {}
+    if not offline:
+        try:
+            for stack in stacks_of(found, clusters, to, state, on_interrupt=say_stopping):
+                changes[stack.cluster] = planned(found, stack)
+                if output is Format.TABLE:
+                    show(stack.cluster, changes[stack.cluster])
+        except Interrupted:
+            raise
+        except EnvironmentFailure as error:
+            failure = error
+    _costs(found, clusters, changes, output)
+    if failure is not None:
+        raise failure
+
+
+def _costs(fleet: Fleet, clusters: Sequence[Cluster], changes: dict[str, list[Planned]], output: Format) -> None:
     from spotladder_infra import costs
     from spotladder_infra.facts.prices import AS_OF
     from spotladder_infra.topology.cluster import CREATED
 
-    found = read(fleet, warn=output is Format.TABLE).fleet
-    clusters = chosen(found, cluster)
-    idle = {entry.name: costs.idle(found, entry) for entry in clusters if entry.cloud in CREATED}
-    rates = [rate for rate in costs.rates(found) if rate.cluster in {entry.name for entry in clusters}]
+    idle = {entry.name: costs.idle(fleet, entry) for entry in clusters if entry.cloud in CREATED}
+    rates = [rate for rate in costs.rates(fleet) if rate.cluster in {entry.name for entry in clusters}]
     if output is not Format.TABLE:
         from dataclasses import asdict
 
-        data = {
+        data: dict[str, Any] = {
             "pricesOf": str(AS_OF),
             "idle": {name: [asdict(item) for item in items] for name, items in idle.items()},
             "tiers": [asdict(rate) for rate in rates],
         }
+        if changes:
+            data["changes"] = {
+                name: [{"address": entry.address, "action": str(entry.action)} for entry in entries]
+                for name, entries in changes.items()
+            }
         print_data(data, output)
         return
     for name, items in idle.items():

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 FleetOption = Annotated[Path, typer.Option("--fleet", "-f", help="The fleet file; - is stdin.")]
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster of the fleet.")]
+ToOption = Annotated[Path, typer.Option("--to", help="Folder for the stacks; written anew.")]
+StateOption = Annotated[Path, typer.Option("--state", help="Folder for local state, outputs and kubeconfigs.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 FLEET = Path("fleet.yaml")
 OUT = Path("cdktf.out")
 STATE = Path(".spotladder")

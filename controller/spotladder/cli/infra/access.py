@@ -1,0 +1,68 @@
+"""`spotladder infra kubeconfig|token`: how kubectl reaches the clusters that were created."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spotladder.cli.infra.options import FLEET, STATE, ClusterOption, FleetOption, StateOption, chosen, read
+
+
+def kubeconfig(
+    fleet: FleetOption = FLEET,
+    cluster: ClusterOption = None,
+    *,
+    to: Annotated[Path | None, typer.Option("--to", help="File to write; - is stdout. Default: below --state.")] = None,
+    state: StateOption = STATE,
+) -> None:
+    """Write a kubeconfig with a context for each created cluster, named as the cluster.
+
+    It holds no credentials: kubectl asks `spotladder infra token` for them, which uses those of your shell. Neither the
+    aws nor the gcloud program is needed.
+
+    \b
+    Examples:
+      export KUBECONFIG=$(spotladder infra kubeconfig)
+      spotladder infra kubeconfig --cluster east --to -
+    """
+    import json
+
+    from spotladder.errors import InvalidSpec
+    from spotladder_infra.access import merged
+    from spotladder_infra.topology.cluster import CREATED
+
+    found = read(fleet, warn=False).fleet
+    created = [entry for entry in chosen(found, cluster) if entry.cloud in CREATED]
+    if not created:
+        raise InvalidSpec("these clusters were not created here: use the kubeconfig that you have")
+    text = json.dumps(merged(created), indent=1) + "\n"
+    if to == Path("-"):
+        typer.echo(text, nl=False)
+        return
+    path = (to or state / "kubeconfig.json").absolute()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+    typer.echo(path)
+
+
+def token(
+    cloud: Annotated[str, typer.Argument(metavar="CLOUD", help="aws or gcp.")],
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="The cluster's name.")],
+    region: Annotated[str, typer.Argument(metavar="REGION", help="Its region.")],
+) -> None:
+    """Print a token for a cluster's API server, as kubectl expects it of a credentials program.
+
+    The identity is that of your shell: boto3 and google-auth find it as the clouds' own programs do.
+
+    \b
+    Example:
+      spotladder infra token aws east us-east-1
+    """
+    import json
+
+    from spotladder_infra.access import credential
+
+    typer.echo(json.dumps(credential(cloud, cluster, region)))

@@ -1,0 +1,164 @@
+"""`spotladder infra destroy`: deletes the clusters of a fleet, and says what is left."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spotladder.cli.infra.bootstrap import carry_out, confirm, finish, say_stopping, show
+from spotladder.cli.infra.options import (
+    FLEET,
+    OUT,
+    STATE,
+    ClusterOption,
+    FleetOption,
+    StateOption,
+    ToOption,
+    YesOption,
+    chosen,
+    read,
+)
+from spotladder.cli.output import print_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from spotladder_infra.terraform.events import Planned
+    from spotladder_infra.terraform.stack import Stack
+    from spotladder_infra.topology.cluster import Cluster
+    from spotladder_infra.topology.fleet import Fleet
+
+
+def destroy(
+    fleet: FleetOption = FLEET,
+    cluster: ClusterOption = None,
+    *,
+    delete_checkpoints: Annotated[
+        bool,
+        typer.Option(
+            "--delete-checkpoints",
+            envvar="DELETE_CHECKPOINTS",
+            help="Delete checkpoint buckets, too, with everything in them.",
+        ),
+    ] = False,
+    skip_platform: Annotated[
+        bool,
+        typer.Option("--skip-platform", help="Leave what runs in the clusters alone, for one that does not answer."),
+    ] = False,
+    yes: YesOption = False,
+    to: ToOption = OUT,
+    state: StateOption = STATE,
+) -> None:
+    """Delete the clusters and everything that belongs to them; checkpoint buckets are kept.
+
+    Shows what will be deleted and asks. Jobs are stopped first, Karpenter gives its nodes back, and what a rollout
+    installed is uninstalled; in clusters that were not created here, that is all. Then Terraform deletes the rest. At
+    the end it lists what the account still has of each cluster (AWS), and fails with exit code 5 if there is anything.
+    Safe to repeat and to interrupt: the same command goes on.
+
+    \b
+    Examples:
+      spotladder infra destroy --cluster east
+      spotladder infra destroy --yes --delete-checkpoints
+    """
+    from spotladder_infra import checkpoints
+    from spotladder_infra.terraform.applied import discard, stacks_of
+    from spotladder_infra.terraform.changes import concern_of
+    from spotladder_infra.topology.cluster import CREATED
+
+    found = read(fleet, warn=False).fleet
+    clusters = sorted(chosen(found, cluster), key=lambda entry: entry.name == found.spec.home)  # jobs are stopped there
+    stacks = {stack.cluster: stack for stack in stacks_of(found, clusters, to, state, on_interrupt=say_stopping)}
+    plans = {name: _to_delete(stack) for name, stack in stacks.items()}
+    for entry in clusters:
+        if entry.cloud not in CREATED:
+            kept = "nothing is done" if skip_platform else "what a rollout installed is uninstalled"
+            typer.echo(f"{entry.name}: was not created here: {kept}")
+            continue
+        show(entry.name, plans[entry.name])
+        bucket = checkpoints.owned(found, entry)
+        if bucket is not None:
+            what = "deleted with everything in it" if delete_checkpoints else "kept, with its key"
+            typer.echo(f"{entry.name}: bucket {bucket.name} is {what}")
+    confirm("Delete this?", yes=yes)
+
+    def work(entry: Cluster) -> None:
+        stack = stacks.get(entry.name)
+        running = stack is None or any(concern_of(change.address) == "control plane" for change in plans[entry.name])
+        if running and not skip_platform:
+            _remove_platform(found, entry, state)
+        if stack is None:
+            return
+        _refuse_while_nodes_run(entry)
+        stack.forget(checkpoints.resources(stack.addresses()))
+        if plans[entry.name]:
+            carry_out(stack, stack.plan(destroy=True))
+        bucket = checkpoints.owned(found, entry)
+        if delete_checkpoints and bucket is not None:
+            checkpoints.delete(bucket)
+        discard(entry.name, state)
+        _check_nothing_is_left(found, entry, keep=not delete_checkpoints)
+
+    finish([(entry.name, partial(work, entry), stacks.get(entry.name)) for entry in clusters], done="gone")
+
+
+def _to_delete(stack: Stack) -> list[Planned]:
+    """What the stack has beside its checkpoint bucket."""
+    from spotladder_infra.checkpoints import resources
+    from spotladder_infra.terraform.events import Action, Planned
+
+    stack.init()
+    addresses = stack.addresses()
+    kept = set(resources(addresses))
+    return [Planned(address, Action.DELETE) for address in addresses if address not in kept]
+
+
+def _refuse_while_nodes_run(cluster: Cluster) -> None:
+    from spotladder.errors import EnvironmentFailure
+    from spotladder_infra.leftovers import nodes
+    from spotladder_infra.topology.cluster import Cloud
+
+    if cluster.cloud is not Cloud.AWS:
+        return
+    running = nodes(cluster)
+    if running:
+        named = ", ".join(entry.identifier for entry in running[:5]) + (" …" if len(running) > 5 else "")
+        raise EnvironmentFailure(
+            f"cluster {cluster.name}: {len(running)} nodes that Karpenter launched still run ({named}): delete the "
+            "NodePools and wait until no NodeClaim is left; instances without a cluster are terminated by hand"
+        )
+
+
+def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
+    from spotladder.errors import EnvironmentFailure
+    from spotladder_infra.rollout.remove import remove
+
+    def report(what: str, happens: str, details: str) -> None:
+        typer.echo(f"{cluster.name}: {what}: {happens} {details}".rstrip())
+
+    try:
+        remove(fleet, cluster, state, report)
+    except EnvironmentFailure as error:
+        raise EnvironmentFailure(
+            f"{error}\ncluster {cluster.name}: its jobs and nodes are not gone; for a cluster that does not answer, "
+            "--skip-platform goes on without"
+        ) from None
+
+
+def _check_nothing_is_left(fleet: Fleet, cluster: Cluster, *, keep: bool) -> None:
+    from spotladder.errors import EnvironmentFailure
+    from spotladder_infra.leftovers import find
+    from spotladder_infra.topology.cluster import Cloud
+
+    if cluster.cloud is not Cloud.AWS:
+        typer.echo(f"{cluster.name}: what is left is looked for on AWS only: look into the project")
+        return
+    left = find(fleet, cluster, keep_checkpoints=keep)
+    if left:
+        print_table(("Left", "Id", "Name"), [(entry.kind, entry.identifier, entry.detail) for entry in left])
+        raise EnvironmentFailure(
+            f"cluster {cluster.name}: {len(left)} resources are left in the account: delete them, then run the "
+            "command again to check"
+        )
