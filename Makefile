@@ -10,7 +10,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference setup-frameworks demo pictures test test-frameworks test-torch test-jax test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference setup-frameworks demo pictures test test-frameworks test-torch test-jax test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy preview rollout status drift rollback upgrade test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -103,6 +103,16 @@ kubeconfig: setup-infra ## Write a kubeconfig for the created clusters and print
 
 destroy: setup-infra ## Delete the clusters and list what is left (YES=yes DELETE_CHECKPOINTS=yes)
 	@$(INFRA) destroy $(CHOSEN) $(ANSWER) $(if $(filter yes,$(DELETE_CHECKPOINTS)),--delete-checkpoints) $(if $(filter yes,$(SKIP_PLATFORM)),--skip-platform)
+
+preview rollout status drift rollback upgrade: setup-infra
+	@$(INFRA) $@ $(CHOSEN) $(ROLLOUT)
+
+preview: ## What a rollout would change
+rollout: ## Install or upgrade Karpenter, pools, KubeRay and the controller, in waves (ROLLOUT='--no-smoke')
+status: ## Versions and readiness of the components in each cluster
+drift: ## What was changed by hand in the clusters
+rollback: ## Take clusters back to their last good rollout
+upgrade: ## Upgrade Karpenter and KubeRay while no node is given back (ROLLOUT=--apply)
 
 kind-up: ## A kind cluster with KubeRay and the controller (needs docker, kind, kubectl, helm)
 	@infra/kind/up

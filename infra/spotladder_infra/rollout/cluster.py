@@ -113,6 +113,16 @@ class Platform:
         desired, paths = self.desired()
         return self._apply(desired, self._stack(paths, timeout), report)
 
+    def install(
+        self,
+        listed: tuple[Installed, ...],
+        crds: tuple[tuple[str, str, str], ...],
+        timeout: float,
+        report: Report,
+    ) -> Good:
+        """Installs these releases and CRDs, with the charts of this machine for what changes."""
+        return self._apply(Desired(crds, listed), self._stack(self.desired()[1], timeout), report)
+
     def restore(self, good: Good, timeout: float, report: Report) -> Good:
         """Goes back to a good rollout by Helm's history, and removes the releases that it did not have."""
         live = {name: int(entry["revision"]) for name, entry in releases(self.tools).items()}

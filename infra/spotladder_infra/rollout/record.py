@@ -79,8 +79,10 @@ def add(tools: Tools, good: Good) -> None:
 
 
 def target(goods: list[Good], live: dict[str, int]) -> Good | None:
-    """The good rollout to go back to: the newest one that is not what runs; None when there is none."""
-    others = [entry for entry in goods if entry.revisions != {name: live.get(name, 0) for name in entry.revisions}]
-    if goods and goods[-1] in others:
+    """The good rollout to go back to: the newest one that is not what runs; None when there is none.
+
+    `live` are the revisions of the releases that rollouts install, without those of others.
+    """
+    if goods and goods[-1].revisions != live:
         return goods[-1]
     return goods[-2] if len(goods) > 1 else None

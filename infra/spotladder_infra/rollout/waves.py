@@ -15,8 +15,9 @@ from enum import StrEnum
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 from spotladder_infra.rollout import link, record, smoke
+from spotladder_infra.rollout import upgrade as held
 from spotladder_infra.rollout.cluster import Place, Platform
-from spotladder_infra.rollout.plan import waves
+from spotladder_infra.rollout.plan import plan, waves
 from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
 
@@ -96,6 +97,29 @@ def rollout(place: Place, options: Options, progress: Progress) -> list[Result]:
     return run_waves(ordered, options.concurrency, one)
 
 
+def upgrade(place: Place, options: Options, progress: Progress) -> list[Result]:
+    """Upgrades the clusters, wave after wave, while their nodes are held. Raises as `rollout` does."""
+    ordered = waves(place.fleet, options.targets)
+    home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
+    lock = threading.Lock()
+
+    def one(name: str) -> Result:
+        def report(component: str, state: str, details: str) -> None:
+            with lock:
+                progress(name, component, state, details)
+
+        try:
+            platform = Platform(place, place.fleet.cluster(name))
+            good = held.upgrade(platform, home, options.timeout, report)
+            proved = _smoke(platform, home, options, report)
+            record.add(platform.tools, replace(good, at=_now(), smoke=proved))
+        except SpotladderError as error:
+            return Result(name, Outcome.FAILED, str(error))
+        return Result(name, Outcome.GOOD)
+
+    return run_waves(ordered, options.concurrency, one)
+
+
 def run_waves(ordered: Sequence[Sequence[str]], concurrency: int, one: Callable[[str], Result]) -> list[Result]:
     """Calls `one` for each cluster, wave after wave; after a failure no further cluster is begun."""
     results: dict[str, Result] = {name: Result(name, Outcome.UNTOUCHED) for wave in ordered for name in wave}
@@ -137,8 +161,10 @@ def rollback(place: Place, options: Options, progress: Progress) -> list[Result]
 
 
 def _back(platform: Platform, timeout: float, report: Callable[[str, str, str], None]) -> str:
-    live = {name: int(entry["revision"]) for name, entry in releases(platform.tools).items()}
     goods = record.read(platform.tools)
+    ours = {step.component.release for step in plan(platform.place.fleet, platform.cluster).steps}
+    ours |= {name for good in goods for name in good.revisions}
+    live = {name: int(entry["revision"]) for name, entry in releases(platform.tools).items() if name in ours}
     wanted = record.target(goods, live)
     if wanted is None:
         raise EnvironmentFailure(f"cluster {platform.cluster.name}: there is no earlier good rollout to go back to")

@@ -43,6 +43,7 @@ for _command in (
     rollout.status,
     rollout.drift,
     rollout.rollback,
+    rollout.upgrade,
     fleet.render,
     fleet.schema,
 ):

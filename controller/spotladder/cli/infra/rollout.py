@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +13,7 @@ from spotladder.cli.infra.options import FLEET, STATE, FleetOption, read
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 if TYPE_CHECKING:
+    from spotladder.cli.infra.progress import Progress
     from spotladder_infra.rollout.cluster import Place
     from spotladder_infra.rollout.engine import Change
     from spotladder_infra.rollout.inspection import Row
@@ -159,6 +162,46 @@ def rollback(
     _finish(results, "correct the cause and run the same command again")
 
 
+def upgrade(
+    fleet: FleetOption = FLEET,
+    target: TargetOption = None,
+    charts: ChartsOption = None,
+    state: StateOption = STATE,
+    *,
+    apply: Annotated[bool, typer.Option("--apply", help="Upgrade the releases; otherwise nothing is changed.")] = False,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Show the stages of an upgrade and what each waits for; with --apply, upgrade the releases.
+
+    Nodes are held meanwhile: Karpenter gives none back, so no job loses one to the upgrade. Kubernetes itself is
+    upgraded by Terraform afterwards, and nodes get a new image when they are empty.
+
+    \b
+    Examples:
+      spotladder infra upgrade
+      spotladder infra upgrade --target east --apply
+    """
+    from dataclasses import asdict
+
+    from spotladder_infra.rollout import waves
+    from spotladder_infra.rollout.plan import waves as order
+    from spotladder_infra.rollout.upgrade import stages
+
+    place, found = _place(fleet, charts, state, target)
+    if apply:
+        with _progress() as progress:
+            results = waves.upgrade(place, _options(found, fleet, target, concurrency=None, smoke=False), progress)
+        _finish(results, "run the same command again when the cause is gone, or spotladder infra rollback")
+        return
+    names = [name for wave in order(found, tuple(target or ())) for name in wave]
+    listed = [stage for name in names for stage in stages(_platform(place, name))]
+    if output is not Format.TABLE:
+        print_data([asdict(stage) for stage in listed], output)
+        return
+    rows = [(stage.cluster, stage.stage, stage.change, stage.gate, stage.by) for stage in listed]
+    print_table(("Cluster", "Stage", "Change", "When", "Done by"), rows)
+
+
 def _place(
     path: Path,
     charts: Path | None,
@@ -234,10 +277,16 @@ def _print_rows(rows: list[Row], output: Format) -> None:
     print_table(("Cluster", "Component", "Version", "Wanted", "Ready", "Drift"), cells)
 
 
-def _progress() -> Any:
+@contextmanager
+def _progress() -> Iterator[Progress]:
     from spotladder.cli.infra.progress import progress
 
-    return progress()
+    try:
+        with progress() as tell:
+            yield tell
+    except KeyboardInterrupt:
+        typer.echo("interrupted: the same command goes on from here", err=True)
+        raise
 
 
 def _finish(results: list[Result], remedy: str) -> None:

@@ -1,0 +1,238 @@
+"""Rollouts with the real Pulumi over clusters that are files: waves, locks, drift, rollback, upgrade, removal."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder_infra.rollout.remove import remove
+from spotladder_infra.topology.read import read_fleet
+from tests.absent import absent
+from tests.infra.fakecluster import VARIABLE, FakeCluster, install
+from tests.kube.apiserver import tools
+from tests.topology.builders import TODAY
+
+FLEET = {
+    "apiVersion": "spotladder.io/v1alpha1",
+    "kind": "Fleet",
+    "metadata": {"name": "lab"},
+    "spec": {
+        "home": "east",
+        "teams": [{"name": "team-a"}],
+        "platform": {"charts": "charts", "image": {"repository": "r/spotladder", "tag": "1"}},
+        "clusters": [
+            {
+                "name": name,
+                "cloud": "existing",
+                "context": name,
+                "pools": [
+                    {"name": f"{name}-heads", "role": "heads", "selectors": {"pool": "system"}},
+                    {"name": f"{name}-workers", "selectors": {"pool": "gpu"}, "price": {"perNodeHour": "0.4"}},
+                ],
+            }
+            for name in ("east", "west")
+        ],
+    },
+}
+
+
+@dataclass
+class Lab:
+    """A folder with a fleet file, and its clusters."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def cluster(self, name: str) -> FakeCluster:
+        return FakeCluster(self.folder, name)
+
+    def change(self, name: str, **state: Any) -> None:
+        cluster = self.cluster(name)
+        cluster.state.update(state)
+        cluster.save()
+
+    def write(self, **platform: Any) -> None:
+        fleet = json.loads(json.dumps(FLEET))
+        fleet["spec"]["platform"] |= platform
+        (self.folder / "fleet.yaml").write_text(json.dumps(fleet))
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "spotladder.cli.main", "infra", *arguments]
+        return subprocess.Popen(
+            command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        process = self.start(*arguments)
+        printed, _ = process.communicate(timeout=100)
+        assert process.returncode == code, f"{arguments}: exit code {process.returncode}\n{printed}"
+        return printed
+
+    def versions(self) -> dict[str, dict[str, int]]:
+        return {
+            name: {release: self.cluster(name).revision(release) for release in self.cluster(name).state["releases"]}
+            for name in ("east", "west")
+        }
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    path = f"{install(tmp_path / 'bin')}{os.pathsep}{tools() / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    if shutil.which("pulumi", path=path) is None:
+        absent("pulumi is not installed", "infra")
+    chart = tmp_path / "charts" / "kuberay-operator"
+    chart.mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("name: kuberay-operator\nversion: 1.6.1\n")
+    made = Lab(tmp_path, {**os.environ, "PATH": path, VARIABLE: str(tmp_path), "KUBECONFIG": "/nowhere"})
+    made.write()
+    return made
+
+
+GOOD = {
+    "east": {"spotladder-pools": 1, "kuberay-operator": 1, "spotladder": 1},
+    "west": {"spotladder-pools": 1, "kuberay-operator": 1, "spotladder": 1},
+}
+
+
+def test_waves_then_nothing_then_drift_then_rollback(lab: Lab) -> None:
+    assert "9 to change, 0 as they are." in lab.run("preview")
+    assert lab.versions() == {"east": {}, "west": {}}
+    printed = lab.run("rollout")
+    assert printed.index("east  controller: ready") < printed.index("west  crds-kuberay-operator: installing")
+    assert lab.versions() == GOOD
+    secret = lab.cluster("east").state["objects"]["secret/spotladder-system/cluster-west"]
+    assert json.loads(secret["stringData"]["kubeconfig"])["clusters"][0]["cluster"]["tls-server-name"] == "api"
+    state = "".join(path.read_text() for path in (lab.folder / ".spotladder").rglob("*.json"))
+    assert "/nowhere" not in state, "the state has no path of this machine"
+    assert "token" not in state
+
+    lab.run("rollout")
+    assert lab.versions() == GOOD, "a rollout without a change changes nothing"
+
+    lab.change("west", drift=["kuberay-operator"])
+    assert "Deployment/kuberay-operator" in lab.run("drift", code=1)
+    assert "drift: Deployment/kuberay-operator" in lab.run("preview", "--cluster", "west")
+    lab.change("west", drift=[])
+    lab.run("drift")
+
+    lab.write(values={"controller": {"replicaCount": 3}})
+    assert "replicaCount: unset → 3" in lab.run("preview", "--target", "east")
+    lab.run("rollout", "--target", "east")
+    assert lab.versions()["east"]["spotladder"] == 2
+    lab.run("rollback", "--target", "east")
+    east = lab.cluster("east").state["releases"]
+    assert east["spotladder"][-1]["values"] == east["spotladder"][0]["values"]
+    assert lab.versions()["east"] == {"spotladder-pools": 1, "kuberay-operator": 1, "spotladder": 3}
+    printed = lab.run("rollback", "--target", "east", code=5)
+    assert "there is no earlier good rollout" in printed
+
+
+def test_the_first_failure_stops_the_rollout_and_the_same_command_goes_on(lab: Lab) -> None:
+    lab.write(values={"kuberay": {"image": {"tag": "typo"}}})
+    printed = lab.run("rollout", code=5)
+    assert "east: kuberay-operator 1.6.1: Deployment kuberay-operator: 0 of 1 pods are ready" in printed
+    assert "ErrImageNeverPull: r:typo" in printed
+    assert "west  crds" not in printed
+    assert lab.versions()["west"] == {}
+    assert "there is no earlier good rollout" in lab.run("rollback", "--target", "east", code=5)
+    lab.write()
+    lab.run("rollout")
+    assert lab.versions()["west"] == GOOD["west"]
+
+
+def test_a_failed_canary_is_taken_back(lab: Lab) -> None:
+    lab.run("rollout")
+    lab.write(jobset=True, values={"kuberay": {"image": {"tag": "typo"}}})
+    jobset = lab.folder / "charts" / "jobset"
+    jobset.mkdir()
+    (jobset / "Chart.yaml").write_text("name: jobset\nversion: 0.12.0\n")
+    lab.run("rollout", code=5)
+    assert lab.versions()["east"]["jobset"] == 1
+    lab.run("rollback", "--target", "east")
+    assert lab.versions()["east"] == {"spotladder-pools": 1, "kuberay-operator": 3, "spotladder": 1}
+    assert lab.versions()["west"] == GOOD["west"]
+    lab.write()
+    assert "0 to change, 9 as they are." in lab.run("preview")
+
+
+def test_a_killed_rollout_goes_on(lab: Lab) -> None:
+    lab.run("rollout")
+    lab.write(values={"kuberay": {"hang": True}})
+    process = lab.start("rollout")
+    until(lambda: lab.cluster("east").state.get("hung"))
+    descendants = children(process.pid)
+    for pid in [process.pid, *descendants]:
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    printed = lab.run("rollout")
+    assert "good" in printed
+    assert lab.cluster("west").state["releases"]["kuberay-operator"][-1]["values"] == {"hang": True}
+
+
+def test_a_second_rollout_is_told_who_holds_the_cluster(lab: Lab) -> None:
+    lab.write(values={"kuberay": {"hang": True}})
+    process = lab.start("rollout")
+    until(lambda: lab.cluster("east").state.get("hung"))
+    printed = lab.run("rollout", code=5)
+    assert f"process {process.pid} on this machine is working on it" in printed
+    for pid in [process.pid, *children(process.pid)]:
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_an_upgrade_holds_the_nodes(lab: Lab) -> None:
+    printed = lab.run("upgrade")
+    assert "hold nodes" in printed
+    assert "has no good rollout yet" in lab.run("upgrade", "--apply", code=5)
+    lab.run("rollout")
+    job = {"metadata": {"name": "j", "namespace": "team-a"}, "spec": {}, "status": {"phase": "Running", "attempt": 1}}
+    lab.change("east", jobs=[job])
+    lab.write(image={"repository": "r/spotladder", "tag": "2"})
+    lab.run("upgrade", "--apply")
+    pools = lab.cluster("east").state["releases"]["spotladder-pools"]
+    assert [bool(entry["values"].get("holdDuringUpgrade")) for entry in pools] == [False, True, False]
+    assert lab.cluster("east").state["releases"]["spotladder"][-1]["values"]["image"]["tag"] == "2"
+    lab.run("drift")
+
+
+def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.run("rollout")
+    job = {"metadata": {"name": "j", "namespace": "team-a"}, "spec": {}, "status": {"phase": "Running"}}
+    lab.change("east", jobs=[job], karpenter=True, claims=[{"metadata": {"name": "n"}}])
+    for name, value in lab.environment.items():
+        monkeypatch.setenv(name, value)
+    fleet = read_fleet(lab.folder / "fleet.yaml", TODAY).fleet
+    told: list[tuple[str, str, str]] = []
+    state = lab.folder / ".spotladder"
+    monkeypatch.chdir(lab.folder)
+    remove(fleet, fleet.cluster("east"), state, lambda *one: told.append(one))
+    assert told[0] == ("jobs", "stopping", "team-a/j")
+    assert ("nodes", "draining", "n") in told
+    removed = [name for name, what, _ in told if what == "removed"]
+    assert removed == ["spotladder", "kuberay-operator", "spotladder-pools"]
+    assert lab.versions()["east"] == {}
+    remove(fleet, fleet.cluster("east"), state, lambda *one: None)
+
+
+def until(met: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 60
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def children(pid: int) -> list[int]:
+    import psutil
+
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]

@@ -1,0 +1,40 @@
+"""Which good rollout a cluster goes back to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spotladder_infra.rollout.record import Good, Installed, target
+
+
+def good(at: str, **revisions: int) -> Good:
+    listed = [Installed(name, name, "ns", name, "1.0.0", "d", "{}", number) for name, number in revisions.items()]
+    return Good(at, smoke=False, releases=tuple(listed))
+
+
+FIRST, SECOND = good("1", a=1, b=1), good("2", a=2, b=1)
+
+
+@pytest.mark.parametrize(
+    ("goods", "live", "expected"),
+    [
+        ([], {}, None),
+        ([FIRST], {"a": 1, "b": 1}, None),
+        ([FIRST], {"a": 2, "b": 1}, FIRST),
+        ([FIRST], {"a": 1}, FIRST),
+        ([FIRST], {"a": 1, "b": 1, "new": 1}, FIRST),
+        ([FIRST, SECOND], {"a": 2, "b": 1}, FIRST),
+        ([FIRST, SECOND], {"a": 3, "b": 2}, SECOND),
+    ],
+)
+def test_the_newest_good_rollout_that_is_not_what_runs(
+    goods: list[Good], live: dict[str, int], expected: Good | None
+) -> None:
+    assert target(goods, live) == expected
+
+
+def test_revisions_are_by_release() -> None:
+    one = replace(FIRST.releases[0], release="kuberay-operator")
+    assert Good("", smoke=False, releases=(one,)).revisions == {"kuberay-operator": 1}
