@@ -54,6 +54,11 @@ class Place:
         assert not self.scratch.path.exists()
 
 
+def commands(node: Node) -> list[str]:
+    """What runs on a node."""
+    return [" ".join(psutil.Process(pid).cmdline()) for pid in members("", {node.session})]
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     place = Place(tmp_path)
@@ -139,8 +144,10 @@ def test_two_runs_side_by_side_one_of_them_killed(tmp_path: Path) -> None:
         workers = [Worker(f"n{index}", place.machine, head.address, cpus=1, labels=LABELS, drain=5) for index in (1, 2)]
         place.up(*workers)
         assert eventually(lambda: head.agent is not None)
-        commands = [" ".join(psutil.Process(pid).cmdline()) for pid in members("", {head.session})]
-        assert not [command for command in commands if "dashboard.py" in command or "client.server" in command]
+        unwanted = ("dashboard.py", "client.server", "log_monitor.py")
+        assert not [command for command in commands(head) if any(name in command for name in unwanted)]
+        unwanted = ("DashboardAgent", "dashboard/agent.py", "log_monitor.py")
+        assert not [command for command in commands(workers[0]) if any(name in command for name in unwanted)]
         assert len(members(other_mark, sessions)) > 5
 
         other.send_signal(signal.SIGKILL)

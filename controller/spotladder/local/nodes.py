@@ -72,6 +72,7 @@ _RAY = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",  # several nodes on macOS: what they are warned of does not matter here
     "DASHBOARD_METRIC_PORT": "0",
+    "REPORTER_UPDATE_INTERVAL_MS": "3600000",  # the head's agent measures the machine for a dashboard that is off
     # A node that was killed refuses connections at once, and is given up after 2 s instead of 15 s. One that is only
     # slow has the usual 10 s for each of its answers.
     "RAY_health_check_period_ms": "500",

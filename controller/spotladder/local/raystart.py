@@ -1,20 +1,32 @@
-"""`ray start` without what a run on one machine does not use: two processes of a head, and most of a worker's agent.
+"""`ray start` with fewer processes: without what a run on one machine does not use, and with the log monitor inside.
 
-The dashboard's process (started even with `--include-dashboard=false`) and the server for Ray Client together take a
-third of the head's memory and start time, and the latter wants a fixed port. Ray has no option for either. Where a
-version of Ray differs, both simply start, the client's server on a free port. A worker's agent loads the dashboard's
-modules unless Ray was installed without them; only the head's is asked for anything.
+1. The dashboard's process (started even with `--include-dashboard=false`) and the server for Ray Client together take a
+   third of the head's memory and start time, and the latter wants a fixed port.
+2. A worker node's dashboard agent is `idle_agent`. Only the head's agent is asked for anything.
+3. The log monitor is a thread of this process, which has Ray imported and waits for the node's end.
+
+A process that imports Ray takes half a second of processor time for that. Ray has no option for any of these. Where a
+version of Ray differs, its own process starts, the client's server on a free port.
 
 Run as a program by `nodes.py`, with the arguments of `ray`.
 """
 
+import shlex
 import socket
+import subprocess
 import sys
+import threading
+from typing import Any
+
+from spotladder.local import idle_agent
+
+AGENT_COMMAND = "--dashboard_agent_command="
+"""The argument of the raylet that says how it starts its agent."""
 
 
 def main() -> None:
     """Ray's own command, with what is said above."""
-    from ray._private import node, utils
+    from ray._private import node, services
     from ray.scripts import scripts
 
     from spotladder.local.driver import keep_orphans
@@ -29,10 +41,46 @@ def main() -> None:
                 sys.argv.append(f"--ray-client-server-port={probe.getsockname()[1]}")
         if hasattr(node.Node, "start_api_server"):
             node.Node.start_api_server = lambda *_, **__: None
-    elif hasattr(utils, "get_dashboard_dependency_error"):
-        utils.get_dashboard_dependency_error = lambda: "not wanted here"
+    elif hasattr(services, "start_ray_process"):
+        services.start_ray_process = with_idle_agent(services.start_ray_process)
+    if hasattr(node.Node, "start_log_monitor"):
+        node.Node.start_log_monitor = _inside(node.Node.start_log_monitor)
     sys.argv[0] = "ray"
     scripts.main()
+
+
+def with_idle_agent(start: Any) -> Any:
+    """`start`, which starts Ray's processes, with the idle agent in the raylet's command."""
+
+    def start_process(command: list[str], *rest: Any, **options: Any) -> Any:
+        return start([_idle(word) if word.startswith(AGENT_COMMAND) else word for word in command], *rest, **options)
+
+    return start_process
+
+
+def _idle(argument: str) -> str:
+    given = dict(word.partition("=")[::2] for word in shlex.split(argument.removeprefix(AGENT_COMMAND)))
+    session, node = given.get("--session-dir"), given.get("--node-id")
+    if not session or not node:
+        return argument
+    return AGENT_COMMAND + subprocess.list2cmdline([sys.executable, "-I", "-S", idle_agent.__file__, session, node])
+
+
+def _inside(start: Any) -> Any:
+    """The method of a node that starts the log monitor, as a thread; `start` where that cannot be."""
+
+    def start_log_monitor(node: Any) -> None:
+        try:
+            from ray._private.log_monitor import LogMonitor, is_proc_alive
+
+            place, client = (node.node_ip_address, node.get_logs_dir_path()), node.get_gcs_client()
+            monitor = LogMonitor(*place, client, is_proc_alive, gcs_address=node.gcs_address)
+        except (ImportError, AttributeError, TypeError):
+            start(node)
+        else:
+            threading.Thread(target=monitor.run, name="log-monitor", daemon=True).start()
+
+    return start_log_monitor
 
 
 if __name__ == "__main__":

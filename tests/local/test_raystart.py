@@ -1,0 +1,58 @@
+"""What is changed of Ray's own commands, and what is left when they are not those that were expected."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spotladder.local import idle_agent
+from spotladder.local.raystart import AGENT_COMMAND, with_idle_agent
+from tests.local.test_reaper import eventually
+
+
+def started(command: list[str]) -> list[str]:
+    """The command that Ray is given to start."""
+    (seen,) = [with_idle_agent(lambda given, *_, **__: given)(command, "raylet", fate_share=False)]
+    return list(seen)
+
+
+def test_the_raylet_starts_the_idle_agent() -> None:
+    agent = "python -u /ray/dashboard/agent.py --node-id=ab12 --session-dir=/s --listen-port=0 --head"
+    raylet, first, last = started(["raylet", f"{AGENT_COMMAND}{agent}", "--labels={}"])
+    assert (raylet, last) == ("raylet", "--labels={}")
+    assert shlex.split(first.removeprefix(AGENT_COMMAND))[1:] == ["-I", "-S", idle_agent.__file__, "/s", "ab12"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(["gcs_server", "--log_dir=/tmp"], id="another process"),
+        pytest.param(["raylet", f"{AGENT_COMMAND}python agent.py --node=ab12"], id="an agent with other arguments"),
+    ],
+)
+def test_another_command_is_left_as_it_is(command: list[str]) -> None:
+    assert started(command) == command
+
+
+def test_the_idle_agent_serves_nothing_and_ends_with_its_raylet(tmp_path: Path) -> None:
+    agent = shlex.join([sys.executable, "-I", "-S", idle_agent.__file__, str(tmp_path), "ab12"])
+    raylet = subprocess.Popen(["sh", "-c", f"{agent} & echo $!; wait"], stdout=subprocess.PIPE, text=True)
+    assert raylet.stdout is not None
+    pid = int(raylet.stdout.readline())
+    ports = {f"{port}_ab12" for port in idle_agent.PORTS}
+    assert eventually(lambda: {file.name for file in tmp_path.iterdir()} == ports, 10)
+    assert {file.read_text() for file in tmp_path.iterdir()} == {"-1"}
+    os.kill(pid, 0)
+    raylet.kill()
+    raylet.wait()
+    assert eventually(lambda: not running(pid), 10)
+
+
+def running(pid: int) -> bool:
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return bool(state) and not state.startswith("Z")
