@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -149,7 +149,8 @@ Entry = Start | Commit | End | Drop | Snapshot
 
 def encode(entry: Entry) -> bytes:
     """The entry as one JSON object with a final newline."""
-    return (json.dumps({"v": VERSION, **_plain(entry)}, separators=(",", ":")) + "\n").encode()
+    raw = {"v": VERSION, **_plain(entry)}
+    return (json.dumps(raw, separators=(",", ":"), default=_plain) + "\n").encode()
 
 
 def decode(data: bytes, name: str, seq: int) -> Entry:
@@ -205,10 +206,9 @@ def _metric(value: Any) -> Metric:
     return number if math.isfinite(number) else None
 
 
-def _plain(entry: Entry | Owner | FileEntry) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return asdict(entry)
+def _plain(record: Any) -> dict[str, Any]:
+    """The fields of an entry, or of a record in one, not copied as `asdict` does."""
+    return {one.name: getattr(record, one.name) for one in fields(record)}
 
 
 def _entry(raw: Mapping[str, Any]) -> Entry:

@@ -11,6 +11,7 @@ import json
 import types
 import typing
 import zlib
+from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -76,46 +77,34 @@ def _unpacked(text: str) -> str:
 
 def to_plain(value: Any) -> Any:
     """Records as dicts and tuples as lists; fields at their default are left out, to keep statuses small."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {
-            _wire_name(spec): to_plain(item)
-            for spec in fields(value)
-            if (item := getattr(value, spec.name)) != spec.default or spec.default is MISSING
-        }
+    kind = type(value)
+    if kind in _AS_THEY_ARE:
+        return value
+    if kind is tuple:
+        return [to_plain(item) for item in value]
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, tuple):
-        return [to_plain(item) for item in value]
+    if is_dataclass(kind):
+        return {
+            wire: to_plain(item)
+            for wire, name, default in _fields(kind)
+            if (item := getattr(value, name)) != default or default is MISSING
+        }
     return value
+
+
+_AS_THEY_ARE = frozenset({bool, int, float, str, types.NoneType})
+
+
+@cache
+def _fields(kind: type) -> tuple[tuple[str, str, Any], ...]:
+    """Of each field: its name as it is written, its name, its default."""
+    return tuple((_wire_name(spec), spec.name, spec.default) for spec in fields(kind))
 
 
 def from_plain(kind: Any, plain: Any) -> Any:
     """The inverse of `to_plain`, guided by the type of the record."""
-    origin = typing.get_origin(kind)
-    if origin in (types.UnionType, typing.Union):
-        if plain is None:
-            return None
-        (kind,) = [option for option in typing.get_args(kind) if option is not type(None)]
-        return from_plain(kind, plain)
-    if origin is tuple:
-        item = typing.get_args(kind)[0]
-        return tuple(from_plain(item, entry) for entry in plain)
-    if is_dataclass(kind):
-        hints = _hints(typing.cast("type", kind))
-        names = {_wire_name(spec): spec.name for spec in fields(kind)}
-        unknown = plain.keys() - names.keys()
-        if unknown:
-            raise ValueError(f"unknown fields {', '.join(sorted(unknown))}")
-        return typing.cast("type", kind)(
-            **{names[name]: from_plain(hints[names[name]], item) for name, item in plain.items()}
-        )
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind(plain)
-    if kind is float and isinstance(plain, int):
-        return float(plain)
-    if not isinstance(plain, kind):
-        raise TypeError(f"expected {kind.__name__}, found {plain!r}")
-    return plain
+    return _reader(kind)(plain)
 
 
 def _wire_name(spec: Field[Any]) -> str:
@@ -123,5 +112,43 @@ def _wire_name(spec: Field[Any]) -> str:
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """What reads a value of that type: found once for each type, as most of the time goes into looking at types."""
+    origin = typing.get_origin(kind)
+    if origin in (types.UnionType, typing.Union):
+        (option,) = [option for option in typing.get_args(kind) if option is not type(None)]
+        read = _reader(option)
+        return lambda plain: None if plain is None else read(plain)
+    if origin is tuple:
+        read = _reader(typing.get_args(kind)[0])
+        return lambda plain: tuple(map(read, plain))
+    if is_dataclass(kind):
+        return _record_reader(typing.cast("type", kind))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind
+
+    def plain_value(plain: Any) -> Any:
+        if kind is float and isinstance(plain, int):
+            return float(plain)
+        if not isinstance(plain, kind):
+            raise TypeError(f"expected {kind.__name__}, found {plain!r}")
+        return plain
+
+    return plain_value
+
+
+def _record_reader(kind: type) -> Callable[[Any], Any]:
+    hints = typing.get_type_hints(kind)
+    readers = {wire: (name, _reader(hints[name])) for wire, name, _ in _fields(kind)}
+
+    def record(plain: Any) -> Any:
+        unknown = plain.keys() - readers.keys()
+        if unknown:
+            raise ValueError(f"unknown fields {', '.join(sorted(unknown))}")
+        values = {}
+        for wire, item in plain.items():
+            name, read = readers[wire]
+            values[name] = read(item)
+        return kind(**values)
+
+    return record
