@@ -1,22 +1,36 @@
-"""One worker of an example, without Ray: `rank.py FRAMEWORK RANK SIZE PORT CONFIG`.
+"""One worker of an example, without Ray.
 
-Connects the framework's processes itself, then runs the example's training loop. With `"lost_at"` in the
+`main` connects the framework's processes itself, then runs the example's training loop. With `"lost_at"` in the
 configuration, rank 0 is killed when it begins the step after that one, as if its machine had gone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
 import signal
-import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FOLDERS = {"tensorflow": "digits-tensorflow", "torch": "digits-pytorch", "jax": "digits-jax"}
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One of `size` processes; `config` is what the example's loop is given, `output` gets what it prints."""
+
+    framework: str
+    number: int
+    size: int
+    port: int
+    config: dict[str, Any]
+    variables: dict[str, str]
+    output: Path
 
 
 def connect(framework: str, rank: int, size: int, port: int) -> None:
@@ -51,17 +65,16 @@ def lose_at(step: int) -> None:
     job.steps = steps  # type: ignore[method-assign]
 
 
-def main(framework: str, rank: int, size: int, port: int, config: dict[str, Any]) -> None:
-    connect(framework, rank, size, port)
-    spec = importlib.util.spec_from_file_location("example", EXAMPLES / FOLDERS[framework] / "train.py")
+def main(rank: Rank) -> None:
+    """Be that rank. For a process of its own: changes its environment."""
+    os.environ |= {**rank.variables, "SPOTLADDER_RANK": str(rank.number)}
+    connect(rank.framework, rank.number, rank.size, rank.port)
+    spec = importlib.util.spec_from_file_location("example", EXAMPLES / FOLDERS[rank.framework] / "train.py")
     assert spec is not None
     assert spec.loader is not None
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    if rank == 0 and "lost_at" in config:
-        lose_at(config["lost_at"])
-    example.loop(config)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), json.loads(sys.argv[5]))
+    if rank.number == 0 and "lost_at" in rank.config:
+        lose_at(rank.config["lost_at"])
+    with rank.output.open("a") as output, contextlib.redirect_stdout(output):
+        example.loop(rank.config)

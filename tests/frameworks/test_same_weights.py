@@ -5,13 +5,13 @@ The training loops are those of the examples; the processes are connected withou
 
 from __future__ import annotations
 
-import json
-import os
+import functools
+import multiprocessing
 import re
+import signal
 import socket
-import subprocess
-import sys
-import time
+from multiprocessing import forkserver
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,12 @@ import pytest
 from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.store import open_store
-from tests.frameworks import rank as rank_program
+from tests.frameworks.rank import Rank, main
 
 STEPS, LOST_AT = 30, 17
 SMALL = {"steps": STEPS, "batch": 16, "width": 64, "pace": 0.0}
 LIMIT = 120.0
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 FRAMEWORKS = [
     "tensorflow",
@@ -39,7 +40,7 @@ def test_bit_identical(framework: str, size: int, tmp_path: Path) -> None:
     if framework != "tensorflow":
         pytest.importorskip(framework)
     assert run(framework, size, tmp_path / "whole") == 0
-    assert run(framework, size, tmp_path / "lost", lost_at=LOST_AT) != 0
+    assert run(framework, size, tmp_path / "lost", lost_at=LOST_AT) == -signal.SIGKILL
     assert newest(tmp_path / "lost").step == 10
     assert run(framework, size, tmp_path / "lost", attempt=2) == 0
     whole, resumed = newest(tmp_path / "whole"), newest(tmp_path / "lost")
@@ -54,29 +55,51 @@ def test_bit_identical(framework: str, size: int, tmp_path: Path) -> None:
     assert end == again != earlier
 
 
-def run(framework: str, size: int, folder: Path, attempt: int = 1, **more: Any) -> int:
-    """All ranks of one attempt; the exit code of rank 0. The others end with it, one way or the other."""
+def run(framework: str, size: int, folder: Path, attempt: int = 1, **more: Any) -> int | None:
+    """All ranks of one attempt; the exit code of rank 0 (negative: by that signal). The others end with it, one way or
+    the other. Rank 0 prints into `folder`/rank-0.log.
+    """
+    folder.mkdir(exist_ok=True)
     settings = {"JOB": "digits", "URI": folder, "ATTEMPT": attempt, "INTERVAL": "10steps", "WORLD_SIZE": size}
-    port, config = free_port(), json.dumps({**SMALL, **more})
+    variables = {**ONE_THREAD, **{f"SPOTLADDER_{key}": str(value) for key, value in settings.items()}}
+    port, config = free_port(), {**SMALL, **more}
     ranks = [
-        subprocess.Popen(
-            [sys.executable, rank_program.__file__, framework, str(rank), str(size), str(port), config],
-            env={**os.environ, **{f"SPOTLADDER_{key}": str(value) for key, value in settings.items()}}
-            | {"SPOTLADDER_RANK": str(rank), "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"},
+        processes(framework).Process(
+            target=main,
+            args=(Rank(framework, rank, size, port, config, variables, folder / f"rank-{rank}.log"),),
         )
         for rank in range(size)
     ]
     try:
-        code = ranks[0].wait(LIMIT)
-        end = time.monotonic() + (LIMIT if code == 0 else 0)
+        for process in ranks:
+            process.start()
+        ranks[0].join(LIMIT)
+        code = ranks[0].exitcode
         for process in ranks[1:]:
             if code == 0:
-                assert process.wait(max(0.1, end - time.monotonic())) == 0
+                process.join(LIMIT)
+                assert process.exitcode == 0
         return code
     finally:
         for process in ranks:
             process.kill()
-            process.wait()
+            process.join()
+
+
+@functools.cache
+def processes(framework: str) -> BaseContext:
+    """How the processes of a framework start: forked from one that has imported it (TensorFlow takes 6 s of processor
+    time for that). A second framework in the same test run is imported by each of its processes.
+    """
+    if processes.cache_info().currsize:
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([framework])
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in ONE_THREAD.items():
+            environment.setenv(name, value)
+        forkserver.ensure_running()
+    return context
 
 
 def free_port() -> int:

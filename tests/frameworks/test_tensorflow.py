@@ -12,7 +12,15 @@ import pytest
 from spotladder.errors import CheckpointCorrupt, InvalidSpec
 from spotladder.train.tensorflow import State
 
-tf = pytest.importorskip("tensorflow")
+tf: Any = None
+"""Imported for the first test, not while tests are collected: it takes each process of the test run 6 s of processor
+time and 0.5 GB.
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _tensorflow() -> None:
+    globals()["tf"] = pytest.importorskip("tensorflow")
 
 
 def model_of(width: int = 3) -> Any:
