@@ -39,9 +39,12 @@ demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on
 test: setup ## Tests that need nothing but this machine
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/infra
 
-# PyTorch and JAX run in separate processes: the compilers that they bring do not work in the same one.
+# PyTorch and JAX run in separate processes: the compilers that they bring do not work in the same one. JOBS=1 runs one
+# after the other.
+JOBS ?= 2
+
 test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-torch test-jax
+	@$(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target test-torch test-jax
 
 test-torch test-jax: test-%: setup-frameworks
 	$(BIN)/python -m pytest -p no:cacheprovider -m frameworks -k $* tests/frameworks/test_$*.py tests/frameworks/test_same_weights.py tests/examples

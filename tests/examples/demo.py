@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,12 +22,15 @@ from spotladder.story.report.facts import Facts, gather
 from spotladder.story.timeline import read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-LIMIT = 280.0
+LIMIT = 500.0
+"""Seconds that a run may take: about 100 on an idle machine."""
 
 
 @dataclass
 class Demo:
-    """An example's folder in `folder`; `job` and `world` are written back before each run."""
+    """A copy of an example, in `folder`; `job` and `world` are written back before each `run`. The runs' state is in
+    `project`/state.
+    """
 
     name: str
     folder: Path
@@ -35,9 +39,21 @@ class Demo:
 
     @classmethod
     def copied(cls, name: str, folder: Path) -> Demo:
-        shutil.copytree(EXAMPLES / name, folder / name, ignore=shutil.ignore_patterns("checkpoints", "__pycache__"))
+        """A copy of the example, at `folder`/examples/NAME as in the project."""
+        own = folder / "examples" / name
+        shutil.copytree(EXAMPLES / name, own, ignore=shutil.ignore_patterns("checkpoints", "__pycache__"))
+        return cls.at(own)
+
+    @classmethod
+    def at(cls, folder: Path) -> Demo:
+        """The copy of an example in that folder of a project."""
         read = YAML(typ="safe")
-        return cls(name, folder / name, read.load(folder / name / "job.yaml"), read.load(folder / name / "world.yaml"))
+        return cls(folder.name, folder, read.load(folder / "job.yaml"), read.load(folder / "world.yaml"))
+
+    @property
+    def project(self) -> Path:
+        """The folder that the copy of the project is in."""
+        return self.folder.parents[1]
 
     @property
     def ray(self) -> dict[str, Any]:
@@ -45,17 +61,29 @@ class Demo:
         spec: dict[str, Any] = self.job["spec"]["workload"]["ray"]["template"]["spec"]
         return spec
 
-    def run(self, *, world: bool = True) -> str:
-        """`spotladder run`, which must succeed; what it printed. Without `world`, no node is ever lost."""
+    def run(self) -> None:
+        """`spotladder run`, which must succeed."""
         for name, content in (("job.yaml", self.job), ("world.yaml", self.world)):
             with (self.folder / name).open("w") as file:
                 YAML().dump(content, file)
-        command = [sys.executable, "-m", "spotladder.cli.main", "run", "job.yaml", "--fresh", "--state-dir", "state"]
-        variables = {key: value for key, value in os.environ.items() if not key.startswith(("SPOTLADDER_", "RAY_"))}
+        command = [sys.executable, "-m", "spotladder.cli.main", "run", "job.yaml", "--fresh", "--world", "world.yaml"]
+        self._succeeds(command, self.folder)
+
+    def make(self) -> None:
+        """`make demo`, which must succeed, on what `make setup` has installed."""
+        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+            shutil.copy2(EXAMPLES.parent / name, self.project)
+        (self.project / ".venv").symlink_to(Path(sys.executable).parents[1])
+        self._succeeds(["make", "--old-file=.venv/.setup", "demo"], self.project)
+
+    def _succeeds(self, command: list[str], folder: Path) -> None:
+        variables = {
+            key: value for key, value in os.environ.items() if not key.startswith(("SPOTLADDER_", "RAY_", "MAKE"))
+        }
         done = subprocess.run(
-            [*command, *(["--world", "world.yaml"] if world else [])],
-            cwd=self.folder,
-            env=variables,
+            command,
+            cwd=folder,
+            env={**variables, "XDG_STATE_HOME": str(self.project / "state")},
             timeout=LIMIT,
             text=True,
             stdout=subprocess.PIPE,
@@ -63,11 +91,10 @@ class Demo:
             check=False,
         )
         assert done.returncode == 0, done.stdout + self.driver_logs()[-4000:]
-        return done.stdout
 
     def driver_logs(self) -> str:
         """What the programs of all attempts wrote."""
-        return "".join(log.read_text(errors="replace") for log in sorted(self.folder.glob("state/**/driver.log")))
+        return "".join(log.read_text(errors="replace") for log in sorted(self.project.glob("state/**/driver.log")))
 
     @property
     def files(self) -> Path:
@@ -85,10 +112,17 @@ class Demo:
 
     def state(self) -> JobState:
         """What the decider remembers at the end."""
-        (file,) = self.folder.glob("state/*/*/state.json")
+        (file,) = self.project.glob("state/**/state.json")
         return load_state(file.read_text())
 
     def facts(self) -> Facts:
         """What the report of the run says."""
-        (file,) = self.folder.glob("state/*/*/timeline.jsonl")
+        (file,) = self.project.glob("state/**/timeline.jsonl")
         return gather(read(file), self.state())
+
+
+def accuracy(output: str) -> float:
+    """What the program says at its end."""
+    accuracies = re.findall(r"test accuracy (\d\.\d+)", output)
+    assert accuracies, output[-2000:]
+    return float(accuracies[-1])

@@ -89,8 +89,9 @@ class Site:
             world = re.sub(r"interruptions: \{[^}]*\},\s*", "", world)
         (self.folder / "world.yaml").write_text(world)
 
-    def start(self, *more: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "spotladder.cli.main", "run", "job.yaml", "--world", "world.yaml"]
+    def start(self, *more: str, world: bool = True) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "spotladder.cli.main", "run", "job.yaml"]
+        command += ["--world", "world.yaml"] if world else []
         environ = {name: value for name, value in os.environ.items() if not name.startswith("SPOTLADDER_")}
         runner = subprocess.Popen(
             [*command, "--state-dir", str(self.folder / "state"), *more],
@@ -245,7 +246,7 @@ def test_two_jobs_at_once_and_one_that_fails(site: Callable[[str], Site]) -> Non
     good.lay_out(total=60)
     bad.lay_out(total=60)
     (bad.folder / "train.py").write_text("print('on the way', flush=True)\nraise ValueError('no such layer')\n")
-    first, second = good.start(), bad.start()
+    first, second = good.start(world=False), bad.start()
     code, said = bad.end(second)
     assert code == 1, said
     assert "ValueError: no such layer" in said
@@ -255,6 +256,7 @@ def test_two_jobs_at_once_and_one_that_fails(site: Callable[[str], Site]) -> Non
     code, said = good.end(first)
     assert code == 0, said
     assert not [record for record in good.records() if isinstance(record, Moved) and record.move.reason == "HeadLost"]
+    assert len(good.saved().history) == 1, "without a world no node is ever lost"
 
 
 PLAIN = """\
