@@ -51,7 +51,7 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
     _require(wanted)
     _choose_node()
     cdktn = _cdktn()
-    app = cdktn.App(outdir=str(out), context=CONTEXT)
+    app = cdktn.App(outdir=str(out.absolute()), context=CONTEXT)
     for cluster in wanted:
         stack = cdktn.TerraformStack(app, cluster.name)
         stack.add_override("terraform.required_version", TERRAFORM_VERSION)

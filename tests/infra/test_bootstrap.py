@@ -1,0 +1,210 @@
+"""`bootstrap`, `plan` and `destroy` over a fleet, with a program in Terraform's place that fails as it is told."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.terminal import Answer, call
+from tests.infra import tool
+from tests.infra.test_outputs import OUTPUTS
+from tests.topology.builders import FLEET
+
+PROGRAM = """\
+#!{python}
+import json, pathlib, sys
+here, command = pathlib.Path.cwd(), sys.argv[1]
+with open(pathlib.Path({log!r}), "a") as log:
+    print(here.name, *sys.argv[1:], file=log)
+if command == "version":
+    print("Terraform v1.11.4")
+    sys.exit()
+fails = json.loads(pathlib.Path({fails!r}).read_text())
+if [here.name, command] in [entry[:2] for entry in fails]:
+    summary, detail = next(entry[2:] for entry in fails if entry[:2] == [here.name, command])
+    if command in ("plan", "apply"):
+        entry = dict(severity="error", summary=summary, detail=detail, address="aws_eks_cluster.cluster")
+        print(json.dumps(dict(type="diagnostic", diagnostic=entry)))
+    else:
+        print("Error: " + summary + "\\n\\n" + detail, file=sys.stderr)
+    sys.exit(1)
+resource = dict(addr="aws_eks_addon.coredns")
+if command == "plan":
+    print(json.dumps(dict(type="planned_change", change=dict(resource=resource, action="create"))))
+elif command == "apply":
+    hook = dict(resource=resource, action="create", elapsed_seconds=7)
+    print(json.dumps(dict(type="apply_complete", hook=hook)))
+elif command == "output":
+    print(json.dumps(dict(spotladder=dict(value={{**{outputs!r}, "cluster": here.name}}))))
+elif command == "state" and sys.argv[2] == "list":
+    print("data.aws_partition.partition\\naws_vpc.vpc\\naws_eks_cluster.cluster\\naws_s3_bucket.checkpoints")
+"""
+
+LOCK = (
+    "Lock Info:\n  ID:        1-2\n  Operation: OperationTypeApply\n  Who:       ana@build-7\n  Created:   2026-11-22"
+)
+
+
+@dataclass(frozen=True)
+class World:
+    folder: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def fails(self, *entries: tuple[str, str, str, str]) -> None:
+        (self.folder / "fails.json").write_text(json.dumps(entries))
+
+    def run(self, *arguments: str) -> Answer:
+        return call(self.capsys, "infra", *arguments)
+
+    def calls(self, cluster: str) -> list[str]:
+        """The commands that were run for a cluster."""
+        lines = [line.split() for line in (self.folder / "log").read_text().splitlines()]
+        return [" ".join(words[1:3]) if words[1] == "state" else words[1] for words in lines if words[0] == cluster]
+
+
+@pytest.fixture
+def world(
+    emulator: str,
+    stacks: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> World:
+    program = tmp_path / "terraform"
+    log, fails = str(tmp_path / "log"), str(tmp_path / "fails.json")
+    program.write_text(PROGRAM.format(python=sys.executable, log=log, fails=fails, outputs=OUTPUTS))
+    program.chmod(0o755)
+    (tmp_path / "fleet.yaml").write_text(FLEET)
+    for name, value in {**tool.KEYS, "AWS_ENDPOINT_URL": emulator, "SPOTLADDER_TERRAFORM": str(program)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    made = World(tmp_path, capsys)
+    made.fails()
+    return made
+
+
+def outputs(world: World) -> set[str]:
+    return {path.stem for path in (world.folder / ".spotladder" / "outputs").glob("*.json")}
+
+
+def test_a_fleet_is_created_one_after_the_other(world: World) -> None:
+    done = world.run("bootstrap", "--yes")
+    assert (done.code, done.err) == (0, "")
+    assert "east: 1 to create" in done.out
+    assert "east: created aws_eks_addon.coredns (7 s, 1 of 1)" in done.out
+    assert [line.split() for line in done.out.splitlines()[-3:]] == [
+        ["east", "ready"],
+        ["west", "ready"],
+        ["alpha", "ready"],
+    ]
+    assert world.calls("east") == ["init", "plan", "apply", "output"]
+    assert outputs(world) == {"east", "west", "alpha"}
+
+
+def test_a_cluster_that_fails_is_named_and_the_others_are_created(world: World) -> None:
+    world.fails(("west", "apply", "creating node pool", "googleapi: Error 403: Quota 'CPUS' exceeded"))
+    done = world.run("bootstrap", "--yes")
+    assert done.code == 5
+    assert [line.split()[:2] for line in done.out.splitlines()[-3:]] == [
+        ["east", "ready"],
+        ["west", "failed"],
+        ["alpha", "ready"],
+    ]
+    assert "failed with 3 resources in the state" in done.out
+    assert done.err.splitlines()[0].startswith(
+        "error: cluster west: aws_eks_cluster.cluster: creating node pool: googleapi: Error 403: Quota 'CPUS' exceeded"
+    )
+    assert "raise the quota" in done.err
+    assert outputs(world) == {"east", "alpha"}
+    world.fails()
+    assert world.run("bootstrap", "--yes").code == 0
+    assert outputs(world) == {"east", "west", "alpha"}
+
+
+@pytest.mark.parametrize(
+    ("command", "summary", "detail", "said"),
+    [
+        ("plan", "No valid credential sources found", "no EC2 IMDS role found", "give this shell credentials"),
+        ("plan", "Error acquiring the state lock", LOCK, "locked by ana@build-7 for apply since 2026-11-22 (lock 1-2)"),
+        ("init", "Failed to query available provider packages", "no available releases match", "or a mirror"),
+        ("apply", "creating IAM Role", "EntityAlreadyExists: Role east-node already exists", "delete or rename it"),
+        ("apply", "creating VPC", "VpcLimitExceeded: maximum", "raise the quota"),
+    ],
+)
+def test_failures_are_one_line_and_exit_code_5(
+    world: World, command: str, summary: str, detail: str, said: str
+) -> None:
+    world.fails(("east", command, summary, detail))
+    done = world.run("bootstrap", "--yes", "--cluster", "east")
+    assert done.code == 5
+    assert done.err.startswith("error: cluster east: ")
+    assert said in done.err.splitlines()[0]
+    assert "Traceback" not in done.err
+
+
+def test_a_plan_that_fails_creates_nothing(world: World) -> None:
+    world.fails(("alpha", "plan", "No valid credential sources found", ""))
+    assert world.run("bootstrap", "--yes").code == 5
+    assert "apply" not in world.calls("east")
+
+
+def test_plan_shows_the_costs_even_where_terraform_fails(world: World) -> None:
+    shown = world.run("plan", "--cluster", "east")
+    assert (shown.code, "apply" in world.calls("east")) == (0, False)
+    assert "east: 1 to create" in shown.out
+    world.fails(("east", "plan", "No valid credential sources found", ""))
+    failed = world.run("plan", "--cluster", "east")
+    assert failed.code == 5
+    assert "USD/H IDLE" in failed.out
+    data = json.loads(world.run("plan", "--offline", "--cluster", "east", "--output", "json").out)
+    assert "changes" not in data
+
+
+def test_nobody_there_to_confirm(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    for command in ("bootstrap", "destroy"):
+        refused = world.run(command, "--cluster", "east")
+        assert refused.code == 2
+        assert "no terminal to confirm on" in refused.err
+    assert "apply" not in world.calls("east")
+    assert "state rm" not in world.calls("east")
+
+
+def test_destroy_keeps_the_checkpoints(world: World) -> None:
+    done = world.run("destroy", "--yes", "--cluster", "east", "--skip-platform")
+    assert (done.code, done.err) == (0, "")
+    assert "east: bucket acme-east is kept, with its key" in done.out
+    assert "east: 2 to delete" in done.out
+    assert world.calls("east")[-4:] == ["state list", "state rm", "plan", "apply"]
+    assert "east state rm -lock-timeout=10s aws_s3_bucket.checkpoints" in (world.folder / "log").read_text()
+
+
+def test_a_cluster_that_does_not_answer_is_not_deleted(world: World) -> None:
+    refused = world.run("destroy", "--yes", "--cluster", "east")
+    assert refused.code == 5
+    assert "--skip-platform" in refused.err
+    assert "apply" not in world.calls("east")
+
+
+def test_clusters_that_exist_have_nothing_to_create(world: World) -> None:
+    done = world.run("bootstrap", "--cluster", "lab")
+    assert (done.code, done.out) == (0, "nothing to create: these clusters exist already\n")
+
+
+def test_outputs_are_read_without_terraform_after_a_bootstrap(world: World, fleet: Any) -> None:
+    from spotladder.errors import EnvironmentFailure
+    from spotladder_infra import terraform
+
+    east, out, state = fleet.cluster("east"), Path("cdktf.out"), Path(".spotladder")
+    assert terraform.outputs(fleet, east, out, state).cluster == "east"
+    before = world.calls("east")
+    assert terraform.outputs(fleet, east, out, state).node_identity == "east-node"
+    assert world.calls("east") == before
+    with pytest.raises(EnvironmentFailure, match="cluster lab: is not created here"):
+        terraform.outputs(fleet, fleet.cluster("lab"), out, state)
