@@ -122,7 +122,7 @@ def test_startup_taints_and_the_grace_of_a_node(tmp_path: Path) -> None:
     )
     found = spec(made(tmp_path, "east", (SPOT, options)), "nodePools", "g5-spot")
     template = found["template"]["spec"]
-    assert template["startupTaints"] == [{"key": "example.com/starting", "value": "", "effect": "NoSchedule"}]
+    assert template["startupTaints"] == [{"key": "example.com/starting", "effect": "NoSchedule"}]
     assert template["terminationGracePeriod"] == "2m"
     assert template["expireAfter"] == "720h"
     assert found["disruption"]["consolidateAfter"] == "1h"

@@ -7,7 +7,7 @@ from typing import Any
 from spotladder.core.model import CapacityType
 from spotladder_infra.names import node_role
 from spotladder_infra.rendering.gcenodeclass import IMAGE_CACHE
-from spotladder_infra.rendering.labels import POOL, ROLE, Object
+from spotladder_infra.rendering.labels import POOL, ROLE, Object, as_object
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.pool import Pool
@@ -32,7 +32,7 @@ def compute_class(cluster: Cluster, pool: Pool) -> Object:
         },
     }
     if pool.taints:
-        spec["nodePoolConfig"]["taints"] = [taint.model_dump(mode="json", by_alias=True) for taint in pool.taints]
+        spec["nodePoolConfig"]["taints"] = [as_object(taint) for taint in pool.taints]
     return {
         "apiVersion": "cloud.google.com/v1",
         "kind": "ComputeClass",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from spotladder.core.durations import format_duration
-from spotladder_infra.rendering.labels import POOL, ROLE, Object, taints
+from spotladder_infra.rendering.labels import POOL, ROLE, Object, as_object, taints
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.pool import Pool
@@ -28,7 +28,7 @@ def node_pool(cluster: Cluster, pool: Pool) -> Object:
     if tainted := taints(cluster, pool):
         spec["taints"] = tainted
     if pool.startup_taints:
-        spec["startupTaints"] = [taint.model_dump(mode="json", by_alias=True) for taint in pool.startup_taints]
+        spec["startupTaints"] = [as_object(taint) for taint in pool.startup_taints]
     if disruption.termination_grace_period is not None:
         spec["terminationGracePeriod"] = format_duration(disruption.termination_grace_period)
     found: dict[str, Any] = {

@@ -36,17 +36,14 @@ def taints(cluster: Cluster, pool: Pool) -> list[Object]:
     own = (
         []
         if pool.role is PoolRole.HEADS or not has_karpenter(cluster, pool)
-        else [_taint(Taint(key=POOL, value=pool.name))]
+        else [as_object(Taint(key=POOL, value=pool.name))]
     )
-    return own + [_taint(taint) for taint in pool.taints]
+    return own + [as_object(taint) for taint in pool.taints]
 
 
 def tolerations(cluster: Cluster, pool: Pool) -> list[Object]:
     """What the pods of the pool's tier tolerate: the pool's taints, and that of GPU nodes."""
-    found: list[Object] = [
-        {"key": taint["key"], "operator": "Equal", "value": taint["value"], "effect": taint["effect"]}
-        for taint in taints(cluster, pool)
-    ]
+    found = [toleration(taint) for taint in taints(cluster, pool)]
     if cluster.cloud is Cloud.GCP and not has_karpenter(cluster, pool):
         found.append({"key": COMPUTE_CLASS, "operator": "Equal", "value": pool.name, "effect": "NoSchedule"})
     if pool.accelerator is not None and pool.accelerator.type.startswith("nvidia"):
@@ -54,5 +51,12 @@ def tolerations(cluster: Cluster, pool: Pool) -> list[Object]:
     return found
 
 
-def _taint(taint: Taint) -> Object:
-    return {"key": taint.key, "value": taint.value, "effect": str(taint.effect)}
+def toleration(taint: Object) -> Object:
+    """What tolerates exactly this taint."""
+    return {"key": taint["key"], "operator": "Equal", "value": taint.get("value", ""), "effect": taint["effect"]}
+
+
+def as_object(taint: Taint) -> Object:
+    """The taint as Kubernetes has it. A NodePool refuses an empty value: it must be absent."""
+    found = {"key": taint.key, "value": taint.value, "effect": str(taint.effect)}
+    return {key: value for key, value in found.items() if value}

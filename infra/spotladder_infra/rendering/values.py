@@ -8,7 +8,7 @@ from spotladder_infra.rendering.computeclass import compute_class
 from spotladder_infra.rendering.ec2nodeclass import ec2_node_class
 from spotladder_infra.rendering.gcenodeclass import gce_node_class
 from spotladder_infra.rendering.karpenter import node_pool
-from spotladder_infra.rendering.labels import Object, has_karpenter, selectors, tolerations
+from spotladder_infra.rendering.labels import Object, as_object, has_karpenter, selectors, toleration, tolerations
 from spotladder_infra.rendering.tiers import capacity_tiers
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet, Team
@@ -35,12 +35,11 @@ def values(fleet: Fleet, cluster: Cluster) -> Object:
 
 
 def _pre_pull(cluster: Cluster, pool: Pool) -> Object:
-    startup = [taint.model_dump(mode="json", by_alias=True) for taint in pool.startup_taints]
     return {
         "pool": pool.name,
         "images": list(dict.fromkeys(pool.pre_pull)),
         "nodeSelector": selectors(cluster, pool),
-        "tolerations": tolerations(cluster, pool) + [{**taint, "operator": "Equal"} for taint in startup],
+        "tolerations": tolerations(cluster, pool) + [toleration(as_object(taint)) for taint in pool.startup_taints],
     }
 
 
