@@ -117,11 +117,11 @@ drift: ## What was changed by hand in the clusters
 rollback: ## Take clusters back to their last good rollout
 upgrade: ## Upgrade Karpenter and KubeRay while no node is given back (ROLLOUT=--apply)
 
-kind-up: ## A kind cluster with KubeRay and the controller (needs docker, kind, kubectl, helm)
-	@infra/kind/up
+kind-up: setup-infra ## A kind cluster with KubeRay and the controller (needs docker, kind, kubectl, helm, pulumi)
+	@SPOTLADDER=$(BIN)/spotladder infra/kind/up
 
 kind-down: ## Remove that cluster
-	kind delete cluster --name spotladder
+	kind delete cluster --name spotladder && rm -rf .spotladder/kind
 
 lint: setup ## Formatting, style, types and import rules
 	$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache

@@ -45,19 +45,14 @@ SUITES: dict[str, tuple[str, ...]] = {
     "infra": (
         "charts",
         "controller",
-        "docs/destroy.md",
-        "docs/eks.md",
-        "examples/fleet",
+        "docs",
+        "examples",
         "infra",
-        "tests/docs/__init__.py",
-        "tests/docs/markdown.py",
-        "tests/e2e/__init__.py",
-        "tests/e2e/bucket.py",
-        "tests/e2e/image.py",
-        "tests/e2e/kube.py",
-        "tests/e2e/provider.py",
+        "tests/charts",
+        "tests/docs",
+        "tests/e2e",
         "tests/infra",
-        "tests/kube/apiserver.py",
+        "tests/kube",
         "tests/topology",
     ),
     "kube": (
@@ -70,11 +65,11 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/kube",
         "tests/workloads",
     ),
-    "e2e": ("charts", "controller", "examples", "tests/charts", "tests/e2e", "tests/kube", "tests/workloads"),
+    "e2e": ("charts", "controller", "examples", "infra", "tests/charts", "tests/e2e", "tests/kube", "tests/workloads"),
 }
 """The files and folders, relative to the repository root, that each suite reads beside SHARED_INPUTS."""
 
-NEEDS_PROVIDER = frozenset({"kube", "e2e"})
+NEEDS_PROVIDER = frozenset({"infra", "kube", "e2e"})
 """Suites that run programs of the cluster provider."""
 
 

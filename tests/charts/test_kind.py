@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,15 @@ import pytest
 from ruamel.yaml import YAML
 
 from spotladder.api.capacitytier import CapacityTier
-from spotladder.api.check import checked
-from spotladder.api.read import read_documents
 from spotladder.workloads import providers
+from spotladder_infra.rendering.controller import controller_values
+from spotladder_infra.rendering.values import values
+from spotladder_infra.topology.read import read_fleet
 
 ROOT = Path(__file__).parents[2]
 KIND = ROOT / "infra" / "kind"
+FLEET = ROOT / "examples" / "fleet" / "kind.yaml"
+TOOLS = ("docker", "kind", "kubectl", "helm", "pulumi")
 FIELDS = {"kind", "apiVersion", "name", "nodes"}
 NODE_FIELDS = {"role", "labels"}
 
@@ -29,7 +32,10 @@ def cluster() -> dict[str, Any]:
 
 
 def tiers() -> list[CapacityTier]:
-    return [checked(document, CapacityTier) for document in read_documents(KIND / "capacity.yaml")]
+    fleet = read_fleet(FLEET, date(2026, 11, 22)).fleet
+    (only,) = fleet.spec.clusters
+    assert only.name == cluster()["name"], "the context is that of the kind cluster"
+    return [CapacityTier.model_validate(tier) for tier in values(fleet, only)["capacityTiers"]]
 
 
 def test_the_cluster_is_of_kinds_shape() -> None:
@@ -52,9 +58,9 @@ def test_every_tier_has_as_many_nodes_as_it_says_and_none_of_anothers() -> None:
     assert len(taken) == len(set(taken))
 
 
-@pytest.mark.parametrize("missing", [("kind",), ("docker", "kind"), ("helm",)])
+@pytest.mark.parametrize("missing", [("kind",), ("docker", "kind"), ("helm", "pulumi")])
 def test_what_is_missing_is_named(missing: tuple[str, ...], tmp_path: Path) -> None:
-    for tool in {"docker", "kind", "kubectl", "helm"} - set(missing):
+    for tool in set(TOOLS) - set(missing):
         (tmp_path / tool).write_text("#!/bin/sh\nexit 0\n")
         (tmp_path / tool).chmod(0o755)
     for tool in ("sh", "dirname"):
@@ -67,33 +73,40 @@ def test_what_is_missing_is_named(missing: tuple[str, ...], tmp_path: Path) -> N
     assert len(answer.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize(("tool", "said"), [("docker", "needs a running Docker"), ("helm", "there is no chart")])
-def test_what_does_not_work_is_named(tool: str, said: str, tmp_path: Path) -> None:
-    for name in ("docker", "kind", "kubectl", "helm"):
-        (tmp_path / name).write_text(f"#!/bin/sh\nexit {int(name == tool)}\n")
+def test_docker_that_does_not_run_is_named(tmp_path: Path) -> None:
+    for name in TOOLS:
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {int(name == 'docker')}\n")
         (tmp_path / name).chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     answer = subprocess.run([KIND / "up"], env={"PATH": path}, capture_output=True, text=True, check=False, timeout=30)
     assert (answer.returncode, answer.stdout) == (5, "")
-    assert said in answer.stderr
+    assert "needs a running Docker" in answer.stderr
 
 
-def test_the_steps_come_in_their_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("charts", ["", "/mirror"])
+def test_the_cluster_is_made_and_the_fleet_is_rolled_out(charts: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    for name in ("docker", "kind", "kubectl", "helm"):
+    for name in (*TOOLS, "spotladder"):
         (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $*" >> {log}\n')
         (tmp_path / name).chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    subprocess.run([KIND / "up"], env={"PATH": path}, check=True, capture_output=True, timeout=30)
-    steps = [re.sub(r"--kube-context \S+ ", "", line) for line in log.read_text().splitlines()]
+    environment = {"PATH": path, "SPOTLADDER": "spotladder", **({"CHARTS": charts} if charts else {})}
+    subprocess.run([KIND / "up"], env=environment, check=True, capture_output=True, timeout=30)
+    steps = log.read_text().splitlines()
     order = [
         "kind create cluster",
         "docker build",
         "kind load docker-image",
-        "helm upgrade --install kuberay-operator",
-        "helm upgrade --install spotladder-crds",
-        "helm upgrade --install spotladder ",
-        "kubectl --context",
+        f"spotladder infra rollout --fleet {FLEET}",
+        "kubectl --context kind-spotladder --namespace spotladder-system rollout restart",
     ]
     places = [next(index for index, line in enumerate(steps) if line.startswith(step)) for step in order]
     assert places == sorted(places)
+    assert ("--charts /mirror" in steps[places[3]]) == bool(charts)
+
+
+def test_the_rollout_installs_the_image_that_was_loaded() -> None:
+    fleet = read_fleet(FLEET, date(2026, 11, 22)).fleet
+    image = controller_values(fleet, fleet.spec.clusters[0])["image"]
+    script = (KIND / "up").read_text(encoding="utf-8")
+    assert f"kind load docker-image --name spotladder {image['repository']}:{image['tag']}" in script
