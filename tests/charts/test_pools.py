@@ -18,11 +18,12 @@ from tests.kube.apiserver import ROOT
 
 CHART = "spotladder-pools"
 GOLDEN = Path(__file__).parent / "golden" / "pools"
-EXAMPLE = ROOT / "examples" / "fleet" / "fleet.yaml"
+EXAMPLES = {"east": "fleet", "central": "fleet", "train": "pools", "stream": "pools", "spotladder": "kind"}
+"""Each cluster of the examples with its fleet file."""
 
 
-def example() -> Fleet:
-    return read_fleet(EXAMPLE, date(2026, 11, 22)).fleet
+def example(cluster: str) -> Fleet:
+    return read_fleet(ROOT / "examples" / "fleet" / f"{EXAMPLES[cluster]}.yaml", date(2026, 11, 22)).fleet
 
 
 def file_of(folder: Path, given: dict[str, Any]) -> Path:
@@ -52,9 +53,9 @@ def test_nothing_is_installed_without_values(tmp_path: Path) -> None:
     assert installed(tmp_path, {}) == []
 
 
-@pytest.mark.parametrize("cluster", ["east", "central"])
+@pytest.mark.parametrize("cluster", EXAMPLES)
 def test_golden(cluster: str, tmp_path: Path) -> None:
-    fleet = example()
+    fleet = example(cluster)
     text = rendered(tmp_path, "--values", file_of(tmp_path, values(fleet, fleet.cluster(cluster))), chart=CHART)
     file = GOLDEN / f"{cluster}.yaml"
     if os.environ.get("UPDATE_GOLDEN"):
@@ -62,9 +63,9 @@ def test_golden(cluster: str, tmp_path: Path) -> None:
     assert text == file.read_text(encoding="utf-8"), "UPDATE_GOLDEN=1 writes it anew; read the difference"
 
 
-@pytest.mark.parametrize("cluster", ["east", "central"])
+@pytest.mark.parametrize("cluster", EXAMPLES)
 def test_objects_are_those_of_the_values(cluster: str, tmp_path: Path) -> None:
-    fleet = example()
+    fleet = example(cluster)
     given = values(fleet, fleet.cluster(cluster))
     found = installed(tmp_path, given)
     wanted = [entry for key in ("nodeClasses", "nodePools", "computeClasses", "capacityTiers") for entry in given[key]]
@@ -158,7 +159,7 @@ def test_images_are_pulled_by_pods_without_rights_on_the_nodes_of_one_pool(tmp_p
 
 
 def test_a_hold_keeps_every_node(tmp_path: Path) -> None:
-    fleet = example()
+    fleet = example("east")
     given = values(fleet, fleet.cluster("east"))
     pools = of_kind(installed(tmp_path, {**given, "holdDuringUpgrade": True}), "NodePool")
     assert len(pools) == 3

@@ -7,11 +7,13 @@ import re
 import shlex
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from spotladder.api.read import read_documents, read_job, read_world
+from spotladder_infra.topology.read import read_fleet
 from tests.docs.follow import follow
 from tests.docs.markdown import ROOT, Block, blocks, commands, pages
 
@@ -46,6 +48,8 @@ def test_yaml_is_valid(block: Block, tmp_path: Path) -> None:
     file.write_text(block.text)
     if "kind: TieredJob" in block.text:
         read_job(file)
+    elif "kind: Fleet" in block.text:
+        read_fleet(file, date(2026, 11, 22))
     elif block.text.lstrip().startswith("pools:"):
         for trace in (other for other in blocks("json") if other.page == block.page and "gap_seconds" in other.text):
             (tmp_path / "trace.json").write_text(trace.text)
