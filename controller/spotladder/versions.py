@@ -44,7 +44,7 @@ SUPPORTED: Mapping[str, Kubernetes] = MappingProxyType(
     {
         entry.minor: entry
         for entry in (
-            Kubernetes("1.33", "1.5", date(2026, 7, 29), None),
+            Kubernetes("1.33", "1.5", date(2026, 7, 29), date(2026, 8, 3)),
             Kubernetes("1.34", "1.6", date(2026, 12, 2), date(2026, 10, 1)),
             Kubernetes("1.35", "1.9", date(2027, 3, 27), date(2027, 4, 11)),
             Kubernetes("1.36", "1.13", None, None),
@@ -63,9 +63,9 @@ def parse(version: str) -> Version:
 
 
 def conflicts(
-    *, kubernetes: str, karpenter: str | None = None, kuberay: str = KUBERAY, ray: str = RAY
+    *, kubernetes: str | None, karpenter: str | None = None, kuberay: str | None = KUBERAY, ray: str | None = RAY
 ) -> tuple[str, ...]:
-    """Why these versions do not work together, one sentence each; empty when they do.
+    """Why these versions do not work together, one sentence each; empty when they do. None is not compared.
 
     Args:
         kubernetes: A minor such as `1.35`.
@@ -73,17 +73,19 @@ def conflicts(
         kuberay, ray: Versions such as `1.6.1`.
     """
     found = []
-    known = SUPPORTED.get(kubernetes)
-    if known is None:
+    known = SUPPORTED.get(kubernetes) if kubernetes is not None else None
+    if kubernetes is not None and known is None:
         found.append(f"Kubernetes {kubernetes} is not supported: choose one of {', '.join(SUPPORTED)}")
-    elif karpenter is not None and parse(karpenter) < parse(known.karpenter):
+    elif known is not None and karpenter is not None and parse(karpenter) < parse(known.karpenter):
         found.append(
             f"Karpenter {karpenter} does not support Kubernetes {kubernetes}: use Karpenter {known.karpenter} or newer"
         )
+    if kuberay is None:
+        return tuple(found)
     oldest = OLDEST_RAY.get(".".join(kuberay.removeprefix("v").split(".")[:2]))
     if oldest is None:
         found.append(f"KubeRay {kuberay} is not supported: choose one of {', '.join(OLDEST_RAY)}")
-    elif parse(ray) < parse(oldest):
+    elif ray is not None and parse(ray) < parse(oldest):
         found.append(f"KubeRay {kuberay} does not support Ray {ray}: use Ray {oldest} or newer")
     return tuple(found)
 

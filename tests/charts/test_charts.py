@@ -270,7 +270,9 @@ def test_with_a_list_of_namespaces_the_cluster_wide_rights_are_reads_but_for_one
     rights = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
     reads = {(resource, verb) for resource in ("nodes", "capacitytiers") for verb in ("list", "watch")}
     classes = {("priorityclasses", "get"), ("runtimeclasses", "get")}
-    assert rights == {*reads, *classes, ("capacitytiers/status", "patch")}
+    assert rights == {*reads, *classes, ("deployments", "get"), ("capacitytiers/status", "patch")}
+    (named,) = [rule["resourceNames"] for rule in role["rules"] if rule["resources"] == ["deployments"]]
+    assert named == ["kuberay-operator", "karpenter"]
 
 
 @pytest.mark.parametrize("case", [name for name in CASES if not name.startswith("member")])

@@ -6,6 +6,7 @@ import base64
 from typing import Any
 
 from spotladder.clusters.errors import NotFound
+from spotladder.operator.installed import DEPLOYMENTS, KUBERAY
 from spotladder.operator.records import TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.records import GVR
@@ -141,3 +142,22 @@ async def test_what_is_there_and_no_copy_is_left_alone(api_server: ApiServer, se
         assert await content(east, SECRETS, "bucket") == encoded(key="theirs")
         await here.client.merge(TIEREDJOBS, "digits", here.namespace, body={"spec": {"copies": []}})
         await eventually(lambda: east.rayjob(1))
+
+
+async def test_versions_that_do_not_work_together_are_a_warning(api_server: ApiServer) -> None:
+    """The API server tells its version, a Deployment that of KubeRay: the job is warned, and runs."""
+    async with world(api_server) as here:
+        release = {"name": KUBERAY, "namespace": "default", "labels": {"helm.sh/chart": "kuberay-operator-1.3.0"}}
+        pod = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "x", "image": "x"}]}}
+        spec = {"replicas": 0, "selector": {"matchLabels": {"app": "x"}}, "template": pod}
+        body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": release, "spec": spec}
+        await here.client.create(DEPLOYMENTS, body)
+        try:
+            async with here.operator():
+                await here.submit()
+                said = await eventually(lambda: ahead(here, "False"))
+                assert said == "KubeRay 1.3.0 is not supported: choose one of 1.5, 1.6"
+                assert (await here.condition("Preflight"))["reason"] == "VersionConflict"
+                await eventually(lambda: here.rayjob(1))
+        finally:
+            await here.client.delete(DEPLOYMENTS, KUBERAY, "default")

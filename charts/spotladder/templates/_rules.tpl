@@ -69,6 +69,10 @@
 - apiGroups: [scheduling.k8s.io]
   resources: [priorityclasses]
   verbs: [get]
+- apiGroups: [apps]
+  resources: [deployments]
+  resourceNames: [kuberay-operator, karpenter]
+  verbs: [get]                          # their versions; only metadata are asked for
 - apiGroups: [node.k8s.io]
   resources: [runtimeclasses]
   verbs: [get]

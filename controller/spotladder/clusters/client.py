@@ -246,6 +246,18 @@ class Client:
             if answer.status >= 300:
                 raise await refused(answer, where)
 
+    async def version(self) -> str:
+        """The API server's version, such as `v1.35.2-eks-1a2b3c4`."""
+        where = "get /version"
+        limits = aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(10.0, self._timeout))
+        async with (
+            typed(where),
+            await self._send("GET", "/version", query={}, data=None, headers={}, timeout=limits) as answer,
+        ):
+            if answer.status >= 300:
+                raise await refused(answer, where)
+            return str(from_json(await answer.read()).get("gitVersion", ""))
+
     # --- writing ----------------------------------------------------------------------------------------------------
 
     async def apply(self, kind: GVR, body: Object, *, force: bool = False) -> Object:

@@ -18,6 +18,7 @@ from spotladder.core.model import TERMINAL, Decision, Instant, JobSpec, JobState
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 from spotladder.operator.logs import Reading
+from spotladder.operator.preflight import Ahead
 
 
 class ConditionType(StrEnum):
@@ -46,6 +47,7 @@ class ConditionReason(StrEnum):
     CLOCK_SKEWED = "ClockSkewed"
     NAMESPACE_MISSING = "NamespaceMissing"
     REFERENCES_MISSING = "ReferencesMissing"
+    VERSION_CONFLICT = "VersionConflict"
     COPY_REFUSED = "CopyRefused"
     CHECKPOINTS_IN_USE = "CheckpointsInUse"
     CHECKPOINTS_NOT_ALLOWED = "CheckpointsNotAllowed"
@@ -128,16 +130,17 @@ def with_impediment(problems: Sequence[Problem], spec: JobSpec, state: JobState,
     return [*more, *problems]
 
 
-def of_preflight(missing: str | None) -> ConditionUpdates:
-    """Whether everything that the job's pods name exists on all its tiers; None: that is being found out."""
-    if missing is None:
+def of_preflight(ahead: Ahead | None) -> ConditionUpdates:
+    """Whether all tiers have what the job needs; None: that is being found out. A version conflict is a warning."""
+    if ahead is None:
         return {}
-    claim = (
-        ConditionUpdate("False", ConditionReason.REFERENCES_MISSING, missing)
-        if missing
+    message = "; ".join(filter(None, (ahead.missing, ahead.conflicts)))
+    reason = ConditionReason.REFERENCES_MISSING if ahead.missing else ConditionReason.VERSION_CONFLICT
+    return {
+        ConditionType.PREFLIGHT: ConditionUpdate("False", reason, message)
+        if message
         else ConditionUpdate("True", "AllFound")
-    )
-    return {ConditionType.PREFLIGHT: claim}
+    }
 
 
 def of_decision(

@@ -178,6 +178,7 @@ class LeaderRuntime:
                     await asyncio.gather(*(cache.settled() for cache in self.caches))
                 jobs = sum(len(cache) for cache in self.jobs.caches)
                 self._log.info("caught up", jobs=jobs, seconds=round(self._clock.ticks() - began, 3))
+                self._preflight.reached(self.clusters.home)
                 yield
             finally:
                 for task in running:
@@ -274,6 +275,8 @@ class LeaderRuntime:
     def _cluster_changed(self, name: str) -> None:
         cluster = self.clusters.of(name)
         self._metrics.linked(name, up=cluster is not None and not cluster.problem)
+        if cluster is not None and not cluster.problem:
+            self._preflight.reached(cluster)
         for key in cluster.inventory.jobs() if cluster is not None else ():
             self.queue.add(key)  # also what no TieredJob is there for any more
         self._look_at_all()

@@ -353,7 +353,7 @@ class Reconciler:
             times.append(RETRY_END)
         if reading.unreadable:  # a Secret that comes wakes nobody
             times.append(credentials.MISSING_RETRY_INTERVAL if reading.locked else credentials.SECRET_TTL)
-        if (ahead := claims.get(ConditionType.PREFLIGHT)) is not None and ahead.status == "False":
+        if (ahead := claims.get(ConditionType.PREFLIGHT)) and ahead.reason == ConditionReason.REFERENCES_MISSING:
             times.append(MISSING_RETRY_INTERVAL)
         if restless:
             times.append(ACTION_RETRY_INTERVAL)

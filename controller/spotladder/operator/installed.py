@@ -1,0 +1,87 @@
+"""Which versions a cluster runs, as far as they may be read, beside the versions that work together.
+
+1. The version of Kubernetes may be read by every account. KubeRay and Karpenter are found by the labels of their
+   Deployments, under the names and in the namespaces that their documentation uses: the controller may read these
+   Deployments and no others. What is installed elsewhere stays unknown.
+2. An unknown version is no conflict, and neither is a Kubernetes newer than the table.
+3. A conflict is reported. It holds nothing up: what works goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spotladder import versions
+from spotladder.clusters.client import Client
+from spotladder.clusters.errors import ApiError
+from spotladder.workloads.records import GVR, RAYJOBS
+
+DEPLOYMENTS = GVR("apps", "v1", "deployments", "Deployment")
+KUBERAY, KARPENTER = "kuberay-operator", "karpenter"
+NAMESPACES: Mapping[str, tuple[str, ...]] = {
+    KUBERAY: ("kuberay-system", "kuberay-operator", "kuberay", "ray-system", "default"),
+    KARPENTER: ("kube-system", "karpenter"),
+}
+"""Where each Deployment is looked for, in this order."""
+
+_RELEASE = re.compile(r"v?([0-9]+\.[0-9]+\.[0-9]+)$")
+_MINOR = re.compile(r"v?([0-9]+\.[0-9]+)")
+_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+){1,2}")
+_TAG = re.compile(r":v?([0-9]+\.[0-9]+\.[0-9]+)(?:[-.@]|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What a cluster runs: a minor of Kubernetes and releases of the others; None for what is not known."""
+
+    kubernetes: str | None = None
+    kuberay: str | None = None
+    karpenter: str | None = None
+
+    def conflicts(self, ray: str | None = None) -> tuple[str, ...]:
+        """Why these versions, and this Ray, do not work together: one sentence each."""
+        known = self.kubernetes
+        if known is not None and versions.parse(known) > versions.parse(max(versions.SUPPORTED, key=versions.parse)):
+            known = None
+        return versions.conflicts(kubernetes=known, karpenter=self.karpenter, kuberay=self.kuberay, ray=ray)
+
+
+async def installed(client: Client) -> Installed:
+    """The versions that may be read. Raises ClusterUnreachable, Throttled."""
+    found = _MINOR.match(await client.version())
+    return Installed(found[1] if found else None, await _release(client, KUBERAY), await _release(client, KARPENTER))
+
+
+def ray_version(objects: Iterable[Mapping[str, Any]]) -> str | None:
+    """The Ray version that KubeRay would run: that of the RayJob, else of the head's image; None when none is said."""
+    for body in objects:
+        if body.get("kind") != RAYJOBS.kind:
+            continue
+        spec = (body.get("spec") or {}).get("rayClusterSpec") or {}
+        if said := spec.get("rayVersion"):
+            found = _NUMBERS.match(str(said))
+            return found[0] if found else None
+        pod = ((spec.get("headGroupSpec") or {}).get("template") or {}).get("spec") or {}
+        for container in pod.get("containers") or ():
+            if tag := _TAG.search(str(container.get("image", ""))):
+                return tag[1]
+    return None
+
+
+async def _release(client: Client, name: str) -> str | None:
+    """The version in the labels of that Deployment; None when it is not found, or may not be read."""
+    for namespace in NAMESPACES[name]:
+        try:
+            labels = (await client.metadata(DEPLOYMENTS, name, namespace)).get("metadata", {}).get("labels") or {}
+        except ApiError as error:
+            if error.status in (403, 404):
+                continue
+            raise
+        for label in ("app.kubernetes.io/version", "helm.sh/chart"):
+            if found := _RELEASE.search(str(labels.get(label, ""))):
+                return found[1]
+        return None
+    return None
