@@ -34,6 +34,7 @@ def plan(
     offline: Annotated[
         bool, typer.Option("--offline", help="Only what it costs: run no Terraform, ask no cloud.")
     ] = False,
+    online: Annotated[bool, typer.Option("--online", help="Ask AWS for the prices of its nodes of today.")] = False,
     to: ToOption = OUT,
     state: StateOption = STATE,
     output: OutputOption = Format.TABLE,
@@ -42,19 +43,23 @@ def plan(
 
     Changes are Terraform's own plan, by concern; nothing is changed. Costs are those of each cluster while it is idle,
     and of an hour of a node of each tier, by on-demand list prices of one region of each cloud, from a table with its
-    date. Where Terraform cannot make its plan, the costs are printed all the same, and the exit code is 5.
+    date; with --online, tiers on AWS have the spot and on-demand prices of today. Where Terraform cannot make its plan,
+    the costs are printed all the same, and the exit code is 5.
 
     \b
     Examples:
       spotladder infra plan
       spotladder infra plan --offline
       spotladder infra plan --cluster east --output json
+      spotladder infra plan --online
     """
     from spotladder.cli.infra.bootstrap import say_stopping, show
-    from spotladder.errors import EnvironmentFailure
+    from spotladder.errors import EnvironmentFailure, InvalidSpec
     from spotladder_infra.terraform.applied import planned, stacks_of
     from spotladder_infra.terraform.stack import Interrupted
 
+    if offline and online:
+        raise InvalidSpec("--offline and --online contradict each other: give one of them")
     found = read(fleet, warn=output is Format.TABLE).fleet
     clusters = chosen(found, cluster)
     failure: EnvironmentFailure | None = None
@@ -69,18 +74,29 @@ def plan(
             raise
         except EnvironmentFailure as error:
             failure = error
-    _costs(found, clusters, changes, output)
+    _costs(found, clusters, changes, output, online=online)
     if failure is not None:
         raise failure
 
 
-def _costs(fleet: Fleet, clusters: Sequence[Cluster], changes: dict[str, list[Planned]], output: Format) -> None:
+def _costs(
+    fleet: Fleet, clusters: Sequence[Cluster], changes: dict[str, list[Planned]], output: Format, *, online: bool
+) -> None:
     from spotladder_infra import costs
     from spotladder_infra.facts.prices import AS_OF
     from spotladder_infra.topology.cluster import CREATED
 
     idle = {entry.name: costs.idle(fleet, entry) for entry in clusters if entry.cloud in CREATED}
     rates = [rate for rate in costs.rates(fleet) if rate.cluster in {entry.name for entry in clusters}]
+    of_today = online
+    if online:
+        from spotladder_infra import live_prices
+        from spotladder_infra.amazon import connect
+
+        live = live_prices.asked(fleet, rates, connect)
+        rates, of_today = list(live.rates), not live.unknown
+        for reason in live.unknown:
+            typer.echo(f"warning: no price of today: {reason}", err=True)
     if output is not Format.TABLE:
         from dataclasses import asdict
 
@@ -102,7 +118,8 @@ def _costs(fleet: Fleet, clusters: Sequence[Cluster], changes: dict[str, list[Pl
         print_table((name, "Count", "USD/h idle"), [*rows, ("in all", "", _usd(total))])
     prices = [(rate.pool, rate.cluster, rate.capacity_type, _usd(rate.hourly), _usd(rate.on_demand)) for rate in rates]
     print_table(("Tier", "Cluster", "Capacity", "USD/node-h", "On demand"), prices)
-    typer.echo(f"Prices of {AS_OF}. A spot price of AWS without a figure is looked up by the controller.")
+    which = "Prices of tiers on AWS are of today, others" if of_today else "Prices are"
+    typer.echo(f"{which} of {AS_OF}. A spot price of AWS without a figure is looked up by the controller.")
 
 
 def _usd(amount: float | None) -> str:
