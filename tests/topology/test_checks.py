@@ -63,7 +63,7 @@ REFUSED = {
     ),
     "unknown region, no zones": (
         ("region: us-east-1\n    zones: [us-east-1a, us-east-1b]", "region: ap-east-2"),
-        "spec.clusters[0].zones: is required: the zones of ap-east-2 are not in the table",
+        'spec.clusters[0].region: "ap-east-2" is not in the table of regions',
     ),
     "pool's zone": (("zones: [us-east-1a]", "zones: [us-east-1c]"), '"us-east-1c" is not a zone of cluster east'),
     "accelerator": (
@@ -167,6 +167,31 @@ REFUSED = {
     "misspelt field": (("    bucket: acme-east\n", "    buket: acme-east\n"), "did you mean bucket?"),
     "misspelt choice": (("cloud: kind", "cloud: kint"), "did you mean kind?"),
     "another kind": (("kind: Fleet", "kind: TieredJob"), "2:7: kind: is not a fleet file (expected kind: Fleet, got"),
+    "region misspelt": (
+        ("region: us-east-1\n    zones: [us-east-1a, us-east-1b]", "region: us-eastt-1"),
+        'spec.clusters[0].region: "us-eastt-1" is not in the table of regions of 2026-11-22; did you mean us-east-1?',
+    ),
+    "account": (('"123456789012"', '"12345"'), '19:14: spec.clusters[0].account: "12345" is not an account id of AWS'),
+    "namespace of the cluster's own": (
+        ("name: team-a", "name: kube-system"),
+        'spec.teams[0].name: "kube-system" is a namespace of the cluster',
+    ),
+    "private range for the API server": (
+        ("    network: {cidr: 10.0.0.0/16}", "    api: {allowed: [192.168.0.0/16]}"),
+        "allowed[0]: 192.168.0.0/16 is private: EKS takes public ranges only",
+    ),
+    "instance type of another cloud": (
+        ("instanceTypes: [g5.xlarge]", "instanceTypes: [g2-standard-8]"),
+        'instanceTypes[0]: "g2-standard-8" is not an instance type of aws (expected one like g5.xlarge)',
+    ),
+    "instance type of another cloud on gcp": (
+        ("instanceTypes: [g2-standard-8]", "instanceTypes: [g5.xlarge]"),
+        '"g5.xlarge" is not an instance type of gcp (expected one like g2-standard-8)',
+    ),
+    "a number in words": (
+        ("limits: {nodes: 16}", "limits: {nodes: many}"),
+        'limits.nodes: must be a whole number, not "many"',
+    ),
     "image without a release": (
         ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023,"),
         'pools[2].image: "al2023" is not an image of EKS (expected one like al2023@v',
@@ -197,6 +222,7 @@ WARNED = {
         ("      limits: {nodes: 16}", "      disruption: {consolidateAfter: 30s}"),
         "30s is shorter than a restart of a job",
     ),
+    "EFA without placement group": (("      placementGroup: training\n", ""), "pools[3].efa: without placementGroup"),
     "image not pinned": (
         ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@latest,"),
         "pools[2].image: is not pinned",
@@ -285,6 +311,10 @@ def test_the_rules() -> None:
     """A new rule fails here until it has its cases above."""
     covered = {
         "unique_names",
+        "team_names",
+        "accounts",
+        "instance_names",
+        "efa",
         "known_names",
         "name_lengths",
         "tags",

@@ -59,6 +59,7 @@ def google_offers(cloud: Cloud) -> None:
     zones = [f"https://compute.googleapis.com/compute/v1/{PROJECT}/zones/us-central1-{letter}" for letter in "abcf"]
     cloud.compute[f"{PROJECT}/regions/us-central1"] = {"name": "us-central1", "zones": zones}
     for letter in "ab":
+        cloud.compute[f"{PROJECT}/zones/us-central1-{letter}/machineTypes"] = {"items": [{"name": "n2-standard-2"}]}
         cloud.compute[f"{PROJECT}/zones/us-central1-{letter}/machineTypes/g2-standard-8"] = G2
     cloud.container[f"{PROJECT}/locations/us-central1/serverConfig"] = {
         "validMasterVersions": ["1.36.0-gke.1"],
@@ -93,6 +94,14 @@ def test_what_google_does_not(gcp: Cloud, tmp_path: Path) -> None:
     del gcp.compute[f"{PROJECT}/zones/us-central1-b/machineTypes/g2-standard-8"]
     found = fails(tmp_path)
     assert "spec.clusters[1].pools[1].instanceTypes[0]: g2-standard-8 is not offered in us-central1-a, us-c" in found
+
+
+def test_families_that_are_not_offered(gcp: Cloud, tmp_path: Path) -> None:
+    for letter in "ab":
+        gcp.compute[f"{PROJECT}/zones/us-central1-{letter}/machineTypes"] = {}
+    found = fails(tmp_path, ("role: heads, families: [m7i]", "role: heads, families: [m9z]"))
+    assert "spec.clusters[0].pools[0].families[0]: no instance of family m9z is offered in us-east-1a, us-e" in found
+    assert "spec.clusters[1].pools[0].families[0]: no machine of family n2 is offered in us-central1-a, us-" in found
 
 
 def test_a_zone_a_version_and_an_accelerator_that_google_has_not(gcp: Cloud, tmp_path: Path) -> None:

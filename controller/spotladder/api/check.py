@@ -84,6 +84,10 @@ def _message(detail: ErrorDetails, path: Path, model: type[Record]) -> str:
         return "must have at least one entry"
     if kind == "too_long":
         return f"must have at most {context['max_length']} entries, not {context['actual_length']}"
+    if kind in ("int_parsing", "int_from_float", "float_parsing"):
+        return (
+            f"must be a {'number' if kind == 'float_parsing' else 'whole number'}, not {quoted(str(detail['input']))}"
+        )
     return _MESSAGES.get(kind) or detail["msg"]
 
 

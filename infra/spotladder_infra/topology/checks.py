@@ -7,44 +7,28 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from datetime import date
 from itertools import combinations
 
 from spotladder import versions
 from spotladder.api.problems import Path, quoted
 from spotladder.api.suggest import closest
-from spotladder.core.durations import format_duration
-from spotladder.core.model import CapacityType
-from spotladder.workloads.grace import grace_of
-from spotladder_infra.facts import images, prices, regions
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster, Nat
-from spotladder_infra.topology.defaults import notice_of, pod_range_of, service_range_of, zones_of
+from spotladder_infra.facts import prices, regions
+from spotladder_infra.topology.cluster import Cloud, Cluster, Nat
+from spotladder_infra.topology.defaults import pod_range_of, service_range_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
-from spotladder_infra.topology.pool import Pool, PoolRole
-
-SHORTEST_CONSOLIDATION = 300.0
-"""Seconds. A new attempt of a job has its pods pending within this time."""
+from spotladder_infra.topology.found import Check, Found, created, pool_path, pools
+from spotladder_infra.topology.pool_checks import POOL_CHECKS
 
 LONGEST_NAME = {Cloud.AWS: 38, Cloud.GCP: 20}
 """Characters of a cluster's name, so that the names of its roles and service accounts fit the cloud's limits."""
 
+RESERVED_NAMESPACES = frozenset({"default", "spotladder-system", "kuberay-system", "jobset-system"})
+
 _GCP_LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _GCP_LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 _INTERNET = "0.0.0.0/0"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A finding. `path` is the field in the fleet file."""
-
-    path: Path
-    message: str
-    warning: bool = False
-
-
-Check = Callable[[Fleet, date], Iterator[Found]]
 
 
 def check(fleet: Fleet, today: date) -> list[Found]:
@@ -62,8 +46,8 @@ def unique_names(fleet: Fleet, _: date) -> Iterator[Found]:
         yield from _twice(
             ((("spec", field, index, "name"), entry.name) for index, entry in enumerate(getattr(spec, field))), ""
         )
-    pools = ((_pool_path(c, p, "name"), pool.name) for c, p, _, pool in _pools(fleet))
-    yield from _twice(pools, ": the CapacityTiers of all clusters live in the home cluster")
+    named = ((pool_path(c, p, "name"), pool.name) for c, p, _, pool in pools(fleet))
+    yield from _twice(named, ": the CapacityTiers of all clusters live in the home cluster")
 
 
 def known_names(fleet: Fleet, _: date) -> Iterator[Found]:
@@ -85,9 +69,25 @@ def known_names(fleet: Fleet, _: date) -> Iterator[Found]:
                 yield Found(("spec", "teams", index, "clusters", place), _unknown(name, "cluster", clusters))
 
 
+def team_names(fleet: Fleet, _: date) -> Iterator[Found]:
+    """A team's namespace is none that Kubernetes or the platform uses."""
+    for index, team in enumerate(fleet.spec.teams):
+        if team.name.startswith("kube-") or team.name in RESERVED_NAMESPACES:
+            message = f"{quoted(team.name)} is a namespace of the cluster's own: rename the team"
+            yield Found(("spec", "teams", index, "name"), message)
+
+
+def accounts(fleet: Fleet, _: date) -> Iterator[Found]:
+    """An AWS account id has 12 digits."""
+    for index, cluster in enumerate(fleet.spec.clusters):
+        if cluster.account is not None and not re.fullmatch("[0-9]{12}", cluster.account):
+            message = f"{quoted(cluster.account)} is not an account id of AWS (expected 12 digits): correct it"
+            yield Found(("spec", "clusters", index, "account"), message)
+
+
 def name_lengths(fleet: Fleet, _: date) -> Iterator[Found]:
     """The names that are made of a cluster's name stay within the cloud's limits."""
-    for index, cluster in _created(fleet):
+    for index, cluster in created(fleet):
         longest = LONGEST_NAME[cluster.cloud]
         if len(cluster.name) > longest:
             message = f"has {len(cluster.name)} characters (expected at most {longest} on {cluster.cloud}): shorten it"
@@ -120,14 +120,14 @@ def network_ranges(fleet: Fleet, _: date) -> Iterator[Found]:
             cluster,
             ipaddress.IPv4Network(text),
         )
-        for index, cluster in _created(fleet)
+        for index, cluster in created(fleet)
         for field, what, text in _ranges(cluster)
     ]
     for (__, name, owner, one), (path, other_name, other_owner, other) in combinations(ranges, 2):
         services = "services" in (name.rpartition(" ")[2], other_name.rpartition(" ")[2])
         if one.overlaps(other) and (owner is other_owner or not services):
             yield Found(path, f"{other} ({other_name}) overlaps {one} ({name}): choose another range")
-    for index, cluster in _created(fleet):
+    for index, cluster in created(fleet):
         length = ipaddress.IPv4Network(cluster.network.cidr).prefixlen
         if cluster.cloud is Cloud.AWS and not 16 <= length <= 22:
             message = f"/{length} does not fit an EKS network (expected /16 to /22)"
@@ -136,7 +136,7 @@ def network_ranges(fleet: Fleet, _: date) -> Iterator[Found]:
 
 def way_out(fleet: Fleet, _: date) -> Iterator[Found]:
     """Nodes without a NAT gateway reach the services of AWS by other means."""
-    for index, cluster in _created(fleet):
+    for index, cluster in created(fleet):
         network = cluster.network
         if cluster.cloud is Cloud.AWS and network.nat is Nat.NONE and not network.interface_endpoints:
             message = "leaves the nodes without a way to ECR, STS and EC2: set interfaceEndpoints to true"
@@ -144,12 +144,15 @@ def way_out(fleet: Fleet, _: date) -> Iterator[Found]:
 
 
 def api_access(fleet: Fleet, _: date) -> Iterator[Found]:
-    """An API server that the whole internet reaches is worth a warning."""
-    for index, cluster in _created(fleet):
+    """An API server that the whole internet reaches is worth a warning; EKS refuses private ranges for its address."""
+    for index, cluster in created(fleet):
         for place, allowed in enumerate(cluster.api.allowed):
             if allowed == _INTERNET:
                 message = "opens the API server to the whole internet: name the ranges of your offices"
                 yield Found(("spec", "clusters", index, "api", "allowed", place), message, warning=True)
+            elif cluster.cloud is Cloud.AWS and ipaddress.IPv4Network(allowed).is_private:
+                message = f"{allowed} is private: EKS takes public ranges only, the network itself always has access"
+                yield Found(("spec", "clusters", index, "api", "allowed", place), f"{message}; remove it")
 
 
 # --- regions, zones, accelerators ------------------------------------------------------------------------------------
@@ -157,7 +160,7 @@ def api_access(fleet: Fleet, _: date) -> Iterator[Found]:
 
 def zones(fleet: Fleet, _: date) -> Iterator[Found]:
     """Zones belong to the cluster's region, and those of a pool to the cluster."""
-    for index, cluster in _created(fleet):
+    for index, cluster in created(fleet):
         path = ("spec", "clusters", index)
         region = cluster.region or ""
         if not regions.is_region(cluster.cloud, region):
@@ -169,8 +172,10 @@ def zones(fleet: Fleet, _: date) -> Iterator[Found]:
             yield Found((*path, "zones"), "has one zone: the EKS control plane needs at least two")
         chosen = zones_of(cluster)
         if not chosen:
-            message = f"is required: the zones of {region} are not in the table of {regions.AS_OF}"
-            yield Found((*path, "zones"), message)
+            near = closest(region, regions.ZONES[cluster.cloud], cutoff=0.8)
+            hint = f"did you mean {near}? Otherwise" if near else "if it is right,"
+            message = f"{quoted(region)} is not in the table of regions of {regions.AS_OF}; {hint} name its zones"
+            yield Found((*path, "region"), message)
         for place, pool in enumerate(cluster.pools):
             for at, zone in enumerate(pool.zones):
                 if chosen and zone not in chosen:
@@ -178,31 +183,12 @@ def zones(fleet: Fleet, _: date) -> Iterator[Found]:
                     yield Found((*path, "pools", place, "zones", at), f"{message}: add it to the cluster or choose one")
 
 
-def accelerators(fleet: Fleet, _: date) -> Iterator[Found]:
-    """The instances have the accelerator that the pool names, and the region offers them."""
-    for c, p, cluster, pool in _pools(fleet):
-        if cluster.cloud not in CREATED:
-            continue
-        known = regions.ACCELERATORS[cluster.cloud]
-        for field, names in (("instanceTypes", pool.instance_types), ("families", pool.families)):
-            for place, name in enumerate(names):
-                family = regions.family_of(cluster.cloud, name)
-                path = _pool_path(c, p, field, place)
-                has = known.get(family)
-                if pool.accelerator is not None and has is not None and has != pool.accelerator.type:
-                    yield Found(path, f"{name} has {has}, not {pool.accelerator.type}: correct one of them")
-                offered = regions.OFFERED[cluster.cloud].get(family)
-                if offered is not None and cluster.region not in offered:
-                    message = f"{family} is not known to be offered in {cluster.region} (table of {regions.AS_OF})"
-                    yield Found(path, f"{message}: check the region, or choose another family", warning=True)
-
-
 # --- versions --------------------------------------------------------------------------------------------------------
 
 
 def version_matrix(fleet: Fleet, _: date) -> Iterator[Found]:
     """Kubernetes, Karpenter, KubeRay and Ray fit together."""
-    for index, cluster in _created(fleet):
+    for index, cluster in created(fleet):
         karpenter = versions.KARPENTER if cluster.cloud is Cloud.AWS else None
         for message in versions.conflicts(kubernetes=cluster.kubernetes, karpenter=karpenter):
             yield Found(("spec", "clusters", index, "kubernetes"), message)
@@ -210,7 +196,7 @@ def version_matrix(fleet: Fleet, _: date) -> Iterator[Found]:
 
 def end_of_support(fleet: Fleet, today: date) -> Iterator[Found]:
     """The standard support of the Kubernetes version has not ended and does not end soon."""
-    for index, cluster in _created(fleet):
+    for index, cluster in created(fleet):
         ends = versions.standard_support_ends(cluster.kubernetes, cluster.cloud)
         if ends is None or ends - today > versions.END_OF_SUPPORT_NOTICE:
             continue
@@ -219,85 +205,12 @@ def end_of_support(fleet: Fleet, today: date) -> Iterator[Found]:
         yield Found(("spec", "clusters", index, "kubernetes"), f"{message}: choose a newer version", warning=True)
 
 
-def node_images(fleet: Fleet, today: date) -> Iterator[Found]:
-    """Images of nodes on EKS are pinned to a release that is not old."""
-    for index, cluster in enumerate(fleet.spec.clusters):
-        if cluster.cloud is not Cloud.AWS:
-            continue
-        for place, pool in enumerate(cluster.pools):
-            if pool.image is not None:
-                yield from _image(pool.image, today, _pool_path(index, place, "image"))
-        unpinned = any(pool.image is None for pool in cluster.pools)
-        if unpinned and (old := _old_image(images.NODE_IMAGE, today)):
-            message = f"pools without image get {old}: give the pools a newer image, or upgrade spotladder"
-            yield Found(("spec", "clusters", index, "pools"), message, warning=True)
-
-
-# --- capacity --------------------------------------------------------------------------------------------------------
-
-
-def heads(fleet: Fleet, _: date) -> Iterator[Found]:
-    """Ray heads have nodes: the pools of workers are tainted, and so are the system nodes."""
-    for index, cluster in _created(fleet):
-        if cluster.pools and all(pool.role is PoolRole.WORKERS for pool in cluster.pools):
-            message = "has no pool with role heads: Ray heads find no node; add one with capacityType on-demand"
-            yield Found(("spec", "clusters", index, "pools"), message)
-
-
-def fallback(fleet: Fleet, _: date) -> Iterator[Found]:
-    """A fleet whose workers have spot capacity only stops when spot is dry."""
-    workers = [pool for _, _, _, pool in _pools(fleet) if pool.role is PoolRole.WORKERS]
-    if workers and all(pool.capacity_type is CapacityType.SPOT for pool in workers):
-        message = (
-            "has only spot capacity for workers: jobs wait while spot is dry; add an on-demand pool to fall back to"
-        )
-        yield Found(("spec", "clusters"), message, warning=True)
-
-
-def grace(fleet: Fleet, _: date) -> Iterator[Found]:
-    """A node's grace period covers its pods' grace period and ends with the cloud's notice."""
-    for c, p, cluster, pool in _pools(fleet):
-        path = _pool_path(c, p, "disruption")
-        period = pool.disruption.termination_grace_period
-        if pool.capacity_type is CapacityType.SPOT and period is not None:
-            notice = notice_of(cluster, pool)
-            needed = grace_of(notice)
-            if period < needed:
-                message = (
-                    f"{format_duration(period)} is shorter than the {needed}s that pods have to end: "
-                    f"Karpenter would delete them at once; set at least {needed}s or remove it"
-                )
-                yield Found((*path, "terminationGracePeriod"), message)
-            elif notice and period > notice:
-                message = (
-                    f"{format_duration(period)} is longer than the notice of {format_duration(notice)}: "
-                    f"the cloud takes the node before; set at most {format_duration(notice)} or remove it"
-                )
-                yield Found((*path, "terminationGracePeriod"), message, warning=True)
-        if pool.role is PoolRole.WORKERS and pool.disruption.consolidate_after < SHORTEST_CONSOLIDATION:
-            message = (
-                f"{format_duration(pool.disruption.consolidate_after)} is shorter than a restart of a job: the node "
-                f"may be given back between two attempts; set at least {format_duration(SHORTEST_CONSOLIDATION)}"
-            )
-            yield Found((*path, "consolidateAfter"), message, warning=True)
-
-
-def known_prices(fleet: Fleet, _: date) -> Iterator[Found]:
-    """Costs are reported as unknown for a pool whose price nothing says."""
-    for c, p, cluster, pool in _pools(fleet):
-        looked_up = cluster.cloud is Cloud.AWS and pool.capacity_type is CapacityType.SPOT
-        listed = pool.capacity_type is CapacityType.ON_DEMAND and prices.dearest(pool.instance_types) is not None
-        if pool.role is PoolRole.WORKERS and pool.price is None and not looked_up and not listed:
-            message = "has no price: its costs will be reported as unknown; add price.perNodeHour"
-            yield Found(_pool_path(c, p), message, warning=True)
-
-
 # --- buckets and state -----------------------------------------------------------------------------------------------
 
 
 def buckets(fleet: Fleet, _: date) -> Iterator[Found]:
     """A cluster's bucket is in its cloud, and better in its region: data between regions costs money."""
-    for index, cluster in _created(fleet):
+    for index, cluster in created(fleet):
         path = ("spec", "clusters", index, "bucket")
         bucket = fleet.bucket_of(cluster)
         if bucket is None:
@@ -318,7 +231,7 @@ def buckets(fleet: Fleet, _: date) -> Iterator[Found]:
 
 def state(fleet: Fleet, _: date) -> Iterator[Found]:
     """State in local files is lost with the machine."""
-    if fleet.spec.state is None and any(_created(fleet)):
+    if fleet.spec.state is None and any(created(fleet)):
         message = "has no state: Terraform keeps it in local files, for one person on one machine; add state.uri"
         yield Found(("spec",), message, warning=True)
 
@@ -326,39 +239,22 @@ def state(fleet: Fleet, _: date) -> Iterator[Found]:
 CHECKS: tuple[Check, ...] = (
     unique_names,
     known_names,
+    team_names,
+    accounts,
     name_lengths,
     tags,
     network_ranges,
     way_out,
     api_access,
     zones,
-    accelerators,
     version_matrix,
     end_of_support,
-    node_images,
-    heads,
-    fallback,
-    grace,
-    known_prices,
+    *POOL_CHECKS,
     buckets,
     state,
 )
 
 # --- parts -----------------------------------------------------------------------------------------------------------
-
-
-def _created(fleet: Fleet) -> Iterator[tuple[int, Cluster]]:
-    return ((index, entry) for index, entry in enumerate(fleet.spec.clusters) if entry.cloud in CREATED)
-
-
-def _pools(fleet: Fleet) -> Iterator[tuple[int, int, Cluster, Pool]]:
-    for index, cluster in enumerate(fleet.spec.clusters):
-        for place, pool in enumerate(cluster.pools):
-            yield index, place, cluster, pool
-
-
-def _pool_path(cluster: int, pool: int, *rest: str | int) -> Path:
-    return ("spec", "clusters", cluster, "pools", pool, *rest)
 
 
 def _twice(names: Iterable[tuple[Path, str]], why: str) -> Iterator[Found]:
@@ -373,24 +269,6 @@ def _unknown(name: str, what: str, known: list[str]) -> str:
     near = closest(name, known)
     hint = f"did you mean {near}?" if near else f"the file has {', '.join(known) or 'none'}"
     return f"there is no {what} {quoted(name)}; {hint}"
-
-
-def _image(alias: str, today: date, path: Path) -> Iterator[Found]:
-    dated = alias.partition("@")[2].removeprefix("v")
-    if not images.ALIAS.fullmatch(alias) or (len(dated) == 8 and images.released(alias) is None):
-        yield Found(path, f"{quoted(alias)} is not an image of EKS (expected one like {images.NODE_IMAGE})")
-    elif dated == "latest":
-        message = "is not pinned: every new image of AWS makes the nodes drift, and nodes of one job may differ"
-        yield Found(path, f"{message}; name a release like {images.NODE_IMAGE}", warning=True)
-    elif old := _old_image(alias, today):
-        yield Found(path, f"is {old}: choose a newer one (spotladder infra doctor tells the newest)", warning=True)
-
-
-def _old_image(alias: str, today: date) -> str | None:
-    released = images.released(alias)
-    if released is None or today - released <= images.OLDEST:
-        return None
-    return f"{alias}, which is {(today - released).days} days old and lacks later security fixes"
 
 
 def _ranges(cluster: Cluster) -> Iterator[tuple[str, str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from spotladder.api.problems import Path, quoted
@@ -10,10 +10,10 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.versions import parse
 from spotladder_infra.amazon import connect
 from spotladder_infra.google import COMPUTE, TIMEOUT, Google
-from spotladder_infra.topology.checks import Found
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.found import Found
 from spotladder_infra.topology.pool import Pool
 
 GCE_NAMES = {
@@ -56,21 +56,39 @@ def aws_findings(client: Any, index: int, cluster: Cluster) -> Iterator[Found]:
     for place, zone in enumerate(cluster.zones):
         if zone not in there:
             yield Found((*path, "zones", place), f"{quoted(zone)} is not a zone of this account in {cluster.region}")
+    offered = _offered(client, cluster)
     for place, pool in enumerate(cluster.pools):
         wanted = set(pool.zones or zones_of(cluster))
         for at, name in enumerate(pool.instance_types):
-            offered = _zones_with(client, name)
-            if not offered & wanted:
-                where = f"it is in {', '.join(sorted(offered))}" if offered else f"nowhere in {cluster.region}"
+            zones = offered.get(name, set())
+            if not zones & wanted:
+                where = f"it is in {', '.join(sorted(zones))}" if zones else f"nowhere in {cluster.region}"
                 message = f"{name} is not offered in {', '.join(sorted(wanted))} ({where}): choose other zones or types"
                 yield Found((*path, "pools", place, "instanceTypes", at), message)
+        for at, family in enumerate(pool.families):
+            if not any(name.startswith(f"{family}.") and zones & wanted for name, zones in offered.items()):
+                message = f"no instance of family {family} is offered in {', '.join(sorted(wanted))}"
+                yield Found((*path, "pools", place, "families", at), f"{message}: choose other zones or families")
 
 
-def _zones_with(client: Any, instance_type: str) -> set[str]:
-    pages = client.get_paginator("describe_instance_type_offerings").paginate(
-        LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
-    )
-    return {offer["Location"] for page in pages for offer in page["InstanceTypeOfferings"]}
+def _offered(client: Any, cluster: Cluster) -> dict[str, set[str]]:
+    """The zones of each instance type that the pools name, or that belongs to a family which they name."""
+    wanted = {name for pool in cluster.pools for name in pool.instance_types}
+    if families := sorted({f"{family}.*" for pool in cluster.pools for family in pool.families}):
+        wanted |= {entry["InstanceType"] for entry in _paged(client, "describe_instance_types", families)}
+    found: dict[str, set[str]] = {}
+    for offer in _paged(client, "describe_instance_type_offerings", sorted(wanted), LocationType="availability-zone"):
+        found.setdefault(offer["InstanceType"], set()).add(offer["Location"])
+    return found
+
+
+def _paged(client: Any, operation: str, instance_types: Sequence[str], **more: str) -> Iterator[dict[str, Any]]:
+    """The entries of an operation for these instance types; at most 200 names fit into a filter."""
+    for start in range(0, len(instance_types), 200):
+        names = list(instance_types[start : start + 200])
+        pages = client.get_paginator(operation).paginate(Filters=[{"Name": "instance-type", "Values": names}], **more)
+        for page in pages:
+            yield from page.get("InstanceTypes") or page.get("InstanceTypeOfferings") or ()
 
 
 def gcp(cloud: Google, index: int, cluster: Cluster) -> Iterator[Found]:
@@ -97,11 +115,21 @@ def gcp(cloud: Google, index: int, cluster: Cluster) -> Iterator[Found]:
         for at, name in enumerate(pool.instance_types):
             machines = machine_types(cloud, cluster, name, wanted)
             yield from _machine_findings(pool, name, machines, (*path, "pools", place, "instanceTypes", at))
+        for at, family in enumerate(pool.families):
+            if wanted and not any(_has_family(cloud, cluster, zone, family) for zone in wanted):
+                message = f"no machine of family {family} is offered in {', '.join(wanted)}"
+                yield Found((*path, "pools", place, "families", at), f"{message}: choose other zones or families")
 
 
 def machine_types(cloud: Google, cluster: Cluster, name: str, zones: Iterable[str]) -> dict[str, dict[str, Any] | None]:
     """The machine type in each zone; None in a zone that does not offer it. Raises EnvironmentFailure."""
     return {zone: cloud.find(COMPUTE, f"projects/{cluster.project}/zones/{zone}/machineTypes/{name}") for zone in zones}
+
+
+def _has_family(cloud: Google, cluster: Cluster, zone: str, family: str) -> bool:
+    path = f"projects/{cluster.project}/zones/{zone}/machineTypes"
+    found = cloud.find(COMPUTE, path, filter=f"name eq {family}-.*", maxResults="1") or {}
+    return bool(found.get("items"))
 
 
 def offered_minors(cloud: Google, cluster: Cluster) -> list[str]:

@@ -10,8 +10,9 @@ from spotladder.api.check import checked
 from spotladder.api.document import Document, file_name, read_documents
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted, quoted
 from spotladder.errors import InvalidSpec
-from spotladder_infra.topology.checks import Found, check
+from spotladder_infra.topology.checks import check
 from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.found import Found
 
 
 @dataclass(frozen=True, slots=True)

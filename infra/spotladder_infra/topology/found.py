@@ -1,0 +1,42 @@
+"""What a check finds, and the parts of a fleet with their places in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from spotladder.api.problems import Path
+from spotladder_infra.topology.cluster import CREATED, Cluster
+from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.pool import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finding. `path` is the field in the fleet file."""
+
+    path: Path
+    message: str
+    warning: bool = False
+
+
+Check = Callable[[Fleet, date], Iterator[Found]]
+"""A rule. The date decides which versions and images are old."""
+
+
+def created(fleet: Fleet) -> Iterator[tuple[int, Cluster]]:
+    """Clusters that are created in a cloud, with their places."""
+    return ((index, entry) for index, entry in enumerate(fleet.spec.clusters) if entry.cloud in CREATED)
+
+
+def pools(fleet: Fleet) -> Iterator[tuple[int, int, Cluster, Pool]]:
+    """Place of the cluster, place of the pool, both themselves."""
+    for index, cluster in enumerate(fleet.spec.clusters):
+        for place, pool in enumerate(cluster.pools):
+            yield index, place, cluster, pool
+
+
+def pool_path(cluster: int, pool: int, *rest: str | int) -> Path:
+    """The path of a field of a pool."""
+    return ("spec", "clusters", cluster, "pools", pool, *rest)
