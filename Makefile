@@ -10,7 +10,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference setup-frameworks demo pictures test test-frameworks test-torch test-jax test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy preview rollout status drift rollback upgrade test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test test-frameworks test-torch test-jax test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy preview rollout status drift rollback upgrade test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -146,6 +146,9 @@ clean: ## Remove what was built here
 
 pictures: setup ## Draw the README's pictures from the run in docs/images/run
 	$(BIN)/python docs/images/record.py
+
+schema: setup ## Write the JSON schema of fleet files beside the example
+	$(BIN)/spotladder infra schema > examples/fleet/fleet.schema.json
 
 reference: setup ## Write docs/reference.md from the models
 	$(BIN)/python -c 'from spotladder.api.reference import page; print(page(), end="")' > docs/reference.md

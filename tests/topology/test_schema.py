@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import jsonschema
 import pytest
 from ruamel.yaml import YAML
@@ -11,6 +14,8 @@ from spotladder_infra.topology.fleet import Bucket, Fleet, FleetSpec, Team
 from spotladder_infra.topology.pool import Disruption, Pool, PoolLimits, Reservation
 from spotladder_infra.topology.schema import schema
 from tests.topology.builders import FLEET
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "fleet"
 
 
 def load(text: str) -> object:
@@ -34,6 +39,14 @@ def test_a_right_fleet() -> None:
 def test_a_wrong_one(old: str, new: str) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(load(FLEET.replace(old, new, 1)), schema(), jsonschema.Draft202012Validator)
+
+
+def test_the_schema_beside_the_example_is_the_one_of_the_models() -> None:
+    """`make schema` writes it. Editors find it by the first line of the example."""
+    assert json.loads((EXAMPLE / "fleet.schema.json").read_text(encoding="utf-8")) == schema()
+    first = (EXAMPLE / "fleet.yaml").read_text(encoding="utf-8").splitlines()[0]
+    assert first == "# yaml-language-server: $schema=fleet.schema.json"
+    jsonschema.validate(load((EXAMPLE / "fleet.yaml").read_text(encoding="utf-8")), schema())
 
 
 def test_every_field_says_what_it_is() -> None:

@@ -26,6 +26,7 @@ LONGEST_NAME = {Cloud.AWS: 38, Cloud.GCP: 20}
 
 RESERVED_NAMESPACES = frozenset({"default", "spotladder-system", "kuberay-system", "jobset-system"})
 
+_PRIVATE = tuple(map(ipaddress.IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
 _GCP_LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _GCP_LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 _INTERNET = "0.0.0.0/0"
@@ -150,7 +151,9 @@ def api_access(fleet: Fleet, _: date) -> Iterator[Found]:
             if allowed == _INTERNET:
                 message = "opens the API server to the whole internet: name the ranges of your offices"
                 yield Found(("spec", "clusters", index, "api", "allowed", place), message, warning=True)
-            elif cluster.cloud is Cloud.AWS and ipaddress.IPv4Network(allowed).is_private:
+            elif cluster.cloud is Cloud.AWS and any(
+                ipaddress.IPv4Network(allowed).subnet_of(part) for part in _PRIVATE
+            ):
                 message = f"{allowed} is private: EKS takes public ranges only, the network itself always has access"
                 yield Found(("spec", "clusters", index, "api", "allowed", place), f"{message}; remove it")
 
