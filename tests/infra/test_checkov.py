@@ -14,6 +14,7 @@ from tests.absent import absent
 
 ACCEPTED: dict[str, str] = {
     "CKV2_AWS_11": "Flow logs cost by traffic, and training moves terabytes; whoever needs them adds them to the VPC.",
+    "CKV2_AWS_5": "Karpenter attaches the nodes' security group, which it finds by its tag.",
     "CKV2_AWS_62": "Nothing listens to events of the checkpoint bucket.",
     "CKV2_AWS_64": "The bucket's key has the default policy: the account's IAM policies decide.",
     "CKV2_GCP_18": "The VPC has no rule but GKE's own, and no default network; nodes have no external address.",

@@ -81,6 +81,16 @@ def test_plan_and_apply(tmp_path: Path) -> None:
     ]
 
 
+def test_imports_live_as_long_as_their_plan(tmp_path: Path) -> None:
+    made = stack(tmp_path)
+    made.take_over({"aws_vpc.vpc": "vpc-1"})
+    written = json.loads((tmp_path / "adopt.tf.json").read_text())
+    assert written == {"import": [{"to": "aws_vpc.vpc", "id": "vpc-1"}]}
+    made.apply()
+    made.drop_plan()
+    assert not (tmp_path / "adopt.tf.json").exists()
+
+
 def test_errors_are_those_of_the_diagnostics(tmp_path: Path) -> None:
     made = stack(tmp_path, apply=[1, [error("creating IAM Role", "EntityAlreadyExists: x"), "noise"], False])
     with pytest.raises(

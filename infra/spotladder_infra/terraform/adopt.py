@@ -21,9 +21,6 @@ from spotladder_infra.terraform.events import Action, Planned
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
-FILE = "adopt.tf.json"
-"""Import blocks beside the stack's configuration, for the time of one apply."""
-
 _REFERENCE = re.compile(r"^\$\{([a-z0-9_]+)\.([A-Za-z0-9_-]+)\.[a-z_]+\}$")
 
 
@@ -73,16 +70,6 @@ def imports(fleet: Fleet, cluster: Cluster, folder: Path, planned: Sequence[Plan
             )
         )
     return {entry.address: entry.identifier for entry in found}
-
-
-def write(folder: Path, found: Mapping[str, str]) -> None:
-    """Writes the import blocks beside the stack, or removes them when there is nothing to take over."""
-    path = folder / FILE
-    if found:
-        blocks = [{"to": address, "id": identifier} for address, identifier in found.items()]
-        path.write_text(json.dumps({"import": blocks}, indent=1), encoding="utf-8")
-    else:
-        path.unlink(missing_ok=True)
 
 
 class _Lookup:

@@ -65,11 +65,11 @@ def planned(fleet: Fleet, stack: Stack) -> list[Planned]:
         EnvironmentFailure: Terraform fails, or a name belongs to something else.
     """
     stack.init()
-    adopt.write(stack.folder, {})
+    stack.drop_plan()
     changes = stack.plan()
     found = adopt.imports(fleet, fleet.cluster(stack.cluster), stack.folder, changes)
     if found:
-        adopt.write(stack.folder, found)
+        stack.take_over(found)
         changes = stack.plan()
     return changes
 

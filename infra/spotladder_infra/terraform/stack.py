@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -20,6 +19,7 @@ LOCK_TIMEOUT = "10s"
 """How long a run waits for another one that is about to end."""
 
 PLAN = "tfplan"
+IMPORTS = "adopt.tf.json"
 LOCK_FILE = ".terraform.lock.hcl"
 
 OnEvent = Callable[[Event], None]
@@ -74,14 +74,23 @@ class Stack:
         events = self._streamed("plan", *arguments, *(f"-target={target}" for target in targets))
         return [event for event in events if isinstance(event, Planned)]
 
+    def take_over(self, found: Mapping[str, str]) -> None:
+        """The next plan imports these resources: address → id."""
+        blocks = [{"to": address, "id": identifier} for address, identifier in found.items()]
+        (self.folder / IMPORTS).write_text(json.dumps({"import": blocks}, indent=1), encoding="utf-8")
+
     def apply(self, on_event: OnEvent | None = None) -> list[Finished]:
         """Carries out the plan that `plan` has kept; removes it afterwards. Returns what was done."""
         try:
             events = self._streamed("apply", f"-lock-timeout={LOCK_TIMEOUT}", PLAN, on_event=on_event)
         finally:
-            with suppress(OSError):
-                (self.folder / PLAN).unlink()
+            self.drop_plan()
         return [event for event in events if isinstance(event, Finished)]
+
+    def drop_plan(self) -> None:
+        """Removes the kept plan and what it was to take over."""
+        for name in (PLAN, IMPORTS):
+            (self.folder / name).unlink(missing_ok=True)
 
     def output(self) -> object:
         """The outputs for the layer above as Terraform has them; None before the first apply."""
@@ -97,10 +106,6 @@ class Stack:
                 return []  # nothing was ever applied
             raise
         return [address for address in listed if not address.startswith("data.") and ".data." not in address]
-
-    def shown_plan(self) -> object:
-        """The kept plan as JSON."""
-        return json.loads(self._text("show", "-json", "-no-color", PLAN))
 
     def forget(self, addresses: Sequence[str]) -> None:
         """Takes resources out of the state; they stay in the cloud."""

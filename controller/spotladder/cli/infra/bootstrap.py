@@ -47,7 +47,6 @@ def bootstrap(
       spotladder infra bootstrap
       spotladder infra bootstrap --cluster east --yes
     """
-    from spotladder_infra.terraform import adopt
     from spotladder_infra.terraform.applied import planned, record, stacks_of
 
     found = read(fleet, warn=True).fleet
@@ -64,7 +63,7 @@ def bootstrap(
     def work(stack: Stack, changes: list[Planned]) -> None:
         if changes:
             carry_out(stack, changes)
-        adopt.write(stack.folder, {})
+        stack.drop_plan()
         record(stack, state)
 
     finish([(stack.cluster, partial(work, stack, changes), stack) for stack, changes in plans], done="ready")

@@ -68,6 +68,7 @@ def plan(
         try:
             for stack in stacks_of(found, clusters, to, state, on_interrupt=say_stopping):
                 changes[stack.cluster] = planned(found, stack)
+                stack.drop_plan()
                 if output is Format.TABLE:
                     show(stack.cluster, changes[stack.cluster])
         except Interrupted:

@@ -110,6 +110,7 @@ def _to_delete(stack: Stack) -> list[Planned]:
     from spotladder_infra.terraform.events import Action, Planned
 
     stack.init()
+    stack.drop_plan()
     addresses = stack.addresses()
     kept = set(resources(addresses))
     return [Planned(address, Action.DELETE) for address in addresses if address not in kept]
