@@ -10,6 +10,7 @@ import pytest
 from spotladder.cli.main import main
 from spotladder_infra.doctor import kube, machine
 from spotladder_infra.doctor.result import Demand, Status, compared
+from spotladder_infra.terraform.tool import VARIABLE
 from tests.topology.builders import FLEET, fleet_file
 
 LOCAL = """\
@@ -47,10 +48,9 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program(folder, "helm", 'echo "v3.18.4+gd80839c"')
     program(folder, "pulumi", 'echo "v3.250.0"')
     program(folder, "node", 'echo "v24.1.0"')
-    program(folder, "aws", 'echo "aws-cli/2.31.0 Python/3.13.7"')
-    program(folder, "gke-gcloud-auth-plugin", 'echo "Kubernetes v1.30.0"')
     program(folder, "kubectl", KUBECTL)
     monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(machine, "_installed", lambda _name: "1.0")
     return folder
 
@@ -69,13 +69,11 @@ def of_machine(folder: Path) -> dict[str, tuple[Status, str]]:
 @pytest.mark.usefixtures("programs")
 def test_a_machine_that_has_everything(tmp_path: Path) -> None:
     assert of_machine(tmp_path) == {
-        "terraform or tofu": (Status.OK, "1.12.1"),
+        "terraform or tofu": (Status.OK, "Terraform 1.12.1"),
         "node": (Status.OK, "24.1.0"),
         "helm": (Status.OK, "3.18.4"),
         "kubectl": (Status.OK, "1.35.2"),
         "pulumi": (Status.OK, "3.250.0"),
-        "aws": (Status.OK, "2.31.0"),
-        "gke-gcloud-auth-plugin": (Status.OK, "1.30.0"),
     }
 
 
@@ -86,7 +84,7 @@ def test_programs_that_are_missing_old_or_broken(programs: Path, tmp_path: Path)
     program(programs, "pulumi", "exit 1")
     program(programs, "kubectl", 'echo "Client Version: v1.32.4"')
     found = of_machine(tmp_path)
-    assert found["terraform or tofu"] == (Status.FAILED, "1.10.2 (needs 1.11 or newer)")
+    assert found["terraform or tofu"] == (Status.FAILED, f"{programs}/tofu is OpenTofu 1.10.2")
     assert found["helm"] == (Status.FAILED, "not found (needed for rollout)")
     assert found["pulumi"] == (Status.FAILED, f"{programs}/pulumi does not tell its version")
     assert found["kubectl"] == (Status.WARNING, "1.32.4 (the cluster has 1.35)")
@@ -141,7 +139,7 @@ def test_the_command(programs: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     (programs / "helm").unlink()
     assert run("--fleet", str(path)) == 5
     table = capsys.readouterr().out
-    assert "install it: helm.sh/docs/intro/install" in table
+    assert "install it: https://helm.sh/docs/intro/install" in table
     assert table.splitlines()[-1] == "5 ok, 1 warning, 1 failed"
     path.write_text(LOCAL.replace("home: lab", "home: lap"))
     assert run("--fleet", str(path)) == 2

