@@ -37,8 +37,8 @@ class Program:
     where: str
 
 
-HELM = Program("helm", ("version", NEEDED["helm"]), (3, 14), "rollout", "helm.sh/docs/intro/install")
-KUBECTL = Program("kubectl", ("version", NEEDED["kubectl"]), (1, 32), "rollout", "kubernetes.io/docs/tasks/tools")
+HELM = Program("helm", ("version", "--short"), (3, 14), "rollout", NEEDED["helm"])
+KUBECTL = Program("kubectl", ("version", "--client"), (1, 32), "rollout", NEEDED["kubectl"])
 PULUMI = Program("pulumi", ("version",), (3, 200), "rollout", NEEDED["pulumi"])
 
 PACKAGES = {
