@@ -10,7 +10,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test test-frameworks test-torch test-jax test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy preview rollout status drift rollback upgrade test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test test-frameworks test-torch test-jax test-raytrain test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy preview rollout status drift rollback upgrade test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -40,14 +40,17 @@ test: setup ## Tests that need nothing but this machine
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/infra
 
 # PyTorch and JAX run in separate processes: the compilers that they bring do not work in the same one. JOBS=1 runs one
-# after the other.
+# part after the other.
 JOBS ?= 2
 
-test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts
-	@$(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target test-torch test-jax
+test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts, and of Ray Train and Ray Tune with nodes that are lost
+	@$(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target test-torch test-jax test-raytrain
 
 test-torch test-jax: test-%: setup-frameworks
 	$(BIN)/python -m pytest -p no:cacheprovider -m frameworks -k $* tests/frameworks/test_$*.py tests/frameworks/test_same_weights.py tests/examples
+
+test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost
+	$(BIN)/python -m pytest -p no:cacheprovider -m frameworks -k "raytrain or tune" tests/train tests/examples
 
 $(VENV)/.setup-infra: $(VENV)/.setup
 	@echo "installing the bindings of AWS and Google Cloud and an emulator of AWS (about 600 MB) …"

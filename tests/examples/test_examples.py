@@ -57,8 +57,10 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
     assert weights(framework, demo.last(), demo.files) == weights(framework, whole, tmp_path / "whole" / "digits")
 
 
+@pytest.mark.frameworks
 def test_tune_sweep(tmp_path: Path) -> None:
     demo = Demo.copied("tune-sweep", tmp_path)
+    demo.ray["runtimeEnvYAML"] = 'env_vars: {PACE: "0.3", EPOCHS: "15"}'
     demo.run()
     assert len(demo.state().history) > 1
     assert (demo.last().step, demo.last().total) == (6, 6)

@@ -13,7 +13,9 @@ from spotladder.train.ranks import World
 from tests.train.builders import log_of, variables
 from tests.train.machine import Machine, until
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.frameworks]
+
+WATCHER = {"RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": 1}
 
 
 def newest_step(folder: Path) -> int:
@@ -26,7 +28,7 @@ def starts(folder: Path, rank: int) -> list[tuple[int, ...]]:
 
 
 def test_a_lost_node_is_recovered_from_in_place_from_the_newest_commit(machine: Machine, tmp_path: Path) -> None:
-    driver = machine.driver("session_loop", tmp_path, {"total": 200, "pause": 0.02})
+    driver = machine.driver("session_loop", tmp_path, {"total": 200, "pause": 0.02}, **WATCHER)
     until(lambda: newest_step(tmp_path) >= 50)
     machine.lose_a_node()
     assert driver.wait(120) == 0
@@ -53,7 +55,7 @@ def test_a_notice_ends_the_driver_with_75_and_the_next_attempt_goes_on(machine: 
 
 
 def test_a_node_that_ray_drains_is_a_notice(machine: Machine, tmp_path: Path) -> None:
-    driver = machine.driver("session_loop", tmp_path, {"total": 5000, "pause": 0.02}, interval="1h")
+    driver = machine.driver("session_loop", tmp_path, {"total": 5000, "pause": 0.02}, interval="1h", **WATCHER)
     until((tmp_path / "starts-1").exists)
     machine.reclaim_a_node(notice=60)
     try:
@@ -93,7 +95,7 @@ def test_an_unmodified_script_that_reports_is_committed_interrupted_and_resumed(
     assert newest is not None
     assert (newest.total, [file.name for file in newest.files]) == (300, ["state.json"])
     done = newest.step
-    again = machine.driver("report_loop", tmp_path, {"epochs": done + 12, "pause": 0.1}, attempt=2)
+    again = machine.driver("report_loop", tmp_path, {"epochs": done + 12, "pause": 0.1}, attempt=2, **WATCHER)
     until(lambda: newest_step(tmp_path) >= done + 3)
     machine.lose_a_node()
     assert again.wait(120) == 0

@@ -10,7 +10,7 @@ import pytest
 from tests.train.builders import log_of
 from tests.train.machine import Machine, until
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.frameworks]
 
 
 def runs(folder: Path) -> dict[int, list[int]]:
