@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import threading
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from spotladder.errors import InvalidSpec
+from spotladder.train import rayfiles
 from spotladder.train.environment import Environment
 from spotladder.train.raytrain import ray_run_config, storage_of
+from tests.checkpoints.servers import Outage
 
 
 @pytest.fixture
@@ -28,6 +34,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",
     }.items():
         monkeypatch.setenv(name, value)
+    rayfiles._Bucket.clear_instance_cache()  # else the server of the test before would be asked
     try:
         boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="checkpoints")
         yield "s3://checkpoints/team"
@@ -54,6 +61,38 @@ def test_ray_keeps_its_files_beside_the_log(bucket: str, tmp_path: Path) -> None
     kept = storage.persist_current_checkpoint(Checkpoint.from_directory(str(tmp_path)), "ckpt")
     with Checkpoint(kept.path, filesystem=elsewhere).as_directory() as folder:
         assert Path(folder, "sub", "state").read_text() == "x"
+
+
+@pytest.mark.parametrize("kind", ["refused", "503", "hanging"])
+def test_what_ray_writes_waits_for_a_bucket_that_is_away(
+    bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    from ray.train import Checkpoint
+    from ray.train.v2._internal.execution.storage import StorageContext
+
+    away = Outage(os.environ["AWS_ENDPOINT_URL"])
+    monkeypatch.setenv("AWS_ENDPOINT_URL", away.endpoint)
+    monkeypatch.setattr(rayfiles, "FIRST_RETRY_INTERVAL", timedelta(seconds=0.01))
+    monkeypatch.setattr(rayfiles, "LONGEST_RETRY_INTERVAL", timedelta(seconds=0.05))
+    monkeypatch.setattr(rayfiles, "REQUEST_TIMEOUT", timedelta(seconds=0.5))
+    path, filesystem = storage_of(Environment({"SPOTLADDER_URI": bucket, "SPOTLADDER_JOB": kind}), "attempts/0001")
+    storage = StorageContext(path, "tune-1", filesystem)
+    (tmp_path / "state").write_bytes(b"x" * (11 << 20))  # two parts
+    away.begin(kind)
+    back = threading.Timer(3.0, away.end)
+    back.start()
+    began = time.monotonic()
+    kept = storage.persist_current_checkpoint(Checkpoint.from_directory(str(tmp_path)), "ckpt")
+    assert time.monotonic() - began >= 3.0
+    with Checkpoint(kept.path, filesystem=filesystem).as_directory() as folder:
+        assert Path(folder, "state").stat().st_size == 11 << 20
+    away.close()
+
+
+def test_a_bucket_that_refuses_is_not_waited_for(bucket: str) -> None:
+    _, filesystem = storage_of(Environment({"SPOTLADDER_URI": "s3://nowhere/team", "SPOTLADDER_JOB": "d"}), "a")
+    with pytest.raises(Exception, match="NoSuchBucket"), filesystem.open_output_stream("nowhere/team/d/a/x") as file:
+        file.write(b"{}")
 
 
 def test_on_a_disk_ray_uses_the_folder(tmp_path: Path) -> None:

@@ -42,6 +42,10 @@ STATE_PERIOD = "5"
 """Seconds between two states that Ray writes, unless TUNE_GLOBAL_CHECKPOINT_S says otherwise: its own choice, 10 or
 more, is too long for a notice."""
 
+SLOW_STATE = "3600"
+"""Seconds after which Ray warns, every few seconds, that its copy of the state in the bucket is late. What is restored
+is the committed state, so while the bucket is away the warning would be wrong."""
+
 TRIAL_FAILURES = 3
 """How often a trial may fail in one attempt, lost machines included, unless the program says otherwise."""
 
@@ -73,6 +77,7 @@ def tune_restore(
     below = f"attempts/{here.attempt:04d}"
     path, filesystem = storage_of(here, below)
     os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", STATE_PERIOD)
+    os.environ.setdefault("TUNE_WARN_SLOW_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S", SLOW_STATE)
     raytune.watch(member, f"{below}/{name}")
     with _committed_state(member.log, member.patience) as state:
         if state is not None:
