@@ -10,7 +10,7 @@ from spotladder.core.model import Price
 from spotladder.operator.records import CAPACITYTIERS
 from spotladder.operator.tier_status import WRITE_INTERVAL
 from tests.kube.apiserver import ApiServer
-from tests.kube.world import World, eventually, world
+from tests.kube.world import World, eventually, ray_spec, world
 
 NONE = "Failed to schedule pod, no instance type had enough resources or had a required offering, requirements=…"
 ICE = "NodeClaim spot-x event: creating instance, insufficient capacity, with fleet error(s), …"
@@ -217,3 +217,24 @@ async def test_a_tier_gives_no_more_nodes_than_its_limit(api_server: ApiServer) 
         await eventually(lambda: here.has_phase("Succeeded", "first"))
         await here.clock.advance(15)
         await eventually(lambda: here.rayjob(1, "third"))
+
+
+@pytest.mark.parametrize(("change", "room"), [(4, True), (1, False)])
+async def test_a_job_holds_the_nodes_that_its_attempt_was_launched_with(
+    api_server: ApiServer, change: int, room: bool
+) -> None:
+    """Not those that its spec asks for meanwhile: these come with the next attempt."""
+    async with world(api_server, tiers=()) as here:
+        await here.capacity("spot-a", limits={"nodes": 4 if room else 3})
+        await here.capacity("on-demand", capacityType="on-demand")
+        async with here.operator():
+            await here.submit("first", tiers=tiers(here), updateStrategy="AtNextAttempt")
+            await here.run(1, "first")
+            await eventually(lambda: here.has_phase("Running", "first"))
+            spec = ray_spec()
+            spec["rayClusterSpec"]["workerGroupSpecs"][0]["replicas"] = change
+            await here.patch("first", workload={"ray": {"template": {"spec": spec}}})
+            await here.quiet()
+        async with here.operator():  # which knows it from the status alone
+            await here.submit("second", tiers=tiers(here))
+            await eventually(lambda: here.is_on("spot-a" if room else "on-demand", 1, "second"))

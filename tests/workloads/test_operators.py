@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from spotladder.workloads.jobset import JOBSET
@@ -63,3 +65,16 @@ def test_who_does_not_act(workload: Workload, objects: AttemptObjects, says: str
     told = workload.silent(objects, MADE + SILENCE)
     assert (says in told) if says else told == ""
     assert workload.silent(objects, MADE + 10 * SILENCE) == told, "the words do not change with the time"
+
+
+@pytest.mark.parametrize("status", ["", "Initializing"])
+def test_a_rayjob_that_kueue_admits_after_a_long_wait_is_not_blamed_on_kuberay(status: str) -> None:
+    admitted_at = MADE + 3600
+    managed = [
+        {"manager": "spotladder", "operation": "Apply", "time": AT},
+        {"manager": "kueue", "operation": "Update", "time": f"{datetime.fromtimestamp(admitted_at, UTC):%FT%TZ}"},
+        {"manager": "without a time"},
+    ]
+    objects = AttemptObjects(rayjob=rayjob(status, "", managedFields=managed))
+    assert RAYJOB.silent(objects, admitted_at + SILENCE - 1) == ""
+    assert "KubeRay does not act" in RAYJOB.silent(objects, admitted_at + SILENCE)

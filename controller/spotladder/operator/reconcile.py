@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from spotladder.api.capacitytier import ApplyTo
@@ -270,12 +271,20 @@ class Reconciler:
         return {name: why for name, why in full.items() if why}
 
     def _size(self, record: JobRecord, capacity: CapacityRecord) -> int:
-        """How many nodes of that tier a job needs; none when nobody can tell."""
+        """How many nodes of that tier a job holds by its live attempt, else needs by its spec; none when that is not
+        known."""
         memory, version = self._memory.setdefault(record.key, _Memory()), (record.uid, record.generation)
         if memory.sized != version:
             memory.sized, memory.workers = version, self._workers(record)
+        if memory.state is None:  # not looked at yet by this process
+            with suppress(InvalidSpec):
+                held = status.held(record)
+                memory.persisted, (memory.before, memory.state) = held.state, self._states(held, memory)
+        attempt = memory.state.attempt if memory.state is not None else None
+        launched = attempt.workers if attempt is not None else None
+        workers = memory.workers if launched is None else launched
         with_head = capacity.model is not None and capacity.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
-        return 0 if memory.workers is None else memory.workers + with_head
+        return 0 if workers is None else workers + with_head
 
     def _workers(self, record: JobRecord) -> int | None:
         try:

@@ -9,6 +9,7 @@ An attempt on which nobody acts looks like one that waits for machines, and is n
 | a JobSet without a status and without pods | JobSet's controller |
 | a Pending pod without a node and without any PodScheduled condition | the scheduler |
 
+A RayJob counts from when it was last written: one that Kueue admits after a long wait was made long ago.
 A pod that no node fits, and one that a queue holds back (`SchedulingGated`), have that condition; what Kueue has not
 admitted waits for Kueue. An operator that stops later is seen by the next attempt.
 """
@@ -19,7 +20,7 @@ from collections.abc import Iterable
 
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Instant, Seconds
-from spotladder.workloads.records import Made, PodRecord
+from spotladder.workloads.records import PodRecord
 from spotladder.workloads.workload import AttemptObjects
 
 SILENCE: Seconds = 15.0
@@ -34,14 +35,17 @@ def silent_kuberay(objects: AttemptObjects, now: Instant) -> str:
     rayjob = objects.rayjob
     if rayjob is None or rayjob.deleting or rayjob.held or objects.pods:
         return ""
+    since = max(filter(None, (rayjob.created_at, rayjob.written_at)), default=None)
     if not rayjob.deployment_status:
-        return _told(rayjob, now, "KubeRay", f"RayJob {rayjob.name} has no status")
+        return _told(since, now, "KubeRay", f"RayJob {rayjob.name} has no status")
     if rayjob.deployment_status not in _SETTING_UP:
         return ""
     if not objects.rayclusters:
-        return _told(rayjob, now, "KubeRay", f"RayJob {rayjob.name} has no RayCluster")
+        return _told(since, now, "KubeRay", f"RayJob {rayjob.name} has no RayCluster")
     behind = [cluster for cluster in objects.rayclusters if not (cluster.acted_on or cluster.deleting)]
-    return next((_told(cluster, now, "KubeRay", f"RayCluster {cluster.name} has no status") for cluster in behind), "")
+    return next(
+        (_told(each.created_at, now, "KubeRay", f"RayCluster {each.name} has no status") for each in behind), ""
+    )
 
 
 def silent_jobset(objects: AttemptObjects, now: Instant) -> str:
@@ -49,7 +53,7 @@ def silent_jobset(objects: AttemptObjects, now: Instant) -> str:
     jobset = objects.jobset
     if jobset is None or jobset.deleting or jobset.held or objects.pods or jobset.acted_on:
         return ""
-    return _told(jobset, now, "JobSet's controller", f"JobSet {jobset.name} has no status")
+    return _told(jobset.created_at, now, "JobSet's controller", f"JobSet {jobset.name} has no status")
 
 
 def silent_scheduler(pods: Iterable[PodRecord], now: Instant) -> str:
@@ -58,14 +62,16 @@ def silent_scheduler(pods: Iterable[PodRecord], now: Instant) -> str:
         pod for pod in pods if pod.phase == "Pending" and not (pod.node or pod.deleting or pod.looked_at_by_scheduler)
     ]
     oldest = min(waiting, key=lambda pod: pod.created_at or now, default=None)
-    return _told(oldest, now, "the scheduler", f"pod {oldest.name} has no PodScheduled condition") if oldest else ""
+    if oldest is None:
+        return ""
+    return _told(oldest.created_at, now, "the scheduler", f"pod {oldest.name} has no PodScheduled condition")
 
 
-def _told(thing: Made, now: Instant, who: str, what: str) -> str:
+def _told(since: Instant | None, now: Instant, who: str, what: str) -> str:
     """The sentence, without the age: a condition's message must not change with the time alone."""
-    if thing.created_at is None or now - thing.created_at < SILENCE:
+    if since is None or now - since < SILENCE:
         return ""
     return (
-        f"{who} does not act: {what} {format_duration(SILENCE)} after it was made; see that it runs, "
+        f"{who} does not act: {what} after {format_duration(SILENCE)}; see that it runs, "
         "and that it watches this namespace"
     )

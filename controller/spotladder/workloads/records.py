@@ -244,7 +244,7 @@ class AttemptRecord(Made):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayJobRecord(AttemptRecord):
     """A RayJob, in KubeRay's own words. `error` is what ended its driver, from the log that Ray appends to its message;
-    the log itself is not kept. `mode` is its submissionMode."""
+    the log itself is not kept. `mode` is its submissionMode. `written_at` is when anyone wrote it last."""
 
     kind: ClassVar[GVR] = RAYJOBS
 
@@ -255,10 +255,12 @@ class RayJobRecord(AttemptRecord):
     error: str = ""
     mode: str = ""
     cluster: str = ""
+    written_at: Instant | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, rayjob: Object) -> Self:
         status = _part(rayjob, "status")
+        writes = (instant(entry.get("time")) for entry in rayjob["metadata"].get("managedFields") or ())
         printed = driver_log(status.get("message") or "")
         return cls(
             **_made(rayjob),
@@ -272,6 +274,7 @@ class RayJobRecord(AttemptRecord):
             error=last_error(printed) if printed else "",
             mode=intern(_part(rayjob, "spec").get("submissionMode") or ""),
             cluster=status.get("rayClusterName") or "",
+            written_at=max((time for time in writes if time is not None), default=None),
         )
 
 
