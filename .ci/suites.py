@@ -49,6 +49,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         "examples",
         "infra",
         "tests/charts",
+        "tests/cli",
         "tests/docs",
         "tests/e2e",
         "tests/infra",
