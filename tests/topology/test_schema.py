@@ -46,7 +46,8 @@ def test_the_schema_beside_the_example_is_the_one_of_the_models() -> None:
     assert json.loads((EXAMPLE / "fleet.schema.json").read_text(encoding="utf-8")) == schema()
     first = (EXAMPLE / "fleet.yaml").read_text(encoding="utf-8").splitlines()[0]
     assert first == "# yaml-language-server: $schema=fleet.schema.json"
-    jsonschema.validate(load((EXAMPLE / "fleet.yaml").read_text(encoding="utf-8")), schema())
+    for example in EXAMPLE.glob("*.yaml"):
+        jsonschema.validate(load(example.read_text(encoding="utf-8")), schema())
 
 
 def test_every_field_says_what_it_is() -> None:
