@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from spotladder.core.model import CapacityType
@@ -53,7 +53,7 @@ class Account:
     """Asks AWS for one fleet. `connect` makes a boto3 client for a service in a region."""
 
     def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+        self._connect = cache(connect)
 
     def examine(self, fleet: Fleet, clusters: Sequence[tuple[int, Cluster]], today: date) -> Iterator[Result]:
         """The checks of these clusters, by their places in the file. Without credentials only the first."""
