@@ -53,7 +53,10 @@ def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
         cluster.network.nat
     ]
     if gateways:
-        found.append(Item("NAT gateways", gateways, gateways * prices.NAT_HOUR[cloud]))
+        per_node = min(nodes * prices.CLOUD_NAT_NODE_HOUR, prices.CLOUD_NAT_MOST_HOUR)
+        hourly = gateways * prices.NAT_GATEWAY_HOUR if cluster.cloud is Cloud.AWS else per_node
+        found.append(Item("NAT gateways", gateways, hourly))
+        found.append(Item("public addresses of NAT", gateways, gateways * prices.PUBLIC_ADDRESS_HOUR))
     if cluster.cloud is Cloud.AWS:
         if cluster.network.interface_endpoints:
             count = INTERFACE_ENDPOINTS * zones

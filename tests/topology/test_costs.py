@@ -23,6 +23,7 @@ def test_idle_eks(tmp_path: Path) -> None:
         "control plane": (1, 0.10),
         "system nodes (m7i.large)": (2, pytest.approx(0.2016)),
         "NAT gateways": (1, 0.045),
+        "public addresses of NAT": (1, 0.005),
         "KMS keys": (2, pytest.approx(2 / 730)),
     }
 
@@ -33,6 +34,18 @@ def test_endpoints_and_gateways_of_every_zone(tmp_path: Path) -> None:
     items = {item.what: (item.count, item.hourly) for item in idle(fleet, fleet.cluster("east"))}
     assert items["NAT gateways"] == (2, 0.09)
     assert items["interface endpoints"] == (16, pytest.approx(0.16))
+
+
+def test_idle_gke(tmp_path: Path) -> None:
+    """One system node in each of two zones, which Cloud NAT is paid for."""
+    fleet = fleet_file(tmp_path).fleet
+    items = {item.what: (item.count, item.hourly) for item in idle(fleet, fleet.cluster("west"))}
+    assert items == {
+        "control plane": (1, 0.10),
+        "system nodes (e2-standard-4)": (2, pytest.approx(0.268)),
+        "NAT gateways": (1, pytest.approx(0.0028)),
+        "public addresses of NAT": (1, 0.005),
+    }
 
 
 def test_an_unknown_instance_has_no_price(tmp_path: Path) -> None:

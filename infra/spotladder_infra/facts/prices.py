@@ -27,8 +27,14 @@ NODE_HOUR: Mapping[str, float] = MappingProxyType(
 """USD per node and hour."""
 
 CONTROL_PLANE_HOUR: Mapping[str, float] = MappingProxyType({"aws": 0.10, "gcp": 0.10})
-NAT_HOUR: Mapping[str, float] = MappingProxyType({"aws": 0.045, "gcp": 0.0044})
-"""USD per hour for each NAT gateway; Cloud NAT for its smallest number of nodes."""
+NAT_GATEWAY_HOUR = 0.045
+"""USD per hour for each NAT gateway (AWS; aws.amazon.com/vpc/pricing)."""
+
+CLOUD_NAT_NODE_HOUR, CLOUD_NAT_MOST_HOUR = 0.0014, 0.044
+"""USD per hour of Cloud NAT for each node that uses it, and at most (cloud.google.com/nat/pricing)."""
+
+PUBLIC_ADDRESS_HOUR = 0.005
+"""USD per hour for each public IPv4 address of a NAT gateway, on both clouds."""
 
 INTERFACE_ENDPOINT_HOUR = 0.01
 """USD per hour for each interface endpoint in each zone (AWS)."""
