@@ -3,8 +3,9 @@
 One table for the infrastructure's checks, the platform's pins and the controller's preflight. Standard library only.
 
 Sources, read on `AS_OF`: karpenter.sh/docs/upgrading/compatibility, docs.ray.io (KubeRay upgrade guide),
-docs.aws.amazon.com/eks (release calendar), cloud.google.com/kubernetes-engine/docs/release-schedule. The dates of GKE
-are Google's estimates for the Regular channel.
+docs.aws.amazon.com/eks (release calendar), endoflife.date/amazon-eks and endoflife.date/google-kubernetes-engine (from
+cloud.google.com/kubernetes-engine/docs/release-schedule). The dates of GKE are estimates of Google for the Regular
+channel.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ SUPPORTED: Mapping[str, Kubernetes] = MappingProxyType(
             Kubernetes("1.33", "1.5", date(2026, 7, 29), date(2026, 8, 3)),
             Kubernetes("1.34", "1.6", date(2026, 12, 2), date(2026, 10, 1)),
             Kubernetes("1.35", "1.9", date(2027, 3, 27), date(2027, 4, 11)),
-            Kubernetes("1.36", "1.13", None, None),
+            Kubernetes("1.36", "1.13", date(2027, 8, 2), None),
         )
     }
 )
