@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,13 +14,14 @@ import pytest
 
 from spotladder.checkpoints import bucket, upload
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.store import RightsRefused, open_store
 from spotladder.train import commits, patience
+from spotladder.train.ending import exit_code_of
 from spotladder.train.environment import Environment
 from spotladder.train.membership import join
 from spotladder.train.ranks import World
 from spotladder.train.session import Job
-from tests.checkpoints.servers import Outage, moto, new_bucket
+from tests.checkpoints.servers import Outage, moto, new_bucket, use_s3
 from tests.train.builders import variables
 
 AWAY = 3.0
@@ -89,3 +92,56 @@ def test_an_attempt_waits_for_a_store_that_is_away_when_it_starts(server: str, o
     job = Job(join(Environment(variables(Path(), uri=uri)), World()))
     assert time.monotonic() - began > 1.0
     job.close()
+
+
+@pytest.fixture
+def uri(server: str) -> str:
+    return new_bucket(server).replace(" ", "-")  # moto cannot check the signature of a blank
+
+
+@pytest.fixture
+def user(server: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """From here on the server checks keys; the environment has those of a user. Call it to take them away."""
+    import boto3  # type: ignore[import-untyped]
+
+    def checked_after(requests: str) -> None:
+        body = urllib.request.Request(
+            f"{server}/moto-api/reset-auth", requests.encode(), {"Content-Type": "text/plain"}
+        )
+        urllib.request.urlopen(body, timeout=10).close()
+
+    def take_away() -> None:
+        checked_after("1")
+        iam.delete_access_key(UserName="u", AccessKeyId=key["AccessKeyId"])
+
+    iam = boto3.client("iam", endpoint_url=server, region_name="us-east-1")
+    may = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["s3:*"], "Resource": "*"}]}
+    iam.create_user(UserName="u")
+    iam.put_user_policy(UserName="u", PolicyName="s3", PolicyDocument=json.dumps(may))
+    key = iam.create_access_key(UserName="u")["AccessKey"]
+    use_s3(monkeypatch, server, key["AccessKeyId"], key["SecretAccessKey"])
+    checked_after("0")
+    try:
+        yield take_away
+    finally:
+        checked_after("inf")
+
+
+def test_keys_that_are_taken_away_end_the_program_with_77(
+    uri: str, user: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(join(Environment(variables(Path(), uri=uri, interval="1steps")), World()))
+
+    def commit(step: int) -> None:
+        with job.commit(step) as folder:
+            (folder / "w").write_bytes(b"%d" % step)
+        job.flush()
+
+    commit(1)
+    user()
+    with pytest.raises(RightsRefused, match="access denied: check the bucket's policy and AWS_ACCESS_KEY_ID") as found:
+        commit(2)
+    assert exit_code_of(found.value) == 77
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    with pytest.raises(RightsRefused):
+        join(Environment(variables(Path(), uri=uri, attempt=2)), World())
