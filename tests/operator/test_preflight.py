@@ -163,6 +163,7 @@ KARPENTER = "/apis/apps/v1/namespaces/kube-system/deployments/karpenter"
             "Karpenter 1.8.3 does not support Kubernetes 1.35: use Karpenter 1.9 or newer",
             id="Karpenter",
         ),
+        pytest.param("v1.35.2", {KARPENTER: {"helm.sh/chart": "karpenter-0.5.0"}}, None, "", id="Karpenter on gcp"),
         pytest.param(
             "v1.35.2",
             {KUBERAY: {"helm.sh/chart": "kuberay-operator-1.6.1"}},

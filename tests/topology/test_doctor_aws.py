@@ -30,6 +30,7 @@ class Amazon:
         self.versions = {"1.35": "STANDARD_SUPPORT"}
         self.image = "1.35.7-20261117"
         self.refused: set[str] = set()
+        self.only_defaults = False
 
     def connect(self, service: str, region: str) -> Any:
         client = boto3.client(service, region_name=region)
@@ -38,6 +39,8 @@ class Amazon:
 
     def _answer(self, model: Any, params: Any, **_: Any) -> Any:
         """What botocore's own serializer has checked is answered; None leaves the call to moto."""
+        if model.name == "GetServiceQuota" and self.only_defaults:
+            return SimpleNamespace(status_code=404), {"Error": {"Code": "NoSuchResourceException", "Message": "none"}}
         if model.name in self.refused:
             error = {"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}
             return SimpleNamespace(status_code=403), error
@@ -47,6 +50,9 @@ class Amazon:
     def _GetServiceQuota(self, asked: str) -> Any:  # noqa: N802 – names of AWS's operations
         code = next((code for code in self.quotas if code in asked), None)
         return {"Quota": {"Value": 1000.0 if code is None else self.quotas[code]}}
+
+    def _GetAWSDefaultServiceQuota(self, asked: str) -> Any:  # noqa: N802
+        return {"Quota": {"Value": 0.0 if G_SPOT in asked else 5.0}}
 
     def _DescribeClusterVersions(self, asked: str) -> Any:  # noqa: N802
         found = [(minor, status) for minor, status in self.versions.items() if minor in asked]
@@ -101,6 +107,12 @@ def test_quotas_beside_the_pools(amazon: Amazon, tmp_path: Path) -> None:
     assert spot.fix == f"request 64 in Service Quotas, ec2/{G_SPOT}, region us-east-1"
     on_demand = results["on-demand vCPUs, G and VT"]
     assert (on_demand.status, on_demand.found) == (Status.WARNING, "4; the pools may grow to 8")
+
+
+def test_an_account_that_never_changed_a_quota(amazon: Amazon, tmp_path: Path) -> None:
+    """It has AWS's defaults, of which several are 0."""
+    amazon.only_defaults = True
+    assert failed(examined(amazon, fleet_of(tmp_path))) == {"spot vCPUs, G and VT": "0; needs at least 4"}
 
 
 @pytest.mark.parametrize(

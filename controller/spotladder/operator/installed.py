@@ -27,6 +27,9 @@ NAMESPACES: Mapping[str, tuple[str, ...]] = {
 }
 """Where each Deployment is looked for, in this order."""
 
+FIRST_KARPENTER = (1,)
+"""The first version of Karpenter for AWS with the API that this project uses."""
+
 _RELEASE = re.compile(r"v?([0-9]+\.[0-9]+\.[0-9]+)$")
 _MINOR = re.compile(r"v?([0-9]+\.[0-9]+)")
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+){1,2}")
@@ -46,7 +49,10 @@ class Installed:
         known = self.kubernetes
         if known is not None and versions.parse(known) > versions.parse(max(versions.SUPPORTED, key=versions.parse)):
             known = None
-        return versions.conflicts(kubernetes=known, karpenter=self.karpenter, kuberay=self.kuberay, ray=ray)
+        karpenter = self.karpenter
+        if karpenter is not None and versions.parse(karpenter) < FIRST_KARPENTER:
+            karpenter = None  # the provider for Google Cloud, which counts its own versions and is not in the table
+        return versions.conflicts(kubernetes=known, karpenter=karpenter, kuberay=self.kuberay, ray=ray)
 
 
 async def installed(client: Client) -> Installed:

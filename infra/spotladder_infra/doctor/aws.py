@@ -160,8 +160,17 @@ class Account:
             yield compared(f"aws {region}", f"NAT gateways left in {zone}", left, Demand(needed, needed), how=how)
 
     def _limit(self, region: str, service: str, code: str) -> float:
+        """The account's quota; AWS's default where the account has no value of its own."""
+        from botocore.exceptions import ClientError  # noqa: PLC0415 – with boto3
+
         quotas = self._connect("service-quotas", region)
-        return float(quotas.get_service_quota(ServiceCode=service, QuotaCode=code)["Quota"]["Value"])
+        try:
+            found = quotas.get_service_quota(ServiceCode=service, QuotaCode=code)
+        except ClientError as error:
+            if _code(error) != "NoSuchResourceException":
+                raise
+            found = quotas.get_aws_default_service_quota(ServiceCode=service, QuotaCode=code)
+        return float(found["Quota"]["Value"])
 
     # --- one cluster ---
 
