@@ -75,7 +75,7 @@ class Lab:
 
     def run(self, *arguments: str, code: int = 0) -> str:
         process = self.start(*arguments)
-        printed, _ = process.communicate(timeout=100)
+        printed, _ = process.communicate(timeout=400)
         assert process.returncode == code, f"{arguments}: exit code {process.returncode}\n{printed}"
         return printed
 
@@ -98,6 +98,8 @@ def lab(tmp_path: Path) -> Lab:
     made.write()
     return made
 
+
+pytestmark = pytest.mark.timeout(600)
 
 GOOD = {
     "east": {"spotladder-pools": 1, "kuberay-operator": 1, "spotladder": 1},
@@ -167,10 +169,12 @@ def test_a_failed_canary_is_taken_back(lab: Lab) -> None:
 
 
 def test_a_killed_rollout_goes_on(lab: Lab) -> None:
-    lab.run("rollout")
     lab.write(values={"kuberay": {"hang": True}})
+    lab.change("west", hung=True)
     process = lab.start("rollout")
     until(lambda: lab.cluster("east").state.get("hung"))
+    printed = lab.run("rollout", code=5)
+    assert f"process {process.pid} on this machine is working on it" in printed
     descendants = children(process.pid)
     for pid in [process.pid, *descendants]:
         os.kill(pid, signal.SIGKILL)
@@ -178,17 +182,6 @@ def test_a_killed_rollout_goes_on(lab: Lab) -> None:
     printed = lab.run("rollout")
     assert "good" in printed
     assert lab.cluster("west").state["releases"]["kuberay-operator"][-1]["values"] == {"hang": True}
-
-
-def test_a_second_rollout_is_told_who_holds_the_cluster(lab: Lab) -> None:
-    lab.write(values={"kuberay": {"hang": True}})
-    process = lab.start("rollout")
-    until(lambda: lab.cluster("east").state.get("hung"))
-    printed = lab.run("rollout", code=5)
-    assert f"process {process.pid} on this machine is working on it" in printed
-    for pid in [process.pid, *children(process.pid)]:
-        os.kill(pid, signal.SIGKILL)
-    process.wait()
 
 
 def test_an_upgrade_holds_the_nodes(lab: Lab) -> None:
@@ -226,7 +219,7 @@ def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(lab: Lab, monkeypatc
 
 
 def until(met: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not met():
         assert time.monotonic() < deadline
         time.sleep(0.1)

@@ -45,3 +45,12 @@ def test_objects_are_found_by_kind() -> None:
 
 def test_a_name_that_is_not_in_block_style_is_parsed() -> None:
     assert manifest.crd_name("kind: CustomResourceDefinition\nmetadata: {name: x}") == "x"
+
+
+def test_objects_are_told_apart_by_whether_they_name_a_namespace() -> None:
+    named, unnamed = manifest.by_namespace(RENDERED)
+    assert ["DaemonSet" in text for text in named] == [True]
+    assert len(unnamed) == 2
+    block = "kind: A\nmetadata:\n  name: x\n  namespace: y\nspec: {}"
+    labelled = "kind: A\nmetadata:\n  name: x\n  labels:\n    namespace: y\nspec: {namespace: z}"
+    assert manifest.by_namespace(f"{block}\n---\n{labelled}") == ([block], [labelled])

@@ -39,7 +39,8 @@ def _values(properties: dict[str, Any]) -> Any:
 
 
 def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
+    if isinstance(old, dict | None) and isinstance(new, dict | None):
+        old, new = old or {}, new or {}
         for key in sorted({*old, *new}):
             yield from _differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
     elif old != new:

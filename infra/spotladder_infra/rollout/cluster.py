@@ -104,7 +104,7 @@ class Platform:
         made: list[Change] = []
         stack = self._stack(paths)
         with stack.held():
-            stack.preview(_program(desired), Watcher(lambda _: None, made.append, _failed(report)))
+            stack.preview(program(desired), Watcher(lambda _: None, made.append, _failed(report)))
         final = {change.resource: change for change in resources(made) if change.operation != "refresh"}
         return list(final.values())
 
@@ -160,7 +160,7 @@ class Platform:
                 report(change.resource, "ready", versions[change.resource])
 
         with stack.held():
-            stack.up(_program(desired), Watcher(begins, done, _failed(report)))
+            stack.up(program(desired), Watcher(begins, done, _failed(report)))
         live = releases(self.tools)
         installed = tuple(replace(entry, revision=int(live[entry.release]["revision"])) for entry in desired.releases)
         return Good("", smoke=False, releases=installed, crds=desired.crds)
@@ -183,10 +183,10 @@ def _failed(report: Report) -> Callable[[str, str], None]:
     return lambda resource, message: report(resource, "failed", message)
 
 
-def _program(desired: Desired) -> Program:
+def program(desired: Desired) -> Program:
     """The stack: CRDs first, then each release after the one before it."""
 
-    def program() -> None:
+    def declare() -> None:
         from pulumi import Resource, ResourceOptions  # noqa: PLC0415 – slow to import
 
         before: list[Resource] = []
@@ -205,4 +205,4 @@ def _program(desired: Desired) -> Program:
             )
             before = [made]
 
-    return program
+    return declare

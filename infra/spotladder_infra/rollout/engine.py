@@ -131,7 +131,7 @@ class Stack:
                 else:
                     stack.preview(on_event=watch, refresh=True, color="never")
             except ConcurrentUpdateError as error:
-                self._release_lock(stack, str(error), deadline)
+                self.release_lock(stack, str(error), deadline)
             except CommandError as error:
                 message = failures[0] if failures else _reason(str(error))
                 raise EnvironmentFailure(message) from None
@@ -154,8 +154,12 @@ class Stack:
                 f"state {self._environment['PULUMI_BACKEND_URL']} cannot be opened: {_reason(str(error))}"
             ) from None
 
-    def _release_lock(self, stack: Any, message: str, deadline: float) -> None:
-        """Removes the lock of a process of this machine that is gone, or waits for one that is about to end."""
+    def release_lock(self, stack: Any, message: str, deadline: float) -> None:
+        """Removes the lock of a process of this machine that is gone, or waits for one that is about to end.
+
+        Raises:
+            EnvironmentFailure: The lock is of another machine, or its process still runs at `deadline`.
+        """
         holders = [found.groupdict() for found in _LOCK.finditer(message)]
         foreign = [found for found in holders if found["host"] != platform.node()]
         if foreign or not holders:

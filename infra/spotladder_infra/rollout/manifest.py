@@ -9,7 +9,8 @@ from ruamel.yaml import YAML
 
 _SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 _KIND = re.compile(r"^kind: *[\"']?(\w+)", re.MULTILINE)
-_METADATA = re.compile(r"^metadata:(?:\n(?:[ \t].*)?|[ \t]*#.*)+", re.MULTILINE)
+_METADATA = re.compile(r"^metadata:.*(?:\n[ \t].*)*", re.MULTILINE)
+_NAMESPACE = re.compile(r"(?:^  |[{,] *)[\"']?namespace[\"']?:", re.MULTILINE)
 _NAME = re.compile(r"^  name: *[\"']?([^\s\"'#]+)", re.MULTILINE)
 
 
@@ -25,6 +26,15 @@ def of_kinds(manifest: str, kinds: Iterable[str]) -> list[str]:
     """The texts of the objects of these kinds."""
     wanted = frozenset(kinds)
     return [text for kind, text in split(manifest) if kind in wanted]
+
+
+def by_namespace(rendered: str) -> tuple[list[str], list[str]]:
+    """The texts of the objects that name a namespace, and of those that do not."""
+    found: tuple[list[str], list[str]] = ([], [])
+    for _, text in split(rendered):
+        metadata = _METADATA.search(text)
+        found[0 if metadata and _NAMESPACE.search(metadata.group(0)) else 1].append(text)
+    return found
 
 
 def joined(texts: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ Karpenter can give them back, so it is uninstalled last.
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,7 @@ def remove(
     Raises:
         EnvironmentFailure: Jobs or nodes are still there after their time limit; the message names them.
     """
+    report = _changes(report)
     platform = Platform(Place(fleet, state), cluster)
     home = Tools(platform.place.target(fleet.cluster(fleet.spec.home)))
     _stop_jobs(home, fleet, cluster, jobs_timeout, report)
@@ -63,7 +65,22 @@ def remove(
             Release(platform.tools, name, namespace).remove()
             report(name, "removed", "")
     platform.tools.kubectl("delete", "configmap", NAME, "--namespace", SYSTEM, "--ignore-not-found")
-    platform.forget()
+    if shutil.which("pulumi"):
+        platform.forget()
+    else:
+        report("state", "kept", "pulumi is not on the PATH")
+
+
+def _changes(report: Report) -> Report:
+    """Reports only what is not as it was reported last."""
+    last: dict[str, tuple[str, str]] = {}
+
+    def changed(what: str, state: str, details: str) -> None:
+        if last.get(what) != (state, details):
+            last[what] = (state, details)
+            report(what, state, details)
+
+    return changed
 
 
 def _uninstall_order(fleet: Fleet, cluster: Cluster) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.access import Target
+from spotladder_infra.rollout import manifest
 
 Object = dict[str, Any]
 
@@ -80,19 +81,27 @@ class Tools:
         items: list[Object] = found.get("items", [])
         return items
 
-    def changes(self, manifest: str, namespace: str, manager: str) -> list[str]:
-        """The objects, as KIND/NAME, whose applied fields differ from the manifest. Raises CommandFailure."""
-        if not manifest.strip():
+    def changes(self, rendered: str, namespace: str, manager: str) -> list[str]:
+        """The objects, as KIND/NAME, whose applied fields differ from a manifest. Raises CommandFailure.
+
+        `namespace` is that of objects that name none.
+        """
+        named, unnamed = manifest.by_namespace(rendered)
+        found = [*self._changes(named, [], manager), *self._changes(unnamed, ["--namespace", namespace], manager)]
+        return sorted(set(found))
+
+    def _changes(self, texts: list[str], options: list[str], manager: str) -> list[str]:
+        if not texts:
             return []
         command = [
-            "kubectl", "--context", self.target.context, "--namespace", namespace, "diff", "--server-side",
-            "--force-conflicts", f"--field-manager={manager}", "--concurrency=8", "-f", "-",
+            "kubectl", "--context", self.target.context, *options, "diff", "--server-side", "--force-conflicts",
+            f"--field-manager={manager}", "--concurrency=8", "-f", "-",
         ]  # fmt: skip
         environment = {**self.target.environment(), "KUBECTL_EXTERNAL_DIFF": "diff -N -q"}
-        done = _run(command, environment, manifest)
+        done = _run(command, environment, manifest.joined(texts))
         if done.returncode > 1:
             raise CommandFailure(f"kubectl diff: {_last_line(done.stderr)}")
-        return sorted({_object(line) for line in done.stdout.splitlines() if line.startswith("Files ")})
+        return [_object(line) for line in done.stdout.splitlines() if line.startswith("Files ")]
 
 
 def _object(line: str) -> str:

@@ -1,0 +1,150 @@
+"""The program of a stack with Pulumi's mocks, what its changes mean in words, and who holds a lock."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.absent import absent
+
+try:
+    import pulumi
+except ImportError:
+    absent("pulumi is not installed (make setup-infra)", "infra")
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.rollout import engine
+from spotladder_infra.rollout.changes import details
+from spotladder_infra.rollout.cluster import Desired, program
+from spotladder_infra.rollout.engine import Change
+from spotladder_infra.rollout.provider import CrdsProvider, ReleaseProvider
+from spotladder_infra.rollout.record import Installed
+from spotladder_infra.topology.fleet import Fleet
+
+
+def installed(name: str) -> Installed:
+    return Installed(name, name, "system", name, "1.0.0", "d", "{}", 0)
+
+
+class Mocks(pulumi.runtime.Mocks):
+    """Remembers what was registered."""
+
+    def __init__(self) -> None:
+        self.registered: list[tuple[str, dict[str, Any]]] = []
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        self.registered.append((args.name, args.inputs))
+        return args.name, args.inputs
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        return {}, []
+
+
+def test_resources_are_registered_in_the_order_of_installation() -> None:
+    mocks = Mocks()
+    pulumi.runtime.set_mocks(mocks, preview=False)
+    crds = (("spotladder-crds", "0.1.0", "a"), ("kuberay-operator", "1.6.1", "b"))
+    desired = Desired(crds, (installed("pools"), installed("kuberay")))
+
+    @pulumi.runtime.test
+    def run() -> None:
+        program(desired)()
+
+    run()
+    names = [name for name, _ in mocks.registered]
+    assert sorted(names[:2]) == ["crds-kuberay-operator", "crds-spotladder-crds"]
+    assert names[2:] == ["pools", "kuberay"], "each release waits for the one before it"
+    inputs = dict(mocks.registered)["pools"]
+    assert inputs["values"] == "{}"
+    assert "kubeconfig" not in inputs
+
+
+OLD = {"chart": "a", "version": "1.0.0", "digest": "d", "values": "{}", "namespace": "n", "release": "a", "drift": "[]"}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, (False, [])),
+        ({"version": "1.1.0"}, (True, [])),
+        ({"digest": "e"}, (True, [])),
+        ({"values": '{"a": 1}'}, (True, [])),
+        ({"namespace": "m"}, (True, ["namespace"])),
+    ],
+)
+def test_what_changes_a_release(change: dict[str, str], expected: tuple[bool, list[str]]) -> None:
+    found = ReleaseProvider().diff("a", OLD, {**OLD, **change})
+    assert (found.changes, found.replaces) == expected
+
+
+def test_drift_is_a_change() -> None:
+    drifted = {**OLD, "drift": '["Deployment/a"]'}
+    assert ReleaseProvider().diff("a", drifted, OLD).changes
+    assert CrdsProvider().diff("a", drifted, OLD).changes
+    assert not CrdsProvider().diff("a", OLD, {**OLD, "values": "other"}).changes
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ({}, OLD, "1.0.0"),
+        (OLD, {**OLD, "version": "1.1.0"}, "1.0.0 → 1.1.0"),
+        (OLD, {**OLD, "digest": "e"}, "1.0.0; another content of the chart"),
+        (OLD, {**OLD, "values": json.dumps({"image": {"tag": "2"}})}, "1.0.0; image.tag: unset → 2"),
+        ({**OLD, "drift": '["Deployment/a"]'}, OLD, "1.0.0; drift: Deployment/a"),
+        (OLD, {**OLD, "values": json.dumps({str(n): n for n in range(8)})}, "2 more values"),
+    ],
+)
+def test_changes_in_words(old: dict[str, Any], new: dict[str, Any], expected: str) -> None:
+    assert expected in details(Change("a", "update", old, new))
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [
+        (None, "file:///state/rollout"),
+        ("s3://acme/fleet", "s3://acme/fleet/rollout?region=us-east-1"),
+        ("gs://acme/fleet", "gs://acme/fleet/rollout"),
+    ],
+)
+def test_the_state_is_beside_that_of_terraform(fleet: Fleet, uri: str | None, expected: str) -> None:
+    from pathlib import Path
+
+    state = None if uri is None else fleet.spec.state.model_copy(update={"uri": uri})  # type: ignore[union-attr]
+    changed = fleet.model_copy(update={"spec": fleet.spec.model_copy(update={"state": state})})
+    assert engine.backend(changed, Path("/state/rollout")) == expected
+
+
+LOCKED = """\
+error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end
+  file:///state/.pulumi/locks/organization/spotladder/east/x.json: created by {user}@{host} (pid {pid}) at 2026-11-22
+"""
+
+
+def test_the_holder_of_a_foreign_lock_is_named(fleet: Fleet, tmp_path: Any) -> None:
+    context = engine.Context("", "", {}, 1.0)
+    stack = engine.Stack(fleet, "east", tmp_path, context)
+    with pytest.raises(EnvironmentFailure, match=r"locked by ann@elsewhere \(process 7\) since 2026-11-22"):
+        stack.release_lock(None, LOCKED.format(user="ann", host="elsewhere", pid=7), 0.0)
+
+
+def test_the_lock_of_a_dead_process_is_removed_and_that_of_a_living_one_is_not(fleet: Fleet, tmp_path: Any) -> None:
+    import os
+    import platform
+
+    class Cancelled:
+        """Counts what was cancelled."""
+
+        times = 0
+
+        def cancel(self) -> None:
+            self.times += 1
+
+    stack, cancelled = engine.Stack(fleet, "east", tmp_path, engine.Context("", "", {}, 1.0)), Cancelled()
+    stack.release_lock(cancelled, LOCKED.format(user="root", host=platform.node(), pid=2**22 + 1), 0.0)
+    assert cancelled.times == 1
+    with pytest.raises(EnvironmentFailure, match=f"process {os.getpid()} of this machine, which still runs"):
+        stack.release_lock(cancelled, LOCKED.format(user="root", host=platform.node(), pid=os.getpid()), 0.0)
+    assert cancelled.times == 1
