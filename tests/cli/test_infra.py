@@ -86,9 +86,15 @@ def test_validate_loads_no_package_of_a_cloud(fleet: Path) -> None:
 def test_plan(capsys: Capture, fleet: Path) -> None:
     answer = call(capsys, "infra", "plan", "--offline", "--fleet", fleet, "--cluster", "east")
     lines = [line.split() for line in answer.out.splitlines()]
-    assert ["in", "all", "0.349"] in lines
+    assert ["in", "all", "0.354"] in lines
     assert ["g5-on-demand", "east", "on-demand", "1.006", "1.006"] in lines
     assert ["g5-spot", "east", "spot", "unknown", "1.006"] in lines
+
+
+def test_plan_is_offline_or_online(capsys: Capture, fleet: Path) -> None:
+    answer = call(capsys, "infra", "plan", "--offline", "--online", "--fleet", fleet)
+    assert (answer.code, answer.out) == (2, "")
+    assert "--offline and --online contradict each other: give one of them" in answer.err
 
 
 def test_plan_as_json(capsys: Capture, fleet: Path) -> None:
