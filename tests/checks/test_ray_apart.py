@@ -1,0 +1,50 @@
+"""Which process of a test run gets which test: one runs those that start Ray, until there is nothing else."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+
+from tests.conftest import RAY_FILES, RayApart
+
+RAY, RAY_2 = "tests/local/test_nodes.py::test_one", "tests/train"
+UNIT, UNIT_2 = "tests/core/test_cost.py::test_one", "tests/core/test_cost.py::test_two"
+MINE, OTHER = "mine", "other"
+
+
+def following(waiting: list[str], **running: dict[str, dict[str, bool]]) -> str:
+    """What the process `mine` gets next."""
+    scheduler: Any = RayApart.__new__(RayApart)
+    scheduler.workqueue = OrderedDict((scope, {scope: False}) for scope in waiting)
+    scheduler.assigned_work = {MINE: {}, OTHER: {}, **running}
+    return str(scheduler._next_for(MINE))
+
+
+@pytest.mark.parametrize(
+    ("waiting", "running", "expected"),
+    [
+        pytest.param([UNIT, RAY], {}, RAY, id="Ray first, where no process runs it"),
+        pytest.param([RAY, UNIT], {OTHER: {RAY_2: {"a": True, "b": False}}}, UNIT, id="another process runs Ray"),
+        pytest.param([UNIT, RAY], {OTHER: {RAY_2: {"a": True, "b": True}}}, RAY, id="another process is done with Ray"),
+        pytest.param([UNIT, RAY], {MINE: {RAY_2: {"a": False}}}, RAY, id="the process that runs Ray takes more of it"),
+        pytest.param([RAY], {OTHER: {RAY_2: {"a": False}}}, RAY, id="two at a time when nothing else is left"),
+        pytest.param([UNIT_2, UNIT], {}, UNIT_2, id="no Ray is left"),
+    ],
+)
+def test_what_is_next(waiting: list[str], running: dict[str, dict[str, bool]], expected: str) -> None:
+    assert following(waiting, **running) == expected
+
+
+def test_tests_that_share_a_ray_stay_together_and_all_others_go_one_by_one() -> None:
+    scheduler: Any = RayApart.__new__(RayApart)
+    assert scheduler._split_scope("tests/train/test_tune.py::test_one[a::b]") == "tests/train"
+    assert scheduler._split_scope(RAY) == RAY
+    assert scheduler._split_scope(UNIT) == UNIT
+
+
+def test_files_with_ray_exist() -> None:
+    from tests.docs.markdown import ROOT
+
+    assert [name for name in RAY_FILES if not (ROOT / name).exists()] == []
