@@ -134,13 +134,7 @@ def _kubectl(arguments: list[str]) -> int:
     if rest[0] == "get":
         return _get(cluster, rest, namespace)
     if rest[0] in ("apply", "create"):
-        text = sys.stdin.read()
-        if not text.startswith("{"):
-            cluster.state["crds"] += 1
-        else:
-            one = json.loads(text)
-            kind, metadata = one["kind"].lower(), one["metadata"]
-            objects[f"{kind}/{metadata.get('namespace', namespace)}/{metadata['name']}"] = one
+        _apply(cluster, sys.stdin.read(), namespace)
     elif rest[0] == "delete":
         kind, _, name = rest[1].partition("/")
         objects.pop(f"{kind}/{namespace}/{name or rest[2]}", None)
@@ -156,6 +150,18 @@ def _kubectl(arguments: list[str]) -> int:
     cluster.state["calls"].append(["kubectl", *rest[:3]])
     cluster.save()
     return 0
+
+
+def _apply(cluster: FakeCluster, text: str, namespace: str) -> None:
+    if not text.startswith("{"):
+        cluster.state["crds"] += 1
+    else:
+        one = json.loads(text)
+        kind, metadata = one["kind"].lower(), one["metadata"]
+        if kind == "tieredjob":
+            one["status"] = {"phase": cluster.state.get("phase", "Succeeded"), "progress": {"step": 10}}
+            cluster.state["submitted"] = one
+        cluster.state["objects"][f"{kind}/{metadata.get('namespace', namespace)}/{metadata['name']}"] = one
 
 
 def _get(cluster: FakeCluster, rest: list[str], namespace: str) -> int:

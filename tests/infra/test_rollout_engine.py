@@ -19,6 +19,9 @@ import pytest
 from spotladder_infra.rollout.remove import remove
 from spotladder_infra.topology.read import read_fleet
 from tests.absent import absent
+from tests.docs.markdown import ROOT, blocks, commands
+from tests.e2e.bucket import NAME as BUCKET
+from tests.e2e.bucket import bucket
 from tests.infra.fakecluster import VARIABLE, FakeCluster, install
 from tests.kube.apiserver import tools
 from tests.topology.builders import TODAY
@@ -197,6 +200,53 @@ def test_an_upgrade_holds_the_nodes(lab: Lab) -> None:
     assert [bool(entry["values"].get("holdDuringUpgrade")) for entry in pools] == [False, True, False]
     assert lab.cluster("east").state["releases"]["spotladder"][-1]["values"]["image"]["tag"] == "2"
     lab.run("drift")
+
+
+def test_the_commands_of_the_pages(lab: Lab) -> None:
+    """The fleet file of docs/rollout.md and the commands of both pages, in their order."""
+    page = ROOT / "docs" / "rollout.md"
+    fleet = next(block.text for block in blocks("yaml") if block.page == page)
+    path = lab.folder / "fleet.yaml"
+    path.write_text(fleet.replace("platform:\n", "platform:\n    charts: charts\n"))
+    (lab.folder / "smoke.yaml").write_text((ROOT / "examples" / "on-a-cluster" / "digits.yaml").read_text())
+    typed = [line.removeprefix("spotladder infra ").split() for line in commands(page)]
+    assert [words[0] for words in typed] == ["preview", "rollout", "rollout", "status", "drift", "rollback"]
+    for words in typed[:-1]:
+        lab.run(*words)
+    job = lab.cluster("east").state["submitted"]
+    assert job["metadata"]["name"] == "digits-west", "smoke jobs of all clusters are submitted at home"
+    assert job["spec"]["tiers"] == [{"name": "west-workers", "capacityTier": "west-workers", "maxFailures": 0}]
+    path.write_text(path.read_text().replace("tag: 0.1.0", "tag: 0.1.1"))
+    for line in commands(ROOT / "docs" / "upgrade.md"):
+        lab.run(*line.removeprefix("spotladder infra ").split())
+    assert lab.cluster("east").state["releases"]["spotladder"][-1]["values"]["image"]["tag"] == "0.1.1"
+    lab.run(*typed[-1])
+    assert lab.cluster("east").state["releases"]["spotladder"][-1]["values"]["image"]["tag"] == "0.1.0"
+
+
+def test_a_smoke_job_that_fails_stops_the_rollout(lab: Lab) -> None:
+    fleet = json.loads((lab.folder / "fleet.yaml").read_text())
+    fleet["spec"]["rollout"] = {"smoke": {"job": "smoke.yaml"}}
+    (lab.folder / "fleet.yaml").write_text(json.dumps(fleet))
+    (lab.folder / "smoke.yaml").write_text("kind: TieredJob\n")
+    assert "smoke.yaml" in lab.run("rollout", code=2)
+    assert lab.versions()["east"] == {}, "a bad smoke job is found before anything is changed"
+    (lab.folder / "smoke.yaml").write_text((ROOT / "examples" / "on-a-cluster" / "digits.yaml").read_text())
+    lab.change("east", phase="Failed")
+    printed = lab.run("rollout", code=5)
+    assert "smoke job default/digits-east failed" in printed
+    assert lab.versions()["west"] == {}
+
+
+def test_state_in_a_bucket_is_shared(lab: Lab) -> None:
+    fleet = json.loads((lab.folder / "fleet.yaml").read_text())
+    fleet["spec"]["state"] = {"uri": f"s3://{BUCKET}/fleet", "region": "us-east-1"}
+    (lab.folder / "fleet.yaml").write_text(json.dumps(fleet))
+    with bucket("127.0.0.1") as made:
+        lab.environment |= made.environment
+        lab.run("rollout", "--target", "east")
+        shutil.rmtree(lab.folder / ".spotladder")
+        assert "0 to change, 5 as they are." in lab.run("preview", "--target", "east"), "another machine knows it"
 
 
 def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
