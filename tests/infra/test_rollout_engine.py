@@ -73,8 +73,9 @@ class Lab:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "spotladder.cli.main", "infra", *arguments]
         return subprocess.Popen(
-            command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+            command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True,
+        )  # fmt: skip
 
     def run(self, *arguments: str, code: int = 0) -> str:
         process = self.start(*arguments)
@@ -185,6 +186,17 @@ def test_a_killed_rollout_goes_on(lab: Lab) -> None:
     printed = lab.run("rollout")
     assert "good" in printed
     assert lab.cluster("west").state["releases"]["kuberay-operator"][-1]["values"] == {"hang": True}
+
+
+def test_ctrl_c_says_how_to_go_on(lab: Lab) -> None:
+    lab.write(values={"kuberay": {"hang": True}})
+    process = lab.start("rollout", "--target", "east")
+    until(lambda: lab.cluster("east").state.get("hung"))
+    os.killpg(process.pid, signal.SIGINT)
+    printed, _ = process.communicate(timeout=200)
+    assert process.returncode == 130, printed
+    assert "interrupted: the same command goes on from here" in printed
+    assert "good" in lab.run("rollout", "--target", "east")
 
 
 def test_an_upgrade_holds_the_nodes(lab: Lab) -> None:

@@ -26,7 +26,7 @@ def progress() -> Iterator[Progress]:
     from rich.live import Live
 
     seen: dict[tuple[str, str], tuple[str, str, float]] = {}
-    with Live(console=Console(stderr=True), get_renderable=lambda: _table(seen), refresh_per_second=4):
+    with Live(console=Console(stderr=True), get_renderable=lambda: table(seen, time.monotonic()), refresh_per_second=4):
 
         def tell(cluster: str, component: str, state: str, details: str) -> None:
             begun = seen[cluster, component][2] if (cluster, component) in seen else time.monotonic()
@@ -36,7 +36,8 @@ def progress() -> Iterator[Progress]:
 
 
 def _lines() -> Progress:
-    begun, last = time.monotonic(), {}  # type: ignore[var-annotated]
+    begun = time.monotonic()
+    last: dict[tuple[str, str], tuple[str, str]] = {}
 
     def tell(cluster: str, component: str, state: str, details: str) -> None:
         if last.get((cluster, component)) == (state, details):
@@ -47,7 +48,8 @@ def _lines() -> Progress:
     return tell
 
 
-def _table(seen: dict[tuple[str, str], tuple[str, str, float]]) -> Any:
+def table(seen: dict[tuple[str, str], tuple[str, str, float]], now: float) -> Any:
+    """State, details and begin (seconds, as `now`) of each component, by cluster and component."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -55,9 +57,9 @@ def _table(seen: dict[tuple[str, str], tuple[str, str, float]]) -> Any:
     for heading in ("Cluster", "Component", "State", "Details"):
         table.add_column(heading)
     previous = ""
-    for (cluster, component), (state, details, begun) in sorted(seen.items(), key=lambda item: item[0][0]):
+    for (cluster, component), (state, details, begun) in sorted(seen.copy().items(), key=lambda item: item[0][0]):
         style = STYLES.get(state)
-        shown = state if style else f"{state} {time.monotonic() - begun:.0f} s"
+        shown = state if style else f"{state} {now - begun:.0f} s"
         table.add_row(
             "" if cluster == previous else cluster,
             component,
