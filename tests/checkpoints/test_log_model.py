@@ -502,9 +502,9 @@ def files_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are deleted while the log still says that they count."""
     collect = garbage.collect
 
-    def hasty(log: CommitLog, history: History, keep: int, *rest: Any) -> Any:
+    def hasty(log: CommitLog, history: History, keep: int, *rest: Any, **more: Any) -> Any:
         garbage._delete(log, [commit.path for commit in garbage.garbage(log, history, keep)])
-        return collect(log, history, keep, *rest)
+        return collect(log, history, keep, *rest, **more)
 
     monkeypatch.setattr(garbage, "collect", hasty)
 

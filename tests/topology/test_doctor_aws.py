@@ -201,6 +201,7 @@ def test_no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it keeps the credentials of an earlier test
     results = examined(Amazon(), fleet_of(tmp_path))
     assert failed(results) == {"credentials": "Unable to locate credentials"}
     assert results["all other checks"].status is Status.SKIPPED
