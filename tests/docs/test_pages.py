@@ -84,6 +84,9 @@ def test_make_targets_exist_and_the_checks_run_those_of_the_readme() -> None:
 ELSEWHERE = ("make", "helm", "kubectl", "docker")
 """Commands that other tests run: the checks themselves, and what needs a cluster or a registry."""
 
+OF_A_FLEET = {"preview", "rollout", "status", "drift", "rollback", "upgrade"}
+"""Commands of `spotladder infra` that need the clusters of a fleet: tests/infra runs them."""
+
 
 QUICKSTART = ROOT / "docs" / "quickstart.md"
 """The one page with commands that start Ray: test_quickstart runs them."""
@@ -112,7 +115,8 @@ def test_commands_name_files_that_exist(page: Path) -> None:
         folder = ROOT
         if words[0] == "cd":
             folder, words = ROOT / words[1], words[3:]
-        assert words[0].startswith((".venv/bin/", "../../.venv/bin/")) or words[0] in ELSEWHERE, command
+        elsewhere = words[0] in ELSEWHERE or (words[:2] == ["spotladder", "infra"] and words[2] in OF_A_FLEET)
+        assert elsewhere or words[0].startswith((".venv/bin/", "../../.venv/bin/")), command
         named = [word for word in words if word.startswith(("examples/", "charts/")) or word.endswith(".py")]
         missing = [word for word in named if "/checkpoints" not in word and not (folder / word).exists()]
         assert not missing, command
