@@ -72,3 +72,39 @@ def test_bad_charts_are_named(tmp_path: Path, chart: Chart, error: type[Exceptio
     (tmp_path / "broken-1.0.0.tgz").write_bytes(b"no archive")
     with pytest.raises(error, match=message):
         charts.find(chart, tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ('echo "Error: no such host" >&2; exit 1', r"cannot be downloaded \(Error: no such host\): give a folder"),
+        ("exit 0", r"cannot be downloaded \(no file\)"),
+    ],
+)  # fmt: skip
+def test_a_chart_that_cannot_be_downloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, message: str
+) -> None:
+    fake_helm(tmp_path, monkeypatch, script)
+    with pytest.raises(EnvironmentFailure, match=message):
+        charts.find(Chart("a", "1.0.0", "https://x"), None, tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == [], "nothing is left of the attempt"
+
+
+def test_a_chart_is_downloaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = packed(tmp_path, "a", "1.0.0", "a-1.0.0.tgz")
+    fake_helm(tmp_path, monkeypatch, f'echo "$@" >> {tmp_path}/calls; for last; do :; done; cp {source} "$last"')
+    wanted = Chart("a", "1.0.0", "oci://registry.example.com/charts")
+    first = charts.find(wanted, None, tmp_path / "cache")
+    assert charts.find(wanted, None, tmp_path / "cache") == first
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert len(calls) == 1
+    assert calls[0].startswith("pull oci://registry.example.com/charts/a --version 1.0.0 --destination ")
+
+
+def fake_helm(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """A helm that runs a script, first on the PATH."""
+    program = folder / "bin" / "helm"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")

@@ -68,6 +68,19 @@ def test_karpenter_knows_its_cluster_and_queue(fleet: Fleet) -> None:
     assert alpha["controller"]["featureGates"] == {"spotToSpotConsolidation": False}
 
 
+def test_controllers_run_on_the_system_nodes_of_created_clusters(tmp_path: Path) -> None:
+    change = ("spec:\n  home", "spec:\n  platform: {jobset: true, gpuDevicePlugin: true}\n  home")
+    fleet = fleet_file(tmp_path, change).fleet
+    found = {step.component.name: step.values for step in plan(fleet, fleet.cluster("east")).steps}
+    tolerated = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
+    placed = [found["karpenter"], found["jobset"]["controller"], found["kuberay"], found["controller"]]
+    assert [values["tolerations"] for values in placed] == [tolerated] * 4
+    assert {values["nodeSelector"]["spotladder.io/pool"] for values in placed} == {"system"}
+    assert found["gpu-device-plugin"]["tolerations"] == [{"operator": "Exists"}]
+    lab = {step.component.name: step.values for step in plan(fleet, fleet.cluster("lab")).steps}
+    assert lab["kuberay"] == {}
+
+
 def test_values_of_the_file_win(tmp_path: Path) -> None:
     platform = (
         "{image: {repository: r/spotladder, tag: '2'}, values: {controller: {image: {tag: '3'}, replicaCount: 1}}}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import tarfile
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from ruamel.yaml import YAML
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.rollout.components import OWN, Chart
+
+PULL_TIMEOUT = 120.0
+"""Seconds for the download of a chart."""
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -85,25 +89,23 @@ def _pulled(chart: Chart, cache: Path) -> Path:
     kept = kept_at(chart, cache)
     if kept.is_file():
         return kept.absolute()
-    scratch = cache / f"{kept.stem}.download"
-    scratch.mkdir(parents=True, exist_ok=True)
-    where = (
-        [f"{chart.source}/{chart.name}"] if chart.source.startswith("oci://") else [chart.name, "--repo", chart.source]
-    )
-    command = ["helm", "pull", *where, "--version", chart.version, "--destination", str(scratch)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-        failure = " ".join(done.stderr.split())[-300:] if done.returncode else ""
-    except subprocess.TimeoutExpired:
-        failure = "no answer in 120 s"
-    found = sorted(scratch.glob("*.tgz"))
-    if failure or not found:
-        raise EnvironmentFailure(
-            f"chart {chart.name} {chart.version} of {chart.source} cannot be downloaded ({failure or 'no file'}): give "
-            "a folder with the charts (--charts, or spec.platform.charts)"
-        )
-    found[0].replace(kept)
-    scratch.rmdir()
+    cache.mkdir(parents=True, exist_ok=True)
+    public = [chart.name, "--repo", chart.source]
+    where = [f"{chart.source}/{chart.name}"] if chart.source.startswith("oci://") else public
+    with tempfile.TemporaryDirectory(dir=cache) as scratch:
+        command = ["helm", "pull", *where, "--version", chart.version, "--destination", scratch]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PULL_TIMEOUT)
+            failure = " ".join(done.stderr.split())[-300:] if done.returncode else ""
+        except subprocess.TimeoutExpired:
+            failure = f"no answer in {PULL_TIMEOUT:g} s"
+        found = sorted(Path(scratch).glob("*.tgz"))
+        if failure or not found:
+            raise EnvironmentFailure(
+                f"chart {chart.name} {chart.version} of {chart.source} cannot be downloaded ({failure or 'no file'}): "
+                "give a folder with the charts (--charts, or spec.platform.charts)"
+            )
+        found[0].replace(kept)
     return kept.absolute()
 
 

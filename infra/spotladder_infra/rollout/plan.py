@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spotladder_infra import names
-from spotladder_infra.rendering.controller import controller_values
+from spotladder_infra.rendering.controller import SYSTEM_POOL, SYSTEM_TAINT, controller_values
+from spotladder_infra.rendering.labels import POOL
 from spotladder_infra.rendering.values import values as pool_values
 from spotladder_infra.rollout import components as pinned
 from spotladder_infra.rollout.components import Chart, Component
@@ -52,12 +53,12 @@ def plan(fleet: Fleet, cluster: Cluster) -> Plan:
     crds.append(pinned.KUBERAY.chart)
     if platform.jobset:
         crds.append(pinned.JOBSET.chart)
-        steps.append(Step(pinned.JOBSET))
+        steps.append(Step(pinned.JOBSET, {"controller": _placement(cluster)}))
     if platform.gpu_device_plugin:
-        steps.append(Step(pinned.GPU_DEVICE_PLUGIN, {"gfd": {"enabled": False}}))
+        steps.append(Step(pinned.GPU_DEVICE_PLUGIN, _gpu_device_plugin(cluster)))
     steps += [
         Step(pinned.POOLS, pool_values(fleet, cluster)),
-        Step(pinned.KUBERAY),
+        Step(pinned.KUBERAY, _placement(cluster)),
         Step(pinned.CONTROLLER, controller_values(fleet, cluster)),
     ]
     merged = tuple(
@@ -88,13 +89,34 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
     return found
 
 
+def _placement(cluster: Cluster) -> Values:
+    """Puts a controller onto the system nodes of a cluster that was created: its other nodes come and go."""
+    if cluster.cloud not in CREATED:
+        return {}
+    return {
+        "nodeSelector": {POOL: SYSTEM_POOL},
+        "tolerations": [{"key": SYSTEM_TAINT, "operator": "Exists"}],
+    }
+
+
+def _gpu_device_plugin(cluster: Cluster) -> Values:
+    """The plugin runs on the nodes of all pools, whose taints it tolerates."""
+    values: Values = {"gfd": {"enabled": False}, "tolerations": [{"operator": "Exists"}]}
+    if cluster.cloud is Cloud.AWS:
+        # The chart asks for labels of Node Feature Discovery, which is not installed; Karpenter sets this one.
+        terms = [{"matchExpressions": [{"key": "karpenter.k8s.aws/instance-gpu-count", "operator": "Exists"}]}]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        values["affinity"] = {"nodeAffinity": required}
+    return values
+
+
 def _karpenter_aws(cluster: Cluster) -> Values:
     return {
         "serviceAccount": {"name": names.KARPENTER_ACCOUNT},
         "settings": {"clusterName": cluster.name, "interruptionQueue": names.interruption_queue(cluster)},
         # The nodes' metadata service answers one hop away only: pods do not learn the region from it.
         "controller": {"env": [{"name": "AWS_REGION", "value": cluster.region}]},
-        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
+        **_placement(cluster),
     }
 
 
@@ -107,6 +129,7 @@ def _karpenter_gcp(cluster: Cluster) -> Step:
         },
         "credentials": {"enabled": False},
         "controller": {
+            "tolerations": _placement(cluster)["tolerations"],
             "featureGates": {"spotToSpotConsolidation": False},
             "settings": {
                 "projectID": cluster.project,
