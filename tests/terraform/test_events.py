@@ -33,8 +33,13 @@ def line(kind: str, **fields: Any) -> str:
         (line("planned_change", change={"resource": VPC, "action": "replace"}), Planned("aws_vpc.vpc", Action.REPLACE)),
         (
             line("planned_change", change={"resource": VPC, "action": "update", "importing": {"id": "vpc-1"}}),
-            Planned("aws_vpc.vpc", Action.IMPORT),
+            Planned("aws_vpc.vpc", Action.UPDATE, imported=True),
         ),
+        (
+            line("planned_change", change={"resource": VPC, "action": "noop", "importing": {"id": "vpc-1"}}),
+            Planned("aws_vpc.vpc", Action.IMPORT, imported=True),
+        ),
+        (line("planned_change", change={"resource": VPC, "action": "import"}), Planned("aws_vpc.vpc", Action.IMPORT)),
         (line("planned_change", change={"resource": VPC, "action": "remove"}), Planned("aws_vpc.vpc", Action.FORGET)),
         (line("planned_change", change={"resource": VPC, "action": "noop"}), None),
         (line("planned_change", change={"resource": VPC, "action": "read"}), None),
@@ -105,6 +110,9 @@ def test_a_plan_by_concern() -> None:
     ]
     assert counted(plan) == "2 to create, 1 to change, 1 to replace, 1 to delete, 1 to forget"
     assert counted([]) == "no change"
+    taken = [Planned("aws_vpc.vpc", Action.IMPORT), Planned("aws_kms_key.k", Action.UPDATE, imported=True)]
+    assert counted(taken) == "2 to take over"
+    assert counted([Planned("aws_nat_gateway.n", Action.REPLACE, imported=True)]) == "1 to replace"
 
 
 @pytest.mark.parametrize(

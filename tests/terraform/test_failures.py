@@ -89,6 +89,13 @@ def test_each_line_once_and_no_warnings() -> None:
     assert len(explain("east", [missing, missing, Diagnostic("warning", "Deprecated", "")])) == 1
 
 
+def test_a_cause_is_told_once() -> None:
+    missing = Diagnostic("error", 'Failed to get existing workspaces: S3 bucket "b" does not exist.', "")
+    cloud = Diagnostic("error", "operation error S3: ListObjectsV2, NoSuchBucket:", "")
+    roles = [Diagnostic("error", f"creating IAM Role ({name})", "EntityAlreadyExists: x") for name in "ab"]
+    assert len(explain("east", [missing, cloud, *roles])) == 3
+
+
 def test_request_ids_are_left_out_and_long_texts_cut() -> None:
     noisy = Diagnostic("error", "creating X", "StatusCode: 400, RequestID: 0a1b-2c, api error Y: " + "z" * 900)
     line = explain("east", [noisy])[0]

@@ -76,7 +76,7 @@ def by_concern(planned: Iterable[Planned]) -> list[Line]:
 
 def counted(planned: Iterable[Planned]) -> str:
     """The plan in words: "94 to create, 1 to change"; "no change" for an empty one."""
-    counts = Counter(entry.action for entry in planned)
+    counts = Counter(Action.IMPORT if entry.taken_over else entry.action for entry in planned)
     words = {
         Action.CREATE: "create",
         Action.IMPORT: "take over",

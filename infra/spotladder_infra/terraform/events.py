@@ -25,10 +25,16 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One resource that the plan changes."""
+    """One resource that the plan changes. `imported`: it exists already, is taken over, and then changed."""
 
     address: str
     action: Action
+    imported: bool = False
+
+    @property
+    def taken_over(self) -> bool:
+        """Whether it stays: a change on the way is part of taking it over, a replacement is not."""
+        return self.action is Action.IMPORT or (self.imported and self.action is Action.UPDATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +101,12 @@ def parse(line: str) -> Event | None:
 
 def _planned(change: dict[str, Any]) -> Planned | None:
     action = str(change.get("action", ""))
-    if change.get("importing") and action in ("noop", "update"):
+    imported = bool(change.get("importing"))
+    if imported and action == "noop":
         action = str(Action.IMPORT)
     if action == "remove":  # Terraform's word for a resource that only leaves the state
         action = str(Action.FORGET)
-    return Planned(_address(change), Action(action)) if action in _ACTIONS else None
+    return Planned(_address(change), Action(action), imported) if action in _ACTIONS else None
 
 
 def _address(holder: dict[str, Any]) -> str:

@@ -102,15 +102,27 @@ def lock_of(diagnostic: Diagnostic) -> Lock:
 
 
 def explain(cluster: str, diagnostics: Sequence[Diagnostic], *, unlock: str = "") -> list[str]:
-    """One line for each error, the same line once.
+    """One line for each error; the first one only where several have the same cause.
 
     Args:
         cluster: Whose stack it is.
         diagnostics: Those of the failed command; warnings are left out.
         unlock: The command that releases the state's lock, without the lock's id.
     """
-    lines = [_line(cluster, entry, unlock) for entry in diagnostics if entry.severity == "error"]
+    errors = [entry for entry in diagnostics if entry.severity == "error"]
+    causes: set[Kind] = set()
+    lines: list[str] = []
+    for entry in errors:
+        kind = kind_of(entry)
+        if kind in _ONE_CAUSE and kind in causes:
+            continue
+        causes.add(kind)
+        lines.append(_line(cluster, entry, unlock))
     return list(dict.fromkeys(lines))
+
+
+_ONE_CAUSE = frozenset({Kind.LOCKED, Kind.CREDENTIALS, Kind.ACCOUNT, Kind.PROVIDER, Kind.BACKEND})
+"""Kinds of which one line is enough: Terraform repeats them, with the cloud's own words as a second error."""
 
 
 def _line(cluster: str, diagnostic: Diagnostic, unlock: str) -> str:

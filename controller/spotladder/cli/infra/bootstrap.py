@@ -104,7 +104,8 @@ def carry_out(stack: Stack, changes: list[Planned]) -> None:
     """Applies the kept plan of a stack and prints progress."""
     from spotladder_infra.terraform.events import Action
 
-    total = sum(2 if entry.action is Action.REPLACE else 1 for entry in changes if entry.action is not Action.FORGET)
+    silent = (Action.FORGET, Action.IMPORT)  # Terraform says nothing when it does these
+    total = sum(2 if entry.action is Action.REPLACE else 1 for entry in changes if entry.action not in silent)
     with Progress(stack.cluster, total) as progress:
         stack.apply(progress)
 

@@ -108,7 +108,10 @@ def _costs(
         }
         if changes:
             data["changes"] = {
-                name: [{"address": entry.address, "action": str(entry.action)} for entry in entries]
+                name: [
+                    {"address": entry.address, "action": "import" if entry.taken_over else str(entry.action)}
+                    for entry in entries
+                ]
                 for name, entries in changes.items()
             }
         print_data(data, output)

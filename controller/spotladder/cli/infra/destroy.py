@@ -70,6 +70,9 @@ def destroy(
 
     found = read(fleet, warn=False).fleet
     clusters = sorted(chosen(found, cluster), key=lambda entry: entry.name == found.spec.home)  # jobs are stopped there
+    if skip_platform:
+        for entry in clusters:
+            _refuse_while_nodes_run(entry)
     stacks = {stack.cluster: stack for stack in stacks_of(found, clusters, to, state, on_interrupt=say_stopping)}
     plans = {name: _to_delete(stack) for name, stack in stacks.items()}
     for entry in clusters:

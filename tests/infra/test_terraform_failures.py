@@ -1,0 +1,129 @@
+"""What the real Terraform and the real AWS provider print when something is wrong, as the one line that users see."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from spotladder_infra.terraform.events import Planned
+from spotladder_infra.terraform.stack import Stack, TerraformFailed
+from spotladder_infra.terraform.tool import find
+from tests.absent import absent
+from tests.infra import tool
+
+CONFIGURATION: dict[str, Any] = {
+    "terraform": {"required_providers": {"aws": {"source": "hashicorp/aws", "version": ">= 5.95.0, < 7.0.0"}}},
+    "provider": {"aws": {"region": "us-east-1", "s3_use_path_style": True}},
+    "resource": {"aws_iam_role": {"node": {"name": "failing-node", "assume_role_policy": "{}"}}},
+}
+BACKEND = {
+    "bucket": "failing-state",
+    "key": "fleet/east.tfstate",
+    "region": "us-east-1",
+    "use_path_style": True,
+    "use_lockfile": True,
+}
+LOCK = {
+    "ID": "11111111-2222-3333-4444-555555555555",
+    "Operation": "OperationTypeApply",
+    "Info": "",
+    "Who": "ana@build-7",
+    "Version": "1.11.4",
+    "Created": "2026-11-22T18:03:11.531Z",
+    "Path": "failing-state/fleet/east.tfstate",
+}
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def environment(emulator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    if tool.binary() is None:
+        absent("neither terraform nor tofu is on the PATH", "infra")
+    if not os.environ.get("SPOTLADDER_TERRAFORM_PLUGINS"):
+        absent("the AWS provider cannot be had (SPOTLADDER_TERRAFORM_PLUGINS)", "infra")
+    found = {**tool.environment(tmp_path), "AWS_ENDPOINT_URL": emulator, "AWS_MAX_ATTEMPTS": "1"}
+    for name, value in found.items():
+        monkeypatch.setenv(name, value)
+    return {**os.environ, **found}
+
+
+def stack(folder: Path, environment: dict[str, str], **changes: Any) -> Stack:
+    configuration = {**CONFIGURATION, **changes}
+    configuration["terraform"] = {**CONFIGURATION["terraform"], **changes.get("terraform", {})}
+    (folder / "cdk.tf.json").write_text(json.dumps(configuration))
+    return Stack(find(environment), folder, "east", environment)
+
+
+def failure(made: Stack) -> str:
+    """The line of a plan that fails."""
+
+    def prepare_and_plan() -> None:
+        made.init()
+        made.plan()
+
+    with pytest.raises(TerraformFailed) as failed:
+        prepare_and_plan()
+    assert "\n" not in str(failed.value)
+    return str(failed.value)
+
+
+def test_no_credentials(environment: dict[str, str], tmp_path: Path) -> None:
+    without = {name: value for name, value in environment.items() if name not in tool.KEYS}
+    line = failure(stack(tmp_path, without))
+    assert line.startswith("cluster east: ")
+    assert "No valid credential sources found" in line
+    assert "give this shell credentials of the cloud" in line
+
+
+def test_another_account(environment: dict[str, str], tmp_path: Path) -> None:
+    provider = {"aws": {**CONFIGURATION["provider"]["aws"], "allowed_account_ids": ["111111111111"]}}
+    assert "or correct `account`" in failure(stack(tmp_path, environment, provider=provider))
+
+
+def test_a_provider_that_cannot_be_had(environment: dict[str, str], tmp_path: Path) -> None:
+    wanted = {"required_providers": {"aws": {"source": "hashicorp/aws", "version": ">= 99.0.0"}}}
+    line = failure(stack(tmp_path, environment, terraform=wanted))
+    assert "Failed to query available provider packages" in line
+    assert "or a mirror" in line
+
+
+def test_a_terraform_that_is_too_old(environment: dict[str, str], tmp_path: Path) -> None:
+    line = failure(stack(tmp_path, environment, terraform={"required_version": ">= 99.0.0"}))
+    assert "Unsupported Terraform Core version" in line
+
+
+def test_a_state_bucket_that_is_not_there(environment: dict[str, str], tmp_path: Path) -> None:
+    line = failure(stack(tmp_path, environment, terraform={"backend": {"s3": {**BACKEND, "bucket": "no-such-state"}}}))
+    assert "create the state bucket with spotladder infra state" in line
+
+
+def test_a_state_that_another_run_holds(environment: dict[str, str], tmp_path: Path) -> None:
+    s3 = boto3.client("s3", region_name="us-east-1")
+    s3.create_bucket(Bucket="failing-state")
+    lock = "fleet/east.tfstate.tflock"
+    s3.put_object(Bucket="failing-state", Key=lock, Body=json.dumps(LOCK).encode())
+    line = failure(stack(tmp_path, environment, terraform={"backend": {"s3": BACKEND}}))
+    assert "the state is locked by ana@build-7 for apply since 2026-11-22 18:03:11.531" in line
+    assert line.endswith("force-unlock 11111111-2222-3333-4444-555555555555")
+    s3.delete_object(Bucket="failing-state", Key=lock)
+    s3.delete_bucket(Bucket="failing-state")
+
+
+def test_a_name_that_is_taken(environment: dict[str, str], tmp_path: Path) -> None:
+    iam = boto3.client("iam", region_name="us-east-1")
+    made = stack(tmp_path, environment)
+    made.init()
+    assert [type(entry) for entry in made.plan()] == [Planned]
+    iam.create_role(RoleName="failing-node", AssumeRolePolicyDocument="{}")
+    with pytest.raises(TerraformFailed) as failed:
+        made.apply()
+    assert "cluster east: aws_iam_role.node: creating IAM Role (failing-node)" in str(failed.value)
+    assert "EntityAlreadyExists" in str(failed.value)
+    assert "delete or rename it" in str(failed.value)
+    iam.delete_role(RoleName="failing-node")
