@@ -149,5 +149,7 @@ def _host() -> str:
 
 def releases(tools: Tools) -> dict[str, Object]:
     """All releases of a cluster by name, as `helm list` shows them."""
-    listed: list[Object] = json.loads(tools.helm("list", "--all-namespaces", "--max=1000", "-o", "json") or "[]")
+    states = [] if helm_major() >= 4 else ["--all"]
+    text = tools.helm("list", "--all-namespaces", "--max=1000", "-o", "json", *states)
+    listed: list[Object] = json.loads(text or "[]")
     return {entry["name"]: entry for entry in listed}
