@@ -243,7 +243,7 @@ class _Lookup:
             return
         client = self._client("ec2")
         filters = [{"Name": "tag:spotladder-cluster", "Values": [self._cluster]}]
-        answer = getattr(client, operation)(**{"Filter" if kind == "aws_nat_gateway" else "Filters": filters})
+        answer = getattr(client, operation)(Filters=filters)
         found: dict[str, list[Existing]] = {}
         for entry in answer[result]:
             if entry.get("State") in ("deleted", "deleting", "failed"):
