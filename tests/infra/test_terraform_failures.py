@@ -16,10 +16,14 @@ from spotladder_infra.terraform.tool import find
 from tests.absent import absent
 from tests.infra import tool
 
+TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+}
 CONFIGURATION: dict[str, Any] = {
     "terraform": {"required_providers": {"aws": {"source": "hashicorp/aws", "version": ">= 5.95.0, < 7.0.0"}}},
     "provider": {"aws": {"region": "us-east-1", "s3_use_path_style": True}},
-    "resource": {"aws_iam_role": {"node": {"name": "failing-node", "assume_role_policy": "{}"}}},
+    "resource": {"aws_iam_role": {"node": {"name": "failing-node", "assume_role_policy": json.dumps(TRUST)}}},
 }
 BACKEND = {
     "bucket": "failing-state",
