@@ -12,8 +12,11 @@ from pathlib import Path
 from tests.docs.markdown import ROOT, commands
 
 
-def follow(page: Path, project: Path) -> None:
-    """In `project`, which gets a copy of the examples. Runs keep their state in `project`/state."""
+def follow(page: Path, project: Path) -> dict[str, str]:
+    """In `project`, which gets a copy of the examples. Runs keep their state in `project`/state. What each command
+    printed; all must succeed.
+    """
+    printed: dict[str, str] = {}
     shutil.copytree(ROOT / "examples", project / "examples", ignore=shutil.ignore_patterns("checkpoints"))
     (project / ".venv").symlink_to(Path(sys.executable).parents[1])
     environment = {**os.environ, "XDG_STATE_HOME": str(project / "state")}
@@ -22,3 +25,5 @@ def follow(page: Path, project: Path) -> None:
         if words[0].startswith(".venv/") and not words[0].endswith("pre-commit"):
             run = subprocess.run(words, cwd=project, env=environment, capture_output=True, text=True, check=False)
             assert run.returncode == 0, f"{command}\n{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
+            printed[command] = run.stdout + run.stderr
+    return printed

@@ -19,7 +19,7 @@ from spotladder.checkpoints.store import open_store
 from spotladder.core.codec import load_state
 from spotladder.core.model import JobState
 from spotladder.story.report.facts import Facts, gather
-from spotladder.story.timeline import read
+from spotladder.story.timeline import Recorded, read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LIMIT = 500.0
@@ -115,10 +115,14 @@ class Demo:
         (file,) = self.project.glob("state/**/state.json")
         return load_state(file.read_text())
 
+    def timeline(self) -> Recorded:
+        """What happened, in its order."""
+        (file,) = self.project.glob("state/**/timeline.jsonl")
+        return read(file)
+
     def facts(self) -> Facts:
         """What the report of the run says."""
-        (file,) = self.project.glob("state/**/timeline.jsonl")
-        return gather(read(file), self.state())
+        return gather(self.timeline(), self.state())
 
 
 def accuracy(output: str) -> float:
