@@ -247,39 +247,32 @@ def test_a_deleted_attempt_goes_and_stays_gone(rig: Rig, number: int) -> None:
     assert rig.backend.observe().attempt(number) is None
 
 
-def test_a_program_comes_up_is_drained_and_says_so(rig: Rig, number: int) -> None:
+def test_an_attempt_is_whole_loses_a_worker_gets_another_and_is_drained(rig: Rig, number: int) -> None:
     rig.backend.launch(Launch(number, "spot-a"))
-    rig.bring_up(number)
+    seen = rig.bring_up(number)
+    assert all(pod.placed and not pod.silent and pod.exit_code is None for pod in seen.pods)
+    assert (seen.blocked, seen.operator_silent, seen.rights_refused, seen.store_unavailable_since) == ("", "", "", None)
+
+    lost = workers_of(seen)[0]
+    rig.kill_worker(lost)
+    again = rig.until(lambda seen: whole(seen, number)).attempt(number)
+    assert again is not None
+    gone = [pod for pod in again.pods if pod.uid == lost]
+    assert [pod.phase for pod in gone] == [PodPhase.LOST]
+    assert gone[0].cause is Cause.NODE_LOST
+    assert again.exit is None
+    assert len(workers_of(again)) == WORKERS
+    assert lost not in workers_of(again)
+
     drain = Drain(number, time.time() + 30, Reason.SUSPEND_REQUESTED)
     rig.backend.drain(drain)
     rig.backend.drain(drain)
     if isinstance(rig, FakeRig):
         rig.let_program_end(number)
-    seen = rig.until(lambda seen: (found := seen.attempt(number)) is not None and found.exit is not None)
-    found = seen.attempt(number)
+    ended = rig.until(lambda seen: (found := seen.attempt(number)) is not None and found.exit is not None)
+    found = ended.attempt(number)
     assert found is not None
     assert found.exit is Exit.INTERRUPTED
-
-
-def test_a_lost_worker_is_seen_lost_and_another_takes_its_place(rig: Rig, number: int) -> None:
-    rig.backend.launch(Launch(number, "spot-a"))
-    lost = workers_of(rig.bring_up(number))[0]
-    rig.kill_worker(lost)
-    seen = rig.until(lambda seen: whole(seen, number)).attempt(number)
-    assert seen is not None
-    gone = [pod for pod in seen.pods if pod.uid == lost]
-    assert [pod.phase for pod in gone] == [PodPhase.LOST]
-    assert gone[0].cause is Cause.NODE_LOST
-    assert seen.exit is None
-    assert len(workers_of(seen)) == WORKERS
-    assert lost not in workers_of(seen)
-
-
-def test_every_pod_of_an_attempt_that_is_whole_has_its_place_and_nothing_impedes_it(rig: Rig, number: int) -> None:
-    rig.backend.launch(Launch(number, "spot-a"))
-    seen = rig.bring_up(number)
-    assert all(pod.placed and not pod.silent and pod.exit_code is None for pod in seen.pods)
-    assert (seen.blocked, seen.operator_silent, seen.rights_refused, seen.store_unavailable_since) == ("", "", "", None)
 
 
 def test_a_program_that_crashes_is_its_own_failure_and_no_lost_pod(rig: Rig, number: int) -> None:
