@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from spotladder.clusters.errors import NotFound
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from spotladder.clusters.errors import ApiError, NotFound
 from spotladder.operator.records import FINALIZER
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
-from tests.kube.world import World, eventually, world
+from tests.kube.world import CRDS, World, eventually, install_kinds, world
 
 
 async def running(here: World) -> None:
@@ -45,6 +50,73 @@ async def test_without_a_controller_a_deleted_job_waits_for_one_which_lets_it_co
         assert await here.rayjobs() == [names.attempt_name("digits", 1)]
         async with here.operator():
             await ends_after_its_notice(here)
+
+
+@pytest.fixture
+def own_server(api_server: ApiServer) -> Iterator[ApiServer]:
+    """A server of this test: the jobs of all namespaces go with their definition."""
+    del api_server  # which has found out whether there is one
+    with ApiServer() as server:
+        asyncio.run(install_kinds(server))
+        yield server
+
+
+DEFINITION = "tieredjobs.spotladder.io"
+
+
+async def test_without_a_controller_the_definition_waits_and_the_next_one_ends_all_jobs(own_server: ApiServer) -> None:
+    async with world(own_server) as here:
+        async with here.operator():
+            await running(here)
+        await here.client.delete(CRDS, DEFINITION)
+        await eventually(lambda: is_being_deleted(here))
+        with pytest.raises(ApiError, match="create not allowed while custom resource definition is terminating"):
+            await here.submit("late")
+        assert not await without_definition(here)
+        assert await here.rayjobs() == [names.attempt_name("digits", 1)]
+        assert await shows_no_notice(here)
+        async with here.operator():
+            await ends_after_its_notice(here)
+            await eventually(lambda: without_definition(here))
+        assert await here.rayjobs() == []
+
+
+async def test_the_attempts_of_jobs_go_with_the_definition_of_rayjobs_without_a_notice(own_server: ApiServer) -> None:
+    """What is lost is one failure, and no attempt is launched until the kind is there again."""
+    async with world(own_server) as here, here.operator():
+        await running(here)
+        await here.client.delete(CRDS, "rayjobs.ray.io")
+        await eventually(lambda: without_definition(here, "rayjobs.ray.io"))
+        await here.quiet()
+        assert await shows_no_notice(here)
+        await here.collect(1)
+        await here.pass_time(60)
+
+        async def not_installed() -> bool:
+            found = await here.condition("Degraded")
+            return (found["status"], found["reason"]) == ("True", "NotInstalled")
+
+        await eventually(not_installed)
+        await install_kinds(own_server)
+        await here.pass_time(60)
+        await eventually(lambda: here.rayjob(2))
+        assert (await here.status())["failures"] == 1
+
+
+async def without_definition(here: World, name: str = DEFINITION) -> bool:
+    try:
+        await here.client.get(CRDS, name)
+    except NotFound:
+        return True
+    return False
+
+
+async def is_being_deleted(here: World) -> bool:
+    return "deletionTimestamp" in (await here.job())["metadata"]
+
+
+async def shows_no_notice(here: World) -> bool:
+    return not any(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await here.pods(1))
 
 
 async def ends_after_its_notice(here: World) -> None:

@@ -387,17 +387,20 @@ class World:
             await self.client.delete(PODS, pod["metadata"]["name"], self.namespace, grace=0)
 
     async def clean(self) -> None:
-        async for page in self.client.pages(TIEREDJOBS, self.namespace):
-            for job in page.items:
-                body = {"metadata": {"finalizers": []}}
-                await quietly(self.client.merge(TIEREDJOBS, job["metadata"]["name"], self.namespace, body=body))
-                await quietly(self.client.delete(TIEREDJOBS, job["metadata"]["name"], self.namespace))
+        await quietly(self._remove_jobs())
         for kind in (RAYJOBS, PODS):
             await quietly(self.client.delete_all(kind, self.namespace, labels=""))
         for node in self._nodes:
             await quietly(self.client.delete(NODES, node))
         for tier in self._tiers:
             await quietly(self.client.delete(CAPACITYTIERS, tier))
+
+    async def _remove_jobs(self) -> None:
+        async for page in self.client.pages(TIEREDJOBS, self.namespace):
+            for job in page.items:
+                body = {"metadata": {"finalizers": []}}
+                await quietly(self.client.merge(TIEREDJOBS, job["metadata"]["name"], self.namespace, body=body))
+                await quietly(self.client.delete(TIEREDJOBS, job["metadata"]["name"], self.namespace))
 
 
 async def quietly(work: Awaitable[Any]) -> None:
