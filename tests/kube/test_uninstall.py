@@ -64,6 +64,27 @@ def own_server(api_server: ApiServer) -> Iterator[ApiServer]:
 DEFINITION = "tieredjobs.spotladder.io"
 
 
+async def test_with_their_definition_all_jobs_end_in_good_order_and_it_can_be_made_again(own_server: ApiServer) -> None:
+    async with world(own_server) as here, here.operator():
+        await running(here)
+        await here.client.delete(CRDS, DEFINITION)
+        await ends_after_its_notice(here)
+        await eventually(lambda: without_definition(here))
+        assert await here.rayjobs() == []
+        await here.quiet()
+
+        async def waits_for_it() -> bool:
+            await here.clock.advance(1)
+            return here.session is not None and "the kind is not known" in here.session.health.trouble
+
+        await eventually(waits_for_it)
+        await install_kinds(own_server)
+        await here.clock.advance(60)
+        await here.submit("again")
+        await here.run(1, "again")
+        await eventually(lambda: here.has_phase("Running", "again"))
+
+
 async def test_without_a_controller_the_definition_waits_and_the_next_one_ends_all_jobs(own_server: ApiServer) -> None:
     async with world(own_server) as here:
         async with here.operator():
