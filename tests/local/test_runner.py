@@ -298,6 +298,20 @@ def test_a_loss_before_the_first_commit_says_so() -> None:
     assert noted.text == "nothing was committed before this loss: the job begins again at step 0"
 
 
+def test_a_notice_before_the_first_commit_is_not_a_loss_yet() -> None:
+    """The program commits within the notice, and the next attempt resumes there."""
+    rig = Rig(
+        script=[
+            (1, comes_up(1)),
+            (2, lambda rig: rig.backend.notice("a1-w1", rig.now + 30)),
+            (60, comes_up(2)),
+            (65, ends(2, Exit.SUCCEEDED)),
+        ]
+    )
+    rig.run()
+    assert rig.of(Noted) == []
+
+
 def test_the_last_commit_is_told_before_the_end_that_follows_it() -> None:
     commit = Committed(BEGAN, 1, "spot-a", 20)
 

@@ -160,7 +160,9 @@ class Runner:
         self._narrate_store(now)
         for loss in decision.losses:
             self._tell(Lost(now, loss, self.state.record(loss.tier).failures))
-        if decision.losses and self.state.progress.committed_at is None:
+        # At a notice the program still commits: then the next attempt resumes there.
+        gone = any(not loss.noticed for loss in decision.losses)
+        if gone and self.state.progress.committed_at is None:
             self._tell(Noted(now, "nothing was committed before this loss: the job begins again at step 0"))
         for move in decision.moves:
             self._tell(Moved(now, move))
