@@ -89,7 +89,7 @@ class Proxy:
             await asyncio.sleep(self.delay)
         headers = {key: value for key, value in request.headers.items() if key.lower() not in ("host", "connection")}
         async with self._session.request(
-            request.method, self._target + request.raw_path, headers=headers, data=await request.read(),
+            request.method, self._target + request.raw_path, headers=headers, data=await request.read() or None,
             timeout=aiohttp.ClientTimeout(total=None), skip_auto_headers=["Accept-Encoding"],
         ) as answer:  # fmt: skip
             self.passed.append((request.method, request.path, dict(request.query), answer.status))
