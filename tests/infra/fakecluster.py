@@ -114,7 +114,7 @@ def _upgrade(cluster: FakeCluster, rest: list[str]) -> int:
         cluster.save()
         import time
 
-        time.sleep(60)
+        time.sleep(30)
     cluster.state["releases"].setdefault(name, []).append(made)
     cluster.save()
     return 0
@@ -127,7 +127,7 @@ def _kubectl(arguments: list[str]) -> int:
     objects = cluster.state["objects"]
     if "diff" in rest:
         given = sys.stdin.read()
-        found = [name for name in cluster.state["drift"] if f"name: {name}" in given]
+        found = [name for name in cluster.state["drift"] if f"{{name: {name}}}" in given]
         for name in found:
             print(f"Files /tmp/LIVE-1/apps.v1.Deployment.{namespace}.{name} and /tmp/MERGED-1/x differ")
         return int(bool(found))

@@ -186,7 +186,7 @@ def relay(path: Path, cluster: str, host: str) -> Iterator[None]:
     address = urlsplit(server["server"])
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
+        with suppress(OSError, asyncio.CancelledError):
             back, there = await asyncio.open_connection(address.hostname, address.port)
             await asyncio.gather(_copy(reader, there), _copy(back, writer))
 

@@ -165,8 +165,11 @@ def test_a_failed_canary_is_taken_back(lab: Lab) -> None:
     (jobset / "Chart.yaml").write_text("name: jobset\nversion: 0.12.0\n")
     lab.run("rollout", code=5)
     assert lab.versions()["east"]["jobset"] == 1
+    lab.change("east", drift=["spotladder"])
     lab.run("rollback", "--target", "east")
-    assert lab.versions()["east"] == {"spotladder-pools": 1, "kuberay-operator": 3, "spotladder": 1}
+    found = {"spotladder-pools": 1, "kuberay-operator": 3, "spotladder": 2}
+    assert lab.versions()["east"] == found, "what was changed by hand is undone as well"
+    lab.change("east", drift=[])
     assert lab.versions()["west"] == GOOD["west"]
     lab.write()
     assert "0 to change, 9 as they are." in lab.run("preview")

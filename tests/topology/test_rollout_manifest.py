@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from spotladder_infra.access import Target
 from spotladder_infra.rollout import manifest
 from spotladder_infra.rollout.ready import Workload, workloads
+from spotladder_infra.rollout.tools import Tools
 
 RENDERED = """\
 ---
@@ -54,3 +60,19 @@ def test_objects_are_told_apart_by_whether_they_name_a_namespace() -> None:
     block = "kind: A\nmetadata:\n  name: x\n  namespace: y\nspec: {}"
     labelled = "kind: A\nmetadata:\n  name: x\n  labels:\n    namespace: y\nspec: {namespace: z}"
     assert manifest.by_namespace(f"{block}\n---\n{labelled}") == ([block], [labelled])
+
+
+def test_drift_is_compared_under_a_manager_that_is_not_helms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under Helm's own, the label and annotations that Helm adds count as removed: every object would differ."""
+    program = tmp_path / "kubectl"
+    answer = "Files /tmp/LIVE-1/apps.v1.DaemonSet.kube-system.plugin and /tmp/MERGED-1/x differ"
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\ngrep -q DaemonSet && echo "{answer}" && exit 1\nexit 0\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert Tools(Target("", "east")).changes(RENDERED, "system") == ["DaemonSet/plugin"]
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert len(calls) == 2
+    assert all("--field-manager=spotladder-rollout" in call for call in calls)
+    assert ["--namespace system" in call for call in calls] == [False, True]

@@ -126,12 +126,9 @@ class Platform:
     def restore(self, good: Good, timeout: float, report: Report) -> Good:
         """Goes back to a good rollout by Helm's history, and removes the releases that it did not have."""
         live = {name: int(entry["revision"]) for name, entry in releases(self.tools).items()}
-        restore = {name: revision for name, revision in good.revisions.items() if live.get(name) != revision}
-        missing = [name for name in restore if name not in live]
-        paths: dict[str, str] = {}
-        if missing:
-            paths = self.desired()[1]
-        known = {name: revision for name, revision in restore.items() if name in live}
+        # All of them: a release at its good revision may have been changed by hand, and is applied again from there.
+        known = {name: revision for name, revision in good.revisions.items() if name in live}
+        paths = self.desired()[1] if len(known) < len(good.revisions) else {}
         made = self._apply(Desired(good.crds, good.releases), self._stack(paths, timeout, known), report)
         for step in plan(self.place.fleet, self.cluster).steps:
             component = step.component

@@ -30,4 +30,4 @@ def apply(tools: Tools, crds: list[str]) -> list[str]:
 
 def drift(tools: Tools, crds: list[str]) -> list[str]:
     """The CRDs that differ from the chart's, or are missing."""
-    return tools.changes(manifest.joined(crds), "default", FIELD_MANAGER)
+    return tools.changes(manifest.joined(crds), "default")

@@ -94,7 +94,7 @@ class Release:
         if status != "deployed":
             drift.append(f"status {status}")
         if compare:
-            drift += self.tools.changes(manifest, self.namespace, "helm")
+            drift += self.tools.changes(manifest, self.namespace)
         return Live(revision, status, str(found["version"]), manifest, tuple(drift))
 
     def remove(self) -> None:

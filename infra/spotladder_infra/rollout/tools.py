@@ -24,7 +24,7 @@ NEEDED: Mapping[str, str] = {
 }
 
 FIELD_MANAGER = "spotladder-rollout"
-"""Owner of the fields of CRDs, in server-side apply."""
+"""Owner of the fields that the rollout itself applies, in server-side apply."""
 
 COMMAND_TIMEOUT = 300.0
 """Seconds for one call of helm or kubectl. Waiting for pods is not part of a call."""
@@ -81,21 +81,22 @@ class Tools:
         items: list[Object] = found.get("items", [])
         return items
 
-    def changes(self, rendered: str, namespace: str, manager: str) -> list[str]:
-        """The objects, as KIND/NAME, whose applied fields differ from a manifest. Raises CommandFailure.
+    def changes(self, rendered: str, namespace: str) -> list[str]:
+        """The objects, as KIND/NAME, whose fields differ from a manifest. Raises CommandFailure.
 
-        `namespace` is that of objects that name none.
+        `namespace` is that of objects that name none. They are compared under our own field manager: Helm adds a label
+        and annotations to what it applies, which under Helm's manager would count as removed.
         """
         named, unnamed = manifest.by_namespace(rendered)
-        found = [*self._changes(named, [], manager), *self._changes(unnamed, ["--namespace", namespace], manager)]
+        found = [*self._changes(named, []), *self._changes(unnamed, ["--namespace", namespace])]
         return sorted(set(found))
 
-    def _changes(self, texts: list[str], options: list[str], manager: str) -> list[str]:
+    def _changes(self, texts: list[str], options: list[str]) -> list[str]:
         if not texts:
             return []
         command = [
             "kubectl", "--context", self.target.context, *options, "diff", "--server-side", "--force-conflicts",
-            f"--field-manager={manager}", "--concurrency=8", "-f", "-",
+            f"--field-manager={FIELD_MANAGER}", "--concurrency=8", "-f", "-",
         ]  # fmt: skip
         environment = {**self.target.environment(), "KUBECTL_EXTERNAL_DIFF": "diff -N -q"}
         done = _run(command, environment, manifest.joined(texts))
