@@ -52,7 +52,7 @@ def test_what_was_changed_by_hand_is_found_and_undone(both: Sites) -> None:
     west = both.kube("west", "kuberay-system")
     west.patch("deployment", "kuberay-operator", {"spec": {"replicas": 2}})
     west.delete("clusterrolebinding", "kuberay-operator")
-    west.patch("crd", "rayjobs.ray.io", {"spec": {"names": {"shortNames": ["rj"]}}})
+    west.patch("crd", "rayjobs.ray.io", {"spec": {"names": {"categories": ["mine"]}}})
     found = both.run("drift", "--output", "json", code=1)
     drift = {(row["cluster"], row["component"]): row["drift"] for row in json.loads(found) if row["drift"]}
     assert drift == {
