@@ -61,8 +61,10 @@ $(VENV)/.setup-infra: $(VENV)/.setup
 
 setup-infra: $(VENV)/.setup-infra ## The same, with what the infrastructure needs
 
+INFRA_TESTS := $(BIN)/python -m pytest tests/infra
+
 test-infra: setup-infra ## Terraform stacks: golden files, plans, policies, and a real apply on an emulator of AWS (needs terraform or tofu)
-	$(BIN)/python -m pytest tests/infra $(PYTEST)
+	$(INFRA_TESTS) $(if $(RETRY),|| $(INFRA_TESTS) --last-failed)
 
 test-stores: setup ## The commit log on the stores of several vendors (needs npm)
 	$(BIN)/python -m pytest tests/stores

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder_infra.amazon import sdk
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
@@ -56,13 +57,9 @@ def _users_kubeconfig() -> str:
 
 
 def _eks(cluster: Cluster) -> dict[str, Any]:
-    try:
-        import boto3  # noqa: PLC0415 – slow to import, and only for clusters on AWS
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-    except ImportError:
-        raise EnvironmentFailure(
-            "the package boto3 is missing: install it with pip install 'spotladder[aws]'"
-        ) from None
+    boto3 = sdk()
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for AWS
+
     try:
         client = boto3.client("eks", region_name=cluster.region)
         found = client.describe_cluster(name=cluster.name)["cluster"]

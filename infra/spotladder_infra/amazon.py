@@ -11,14 +11,21 @@ Connect = Callable[[str, str], Any]
 """Makes a boto3 client for a service in a region."""
 
 
-def connect(service: str, region: str) -> Any:
-    """A boto3 client that gives up soon. Raises EnvironmentFailure when boto3 is not installed."""
+def sdk() -> Any:
+    """The module boto3, imported when it is first needed. Raises EnvironmentFailure when it is not installed."""
     try:
         import boto3  # noqa: PLC0415 – slow to import, and only for fleets on AWS
-        from botocore.config import Config  # noqa: PLC0415
     except ImportError:
         raise EnvironmentFailure(
             "the package boto3 is missing: install it with pip install 'spotladder[aws]'"
         ) from None
+    return boto3
+
+
+def connect(service: str, region: str) -> Any:
+    """A boto3 client with short timeouts. Raises EnvironmentFailure when boto3 is not installed."""
+    boto3 = sdk()
+    from botocore.config import Config  # noqa: PLC0415
+
     limits = Config(connect_timeout=5, read_timeout=20, retries={"max_attempts": 2})
     return boto3.client(service, region_name=region, config=limits)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra.amazon import sdk
 from spotladder_infra.names import bucket_key_alias
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Bucket, Fleet
@@ -40,13 +41,9 @@ def delete(bucket: Bucket) -> None:
         raise EnvironmentFailure(
             f"gs://{bucket.name}: only s3 buckets are deleted here: run gcloud storage rm -r gs://{bucket.name}"
         )
-    try:
-        import boto3  # noqa: PLC0415 – slow to import
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-    except ImportError:
-        raise EnvironmentFailure(
-            "the package boto3 is missing: install it with pip install 'spotladder[aws]'"
-        ) from None
+    boto3 = sdk()
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for AWS
+
     names = {bucket.name: bucket.region}
     if bucket.replicate_to is not None:
         names[f"{bucket.name}-replica"] = bucket.replicate_to

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra.amazon import sdk
 from spotladder_infra.names import bucket_key_alias, interruption_queue
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
@@ -71,13 +72,9 @@ def nodes(cluster: Cluster) -> list[Leftover]:
 def _asked(cluster: Cluster, question: Callable[[Any], list[Leftover]]) -> list[Leftover]:
     if cluster.cloud is not Cloud.AWS:
         raise EnvironmentFailure(f"cluster {cluster.name}: leftovers are looked for on AWS only: look into the project")
-    try:
-        import boto3  # noqa: PLC0415 – slow to import
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-    except ImportError:
-        raise EnvironmentFailure(
-            "the package boto3 is missing: install it with pip install 'spotladder[aws]'"
-        ) from None
+    boto3 = sdk()
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for AWS
+
     try:
         return sorted(set(question(boto3.session.Session(region_name=cluster.region))))
     except (BotoCoreError, ClientError) as error:

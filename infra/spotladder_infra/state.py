@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder_infra.amazon import sdk
 from spotladder_infra.google import STORAGE, Google, Refused
 from spotladder_infra.topology.cluster import Cloud
 from spotladder_infra.topology.fleet import Fleet, State
@@ -32,13 +33,9 @@ def ensure(fleet: Fleet) -> str:
 
 
 def _ensure_s3(bucket: str, state: State) -> str:
-    try:
-        import boto3  # noqa: PLC0415 – only this command needs it
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-    except ImportError:
-        raise EnvironmentFailure(
-            "the package boto3 is missing: install it with pip install 'spotladder[aws]'"
-        ) from None
+    boto3 = sdk()
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for AWS
+
     try:
         client = boto3.client("s3", region_name=state.region)
         created = _create(client, bucket, state.region or VIRGINIA)

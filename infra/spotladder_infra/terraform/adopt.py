@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra.amazon import sdk
 from spotladder_infra.names import common_tags
 from spotladder_infra.terraform.events import Action, Planned
 from spotladder_infra.topology.cluster import Cloud, Cluster
@@ -42,13 +43,9 @@ def imports(fleet: Fleet, cluster: Cluster, folder: Path, planned: Sequence[Plan
     creates = [entry.address for entry in planned if entry.action is Action.CREATE]
     if cluster.cloud is not Cloud.AWS or not creates:
         return {}
-    try:
-        import boto3  # noqa: PLC0415 – slow to import
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-    except ImportError:
-        raise EnvironmentFailure(
-            "the package boto3 is missing: install it with pip install 'spotladder[aws]'"
-        ) from None
+    boto3 = sdk()
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for AWS
+
     stack = json.loads((folder / "cdk.tf.json").read_text(encoding="utf-8"))["resource"]
     try:
         lookup = _Lookup(boto3.session.Session(region_name=cluster.region), cluster.name, stack, set(creates))
