@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -62,6 +63,7 @@ class Stack:
         self._cluster = cluster
         self._folder = (state / "rollout").absolute()
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._workspace = tempfile.TemporaryDirectory(prefix="spotladder-rollout-")
         self._environment = {
             "PULUMI_BACKEND_URL": backend(fleet, self._folder),
             "PULUMI_CONFIG_PASSPHRASE": os.environ.get("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE),
@@ -147,7 +149,7 @@ class Stack:
                 self.name,
                 PROJECT,
                 program,
-                opts=automation.LocalWorkspaceOptions(env_vars=self._environment, work_dir=None),
+                opts=automation.LocalWorkspaceOptions(env_vars=self._environment, work_dir=self._workspace.name),
             )
         except CommandError as error:
             raise EnvironmentFailure(
