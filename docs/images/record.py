@@ -35,12 +35,12 @@ from spotladder.core.model import (
     TierRecord,
 )
 from spotladder.core.reasons import Reason
-from spotladder.story.picture import draw
-from spotladder.story.report import Facts, charts, gather
-from spotladder.story.report.markup import element, trusted
-from spotladder.story.report.page import WIDE
-from spotladder.story.report.table import sentences
-from spotladder.story.timeline import (
+from spotladder.display.picture import draw
+from spotladder.display.report import Facts, charts, gather
+from spotladder.display.report.markup import element, trusted
+from spotladder.display.report.page import WIDE
+from spotladder.display.report.table import sentences
+from spotladder.display.timeline import (
     Began,
     Billed,
     Committed,
@@ -51,7 +51,7 @@ from spotladder.story.timeline import (
     Record,
     read,
 )
-from spotladder.story.view import Heard, ViewSnapshot
+from spotladder.display.view import Heard, ViewSnapshot
 
 HERE = Path(__file__).parent
 RUN = HERE / "run"
@@ -122,7 +122,7 @@ def report_picture(facts: Facts) -> str:
             parts += [sign, said]
             x += (54 if legend is COST else 42) + LETTER * len(text)
         top += 44
-    style = trusted(files("spotladder.story.report").joinpath("style.css").read_text(encoding="utf-8"))
+    style = trusted(files("spotladder.display.report").joinpath("style.css").read_text(encoding="utf-8"))
     ground = element("rect", width="100%", height="100%", rx=8, style="fill: var(--ground)")
     size = (WIDE + 2 * BORDER, top + BORDER)
     drawn = element("g", *parts, transform=f"translate({BORDER},{BORDER})")

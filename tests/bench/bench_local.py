@@ -16,10 +16,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spotladder.core.reasons import Cause
+from spotladder.display.timeline import (
+    Beat,
+    DriverExited,
+    DriverStarted,
+    Launched,
+    NodeChange,
+    NodeChanged,
+    Record,
+    read,
+)
 from spotladder.local.nodes import Head, Machine, Node, Worker
 from spotladder.local.reaper import Reaper
 from spotladder.local.scratch import new_scratch
-from spotladder.story.timeline import Beat, DriverExited, DriverStarted, Launched, NodeChange, NodeChanged, Record, read
 from tests.bench import rows
 
 JOB = """\

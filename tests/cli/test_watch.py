@@ -12,8 +12,8 @@ from spotladder.cli.cluster import display
 from spotladder.cli.cluster.watch import snapshot_of
 from spotladder.core.model import Attempt, AttemptRecord, JobSpec, JobState, Price, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
-from spotladder.story.picture import draw
-from spotladder.story.view import Heard
+from spotladder.display.picture import draw
+from spotladder.display.view import Heard
 from spotladder.workloads.records import EventRecord
 
 NOW = 1_800_000_000.0

@@ -13,8 +13,8 @@ import pytest
 
 from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
+from spotladder.display.timeline import DriverStarted, Ended
 from spotladder.local.reaper import members
-from spotladder.story.timeline import DriverStarted, Ended
 from tests.docs.follow import follow
 from tests.docs.markdown import ROOT
 from tests.examples.demo import Demo, accuracy

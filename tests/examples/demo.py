@@ -18,8 +18,8 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.store import open_store
 from spotladder.core.codec import load_state
 from spotladder.core.model import JobState
-from spotladder.story.report.facts import Facts, gather
-from spotladder.story.timeline import Recorded, read
+from spotladder.display.report.facts import Facts, gather
+from spotladder.display.timeline import Recorded, read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LIMIT = 500.0

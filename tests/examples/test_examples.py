@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
-from spotladder.story.report.prediction import ON_DEMAND, yardsticks
+from spotladder.display.report.prediction import ON_DEMAND, yardsticks
 from tests.examples.demo import EXAMPLES, Demo, accuracy
 from tests.frameworks.test_same_weights import newest, run, weights
 

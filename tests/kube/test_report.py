@@ -10,8 +10,8 @@ import pytest
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.store import open_store
+from spotladder.display import report
 from spotladder.operator.records import CAPACITYTIERS
-from spotladder.story import report
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
 from tests.kube.world import World, eventually, world
@@ -97,7 +97,7 @@ async def test_a_log_that_cannot_be_read_from_here(
     async with world(api_server) as here, here.operator():
         await walk(here, tmp_path / "checkpoints")
         (tmp_path / "checkpoints").rename(tmp_path / "in-the-pods-only")
-        monkeypatch.setattr("spotladder.story.report.find_spec", lambda _name: None)
+        monkeypatch.setattr("spotladder.display.report.find_spec", lambda _name: None)
         answer = await cli("report", "digits", "-n", here.namespace, "--to", tmp_path / "report")
     assert answer.code == 0
     uri = (tmp_path / "checkpoints").as_uri()

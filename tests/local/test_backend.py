@@ -24,13 +24,13 @@ from spotladder.core.model import (
     Progress,
 )
 from spotladder.core.reasons import Reason
+from spotladder.display.timeline import DriverExited, DriverStarted, Launched, Noted, PoolChanged, Record
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import backend as module
 from spotladder.local import driver
 from spotladder.local.backend import CONNECTS_WITHIN, SPARE_AFTER, LocalBackend, LocalJob, LocalTier
 from spotladder.local.pools import PoolClock, PoolPlan
 from spotladder.local.program import Program
-from spotladder.story.timeline import DriverExited, DriverStarted, Launched, Noted, PoolChanged, Record
 
 BEGAN = 1_000_000.0
 

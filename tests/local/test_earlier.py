@@ -13,10 +13,10 @@ from spotladder.checkpoints.store import open_store
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.core.model import Attempt, JobSpec, JobState, Price, Progress, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
+from spotladder.display.timeline import Billed, Committed, Noted
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
 from spotladder.local.earlier import Begin, TakenUp, settled, take_up, untold
 from spotladder.local.state import JobFolder, Run
-from spotladder.story.timeline import Billed, Committed, Noted
 
 NOW = Run(began=50.0, python="3.11", ray="2.58.1", uri="file:///x", mark="new")
 THEN = Run(began=10.0, python="3.11", ray="2.58.1", uri="file:///x", mark="old")

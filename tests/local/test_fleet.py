@@ -8,10 +8,10 @@ import pytest
 
 from spotladder.core.model import Launch, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
+from spotladder.display.timeline import NodeChange, NodeChanged, Record
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.fleet import Fleet
 from spotladder.local.pools import PoolClock, PoolPlan, Window
-from spotladder.story.timeline import NodeChange, NodeChanged, Record
 
 BEGAN = 1_000_000.0
 

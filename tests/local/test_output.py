@@ -6,9 +6,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from spotladder.display.timeline import Noted
+from spotladder.display.view import PlainView
 from spotladder.local.output import LogReader, WithOutput
-from spotladder.story.timeline import Noted
-from spotladder.story.view import PlainView
 
 
 def test_a_log_is_read_by_whole_lines_from_where_the_last_look_ended(tmp_path: Path) -> None:

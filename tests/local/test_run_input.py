@@ -10,9 +10,9 @@ import pytest
 from spotladder.cli.main import main
 from spotladder.cli.run import _again, _report
 from spotladder.core.model import JobSpec, JobState, Stage, Tier
+from spotladder.display import timeline
 from spotladder.local import nodes, preflight
 from spotladder.local.run import Outcome
-from spotladder.story import timeline
 
 JOB = """\
 apiVersion: spotladder.io/v1alpha1

@@ -18,8 +18,8 @@ from spotladder.checkpoints.store import open_store
 from spotladder.core.codec import load_state
 from spotladder.core.model import JobState, Stage
 from spotladder.core.reasons import Reason
+from spotladder.display.timeline import Began, Committed, Moved, Record, read
 from spotladder.local.reaper import members
-from spotladder.story.timeline import Began, Committed, Moved, Record, read
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
 

@@ -25,10 +25,10 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
+from spotladder.display.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
+from spotladder.display.view import ViewSnapshot
 from spotladder.errors import EnvironmentFailure, StoreUnavailable
 from spotladder.local.runner import POLL_INTERVAL, Killed, Runner, laid_down
-from spotladder.story.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
-from spotladder.story.view import ViewSnapshot
 
 BEGAN = 1_000_000.0
 PRICE = Price(3600.0, 7200.0)  # a dollar a second and node

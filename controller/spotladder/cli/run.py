@@ -16,9 +16,9 @@ from spotladder.errors import InvalidSpec, SpotladderError
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
     from spotladder.api.world import World
+    from spotladder.display.timeline import Record
+    from spotladder.display.view import View
     from spotladder.local.run import Outcome
-    from spotladder.story.timeline import Record
-    from spotladder.story.view import View
 
 
 def run(
@@ -71,12 +71,12 @@ def run(
     from spotladder.api.deadline import check_deadline
     from spotladder.api.read import located, read_job, read_job_and_world
     from spotladder.core.model import TERMINAL
+    from spotladder.display.view import PlainView, Shielded, view_on
     from spotladder.local.earlier import Begin
     from spotladder.local.output import WithOutput
     from spotladder.local.run import Request, run_locally
     from spotladder.local.state import JobFolder, state_root
     from spotladder.local.stopping import Stopping
-    from spotladder.story.view import PlainView, Shielded, view_on
 
     console = Console()
     try:
@@ -129,9 +129,9 @@ def _plenty(job: TieredJob) -> World:
 def _report(outcome: Outcome, folder: Path | None, console: object) -> None:
     from rich.console import Console
 
+    from spotladder.display.report import write_report
+    from spotladder.display.report.table import print_report
     from spotladder.local.look import recorded_in
-    from spotladder.story.report import write_report
-    from spotladder.story.report.table import print_report
 
     place = own = outcome.folder / "report"
     recorded = recorded_in(outcome.folder)

@@ -79,7 +79,7 @@ def _show_one(run: LocalRun, output: Format) -> None:
 
 
 def _row(run: LocalRun) -> tuple[str, ...]:
-    from spotladder.story.figures import money, percent, saved, span
+    from spotladder.display.figures import money, percent, saved, span
 
     state = run.state()
     on_demand = sum(tier.on_demand_cost for tier in state.tiers)

@@ -38,12 +38,12 @@ from spotladder.core.model import (
     Seconds,
 )
 from spotladder.core.reasons import Cause
+from spotladder.display import timeline
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.fleet import Fleet, WorkerNode
 from spotladder.local.nodes import Head, Machine, Worker
 from spotladder.local.pools import PoolClock
 from spotladder.local.program import Beat, Program
-from spotladder.story import timeline
 
 HEAD_STARTS = 3
 """So often an attempt's head is tried: on a starved machine it may time out."""

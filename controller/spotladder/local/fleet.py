@@ -21,9 +21,9 @@ from typing import Protocol
 
 from spotladder.core.model import Instant, Launch, PodPhase, PodSeen, Seconds
 from spotladder.core.reasons import Cause
+from spotladder.display.timeline import NodeChange, NodeChanged, Record
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.pools import Held, PoolClock
-from spotladder.story.timeline import NodeChange, NodeChanged, Record
 
 STARTS = 3
 """So often `ray start` is tried for one pod: on a starved machine one may time out."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from spotladder.story.timeline import Record
-from spotladder.story.view import View, ViewSnapshot
+from spotladder.display.timeline import Record
+from spotladder.display.view import View, ViewSnapshot
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,6 +15,7 @@ from spotladder.core.contract import Variable
 from spotladder.core.model import JobSpec, JobState, Stage
 from spotladder.core.policies import Policy
 from spotladder.core.policies.registry import by_name
+from spotladder.display import timeline
 from spotladder.local import preflight
 from spotladder.local.backend import LocalBackend, LocalJob, LocalTier
 from spotladder.local.earlier import Begin, TakenUp, settled, take_up, untold
@@ -26,14 +27,13 @@ from spotladder.local.runner import Killed, Runner
 from spotladder.local.scratch import new_scratch, sweep
 from spotladder.local.state import JobFolder, Run
 from spotladder.local.stopping import Stopping
-from spotladder.story import timeline
 from spotladder.train.environment import Environment
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
     from spotladder.api.world import World
     from spotladder.checkpoints.log import CommitLog
-    from spotladder.story.view import View
+    from spotladder.display.view import View
 
 HEADS = 2
 """The attempt's head, and the next one's."""

@@ -40,10 +40,10 @@ from spotladder.core.moving import moved
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.core.situation import Situation
+from spotladder.display.figures import span
+from spotladder.display.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
+from spotladder.display.view import View, ViewSnapshot
 from spotladder.errors import EnvironmentFailure, SpotladderError
-from spotladder.story.figures import span
-from spotladder.story.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
-from spotladder.story.view import View, ViewSnapshot
 
 POLL_INTERVAL: Seconds = 0.05
 """Interval between two observations; it bounds the reaction to the end of a process."""

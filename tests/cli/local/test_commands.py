@@ -12,8 +12,8 @@ import pytest
 
 from spotladder.core.model import AttemptRecord, JobSpec, JobState, Move, Price, Progress, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
+from spotladder.display.timeline import Beat, Began, Ended, Moved, Timeline
 from spotladder.local.state import JobFolder, Run
-from spotladder.story.timeline import Beat, Began, Ended, Moved, Timeline
 from tests.cli.terminal import call
 
 BEGAN = 1_700_000_000.0

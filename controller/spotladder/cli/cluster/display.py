@@ -61,7 +61,7 @@ def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[
 
 def waits(waiting: Mapping[str, Any] | None, now: float) -> str:
     """`status.waiting` in words: what the job waits for, for how long, and what follows when; "" for nothing."""
-    from spotladder.story.figures import span
+    from spotladder.display.figures import span
 
     if not waiting:
         return ""
@@ -74,7 +74,7 @@ def waits(waiting: Mapping[str, Any] | None, now: float) -> str:
 
 def age(written: str | None, now: float) -> str:
     """How long ago that was."""
-    from spotladder.story.figures import span
+    from spotladder.display.figures import span
 
     return span(now - datetime.fromisoformat(written).timestamp()) if written else ""
 

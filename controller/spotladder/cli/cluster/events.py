@@ -122,7 +122,7 @@ def when(event: Object) -> float:
 
 
 def _row(event: Object, now: float) -> tuple[str, ...]:
-    from spotladder.story.figures import span
+    from spotladder.display.figures import span
 
     about = event["involvedObject"]
     count = (event.get("series") or {}).get("count") or event.get("count") or 1

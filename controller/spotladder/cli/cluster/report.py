@@ -84,7 +84,7 @@ def _print(job: Mapping[str, Any]) -> None:
 
 
 def _write(known: Snapshot, folder: Path, *, err: bool) -> None:
-    from spotladder.story.report import PICTURE, can_draw, write_report
+    from spotladder.display.report import PICTURE, can_draw, write_report
 
     recorded, missing = known.timeline(time.time())
     for what in missing:
@@ -96,7 +96,7 @@ def _write(known: Snapshot, folder: Path, *, err: bool) -> None:
 
 
 def _attempt(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    from spotladder.story.figures import NONE, span
+    from spotladder.display.figures import NONE, span
 
     started, running, ended = (_instant(entry.get(key)) for key in ("startedAt", "runningAt", "endedAt"))
     waited = span((running or ended or 0.0) - started) if started and (running or ended) else NONE

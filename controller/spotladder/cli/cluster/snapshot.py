@@ -10,8 +10,8 @@ from spotladder.cli.cluster.cluster import Cluster, Object, Refused
 
 if TYPE_CHECKING:
     from spotladder.core.model import Instant, JobSpec, JobState
+    from spotladder.display.timeline import Committed, Lost, Noted, Recorded
     from spotladder.operator.records import JobRecord
-    from spotladder.story.timeline import Committed, Lost, Noted, Recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Snapshot:
     def timeline(self, now: Instant) -> tuple[Recorded, list[str]]:
         """Its timeline, and what the user could do something about that is missing from it. Reads the log, which may
         take long: not for the cluster's event loop."""
-        from spotladder.story.retrace import retraced
+        from spotladder.display.retrace import retraced
 
         commits, why = self._commits()
         job, missing = self.job, [f"commits are not known: {why}"] if why else []
@@ -59,8 +59,8 @@ class Snapshot:
     def _commits(self) -> tuple[list[Committed] | None, str]:
         from spotladder.checkpoints.log import CommitLog
         from spotladder.checkpoints.store import open_store
+        from spotladder.display.timeline import Committed
         from spotladder.errors import SpotladderError
-        from spotladder.story.timeline import Committed
 
         if self.state.progress.committed_at is None:
             return [], ""  # there is nothing to read
@@ -100,8 +100,8 @@ def _noted(found: Iterable[Object]) -> Iterator[Lost | Noted]:
     from spotladder.cli.cluster.events import when
     from spotladder.core.model import Stage
     from spotladder.core.reasons import Reason
+    from spotladder.display.timeline import Lost, Noted
     from spotladder.operator.events import loss_of
-    from spotladder.story.timeline import Lost, Noted
 
     more = (Stage.RECOVERING, Stage.DRAINING)
     for event in found:

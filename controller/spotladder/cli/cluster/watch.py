@@ -16,9 +16,9 @@ from spotladder.cli.cluster.options import ContextOption, JobArgument, Kubeconfi
 if TYPE_CHECKING:
     from spotladder.api.status import TieredJobStatus
     from spotladder.core.model import AttemptSeen, Instant, JobSpec, JobState
+    from spotladder.display.view import View, ViewSnapshot
     from spotladder.operator.cache import Cache
     from spotladder.operator.records import CapacityRecord, JobRecord
-    from spotladder.story.view import View, ViewSnapshot
     from spotladder.workloads.records import EventRecord
 
 DRAW_INTERVAL = 1.0
@@ -52,7 +52,7 @@ def follow_to_the_end(target: Target, name: str) -> int:
     """Show the job until it has ended; the exit code that this means."""
     from rich.console import Console
 
-    from spotladder.story.view import view_on
+    from spotladder.display.view import view_on
 
     async def follow(cluster: Cluster) -> Mapping[str, Any]:
         await cluster.job(name)  # says at once what is wrong
@@ -120,7 +120,7 @@ class _Watching:
             await asyncio.gather(*running, return_exceptions=True)
 
     def _tell(self, job: JobRecord, state: JobState, held: TieredJobStatus) -> None:
-        from spotladder.story.timeline import Began, Committed, Noted
+        from spotladder.display.timeline import Began, Committed, Noted
 
         now = self._clock.now()
         if self._generation != job.generation:
@@ -164,7 +164,7 @@ def snapshot_of(spec: JobSpec, state: JobState, now: Instant, hint: str) -> View
     """What the status says, for the view. The cost is that of `now`: the status is written every five minutes."""
     from spotladder.core.accounting import account
     from spotladder.core.model import Observation
-    from spotladder.story.view import ViewSnapshot
+    from spotladder.display.view import ViewSnapshot
 
     seen = Observation(state.revision, _attempts(state, spec), state.progress)
     return ViewSnapshot(now, spec, account(state, spec, now), seen, hint)

@@ -18,9 +18,9 @@ def print_report_of(run: LocalRun, to: Path | None, output: Format) -> None:
     """Print what the run came to; with `to` also write the report's files there."""
     from rich.console import Console
 
-    from spotladder.story.report import gather, write_report
-    from spotladder.story.report.data import as_data
-    from spotladder.story.report.table import print_report
+    from spotladder.display.report import gather, write_report
+    from spotladder.display.report.data import as_data
+    from spotladder.display.report.table import print_report
 
     say_where(run)
     recorded, state = run.recorded(), run.state()

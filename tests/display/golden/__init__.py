@@ -7,8 +7,8 @@ from pathlib import Path
 
 from spotladder.core import codec
 from spotladder.core.model import JobState
-from spotladder.story.timeline import Recorded, Timeline, read
-from tests.story.builders import Run
+from spotladder.display.timeline import Recorded, Timeline, read
+from tests.display.builders import Run
 
 FOLDER = Path(__file__).parent
 UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from spotladder.story.figures import clock, count, measure, money, span
-from spotladder.story.report.attempts import AttemptFacts, Span
-from spotladder.story.report.axes import Scale, apart, decades, ticks, time_ticks
-from spotladder.story.report.facts import Facts
-from spotladder.story.report.markup import Markup, element, join
+from spotladder.display.figures import clock, count, measure, money, span
+from spotladder.display.report.attempts import AttemptFacts, Span
+from spotladder.display.report.axes import Scale, apart, decades, ticks, time_ticks
+from spotladder.display.report.facts import Facts
+from spotladder.display.report.markup import Markup, element, join
 
 T = TypeVar("T")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from spotladder.story.figures import saved
-from spotladder.story.report.attempts import AttemptFacts, Span
-from spotladder.story.report.facts import Facts, Mark
-from spotladder.story.report.prediction import ON_DEMAND, measured, yardsticks
+from spotladder.display.figures import saved
+from spotladder.display.report.attempts import AttemptFacts, Span
+from spotladder.display.report.facts import Facts, Mark
+from spotladder.display.report.prediction import ON_DEMAND, measured, yardsticks
 
 FORMAT = "spotladder.report/v1"
 """Fields are only ever added under one number."""

@@ -18,7 +18,7 @@ from dataclasses import replace
 from spotladder.core.model import TERMINAL, AttemptRecord, Instant, JobSpec, JobState, Move, Seconds, Stage
 from spotladder.core.moving import way
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
-from spotladder.story.timeline import (
+from spotladder.display.timeline import (
     Beat,
     Began,
     Billed,

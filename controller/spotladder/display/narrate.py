@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from spotladder.core.model import FOR_EVER, Instant, JobSpec, Move, Stage
 from spotladder.core.reasons import Reason
-from spotladder.story.figures import count, measure, span
-from spotladder.story.timeline import (
+from spotladder.display.figures import count, measure, span
+from spotladder.display.timeline import (
     Began,
     Committed,
     DriverExited,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from importlib.resources import files
 from time import gmtime, strftime
 
-from spotladder.story.figures import NONE, clock, count, money, percent, saved, span
-from spotladder.story.narrate import tolerated
-from spotladder.story.report import charts
-from spotladder.story.report.facts import Facts
-from spotladder.story.report.markup import Markup, element, join, trusted
-from spotladder.story.report.prediction import ON_DEMAND, Yardstick, yardsticks
+from spotladder.display.figures import NONE, clock, count, money, percent, saved, span
+from spotladder.display.narrate import tolerated
+from spotladder.display.report import charts
+from spotladder.display.report.facts import Facts
+from spotladder.display.report.markup import Markup, element, join, trusted
+from spotladder.display.report.prediction import ON_DEMAND, Yardstick, yardsticks
 
 WIDE, NARROW = 940, 360
 """Widths that each chart is drawn for; the style sheet shows the one that fits, so that text keeps its size."""

@@ -30,10 +30,10 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.transitions import TRANSITIONS
-from spotladder.story.figures import clock, count, measure, money, percent, rate, saved, span
-from spotladder.story.narrate import Tone, tell
-from spotladder.story.picture import draw, tier_state
-from spotladder.story.timeline import (
+from spotladder.display.figures import clock, count, measure, money, percent, rate, saved, span
+from spotladder.display.narrate import Tone, tell
+from spotladder.display.picture import draw, tier_state
+from spotladder.display.timeline import (
     Beat,
     Began,
     Billed,
@@ -49,10 +49,10 @@ from spotladder.story.timeline import (
     PoolChanged,
     Record,
 )
-from spotladder.story.view import Heard, LiveView, PlainView, ViewSnapshot, view_on
+from spotladder.display.view import Heard, LiveView, PlainView, ViewSnapshot, view_on
 from tests.core.builders import START
-from tests.story import golden
-from tests.story.builders import SPEC, Run
+from tests.display import golden
+from tests.display.builders import SPEC, Run
 
 
 @pytest.fixture(scope="module")
@@ -356,8 +356,8 @@ def test_a_run_outlives_its_terminal(run: Run, writes: int, terminal: bool) -> N
 PIPED = """
 import sys
 from rich.console import Console
-from spotladder.story.timeline import Noted
-from spotladder.story.view import view_on
+from spotladder.display.timeline import Noted
+from spotladder.display.view import view_on
 with view_on(Console()) as view:
     for number in range(100_000):
         view.tell(Noted(float(number), "x" * 50))

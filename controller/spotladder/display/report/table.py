@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spotladder.story.figures import count, money, percent, saved, span
-from spotladder.story.report.facts import Facts
-from spotladder.story.report.prediction import ON_DEMAND, yardsticks
+from spotladder.display.figures import count, money, percent, saved, span
+from spotladder.display.report.facts import Facts
+from spotladder.display.report.prediction import ON_DEMAND, yardsticks
 
 if TYPE_CHECKING:
     from rich.console import Console

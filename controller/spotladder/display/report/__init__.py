@@ -6,9 +6,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from spotladder.core.model import JobState
+from spotladder.display.report.facts import Facts, gather
+from spotladder.display.timeline import Recorded
 from spotladder.errors import EnvironmentFailure
-from spotladder.story.report.facts import Facts, gather
-from spotladder.story.timeline import Recorded
 
 PICTURE = "timeline.png"
 
@@ -24,9 +24,9 @@ def write_report(folder: Path, recorded: Recorded, state: JobState) -> Facts:
     Without matplotlib there is no picture, and none of an earlier report is left.
     Raises `EnvironmentFailure` when the timeline has no beginning or the folder cannot be written.
     """
-    from spotladder.story.report.data import as_json
-    from spotladder.story.report.page import page
-    from spotladder.story.report.png import draw_png
+    from spotladder.display.report.data import as_json
+    from spotladder.display.report.page import page
+    from spotladder.display.report.png import draw_png
 
     facts = gather(recorded, state)
     try:

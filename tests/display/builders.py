@@ -25,7 +25,7 @@ from spotladder.core.model import (
     Tier,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.story.timeline import (
+from spotladder.display.timeline import (
     Beat,
     Began,
     Billed,
@@ -41,7 +41,7 @@ from spotladder.story.timeline import (
     PoolChanged,
     Record,
 )
-from spotladder.story.view import ViewSnapshot
+from spotladder.display.view import ViewSnapshot
 from tests.core.builders import START, Job
 
 SPEC = JobSpec(

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Self, get_args
 
 from spotladder.core.model import Instant, JobSpec, Loss, Move
 from spotladder.core.reasons import Cause, Reason
+from spotladder.display.plain import from_plain, to_plain
 from spotladder.errors import EnvironmentFailure
-from spotladder.story.plain import from_plain, to_plain
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.entries import Commit

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from spotladder.core.model import TERMINAL, CapacityType, JobSpec, Move, Seconds, Stage
 from spotladder.core.reasons import Reason
-from spotladder.story.report.work import Stretch, done_again
-from spotladder.story.timeline import Billed, Committed, Lost, Moved, Record
+from spotladder.display.report.work import Stretch, done_again
+from spotladder.display.timeline import Billed, Committed, Lost, Moved, Record
 
 BETWEEN = (Stage.IDLE, Stage.SUSPENDED)
 """Stages without an attempt: what moves the job from here says nothing of the last one."""

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from spotladder.core.model import CapacityType, JobSpec, Loss, Move, Price, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
-from spotladder.errors import EnvironmentFailure
-from spotladder.story import timeline
-from spotladder.story.timeline import (
+from spotladder.display import timeline
+from spotladder.display.timeline import (
     SAMPLES,
     Beat,
     Began,
@@ -39,6 +38,7 @@ from spotladder.story.timeline import (
     encode,
     read,
 )
+from spotladder.errors import EnvironmentFailure
 
 instants = st.floats(0, 4e9, allow_nan=False)
 names = st.text(max_size=20)
@@ -296,7 +296,7 @@ def test_closing_twice_is_no_error(tmp_path: Path) -> None:
 ENDLESS = """
 import sys
 from pathlib import Path
-from spotladder.story.timeline import Committed, Timeline
+from spotladder.display.timeline import Committed, Timeline
 timeline = Timeline(Path(sys.argv[1]))
 step = 0
 while True:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from spotladder.core.model import Instant, Seconds, Stage
-from spotladder.story.timeline import Beat, Committed, DriverStarted, Moved, Record
+from spotladder.display.timeline import Beat, Committed, DriverStarted, Moved, Record
 
 
 @dataclass(frozen=True, slots=True)

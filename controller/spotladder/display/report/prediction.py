@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, Scenario, estimate
 from spotladder.core.model import CapacityType, Seconds
+from spotladder.display.figures import percent, span
+from spotladder.display.report.facts import Facts
 from spotladder.errors import InvalidSpec
-from spotladder.story.figures import percent, span
-from spotladder.story.report.facts import Facts
 
 ON_DEMAND = "on-demand-uninterrupted"
 

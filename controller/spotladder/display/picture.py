@@ -27,11 +27,11 @@ from spotladder.core.model import (
     Tier,
 )
 from spotladder.core.situation import Situation
-from spotladder.story.figures import NONE, clock, count, measure, money, percent, rate, saved, span
-from spotladder.story.narrate import Tone, tolerated
+from spotladder.display.figures import NONE, clock, count, measure, money, percent, rate, saved, span
+from spotladder.display.narrate import Tone, tolerated
 
 if TYPE_CHECKING:
-    from spotladder.story.view import Heard, ViewSnapshot
+    from spotladder.display.view import Heard, ViewSnapshot
 
 WIDEST = 100
 """Columns used at most: a wider picture is harder to read, not easier."""

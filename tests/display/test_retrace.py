@@ -10,16 +10,16 @@ import pytest
 
 from spotladder.core.model import Loss, Stage
 from spotladder.core.reasons import Cause, Reason
-from spotladder.story.figures import money
-from spotladder.story.report import gather
-from spotladder.story.report.data import as_data, as_json
-from spotladder.story.report.facts import Facts
-from spotladder.story.report.page import page
-from spotladder.story.retrace import retraced
-from spotladder.story.timeline import Committed, Looked, Lost, Noted, Recorded
+from spotladder.display.figures import money
+from spotladder.display.report import gather
+from spotladder.display.report.data import as_data, as_json
+from spotladder.display.report.facts import Facts
+from spotladder.display.report.page import page
+from spotladder.display.retrace import retraced
+from spotladder.display.timeline import Committed, Looked, Lost, Noted, Recorded
 from tests.core.builders import START
-from tests.story import golden
-from tests.story.builders import TOTAL, Run, World
+from tests.display import golden
+from tests.display.builders import TOTAL, Run, World
 
 
 def recorded_of(run: Run, **more: Any) -> Recorded:

@@ -18,19 +18,19 @@ from rich.console import Console
 from spotladder.core.cost import estimate
 from spotladder.core.model import CapacityType, JobSpec, JobState, Loss, Move, Price, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
+from spotladder.display import report
+from spotladder.display.report import gather, write_report
+from spotladder.display.report.data import as_data, as_json
+from spotladder.display.report.facts import Facts
+from spotladder.display.report.markup import Markup, element, join
+from spotladder.display.report.page import page
+from spotladder.display.report.prediction import measured, yardsticks
+from spotladder.display.report.table import print_report, sentences
+from spotladder.display.timeline import Beat, Began, Committed, Ended, Lost, Moved, Noted, Recorded
 from spotladder.errors import EnvironmentFailure
-from spotladder.story import report
-from spotladder.story.report import gather, write_report
-from spotladder.story.report.data import as_data, as_json
-from spotladder.story.report.facts import Facts
-from spotladder.story.report.markup import Markup, element, join
-from spotladder.story.report.page import page
-from spotladder.story.report.prediction import measured, yardsticks
-from spotladder.story.report.table import print_report, sentences
-from spotladder.story.timeline import Beat, Began, Committed, Ended, Lost, Moved, Noted, Recorded
 from tests.core.builders import START
-from tests.story import golden
-from tests.story.builders import PACE, SPEC, TOTAL, Run, World
+from tests.display import golden
+from tests.display.builders import PACE, SPEC, TOTAL, Run, World
 
 SCHEMA = json.loads((Path(report.__file__).parent / "schema.json").read_text(encoding="utf-8"))
 

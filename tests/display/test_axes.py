@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.story.report import charts, gather
-from spotladder.story.report.axes import apart, decades
-from spotladder.story.report.facts import Facts
-from spotladder.story.report.page import page
-from tests.story import golden
+from spotladder.display.report import charts, gather
+from spotladder.display.report.axes import apart, decades
+from spotladder.display.report.facts import Facts
+from spotladder.display.report.page import page
+from tests.display import golden
 
 LINE = 12
 """Height of a label, in the charts' pixels."""

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.core.model import CapacityType
-from spotladder.story.figures import clock, count, percent, span
-from spotladder.story.report.axes import apart, time_ticks
-from spotladder.story.report.facts import Facts
+from spotladder.display.figures import clock, count, percent, span
+from spotladder.display.report.axes import apart, time_ticks
+from spotladder.display.report.facts import Facts
 
 COLOUR = {CapacityType.SPOT: "#0072b2", CapacityType.ON_DEMAND: "#e69f00", CapacityType.RESERVED: "#009e73"}
 BAD, INK, SOFT, LANE = "#c44601", "#1d2129", "#5c6470", "#f3f4f5"

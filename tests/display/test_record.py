@@ -11,7 +11,7 @@ import pytest
 
 from spotladder.core.reasons import Reason
 from tests.core.builders import START
-from tests.story.builders import Run
+from tests.display.builders import Run
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "images" / "record.py"
 

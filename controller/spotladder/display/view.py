@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from spotladder.core.model import Instant, JobSpec, JobState, Observation, Stage
-from spotladder.story.figures import clock, measure, money, percent, rate, saved, span
-from spotladder.story.narrate import Narrator, Told, Tone
-from spotladder.story.timeline import Beat, Began, Committed, Record
+from spotladder.display.figures import clock, measure, money, percent, rate, saved, span
+from spotladder.display.narrate import Narrator, Told, Tone
+from spotladder.display.timeline import Beat, Began, Committed, Record
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -197,7 +197,7 @@ class LiveView:
 
     def update(self, snapshot: ViewSnapshot) -> None:
         """Draw the picture anew. After a change of the terminal's size, on a cleared screen: lines have wrapped."""
-        from spotladder.story.picture import draw
+        from spotladder.display.picture import draw
 
         self._shown = snapshot
         if self._console.size != self._size:

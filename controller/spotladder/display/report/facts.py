@@ -14,12 +14,11 @@ from itertools import pairwise
 
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage, Tier, TierRecord
 from spotladder.core.reasons import Cause, Reason
-from spotladder.errors import EnvironmentFailure
-from spotladder.story.figures import saved
-from spotladder.story.narrate import Narrator, Told
-from spotladder.story.report.attempts import AttemptFacts, Span, attempts_of
-from spotladder.story.report.work import Stretch, done_again, stretches
-from spotladder.story.timeline import (
+from spotladder.display.figures import saved
+from spotladder.display.narrate import Narrator, Told
+from spotladder.display.report.attempts import AttemptFacts, Span, attempts_of
+from spotladder.display.report.work import Stretch, done_again, stretches
+from spotladder.display.timeline import (
     Beat,
     Began,
     Billed,
@@ -34,6 +33,7 @@ from spotladder.story.timeline import (
     Record,
     Recorded,
 )
+from spotladder.errors import EnvironmentFailure
 
 
 @dataclass(frozen=True, slots=True)
