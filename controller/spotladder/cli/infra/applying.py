@@ -1,4 +1,4 @@
-"""Shows what Terraform does to a stack: a bar on a terminal, one line for each resource elsewhere."""
+"""Shows the plan of a stack, asks for confirmation, and applies it with progress, one cluster after the other."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from spotladder.cli.output import on_terminal
+from spotladder.cli.output import on_terminal, print_table
 
 if TYPE_CHECKING:
-    from spotladder_infra.terraform.events import Event
+    from collections.abc import Callable, Sequence
+
+    from spotladder_infra.terraform.events import Event, Planned
+    from spotladder_infra.terraform.stack import Stack
 
 DONE = {"create": "created", "update": "changed", "delete": "deleted", "import": "taken over"}
 
 
 class Progress:
-    """Takes the events of one apply.
+    """Prints the events of one apply: a progress bar on a terminal, one line per resource elsewhere.
 
     Args:
         cluster: The cluster's name, printed on every line.
@@ -75,3 +78,92 @@ class Progress:
             self._bar.console.print(text, markup=False, highlight=False)
         else:
             typer.echo(text)
+
+
+def say_stopping() -> None:
+    """Prints what happens after the first Ctrl-C."""
+    typer.echo("stopping: Terraform finishes what it has begun; press Ctrl-C again to kill it", err=True)
+
+
+def show(cluster: str, changes: list[Planned]) -> None:
+    """Prints a plan by concern."""
+    from spotladder_infra.terraform.changes import by_concern, counted
+
+    typer.echo(f"{cluster}: {counted(changes)}")
+    rows = [
+        (line.concern, str(line.created), str(line.changed), str(line.replaced), str(line.deleted))
+        for line in by_concern(changes)
+    ]
+    if rows:
+        print_table((cluster, "Create", "Change", "Replace", "Delete"), rows)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Asks for confirmation unless `yes`. Raises InvalidSpec when stdin is not a terminal."""
+    import sys
+
+    from spotladder.errors import InvalidSpec
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidSpec("no terminal to confirm on: look at spotladder infra plan, then add --yes")
+    typer.confirm(question, abort=True)
+
+
+def carry_out(stack: Stack, changes: list[Planned]) -> None:
+    """Applies the kept plan of a stack and prints progress."""
+    from spotladder_infra.terraform.events import Action
+
+    silent = (Action.FORGET, Action.IMPORT)  # Terraform says nothing when it does these
+    total = sum(2 if entry.action is Action.REPLACE else 1 for entry in changes if entry.action not in silent)
+    with Progress(stack.cluster, total) as progress:
+        stack.apply(progress)
+
+
+def finish(tasks: Sequence[tuple[str, Callable[[], None], Stack | None]], *, done: str) -> None:
+    """Runs the tasks of the clusters one after the other and prints the result of each.
+
+    The tasks after a failed one still run. An interrupt ends the loop.
+
+    Args:
+        tasks: Cluster, task, and the cluster's stack if it has one.
+        done: The result that is printed for a task that succeeded.
+
+    Raises:
+        EnvironmentFailure: At least one task failed. The message has one line for each error.
+    """
+    from spotladder.errors import EnvironmentFailure, SpotladderError
+    from spotladder_infra.terraform.stack import Interrupted
+
+    results = dict.fromkeys((name for name, _, _ in tasks), "not begun")
+    errors: list[SpotladderError] = []
+    try:
+        for name, work, stack in tasks:
+            try:
+                work()
+                results[name] = done
+            except Interrupted:
+                results[name] = f"interrupted{_held(stack)}"
+                raise
+            except SpotladderError as error:
+                results[name] = f"failed{_held(stack)}"
+                errors.append(error)
+    finally:
+        if len(tasks) > 1 or set(results.values()) != {done}:
+            print_table(("Cluster", "Result"), list(results.items()))
+    if errors:
+        lines = "\n".join(str(error) for error in errors)
+        raise EnvironmentFailure(f"{lines}\nwhat was done so far is in the state: the same command goes on")
+
+
+def _held(stack: Stack | None) -> str:
+    """The number of resources in the stack's state, as a suffix of a result."""
+    from spotladder.errors import SpotladderError
+
+    if stack is None:
+        return ""
+    try:
+        return f" with {len(stack.addresses())} resources in the state"
+    except SpotladderError:
+        return " with a state that cannot be read"

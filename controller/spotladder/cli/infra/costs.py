@@ -53,7 +53,7 @@ def plan(
       spotladder infra plan --cluster east --output json
       spotladder infra plan --online
     """
-    from spotladder.cli.infra.bootstrap import say_stopping, show
+    from spotladder.cli.infra.applying import say_stopping, show
     from spotladder.errors import EnvironmentFailure, InvalidSpec
     from spotladder_infra.terraform.applied import planned, stacks_of
     from spotladder_infra.terraform.stack import Interrupted

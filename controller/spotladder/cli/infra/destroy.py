@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spotladder.cli.infra.bootstrap import carry_out, confirm, finish, say_stopping, show
+from spotladder.cli.infra.applying import carry_out, confirm, finish, say_stopping, show
 from spotladder.cli.infra.options import (
     FLEET,
     OUT,

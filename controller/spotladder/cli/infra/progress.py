@@ -1,4 +1,4 @@
-"""The progress of a rollout: a table that is drawn again on a terminal, one line for each change elsewhere."""
+"""The progress of a rollout: a table that is refreshed on a terminal, one line for each change elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STYLES = {"ready": "green", "removed": "green", "failed": "red"}
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """Shows what it is told, on stderr."""
+    """Yields the callback that prints progress to stderr."""
     if not sys.stderr.isatty():
         yield _lines()
         return
@@ -28,24 +28,24 @@ def progress() -> Iterator[Progress]:
     seen: dict[tuple[str, str], tuple[str, str, float]] = {}
     with Live(console=Console(stderr=True), get_renderable=lambda: table(seen, time.monotonic()), refresh_per_second=4):
 
-        def tell(cluster: str, component: str, state: str, details: str) -> None:
+        def show(cluster: str, component: str, state: str, details: str) -> None:
             begun = seen[cluster, component][2] if (cluster, component) in seen else time.monotonic()
             seen[cluster, component] = (state, details, begun)
 
-        yield tell
+        yield show
 
 
 def _lines() -> Progress:
     begun = time.monotonic()
     last: dict[tuple[str, str], tuple[str, str]] = {}
 
-    def tell(cluster: str, component: str, state: str, details: str) -> None:
+    def show(cluster: str, component: str, state: str, details: str) -> None:
         if last.get((cluster, component)) == (state, details):
             return
         last[cluster, component] = (state, details)
         typer.echo(f"{time.monotonic() - begun:6.1f} s  {cluster}  {component}: {state} {details}".rstrip(), err=True)
 
-    return tell
+    return show
 
 
 def table(seen: dict[tuple[str, str], tuple[str, str, float]], now: float) -> Any:

