@@ -1,0 +1,60 @@
+"""The wheel holds everything that its commands read at run time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.build import ROOT, build, copy
+
+CHARTS = ("spotladder", "spotladder-crds", "spotladder-pools")
+
+FIND = """
+import json, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from spotladder_infra.rollout import charts, components
+own = [components.CONTROLLER.chart, components.SPOTLADDER_CRDS, components.POOLS.chart]
+print(json.dumps({chart.name: charts.find(chart, None, Path(sys.argv[1])).path for chart in own}))
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files of the wheel, as pip puts them into site-packages."""
+    scratch = tmp_path_factory.mktemp("wheel")
+    folder = scratch / "site-packages"
+    with zipfile.ZipFile(build("wheel", copy(scratch / "tree"), scratch / "dist")) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def test_every_file_of_the_packages_and_charts_is_there(installed: Path) -> None:
+    sources = {"spotladder": "controller/spotladder", "spotladder_infra": "infra/spotladder_infra"}
+    sources["spotladder_infra/charts"] = "charts"
+    missing = [
+        f"{target}/{name}"
+        for target, source in sources.items()
+        for name in tracked(source)
+        if not (installed / target / name).is_file()
+    ]
+    assert missing == []
+
+
+def test_a_rollout_finds_its_own_charts(installed: Path) -> None:
+    command = [sys.executable, "-c", FIND, str(installed)]
+    done = subprocess.run(command, cwd=installed, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {name: str(installed / "spotladder_infra" / "charts" / name) for name in CHARTS}
+
+
+def tracked(folder: str) -> list[str]:
+    """The files of a folder of the repository, relative to it."""
+    root = ROOT / folder
+    files = (path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return sorted(str(path.relative_to(root)) for path in files)
