@@ -21,7 +21,7 @@ PLACE = ROOT / ".mutation"
 TOOL = "mutmut==3.8.1"
 
 TARGETS = [
-    *(f"src/spotladder/core/{name}.py" for name in ("[!f]*", "policies/ordered")),
+    *(f"src/spotladder/core/{name}.py" for name in ("[!f]*", "model/*", "policies/ordered")),
     *(f"src/spotladder/checkpoints/{name}.py" for name in ("log", "entries", "history", "writer", "resume", "garbage")),
     "src/spotladder/checkpoints/removal.py",
 ]

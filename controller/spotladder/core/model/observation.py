@@ -1,0 +1,180 @@
+"""What a backend observes of a job: attempts, pods, exits, the progress in the commit log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from spotladder.core.contract import ExitCode
+from spotladder.core.model.units import Instant
+from spotladder.core.reasons import Cause
+
+
+class Blocker(StrEnum):
+    """What refuses a pod or a container, where that is not capacity."""
+
+    QUOTA = "Quota"  # a ResourceQuota, or a quota of the cloud
+    RIGHTS = "Rights"  # RBAC
+    IMAGE = "Image"  # the registry, or the image's name
+    TEMPLATE = "Template"  # a missing Secret, ConfigMap or volume, an admission webhook, an invalid field
+
+
+class PodRole(StrEnum):
+    HEAD = "head"
+    WORKER = "worker"
+
+
+class PodPhase(StrEnum):
+    PENDING = "Pending"  # wanted, not running
+    RUNNING = "Running"  # its process runs
+    LOST = "Lost"  # failed, killed, terminating, or its node is gone
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    """One pod (or local node process) of an attempt.
+
+    `uid` is its identity: a pod is counted as lost once, however often it is seen. `ready` means that it takes part
+    in the job. `noticed` means that its node is about to be reclaimed; since when and until when, where it is known.
+    `unschedulable` means Pending for lack of capacity. `cause` is only of interest when `phase` is LOST or `noticed` is
+    set.
+
+    Of a pending pod: `scheduled` means that it has a node, `image_pulled` that the images of the containers that run
+    first are on that node, `waiting_reason` and `waiting_message` are the words of the kubelet, the scheduler or the
+    autoscaler. Of a lost pod: `silent` means that only the silence of its node says so, `exit_code` is that of the
+    container that ended it and `exit_message` the last line of its output, where they are known.
+    """
+
+    uid: str
+    role: PodRole = PodRole.WORKER
+    phase: PodPhase = PodPhase.RUNNING
+    ready: bool = True
+    noticed: bool = False
+    noticed_at: Instant | None = None
+    notice_ends_at: Instant | None = None
+    unschedulable: bool = False
+    cause: Cause = Cause.UNKNOWN
+    node: str = ""
+    name: str = ""
+    scheduled: bool = False
+    image_pulled: bool = False
+    waiting_reason: str = ""
+    waiting_message: str = ""
+    silent: bool = False
+    exit_code: int | None = None
+    exit_message: str = ""
+
+    @property
+    def called(self) -> str:
+        """What people call it: its name where it has one."""
+        return self.name or self.uid
+
+    @property
+    def placed(self) -> bool:
+        """Whether it runs, or has all that capacity can give it: a node with its image."""
+        return self.phase is PodPhase.RUNNING or (self.scheduled and self.image_pulled)
+
+
+class Exit(StrEnum):
+    """How the program of an attempt ended, as far as it matters for what comes next."""
+
+    SUCCEEDED = "Succeeded"  # exit code 0
+    INTERRUPTED = "Interrupted"  # exit code 75: committed and stopped, to be resumed
+    FENCED = "Fenced"  # exit code 76: a newer writer owns the log
+    REFUSED = "Refused"  # exit code 77: the checkpoint store refuses the credentials
+    FAILED = "Failed"  # any other exit code
+    LOST = "Lost"  # the operator gave up on it (head gone, status unknown, stopped by hand): not the program's word
+
+    @classmethod
+    def of_code(cls, code: int) -> Exit:
+        """The meaning of the exit code of a program that ended by itself."""
+        return _EXITS.get(code, cls.FAILED)
+
+
+_EXITS: Mapping[int, Exit] = MappingProxyType(
+    {
+        0: Exit.SUCCEEDED,
+        ExitCode.INTERRUPTED: Exit.INTERRUPTED,
+        ExitCode.FENCED: Exit.FENCED,
+        ExitCode.ACCESS_DENIED: Exit.REFUSED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptSeen:
+    """One attempt as its backend sees it now.
+
+    `reachable=False`: its cluster cannot be asked; `pods` then is what was last known or empty. `refused`: the
+    provisioner said that there is no capacity. `blocked`: why it cannot start, when that is not capacity.
+    `blocked_by` is who refuses. `moved_at`: when the program was last seen to progress inside this attempt, by the
+    observer's clock; None when the backend cannot know.
+
+    `store_unavailable_since`: since when the program cannot reach the checkpoint store, by the observer's clock;
+    `store_message` is what the store or the network answered. `rights_refused`: who refused which credentials.
+    `operator_silent`: which operator has not acted on which object. "" and None: not so, or not known.
+
+    `nodes` is how many nodes the pods are on and `silent_nodes` how many of these have stopped sending heartbeats,
+    also those whose Ready condition does not say so yet; `cluster_nodes` and `cluster_silent_nodes` are the same of
+    the whole cluster. `contact_restored_at`: when the watch of the cluster was last restored after an interruption.
+    """
+
+    number: int
+    pods: tuple[PodSeen, ...] = ()
+    exit: Exit | None = None
+    message: str = ""
+    reachable: bool = True
+    refused: bool = False
+    blocked: str = ""
+    blocked_by: Blocker = Blocker.TEMPLATE
+    moved_at: Instant | None = None
+    store_unavailable_since: Instant | None = None
+    store_message: str = ""
+    rights_refused: str = ""
+    operator_silent: str = ""
+    nodes: int = 0
+    silent_nodes: int = 0
+    cluster_nodes: int = 0
+    cluster_silent_nodes: int = 0
+    contact_restored_at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The newest commit of the log, and the newest attempt that the log has seen start. `skipped`: which commits the
+    attempt of the newest commit could not resume from, and why."""
+
+    step: int = 0
+    total: int = 0
+    committed_at: Instant | None = None
+    attempt: int = 0
+    skipped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A snapshot of everything that exists of one job, including the effects of all earlier calls of its backend.
+
+    `revision` orders snapshots: one with a smaller revision than the last is ignored. `unavailable` maps the name of
+    a tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone, its limit is reached) to why;
+    `limited` names those whose limit is reached. `blocked` is why the live attempt, of which nothing exists, cannot be
+    launched, when that is not capacity (a right, a quota, a kind that is not installed), and `blocked_by` who refuses.
+    `launched`: our own object of the live attempt exists, although nothing else does; `operator_silent` is which
+    operator has not taken it up.
+    """
+
+    revision: int
+    attempts: tuple[AttemptSeen, ...] = ()
+    progress: Progress = Progress()
+    unavailable: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    blocked: str = ""
+    blocked_by: Blocker = Blocker.TEMPLATE
+    launched: bool = False
+    operator_silent: str = ""
+    limited: frozenset[str] = frozenset()
+
+    def attempt(self, number: int) -> AttemptSeen | None:
+        """The attempt of that number, if it exists."""
+        return next((seen for seen in self.attempts if seen.number == number), None)

@@ -1,0 +1,225 @@
+"""What is remembered of a job between decisions. `JobState` is persisted; nothing else is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+
+from spotladder.core.model.observation import Progress
+from spotladder.core.model.units import Instant
+from spotladder.core.reasons import Reason
+
+WIRE_NAME = "wire_name"
+"""Metadata of a dataclass field: its name in stored states, where that is not the field's own name."""
+
+
+class Impediment(StrEnum):
+    """Why a job is not training. `impediment.RULES` says what shows each one and what follows from it."""
+
+    CAPACITY = "Capacity"  # pods have no node
+    QUOTA = "Quota"  # a quota of the cluster or a limit of the CapacityTier
+    CONTACT = "Contact"  # nodes or a cluster cannot be heard from
+    STORE = "Store"  # the checkpoint store does not answer
+    RIGHTS = "Rights"  # credentials are refused
+    OPERATOR = "Operator"  # KubeRay, JobSet or the scheduler does not act
+    IMAGE = "Image"  # an image cannot be pulled, or a container cannot be made from its template
+    START = "Start"  # every pod has its node and image and is not ready yet
+    PROGRAM = "Program"  # the program, or a container of the attempt, ended by its own fault
+    MAINTENANCE = "Maintenance"  # an administrator drains nodes of the attempt
+
+
+class Stage(StrEnum):
+    """Where a job is. `lifecycle.TRANSITIONS` says which changes exist."""
+
+    IDLE = "Idle"  # no attempt; a tier is to be chosen
+    STARTING = "Starting"  # an attempt is planned or launched, never whole so far
+    RUNNING = "Running"  # whole
+    RECOVERING = "Recovering"  # was whole, lost something, may become whole again by itself
+    DRAINING = "Draining"  # asked to commit and stop
+    ENDING = "Ending"  # being removed
+    SUSPENDED = "Suspended"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+class Phase(StrEnum):
+    """What users see of a stage (`status.phase`)."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    DRAINING = "Draining"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    SUSPENDED = "Suspended"
+
+
+PHASE_OF: Mapping[Stage, Phase] = MappingProxyType(
+    {
+        Stage.IDLE: Phase.PENDING,
+        Stage.STARTING: Phase.PENDING,
+        Stage.RUNNING: Phase.RUNNING,
+        Stage.RECOVERING: Phase.RUNNING,
+        Stage.DRAINING: Phase.DRAINING,
+        Stage.ENDING: Phase.DRAINING,
+        Stage.SUSPENDED: Phase.SUSPENDED,
+        Stage.SUCCEEDED: Phase.SUCCEEDED,
+        Stage.FAILED: Phase.FAILED,
+    }
+)
+
+TERMINAL = frozenset({Stage.SUCCEEDED, Stage.FAILED})
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The one live attempt of a job.
+
+    `known_pods` are identities seen alive, so that one that vanishes is noticed; `lost_pods` are identities already
+    counted. `end_reason` is why it is being ended, once it is. `drain_since` is when it was asked to commit and stop,
+    `drain_by` is when a drain is cut. `exited_at` is when its program was first seen to have failed. `workers` and
+    `template` are those of the spec that it was launched with, by which it is judged whatever the spec says later; None
+    and "" in states written before they were kept.
+    """
+
+    number: int
+    tier: str
+    created_at: Instant
+    seen: bool = False
+    running_at: Instant | None = None
+    whole_at: Instant | None = None
+    failures: int = 0
+    known_pods: tuple[str, ...] = ()
+    lost_pods: tuple[str, ...] = ()
+    start_step: int = 0
+    end_reason: Reason | None = None
+    drain_by: Instant | None = None
+    ending_since: Instant | None = None
+    exited_at: Instant | None = None
+    workers: int | None = None
+    template: str = ""
+    drain_since: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Impeded:
+    """Why a job is not training, under which reason users read it, and since when."""
+
+    impediment: Impediment
+    reason: Reason
+    since: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """A finished attempt, for the history that users read."""
+
+    number: int
+    tier: str
+    started_at: Instant
+    running_at: Instant | None
+    ended_at: Instant
+    reason: Reason
+    failures: int
+    start_step: int
+    end_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class TierRecord:
+    """What happened on one tier so far.
+
+    `exhausted_by` is why the tier may not be used any more, None while it may. `unpriced` are those of its node-seconds
+    for which no price was known; `cost` is without them.
+    """
+
+    name: str
+    failures: int = 0
+    attempts: int = 0
+    node_seconds: float = 0.0
+    cost: float = 0.0
+    on_demand_cost: float = 0.0
+    unpriced: float = 0.0
+    exhausted_by: Reason | None = field(default=None, metadata={WIRE_NAME: "spent"})
+    last_reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """All memory of a job. Persisted after every change; nothing else is remembered between decisions.
+
+    `waiting_since`: since when the job is not whole on its tier (None while it is). `recovering_since`: since when
+    the live attempt, once whole, is not. `loss_counted`: a failure was counted since the job was last whole.
+    `progress` is the newest commit seen and `progress_at` when it was first seen, by the decider's own clock: the clock
+    of the job's machines is not trusted. `paused_until`: when the job leaves Idle, under `exhausted: Wait` and during a
+    start backoff. `unready` is how many attempts in succession ended before they were ready, the newest of them made
+    from `unready_template`; `crashes` is how many of these, the newest, failed to start in the same way, `crash` what
+    that way is, and `crash_output` the last line of output of the newest. `denials` is how many attempts the checkpoint
+    store has refused since the newest commit, `denied` what it said last. `impeded` is why the job is not training,
+    None while it trains. `clock` is the `now` of the last decision and `nodes` the number of nodes held since then.
+    """
+
+    stage: Stage = Stage.IDLE
+    attempt: Attempt | None = None
+    last_number: int = 0
+    tier: str = ""
+    tiers: tuple[TierRecord, ...] = ()
+    history: tuple[AttemptRecord, ...] = ()
+    reason: Reason = Reason.STEADY
+    message: str = ""
+    failures: int = 0
+    application_failures: int = 0
+    waiting_since: Instant | None = None
+    recovering_since: Instant | None = None
+    paused_until: Instant | None = None
+    unready: int = 0
+    unready_template: str = ""
+    crashes: int = 0
+    crash: str = ""
+    crash_output: str = ""
+    denials: int = 0
+    denied: str = ""
+    loss_counted: bool = False
+    progress: Progress = Progress()
+    progress_at: Instant | None = None
+    revision: int = -1
+    clock: Instant = 0.0
+    nodes: int = 0
+    impeded: Impeded | None = None
+    started_at: Instant | None = None
+    ended_at: Instant | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """What users see."""
+        return PHASE_OF[self.stage]
+
+    @property
+    def spent_usd(self) -> float:
+        """USD paid for nodes so far, over all tiers."""
+        return sum(tier.cost for tier in self.tiers)
+
+    @property
+    def lasting(self) -> JobState:
+        """The state without what time alone changes: clocks, costs, timers that stand still, pods that come and go.
+
+        Two states that differ in nothing else need no write at once.
+        """
+        tiers = tuple(
+            replace(tier, node_seconds=0.0, cost=0.0, on_demand_cost=0.0, unpriced=0.0) for tier in self.tiers
+        )
+        return replace(
+            self,
+            clock=0.0,
+            revision=0,
+            nodes=0,
+            attempt=self.attempt and replace(self.attempt, known_pods=()),
+            tiers=tiers,
+            waiting_since=self.waiting_since and 0.0,
+            recovering_since=self.recovering_since and 0.0,
+        )
+
+    def record(self, name: str) -> TierRecord:
+        """The record of that tier; an empty one before its first attempt."""
+        return next((tier for tier in self.tiers if tier.name == name), TierRecord(name))
