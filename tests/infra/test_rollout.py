@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from tests.infra.sites import Sites, sites
@@ -91,9 +92,12 @@ def test_a_killed_rollout_goes_on(both: Sites) -> None:
     for line in process.stdout:
         if "east  controller: upgrading" in line:
             break
+    started = psutil.Process(process.pid).children(recursive=True)
+    assert started, "Pulumi's engine runs"
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     both.run("rollout", "--no-smoke")
+    assert not [child for child in started if child.is_running()], "nothing of the killed rollout is left"
     for name in both.clusters:
         values = json.loads(both.kube(name).helm("get", "values", "spotladder", "-o", "json"))
         assert (values.get("controller") or {"workers": 5}) == {"workers": 5}

@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spotladder.local.reaper import marked
 from spotladder_infra.rollout.remove import remove
 from spotladder_infra.topology.read import read_fleet
 from tests.absent import absent
@@ -91,7 +92,7 @@ class Lab:
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Lab:
+def lab(tmp_path: Path) -> Iterator[Lab]:
     path = f"{install(tmp_path / 'bin')}{os.pathsep}{tools() / 'bin'}{os.pathsep}{os.environ['PATH']}"
     if shutil.which("pulumi", path=path) is None:
         absent("pulumi is not installed", "infra")
@@ -100,7 +101,8 @@ def lab(tmp_path: Path) -> Lab:
     (chart / "Chart.yaml").write_text("name: kuberay-operator\nversion: 1.6.1\n")
     made = Lab(tmp_path, {**os.environ, "PATH": path, VARIABLE: str(tmp_path), "KUBECONFIG": "/nowhere"})
     made.write()
-    return made
+    yield made
+    until(lambda: not marked(f"{VARIABLE}={tmp_path}"), seconds=20)  # no engine, no provider, no helm
 
 
 pytestmark = pytest.mark.timeout(600)
@@ -182,9 +184,7 @@ def test_a_killed_rollout_goes_on(lab: Lab) -> None:
     until(lambda: lab.cluster("east").state.get("hung"))
     printed = lab.run("rollout", code=5)
     assert f"process {process.pid} on this machine is working on it" in printed
-    descendants = children(process.pid)
-    for pid in [process.pid, *descendants]:
-        os.kill(pid, signal.SIGKILL)
+    process.kill()
     process.wait()
     printed = lab.run("rollout")
     assert "good" in printed
@@ -283,14 +283,8 @@ def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(lab: Lab, monkeypatc
     remove(fleet, fleet.cluster("east"), state, lambda *one: None)
 
 
-def until(met: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 240
+def until(met: Callable[[], Any], seconds: float = 240) -> None:
+    deadline = time.monotonic() + seconds
     while not met():
         assert time.monotonic() < deadline
         time.sleep(0.1)
-
-
-def children(pid: int) -> list[int]:
-    import psutil
-
-    return [child.pid for child in psutil.Process(pid).children(recursive=True)]

@@ -103,8 +103,7 @@ class Platform:
         desired, paths = self.desired()
         made: list[Change] = []
         stack = self._stack(paths)
-        with stack.held():
-            stack.preview(program(desired), Watcher(lambda _: None, made.append, _failed(report)))
+        stack.preview(program(desired), Watcher(lambda _: None, made.append, _failed(report)))
         final = {change.resource: change for change in resources(made) if change.operation != "refresh"}
         return list(final.values())
 
@@ -140,9 +139,7 @@ class Platform:
 
     def forget(self) -> None:
         """Removes the stack from the state, after everything in it was uninstalled."""
-        stack = self._stack({})
-        with stack.held():
-            stack.remove()
+        self._stack({}).remove()
 
     def _apply(self, desired: Desired, stack: Stack, report: Report) -> Good:
         versions = {entry.resource: entry.version for entry in desired.releases}
@@ -156,8 +153,7 @@ class Platform:
             if change.resource in versions and change.operation in (*_DOING, "same"):
                 report(change.resource, "ready", versions[change.resource])
 
-        with stack.held():
-            stack.up(program(desired), Watcher(begins, done, _failed(report)))
+        stack.up(program(desired), Watcher(begins, done, _failed(report)))
         live = releases(self.tools)
         installed = tuple(replace(entry, revision=int(live[entry.release]["revision"])) for entry in desired.releases)
         return Good("", smoke=False, releases=installed, crds=desired.crds)

@@ -6,28 +6,27 @@ protects nothing; a fixed one is used unless the user sets PULUMI_CONFIG_PASSPHR
 
 from __future__ import annotations
 
-import fcntl
 import os
 import platform
 import re
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.reaper import alive
+from spotladder_infra.rollout.hold import Run, hold
 from spotladder_infra.rollout.provider import Context
 from spotladder_infra.topology.fleet import Fleet
 
 PROJECT = "spotladder"
 PASSPHRASE = "spotladder"  # noqa: S105 – protects nothing, see above
 ENGINE_TIMEOUT = 120.0
-"""Seconds for the engine of an interrupted run to end."""
+"""Seconds that a run waits for the engine of another run to release the state's lock."""
 
 POLL_INTERVAL = 1.0
 
@@ -56,14 +55,13 @@ class Watcher:
 
 
 class Stack:
-    """The stack of a cluster."""
+    """The stack of a cluster. Each operation raises EnvironmentFailure while another run holds the cluster."""
 
     def __init__(self, fleet: Fleet, cluster: str, state: Path, context: Context) -> None:
         self.name = f"{fleet.metadata.name}-{cluster}"
         self._cluster = cluster
         self._folder = (state / "rollout").absolute()
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._workspace = tempfile.TemporaryDirectory(prefix="spotladder-rollout-")
         self._environment = {
             "PULUMI_BACKEND_URL": backend(fleet, self._folder),
             "PULUMI_CONFIG_PASSPHRASE": os.environ.get("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE),
@@ -86,35 +84,14 @@ class Stack:
         """Deletes the stack and its history. Its releases are not touched."""
         from pulumi.automation.errors import CommandError  # noqa: PLC0415 – slow to import
 
-        stack = self._select(lambda: None)
-        try:
-            stack.workspace.remove_stack(self.name, force=True)
-        except CommandError as error:
-            raise EnvironmentFailure(
-                f"cluster {self._cluster}: its state is not removed: {_reason(str(error))}"
-            ) from None
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keeps other runs on this machine away from the cluster.
-
-        Raises:
-            EnvironmentFailure: Another run holds it.
-        """
-        path = self._folder / f"{self.name}.lock"
-        with path.open("a+", encoding="ascii") as lock:
+        with self._held() as run:
+            stack = self._select(lambda: None, run)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.seek(0)
-                holder = lock.read().strip() or "unknown"
+                stack.workspace.remove_stack(self.name, force=True)
+            except CommandError as error:
                 raise EnvironmentFailure(
-                    f"cluster {self._cluster}: process {holder} on this machine is working on it: wait for it"
+                    f"cluster {self._cluster}: its state is not removed: {_reason(str(error))}"
                 ) from None
-            lock.truncate(0)
-            lock.write(str(os.getpid()))
-            lock.flush()
-            yield
 
     def _run(self, operation: str, program: Program, watcher: Watcher) -> None:
         from pulumi.automation.errors import CommandError, ConcurrentUpdateError  # noqa: PLC0415 – slow to import
@@ -124,23 +101,27 @@ class Stack:
         def watch(event: Any) -> None:
             _forward(event, watcher, failures)
 
-        stack = self._select(program)
-        deadline = time.monotonic() + ENGINE_TIMEOUT
-        while True:
-            try:
-                if operation == "up":
-                    stack.up(on_event=watch, refresh=True, color="never")
+        with self._held() as run:
+            stack = self._select(program, run)
+            deadline = time.monotonic() + ENGINE_TIMEOUT
+            while True:
+                try:
+                    if operation == "up":
+                        stack.up(on_event=watch, refresh=True, color="never")
+                    else:
+                        stack.preview(on_event=watch, refresh=True, color="never")
+                except ConcurrentUpdateError as error:
+                    self.release_lock(stack, str(error), deadline)
+                except CommandError as error:
+                    message = failures[0] if failures else _reason(str(error))
+                    raise EnvironmentFailure(message) from None
                 else:
-                    stack.preview(on_event=watch, refresh=True, color="never")
-            except ConcurrentUpdateError as error:
-                self.release_lock(stack, str(error), deadline)
-            except CommandError as error:
-                message = failures[0] if failures else _reason(str(error))
-                raise EnvironmentFailure(message) from None
-            else:
-                return
+                    return
 
-    def _select(self, program: Program) -> Any:
+    def _held(self) -> AbstractContextManager[Run]:
+        return hold(self._cluster, self._folder / f"{self.name}.lock")
+
+    def _select(self, program: Program, run: Run) -> Any:
         from pulumi import automation  # noqa: PLC0415 – slow to import
         from pulumi.automation.errors import CommandError  # noqa: PLC0415
 
@@ -149,7 +130,9 @@ class Stack:
                 self.name,
                 PROJECT,
                 program,
-                opts=automation.LocalWorkspaceOptions(env_vars=self._environment, work_dir=self._workspace.name),
+                opts=automation.LocalWorkspaceOptions(
+                    env_vars={**self._environment, **run.environment}, work_dir=str(run.folder)
+                ),
             )
         except CommandError as error:
             raise EnvironmentFailure(
