@@ -1,4 +1,4 @@
-"""What a job says of itself is explained: its phases, its conditions, and what a command returns."""
+"""The documentation explains all phases, conditions, condition reasons and exit codes."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def first_column(text: str) -> set[str]:
 
 
 def test_all_phases_and_conditions_of_a_job_are_explained_and_no_others() -> None:
-    told = first_column(section(ROOT / "docs" / "cluster.md", "What a job says of itself"))
-    assert told == {*Phase, *(set(ConditionType) - OF_A_TIER)}
+    explained = first_column(section(ROOT / "docs" / "cluster.md", "Phases and conditions"))
+    assert explained == {*Phase, *(set(ConditionType) - OF_A_TIER)}
 
 
 def test_the_conditions_of_a_capacitytier_are_explained() -> None:
-    told = first_column(section(ROOT / "docs" / "operator.md", "What is known of a CapacityTier"))
-    assert told == {*OF_A_TIER, ConditionType.VALID}
+    explained = first_column(section(ROOT / "docs" / "operator.md", "CapacityTier status"))
+    assert explained == {*OF_A_TIER, ConditionType.VALID}
 
 
-def test_every_trouble_has_its_row() -> None:
-    told = re.findall(r"`(\w+)`", section(ROOT / "docs" / "operator.md", "What stands in a job's way"))
-    assert set(ConditionReason) - set(told) == set()
+def test_every_condition_reason_has_a_row() -> None:
+    explained = re.findall(r"`(\w+)`", section(ROOT / "docs" / "operator.md", "Condition reasons"))
+    assert set(ConditionReason) - set(explained) == set()
 
 
 def test_exit_codes_are_those_of_the_command() -> None:
