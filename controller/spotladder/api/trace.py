@@ -30,13 +30,22 @@ class Trace:
 
 def read_trace(path: File) -> Trace:
     """The trace in a file. Raises InvalidSpec, located at the file, for one that is missing, torn or malformed."""
+    return trace_of(read_document(path), path)
+
+
+def read_document(path: File) -> Any:
+    """The parsed JSON of a trace file. Raises InvalidSpec, located at the file, for one that is missing or torn."""
     try:
         with open_regular(path) as stream:
-            document = json.loads(stream.read())
+            return json.loads(stream.read())
     except OSError as error:
         raise InvalidSpec(f"cannot be read: {error.strerror or error}", where=str(path)) from None
     except (ValueError, RecursionError) as error:
         raise InvalidSpec(f"is not valid JSON ({error}): expected {_FORMAT}", where=str(path)) from None
+
+
+def trace_of(document: Any, path: File) -> Trace:
+    """The trace in a parsed file. Raises InvalidSpec, located at the file, for one that is malformed."""
     try:
         return Trace(_gap(document), _samples(document))
     except ValueError as error:

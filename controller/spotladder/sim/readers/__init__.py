@@ -1,0 +1,1 @@
+"""Readers of public trace formats, one file per format."""

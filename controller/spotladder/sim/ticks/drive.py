@@ -1,0 +1,77 @@
+"""Runs a tick job through the real `decide`: the reference that the fast path is compared with."""
+
+from __future__ import annotations
+
+from spotladder.core.lifecycle import decide
+from spotladder.core.model import (
+    TERMINAL,
+    Action,
+    Delete,
+    Drain,
+    Finish,
+    JobSpec,
+    JobState,
+    Launch,
+    Stage,
+)
+from spotladder.core.policies import Policy
+from spotladder.errors import SpotladderError
+from spotladder.sim.ticks.job import START, TickJob, TickResult
+from spotladder.sim.ticks.world import TickWorld
+
+DECISIONS_PER_TICK = 50
+"""After this many decisions at one moment, the policy is taken to contradict itself."""
+
+
+class Unsettled(SpotladderError):
+    """The policy moves the job back and forth at one moment: a defect of the policy."""
+
+
+def run(job: TickJob, policy: Policy) -> TickResult:
+    """One run of the job, decided tick by tick. Raises Unsettled for a policy that never settles in a tick."""
+    world, state, spec = TickWorld(job), JobState(), job.spec()
+    ticks = -(-job.deadline // job.tick)
+    finished = False
+    for tick in range(ticks):
+        world.begin(tick)
+        if job.varying:
+            spec = job.spec(tick)
+        state = settled(world, spec, state, policy)
+        finished = world.advance()
+        if finished and world.now <= START + job.deadline:
+            state = settled(world, spec, state, policy)
+            break
+    met = state.stage is Stage.SUCCEEDED
+    return TickResult(
+        cost=world.cost,
+        finished=world.now - START if met else float(job.deadline),
+        met=met,
+        evictions=world.evictions,
+        attempts=state.last_number,
+        recomputed=world.overhead,
+        ticks=tick + 1,
+    )
+
+
+def settled(world: TickWorld, spec: JobSpec, state: JobState, policy: Policy) -> JobState:
+    """The state after all decisions that are due at this moment, with their effects in the world."""
+    for _ in range(DECISIONS_PER_TICK):
+        decision = decide(spec, state, world.observe(), world.now, policy)
+        state, before = decision.state, world.changes
+        for action in decision.actions:
+            _apply(world, action)
+        if not decision.moves and (world.changes == before or state.stage in TERMINAL):
+            return state
+    raise Unsettled(f"policy {type(policy).__name__} does not settle at {world.now - START:g} s: it moves to and fro")
+
+
+def _apply(world: TickWorld, action: Action) -> None:
+    match action:
+        case Launch():
+            world.launch(action)
+        case Drain():
+            world.drain(action)
+        case Delete():
+            world.delete(action)
+        case Finish():
+            world.finish(action)

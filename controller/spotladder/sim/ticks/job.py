@@ -1,0 +1,115 @@
+"""What is simulated tick by tick, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.model import Instant, JobSpec, Seconds, Tier
+from spotladder.errors import InvalidSpec
+
+START: Instant = 1_600_000_000.0
+"""Epoch seconds of the first tick: any fixed value, so that runs can be repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class TickTier:
+    """A tier and its trace. `available[i]` says whether the whole gang can be had in tick i; None: always.
+    `prices[i]` is the price in tick i in USD per node-hour; None: the price of `tier` throughout."""
+
+    tier: Tier
+    available: Sequence[bool] | None = None
+    prices: Sequence[float] | None = None
+
+    def has(self, tick: int) -> bool:
+        """Whether the gang can be had in this tick."""
+        return self.available is None or self.available[tick]
+
+    def price(self, tick: int) -> float:
+        """USD per node-hour in this tick."""
+        return self.tier.price.per_node_hour if self.prices is None else self.prices[tick]
+
+
+@dataclass(frozen=True, slots=True)
+class TickJob:
+    """A job of `work` seconds on `workers` nodes that is to end `deadline` seconds after its start.
+
+    `overhead` is spent after each start. All times are whole seconds: one step of the job is one second of work.
+    Raises InvalidSpec for a job that cannot be simulated.
+    """
+
+    tiers: tuple[TickTier, ...]
+    work: int
+    overhead: int
+    deadline: int
+    tick: int = 600
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("work", "tick", "workers"):
+            if getattr(self, name) <= 0:
+                raise InvalidSpec(f"expected a whole number above 0, got {getattr(self, name)}", path=name)
+        if self.overhead < 0:
+            raise InvalidSpec(f"expected 0 or more seconds, got {self.overhead}", path="overhead")
+        if self.deadline < self.work:
+            raise InvalidSpec(
+                f"expected at least the work ({self.work / HOUR:g} h), got {self.deadline / HOUR:g} h: "
+                "give the job more time or less work",
+                path="deadline",
+            )
+        if self.horizon < self.deadline / self.tick:
+            raise InvalidSpec(
+                f"the trace has {self.horizon} ticks, the deadline needs {-(-self.deadline // self.tick)}: "
+                "take a longer trace or an earlier deadline",
+                path="deadline",
+            )
+
+    @property
+    def horizon(self) -> int:
+        """The number of ticks for which every tier has a sample."""
+        lengths = [
+            len(samples) for tier in self.tiers for samples in (tier.available, tier.prices) if samples is not None
+        ]
+        return min(lengths, default=-(-self.deadline // self.tick))
+
+    def spec(self, tick: int = 0) -> JobSpec:
+        """The job as the core sees it in this tick: with the prices of now."""
+        tiers = tuple(
+            entry.tier
+            if entry.prices is None
+            else replace(entry.tier, price=replace(entry.tier.price, per_node_hour=entry.prices[tick]))
+            for entry in self.tiers
+        )
+        limit = float(2 * self.deadline)
+        return JobSpec(
+            tiers=tiers,
+            workers=self.workers,
+            submitted_at=START,
+            deadline=START + self.deadline,
+            stall_timeout=limit,
+            recovery_timeout=limit,
+        )
+
+    @property
+    def varying(self) -> bool:
+        """Whether a price changes over time."""
+        return any(entry.prices is not None for entry in self.tiers)
+
+
+@dataclass(frozen=True, slots=True)
+class TickResult:
+    """What one run came to. `cost` is in USD, `finished` in seconds after the start (the deadline when it was missed),
+    `recomputed` in seconds that were billed without progress."""
+
+    cost: float
+    finished: Seconds
+    met: bool
+    evictions: int
+    attempts: int
+    recomputed: Seconds
+    ticks: int
+
+
+NEVER: Seconds = 1e9
+"""A provisionTimeout that never expires."""

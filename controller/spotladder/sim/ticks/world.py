@@ -1,0 +1,156 @@
+"""The tick world as an `AttemptBackend`: the decision core drives it as it drives a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.model import (
+    AttemptSeen,
+    Delete,
+    Drain,
+    Exit,
+    Finish,
+    Instant,
+    Launch,
+    Observation,
+    PodPhase,
+    PodSeen,
+    Progress,
+    Seconds,
+)
+from spotladder.core.reasons import Cause
+from spotladder.sim.ticks.job import START, TickJob, TickTier
+
+NO_CAPACITY = "the trace has no capacity now"
+
+
+@dataclass
+class _Attempt:
+    """One attempt. `left` is the overhead that is still to be spent. `generation` counts its starts."""
+
+    number: int
+    tier: TickTier
+    running: bool = False
+    generation: int = 0
+    left: int = 0
+    lost: tuple[PodSeen, ...] = ()
+    exit: Exit | None = None
+
+
+@dataclass
+class TickWorld:
+    """Availability changes in `begin`, work and money in `advance`; the rest is the port."""
+
+    job: TickJob
+    now: Instant = START
+    tick: int = 0
+    done: int = 0
+    cost: float = 0.0
+    evictions: int = 0
+    overhead: Seconds = 0.0
+    changes: int = 0
+    _attempts: dict[int, _Attempt] = field(default_factory=dict)
+
+    # --- the port ---
+
+    def launch(self, action: Launch) -> None:
+        """The gang of the attempt waits for its tier, and runs at once if the tier has it."""
+        if action.attempt in self._attempts:
+            return
+        tier = next(entry for entry in self.job.tiers if entry.tier.name == action.tier)
+        self._attempts[action.attempt] = attempt = _Attempt(action.attempt, tier)
+        self._start(attempt)
+        self.changes += 1
+
+    def drain(self, action: Drain) -> None:
+        """The program stops at once: everything is committed."""
+        attempt = self._attempts.get(action.attempt)
+        if attempt is not None and attempt.exit is None:
+            attempt.exit = Exit.INTERRUPTED
+            self.changes += 1
+
+    def delete(self, action: Delete) -> None:
+        """The attempt is gone at once."""
+        if self._attempts.pop(action.attempt, None) is not None:
+            self.changes += 1
+
+    def finish(self, action: Finish) -> None:  # noqa: ARG002 – the port's
+        """Nothing is left of the job."""
+        self._attempts.clear()
+
+    def observe(self) -> Observation:
+        """What exists in this tick."""
+        unavailable = {entry.tier.name: NO_CAPACITY for entry in self.job.tiers if not entry.has(self.tick)}
+        progress = Progress(self.done, self.job.work, self.now if self.done else None)
+        attempts = tuple(AttemptSeen(one.number, self._pods(one), one.exit) for one in self._attempts.values())
+        revision = self.tick * 1000 + self.changes
+        return Observation(revision, attempts, progress, unavailable, limited=frozenset(unavailable))
+
+    def _pods(self, attempt: _Attempt) -> tuple[PodSeen, ...]:
+        phase = PodPhase.RUNNING if attempt.running else PodPhase.PENDING
+        pods = (
+            PodSeen(
+                f"{attempt.number}-{index}-{attempt.generation}",
+                phase=phase,
+                ready=attempt.running,
+                unschedulable=not attempt.running,
+            )
+            for index in range(self.job.workers)
+        )
+        return (*attempt.lost, *pods)
+
+    # --- the world ---
+
+    @property
+    def running(self) -> bool:
+        """Whether a gang runs."""
+        return any(attempt.running and attempt.exit is None for attempt in self._attempts.values())
+
+    def begin(self, tick: int) -> None:
+        """The availability of this tick takes effect."""
+        self.tick, self.now = tick, START + tick * self.job.tick
+        for attempt in self._attempts.values():
+            attempt.lost = ()
+            if attempt.exit is not None:
+                continue
+            if attempt.running and not attempt.tier.has(tick):
+                attempt.lost = tuple(
+                    PodSeen(
+                        f"{attempt.number}-{index}-{attempt.generation}",
+                        phase=PodPhase.LOST,
+                        ready=False,
+                        cause=Cause.INTERRUPTION,
+                    )
+                    for index in range(self.job.workers)
+                )
+                attempt.running = False
+                attempt.generation += 1
+                self.evictions += 1
+            elif not attempt.running:
+                self._start(attempt)
+
+    def advance(self) -> bool:
+        """Work and pay until the next tick, or until the job finishes: then True, and `now` is that moment."""
+        for attempt in self._attempts.values():
+            if not attempt.running or attempt.exit is not None:
+                continue
+            spent = min(attempt.left, self.job.tick)
+            progress = min(self.job.tick - spent, self.job.work - self.done)
+            finished = self.done + progress == self.job.work
+            length = spent + progress if finished else self.job.tick
+            attempt.left -= spent
+            self.done += progress
+            self.overhead += spent
+            self.cost += self.job.workers * attempt.tier.price(self.tick) * length / HOUR
+            if finished:
+                attempt.exit = Exit.SUCCEEDED
+                self.now += length
+                self.changes += 1
+                return True
+        return False
+
+    def _start(self, attempt: _Attempt) -> None:
+        if attempt.tier.has(self.tick):
+            attempt.running = True
+            attempt.left = self.job.overhead

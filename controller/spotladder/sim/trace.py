@@ -1,0 +1,86 @@
+"""A capacity trace: how many nodes one zone could give, and at which price, over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spotladder.core.model import Instant, Seconds
+from spotladder.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Counts = NDArray[np.int64]
+    Flags = NDArray[np.bool_]
+
+UNLIMITED = 2**31 - 1
+"""Nodes of a zone whose trace only says "available": as many as are asked for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """A step function over time.
+
+    `times` has shape (n,): seconds since the start of the trace, 0 first, strictly ascending. From `times[i]` on,
+    until `times[i + 1]` or `end`, the zone has `nodes[i]` nodes at `prices[i]` USD per node-hour. `prices` is None when
+    the trace has no prices. `gap` is the length of a tick in seconds, None for a trace of events.
+    `on_demand_price` is in USD per node-hour. `origin` is the epoch second of `times[0]`, where the file says so.
+    `source` is the file that the trace was read from.
+    """
+
+    zone: str
+    times: Floats
+    nodes: Counts
+    end: Seconds
+    gap: Seconds | None = None
+    prices: Floats | None = None
+    on_demand_price: float | None = None
+    origin: Instant | None = None
+    source: str = ""
+
+    def available(self, workers: int) -> Flags:
+        """Shape (n,): where all of `workers` nodes can be had at once."""
+        return self.nodes >= workers
+
+    def share(self, workers: int = 1) -> float:
+        """Share of the time in which `workers` nodes can be had at once, 0 to 1."""
+        lengths = np.diff(self.times, append=self.end)
+        return float(lengths[self.available(workers)].sum() / self.end)
+
+    def at(self, moments: Floats) -> Counts:
+        """Nodes at these seconds after the start, same shape. The last sample holds after the end."""
+        found: Counts = self.nodes[np.searchsorted(self.times, moments, side="right") - 1]
+        return found
+
+    def ticks(self, gap: Seconds, workers: int = 1) -> Flags:
+        """Shape (ticks,): whether `workers` nodes can be had at the start of each tick of `gap` seconds."""
+        moments = np.arange(0.0, self.end, gap)
+        flags: Flags = self.at(moments) >= workers
+        return flags
+
+    def price_ticks(self, gap: Seconds) -> Floats | None:
+        """Shape (ticks,): the price at the start of each tick of `gap` seconds; None for a trace without prices."""
+        if self.prices is None:
+            return None
+        moments = np.arange(0.0, self.end, gap)
+        found: Floats = self.prices[np.searchsorted(self.times, moments, side="right") - 1]
+        return found
+
+    def inverted(self) -> Trace:
+        """The same trace with available and taken away exchanged. Raises InvalidSpec for counts of nodes."""
+        if not np.isin(self.nodes, (0, UNLIMITED)).all():
+            raise InvalidSpec(
+                "is a count of nodes and has no polarity: leave out --polarity", where=self.source or self.zone
+            )
+        return replace(self, nodes=np.where(self.nodes == 0, UNLIMITED, 0).astype(np.int64))
+
+
+def of_ticks(zone: str, available: Flags, gap: Seconds, source: str = "") -> Trace:
+    """A trace of equal ticks: True where capacity was available. `available` has shape (ticks,)."""
+    nodes = np.where(available, UNLIMITED, 0).astype(np.int64)
+    times = np.arange(len(nodes), dtype=np.float64) * gap
+    return Trace(zone, times, nodes, len(nodes) * gap, gap, source=source)
