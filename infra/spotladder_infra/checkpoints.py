@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.amazon import sdk
+from spotladder_infra.google import STORAGE, Google, Refused
 from spotladder_infra.names import bucket_key_alias
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Bucket, Fleet
 
 KEY_DELETION_DAYS = 30
 """Until then, the deletion of a key can be cancelled in KMS."""
+
+CONCURRENT_DELETIONS = 8
+"""Requests at a time; GCS deletes one object with each."""
+
+NOT_FOUND = 404
 
 PREFIXES = ("checkpoints", "replica", "replication")
 """The first word of the names of all resources that belong to a bucket, in every stack."""
@@ -30,17 +38,41 @@ def owned(fleet: Fleet, cluster: Cluster) -> Bucket | None:
 
 
 def delete(bucket: Bucket) -> None:
-    """Deletes the bucket with all versions of all objects, its replica, and their keys after their waiting time.
+    """Deletes the bucket with all versions of all objects; on AWS its replica, and their keys after a waiting time.
 
-    Repeatable: what is gone already is left out.
+    Repeatable: a bucket that does not exist is skipped.
 
     Raises:
-        EnvironmentFailure: The bucket is not in S3, credentials are missing, or AWS refuses.
+        EnvironmentFailure: Credentials are missing, or the cloud refuses.
     """
-    if bucket.cloud is not Cloud.AWS:
-        raise EnvironmentFailure(
-            f"gs://{bucket.name}: only s3 buckets are deleted here: run gcloud storage rm -r gs://{bucket.name}"
-        )
+    if bucket.cloud is Cloud.GCP:
+        _delete_gcs(bucket.name)
+    else:
+        _delete_s3(bucket)
+
+
+def _delete_gcs(name: str) -> None:
+    """Deletes a bucket in GCS. Without soft deletion, which would bill every object for days."""
+    cloud = Google()
+    if cloud.find(STORAGE, f"b/{name}") is None:
+        return
+    cloud.call(STORAGE, "PATCH", f"b/{name}", {"softDeletePolicy": {"retentionDurationSeconds": "0"}})
+
+    def delete_version(entry: dict[str, Any]) -> None:
+        path = f"b/{name}/o/{quote(entry['name'], safe='')}"
+        try:
+            cloud.call(STORAGE, "DELETE", path, generation=str(entry["generation"]))
+        except Refused as refusal:
+            if refusal.status != NOT_FOUND:
+                raise
+
+    with ThreadPoolExecutor(max_workers=CONCURRENT_DELETIONS) as pool:
+        for page in cloud.pages(STORAGE, f"b/{name}/o", versions="true"):
+            list(pool.map(delete_version, page.get("items", [])))
+    cloud.call(STORAGE, "DELETE", f"b/{name}")
+
+
+def _delete_s3(bucket: Bucket) -> None:
     boto3 = sdk()
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for AWS
 

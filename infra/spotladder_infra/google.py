@@ -1,13 +1,13 @@
 """Google Cloud's REST APIs, with the application default credentials of the shell.
 
 The endpoints may be replaced by the variables that Terraform's provider reads as well: GOOGLE_COMPUTE_CUSTOM_ENDPOINT,
-GOOGLE_STORAGE_CUSTOM_ENDPOINT and GOOGLE_CONTAINER_CUSTOM_ENDPOINT.
+GOOGLE_STORAGE_CUSTOM_ENDPOINT, GOOGLE_CONTAINER_CUSTOM_ENDPOINT and so on.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,9 +16,13 @@ from spotladder.errors import EnvironmentFailure
 COMPUTE = "GOOGLE_COMPUTE_CUSTOM_ENDPOINT"
 STORAGE = "GOOGLE_STORAGE_CUSTOM_ENDPOINT"
 CONTAINER = "GOOGLE_CONTAINER_CUSTOM_ENDPOINT"
+IAM = "GOOGLE_IAM_CUSTOM_ENDPOINT"
+REGISTRY = "GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT"
 ENDPOINTS: Mapping[str, str] = {
     COMPUTE: "https://compute.googleapis.com/compute/v1/",
     STORAGE: "https://storage.googleapis.com/storage/v1/",
+    IAM: "https://iam.googleapis.com/v1/",
+    REGISTRY: "https://artifactregistry.googleapis.com/v1/",
 }
 TIMEOUT = 15.0
 """Seconds for one request."""
@@ -28,7 +32,7 @@ _LOGIN = "check the credentials of this shell (gcloud auth application-default l
 
 
 class Refused(EnvironmentFailure):
-    """An answer that is an error. `status` is its HTTP status."""
+    """An error response. `status` is its HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -36,7 +40,7 @@ class Refused(EnvironmentFailure):
 
 
 class Google:
-    """Google's APIs with one identity. Raises EnvironmentFailure when there is none, or google-auth is missing."""
+    """Google's APIs with one identity. Raises EnvironmentFailure without credentials, or without google-auth."""
 
     def __init__(self) -> None:
         try:
@@ -54,15 +58,15 @@ class Google:
         self._session = AuthorizedSession(self._credentials)
 
     def call(self, endpoint: str, method: str, path: str, body: Any = None, **parameters: str) -> dict[str, Any]:
-        """The JSON that a request answers.
+        """The JSON of the response; empty for a response without a body.
 
         Args:
             endpoint: One of `ENDPOINTS`.
             parameters: Of the query.
 
         Raises:
-            Refused: The answer is an error.
-            EnvironmentFailure: There is no answer.
+            Refused: The response is an error.
+            EnvironmentFailure: The API does not respond.
         """
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
         from requests import RequestException  # noqa: PLC0415 – google-auth brings it
@@ -73,18 +77,50 @@ class Google:
         except (GoogleAuthError, RequestException) as error:
             raise EnvironmentFailure(f"Google Cloud: {_line(error)}: {_LOGIN}") from None
         if answer.ok:
-            found: dict[str, Any] = answer.json()
+            found: dict[str, Any] = answer.json() if answer.content else {}
             return found
         raise Refused(answer.status_code, f"Google Cloud refuses {method} {path}: {_reason(answer)}")
 
     def find(self, endpoint: str, path: str, **parameters: str) -> dict[str, Any] | None:
-        """What is at that path; None when nothing is. Raises as `call` does."""
+        """The resource at that path; None when it does not exist. Raises as `call` does."""
         try:
             return self.call(endpoint, "GET", path, **parameters)
         except Refused as refusal:
             if refusal.status == 404:
                 return None
             raise
+
+    def pages(self, endpoint: str, path: str, **parameters: str) -> Iterator[dict[str, Any]]:
+        """The pages of a list. Raises as `call` does."""
+        page = self.call(endpoint, "GET", path, **parameters)
+        yield page
+        while token := page.get("nextPageToken"):
+            page = self.call(endpoint, "GET", path, **parameters, pageToken=token)
+            yield page
+
+    def cluster_labels(self, project: str, region: str, name: str) -> dict[str, str] | None:
+        """The labels of a GKE cluster; None when it does not exist. Raises EnvironmentFailure."""
+        path = f"projects/{project}/locations/{region}/clusters/{name}"
+        found = self._container(lambda client: client.get_cluster(name=path, timeout=TIMEOUT))
+        return None if found is None else dict(found.resource_labels)
+
+    def has_node_pool(self, project: str, region: str, cluster: str, name: str) -> bool:
+        """Whether a GKE cluster has a node pool of that name. Raises EnvironmentFailure."""
+        path = f"projects/{project}/locations/{region}/clusters/{cluster}/nodePools/{name}"
+        return self._container(lambda client: client.get_node_pool(name=path, timeout=TIMEOUT)) is not None
+
+    def _container(self, ask: Callable[[Any], Any]) -> Any | None:
+        """The response of the container API; None when the resource does not exist."""
+        client = self.clusters()
+        from google.api_core.exceptions import GoogleAPIError, NotFound  # noqa: PLC0415 – with the container API
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
+
+        try:
+            return ask(client)
+        except NotFound:
+            return None
+        except (GoogleAPIError, GoogleAuthError) as error:
+            raise EnvironmentFailure(_line(error)) from None
 
     def clusters(self) -> Any:
         """A client of the container API. Raises EnvironmentFailure."""

@@ -28,6 +28,16 @@ def node_role(cluster: Cluster) -> str:
     return f"{cluster.name}-node"
 
 
+def karpenter_account(cluster: Cluster) -> str:
+    """The id of Karpenter's service account (Google Cloud)."""
+    return f"{cluster.name}-karpenter"
+
+
+def karpenter_role(cluster: Cluster) -> str:
+    """The id of Karpenter's custom role (Google Cloud), which may have no hyphens."""
+    return f"spotladder_karpenter_{cluster.name.replace('-', '_')}"
+
+
 def interruption_queue(cluster: Cluster) -> str:
     """The SQS queue of interruption notices."""
     return f"{cluster.name}-interruptions"
@@ -35,7 +45,22 @@ def interruption_queue(cluster: Cluster) -> str:
 
 def common_tags(fleet: Fleet, cluster: Cluster) -> dict[str, str]:
     """The tags of every resource of a cluster."""
-    return {**fleet.spec.tags, "spotladder-fleet": fleet.metadata.name, "spotladder-cluster": cluster.name}
+    return {**fleet.spec.tags, **ownership_tags(fleet, cluster)}
+
+
+def ownership_tags(fleet: Fleet, cluster: Cluster) -> dict[str, str]:
+    """Those of the common tags that tell whose a resource is."""
+    return {"spotladder-fleet": fleet.metadata.name, "spotladder-cluster": cluster.name}
+
+
+def ownership_text(fleet: Fleet, cluster: Cluster) -> str:
+    """The same as the description of a resource that has no labels. `ownership_in` reads it."""
+    return " ".join(f"{key}={value}" for key, value in ownership_tags(fleet, cluster).items())
+
+
+def ownership_in(description: str) -> dict[str, str]:
+    """The tags in a description; none in that of another resource."""
+    return dict(word.split("=", 1) for word in description.split() if "=" in word)
 
 
 def kubeconfig_secret(cluster: str) -> str:

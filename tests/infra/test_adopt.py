@@ -116,12 +116,6 @@ def test_a_creation_that_was_cut_off_half_way(aws: Any, fleet: Fleet, stacks: di
     assert adopt.imports(fleet, east, folder, plan) == {}
 
 
-def test_only_aws_is_asked(fleet: Fleet, stacks: dict[str, Path]) -> None:
-    assert adopt.imports(fleet, fleet.cluster("west"), stacks["west"], everything(stacks["west"])) == {}
-    with pytest.raises(EnvironmentFailure, match="gs://acme-central: only s3 buckets are deleted here"):
-        checkpoints.delete(fleet.spec.buckets[1])
-
-
 def test_a_checkpoint_bucket_is_told_from_the_rest_of_a_stack(configuration: dict[str, Any]) -> None:
     for stack in configuration.values():
         addresses = [f"{kind}.{name}" for kind, named in stack["resource"].items() for name in named]

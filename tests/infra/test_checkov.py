@@ -21,6 +21,7 @@ ACCEPTED: dict[str, str] = {
     "CKV_AWS_144": "Replication is an option (replicateTo): it doubles the cost of storage.",
     "CKV_AWS_18": "Data events of CloudTrail log access by identity; access logs would need a second bucket.",
     "CKV_GCP_12": "Dataplane V2 enforces network policies by itself; the old switch must stay off.",
+    "CKV_GCP_20": "Authorized networks hold for IP endpoints, which are off unless api.allowed names networks.",
     "CKV_GCP_21": "Labels come from the provider's default_labels.",
     "CKV_GCP_62": "Data access audit logs replace access logs, which need a second bucket.",
     "CKV_GCP_65": "Google Groups need a Workspace domain, which a fleet file does not name.",

@@ -142,11 +142,6 @@ def test_checkpoints_that_are_kept_are_not_leftovers(aws: Any, fleet: Fleet) -> 
     assert leftovers.find(fleet, cluster, keep_checkpoints=False) == []
 
 
-def test_only_aws_is_looked_through(fleet: Fleet) -> None:
-    with pytest.raises(EnvironmentFailure, match="cluster west: leftovers are looked for on AWS only"):
-        leftovers.find(fleet, fleet.cluster("west"))
-
-
 def test_a_cloud_that_does_not_answer(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{tool.free_port()}", "AWS_MAX_ATTEMPTS": "1", **tool.KEYS}
     for name, value in settings.items():

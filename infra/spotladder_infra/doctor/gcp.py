@@ -9,7 +9,7 @@ from typing import Any
 from spotladder.core.model import CapacityType
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.doctor.result import Demand, Result, Status, compared
-from spotladder_infra.google import COMPUTE, STORAGE, TIMEOUT, Google, Refused
+from spotladder_infra.google import COMPUTE, STORAGE, Google, Refused
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import system_instance_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
@@ -136,20 +136,11 @@ def _offers(cloud: Google, index: int, cluster: Cluster) -> Iterator[Result]:
 
 
 def _names(cloud: Google, fleet: Fleet, cluster: Cluster) -> Iterator[Result]:
-    from google.api_core.exceptions import GoogleAPIError, NotFound  # noqa: PLC0415 – with the container API
-    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
-
-    name = f"projects/{cluster.project}/locations/{cluster.region}/clusters/{cluster.name}"
     ours = fleet.metadata.name
     taken = []
-    try:
-        labels = dict(cloud.clusters().get_cluster(name=name, timeout=TIMEOUT).resource_labels)
-        if labels.get("spotladder-fleet") != ours:
-            taken.append((f"GKE cluster {cluster.name} exists and is not of fleet {ours}", "rename the cluster"))
-    except NotFound:
-        pass
-    except (GoogleAPIError, GoogleAuthError) as error:
-        raise EnvironmentFailure(" ".join(str(error).split())) from None
+    labels = cloud.cluster_labels(cluster.project or "", cluster.region or "", cluster.name)
+    if labels is not None and labels.get("spotladder-fleet") != ours:
+        taken.append((f"GKE cluster {cluster.name} exists and is not of fleet {ours}", "rename the cluster"))
     bucket = fleet.bucket_of(cluster)
     if bucket is not None and fleet.owner_of(bucket) == cluster:
         try:

@@ -22,7 +22,7 @@ def gce_node_class(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
         "imageSelectorTerms": [{"alias": pool.image or "ContainerOptimizedOS@latest"}],
         "serviceAccount": f"{node_role(cluster)}@{cluster.project}.iam.gserviceaccount.com",
         "shieldedInstanceConfig": {"enableSecureBoot": True, "enableIntegrityMonitoring": True, "enableVtpm": True},
-        "networkConfig": {"networkInterfaces": [{"enableExternalIPAccess": False}]},
+        "networkConfig": {"enablePrivateNodes": True},
         "disks": disks,
         "labels": common_tags(fleet, cluster),
     }

@@ -11,7 +11,7 @@ from spotladder_infra.constructs.gcp.identity import controller_access, karpente
 from spotladder_infra.constructs.gcp.network import network
 from spotladder_infra.constructs.gcp.nodes import system_nodes
 from spotladder_infra.constructs.gcp.storage import access, checkpoints, images
-from spotladder_infra.names import common_tags
+from spotladder_infra.names import common_tags, ownership_text
 from spotladder_infra.outputs import VERSION, ClusterOutputs
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
@@ -25,11 +25,12 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     GoogleProvider(stack, "google", project=project, region=cluster.region, default_labels=common_tags(fleet, cluster))
     stack.add_override("terraform.required_providers.google.version", PROVIDER_VERSION)
 
+    owner = ownership_text(fleet, cluster)
     principals = pods(stack, project)
-    node = node_account(stack, cluster)
-    plane = control_plane(stack, cluster, network(stack, cluster), node)
+    node = node_account(stack, cluster, owner)
+    plane = control_plane(stack, cluster, network(stack, cluster, owner), node)
     system_nodes(stack, cluster, plane, node)
-    autoscaler = karpenter(stack, cluster, node)
+    autoscaler = karpenter(stack, cluster, node, owner)
     controller_access(stack, cluster, principals)
     bucket = fleet.bucket_of(cluster)
     if bucket is not None:

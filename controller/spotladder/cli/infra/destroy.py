@@ -55,8 +55,8 @@ def destroy(
 
     Shows what will be deleted and asks. Jobs are stopped first, Karpenter gives its nodes back, and what a rollout
     installed is uninstalled; in clusters that were not created here, that is all. Then Terraform deletes the rest. At
-    the end it lists what the account still has of each cluster (AWS), and fails with exit code 5 if there is anything.
-    Safe to repeat and to interrupt: the same command goes on.
+    the end it lists what the account or project still has of each cluster, and fails with exit code 5 if that is not
+    empty. Safe to repeat and to interrupt: the same command goes on.
 
     \b
     Examples:
@@ -122,9 +122,9 @@ def _to_delete(stack: Stack) -> list[Planned]:
 def _refuse_while_nodes_run(cluster: Cluster) -> None:
     from spotladder.errors import EnvironmentFailure
     from spotladder_infra.leftovers import nodes
-    from spotladder_infra.topology.cluster import Cloud
+    from spotladder_infra.topology.cluster import CREATED
 
-    if cluster.cloud is not Cloud.AWS:
+    if cluster.cloud not in CREATED:
         return
     running = nodes(cluster)
     if running:
@@ -154,15 +154,12 @@ def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
 def _check_nothing_is_left(fleet: Fleet, cluster: Cluster, *, keep: bool) -> None:
     from spotladder.errors import EnvironmentFailure
     from spotladder_infra.leftovers import find
-    from spotladder_infra.topology.cluster import Cloud
 
-    if cluster.cloud is not Cloud.AWS:
-        typer.echo(f"{cluster.name}: what is left is looked for on AWS only: look into the project")
-        return
+    place = "project" if cluster.project else "account"
     left = find(fleet, cluster, keep_checkpoints=keep)
     if left:
         print_table(("Left", "Id", "Name"), [(entry.kind, entry.identifier, entry.detail) for entry in left])
         raise EnvironmentFailure(
-            f"cluster {cluster.name}: {len(left)} resources are left in the account: delete them, then run the "
+            f"cluster {cluster.name}: {len(left)} resources are left in the {place}: delete them, then run the "
             "command again to check"
         )

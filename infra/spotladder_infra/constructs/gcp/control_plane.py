@@ -48,13 +48,7 @@ def control_plane(scope: Any, cluster: Cluster, network: Network, node: Any) -> 
             "dns_endpoint_config": {"allow_external_traffic": True},
             "ip_endpoints_config": {"enabled": bool(cluster.api.allowed)},
         },
-        master_authorized_networks_config={
-            "cidr_blocks": [
-                ContainerClusterMasterAuthorizedNetworksConfigCidrBlocks(cidr_block=allowed)
-                for allowed in cluster.api.allowed
-            ],
-            "gcp_public_cidrs_access_enabled": False,
-        },
+        master_authorized_networks_config=_authorized_networks(cluster),
         workload_identity_config={"workload_pool": f"{cluster.project}.svc.id.goog"},
         enable_shielded_nodes=True,
         enable_intranode_visibility=True,
@@ -74,6 +68,19 @@ def control_plane(scope: Any, cluster: Cluster, network: Network, node: Any) -> 
         lifecycle={"ignore_changes": ["node_config", "initial_node_count"]},
     )
     return ControlPlane(made.name, f"${{{made.fqn}.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}}")
+
+
+def _authorized_networks(cluster: Cluster) -> dict[str, Any] | None:
+    """The addresses that reach the IP endpoints; None where only the DNS endpoint is open, which ignores them."""
+    if not cluster.api.allowed:
+        return None
+    return {
+        "cidr_blocks": [
+            ContainerClusterMasterAuthorizedNetworksConfigCidrBlocks(cidr_block=allowed)
+            for allowed in cluster.api.allowed
+        ],
+        "gcp_public_cidrs_access_enabled": False,
+    }
 
 
 def _node_config(node: Any) -> dict[str, Any]:

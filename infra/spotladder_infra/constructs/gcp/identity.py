@@ -16,6 +16,8 @@ from spotladder_infra.names import (
     CONTROLLER_NAMESPACE,
     KARPENTER_ACCOUNT,
     SYSTEM_NAMESPACE,
+    karpenter_account,
+    karpenter_role,
     node_role,
 )
 from spotladder_infra.topology.cluster import Autoscaler, Cluster
@@ -80,10 +82,14 @@ def pods(scope: Any, project: str) -> Pods:
     return Pods(project, found.number)
 
 
-def node_account(scope: Any, cluster: Cluster) -> Any:
-    """The service account of all nodes: logs, metrics and images, no buckets."""
+def node_account(scope: Any, cluster: Cluster, owner: str) -> Any:
+    """The service account of all nodes: logs, metrics and images, no buckets. `owner` is its description."""
     made = ServiceAccount(
-        scope, "node", account_id=node_role(cluster), display_name=f"Nodes of GKE cluster {cluster.name}"
+        scope,
+        "node",
+        account_id=node_role(cluster),
+        display_name=f"Nodes of GKE cluster {cluster.name}",
+        description=owner,
     )
     for role in NODE_ROLES:
         ProjectIamMember(
@@ -103,18 +109,23 @@ def controller_access(scope: Any, cluster: Cluster, principals: Pods) -> None:
     )
 
 
-def karpenter(scope: Any, cluster: Cluster, node: Any) -> str | None:
-    """Karpenter's service account; None where GKE itself makes the nodes."""
+def karpenter(scope: Any, cluster: Cluster, node: Any, owner: str) -> str | None:
+    """Karpenter's service account, described by `owner`; None where GKE itself makes the nodes."""
     if cluster.autoscaler is not Autoscaler.KARPENTER:
         return None
     made = ServiceAccount(
-        scope, "karpenter", account_id=f"{cluster.name}-karpenter", display_name=f"Karpenter of {cluster.name}"
+        scope,
+        "karpenter",
+        account_id=karpenter_account(cluster),
+        display_name=f"Karpenter of {cluster.name}",
+        description=owner,
     )
     role = ProjectIamCustomRole(
         scope,
         "karpenter-role",
-        role_id=f"spotladder_karpenter_{cluster.name.replace('-', '_')}",
+        role_id=karpenter_role(cluster),
         title=f"Karpenter of {cluster.name}",
+        description=owner,
         permissions=list(KARPENTER_PERMISSIONS),
     )
     ProjectIamMember(scope, "karpenter-project", project=cluster.project or "", role=role.name, member=made.member)

@@ -25,10 +25,12 @@ class Network:
     subnetwork: str
 
 
-def network(scope: Any, cluster: Cluster) -> Network:
-    """The network of a cluster. Cloud NAT is regional: `single` and `per-zone` are the same here."""
+def network(scope: Any, cluster: Cluster, owner: str) -> Network:
+    """The network of a cluster, described by `owner`. `single` and `per-zone` are the same: Cloud NAT is regional."""
     name = cluster.name
-    made = ComputeNetwork(scope, "network", name=name, auto_create_subnetworks=False, routing_mode="REGIONAL")
+    made = ComputeNetwork(
+        scope, "network", name=name, description=owner, auto_create_subnetworks=False, routing_mode="REGIONAL"
+    )
     subnet = ComputeSubnetwork(
         scope,
         "nodes",

@@ -1,31 +1,16 @@
-"""What of a cluster is still in an AWS account, found by tags and names: what bills, and what blocks a VPC's deletion.
-
-Terraform knows its own resources only. Nodes that Karpenter launched, volumes and load balancers that Kubernetes made,
-and network interfaces that outlived a node carry the cluster's tags. So does what an interrupted apply created and
-could not write down.
-"""
+"""What of a cluster is still in an AWS account, found by tags and names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.amazon import sdk
+from spotladder_infra.leftovers.resource import Leftover
 from spotladder_infra.names import bucket_key_alias, interruption_queue
-from spotladder_infra.topology.cluster import Cloud, Cluster
+from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Leftover:
-    """One resource. `detail` says what people know it by; "" for nothing."""
-
-    kind: str
-    identifier: str
-    detail: str = ""
-
 
 NODEPOOL = "karpenter.sh/nodepool"
 NODECLAIM = "karpenter.sh/nodeclaim"
@@ -52,35 +37,25 @@ def tags_of(cluster: Cluster) -> tuple[tuple[str, str], ...]:
     )
 
 
-def find(fleet: Fleet, cluster: Cluster, *, keep_checkpoints: bool = True) -> list[Leftover]:
-    """Everything of the cluster that is in its account and region.
-
-    Args:
-        keep_checkpoints: Leave out the checkpoint bucket that the cluster's stack created, and its key.
-
-    Raises:
-        EnvironmentFailure: The cluster is not on AWS, boto3 or credentials are missing, or AWS refuses.
-    """
+def find(fleet: Fleet, cluster: Cluster, keep_checkpoints: bool) -> list[Leftover]:
+    """Everything of the cluster in its account and region. Raises EnvironmentFailure."""
     return _asked(cluster, lambda session: _all(session, fleet, cluster, keep_checkpoints))
 
 
 def nodes(cluster: Cluster) -> list[Leftover]:
-    """Instances that Karpenter launched and that still run. Raises as `find`."""
+    """Instances that Karpenter launched and that still run. Raises EnvironmentFailure."""
     return _asked(cluster, lambda session: [entry for entry in _ec2(session, cluster) if entry.kind == "node"])
 
 
 def _asked(cluster: Cluster, question: Callable[[Any], list[Leftover]]) -> list[Leftover]:
-    if cluster.cloud is not Cloud.AWS:
-        raise EnvironmentFailure(f"cluster {cluster.name}: leftovers are looked for on AWS only: look into the project")
     boto3 = sdk()
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for AWS
 
     try:
-        return sorted(set(question(boto3.session.Session(region_name=cluster.region))))
+        return question(boto3.session.Session(region_name=cluster.region))
     except (BotoCoreError, ClientError) as error:
         raise EnvironmentFailure(
-            f"cluster {cluster.name}: what is left cannot be listed: {' '.join(str(error).split())}: "
-            "check the credentials of this shell (aws sts get-caller-identity)"
+            f"{' '.join(str(error).split())}: check the credentials of this shell (aws sts get-caller-identity)"
         ) from None
 
 

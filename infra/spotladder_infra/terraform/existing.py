@@ -1,0 +1,15 @@
+"""A resource of a stack that exists in the cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """A resource of the plan that exists. `tags` is None where the resource has none: it belongs to one that has."""
+
+    address: str
+    identifier: str
+    tags: Mapping[str, str] | None
