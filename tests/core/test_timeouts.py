@@ -43,6 +43,15 @@ def test_provision_timeout_runs_again_from_the_moment_the_job_is_not_whole() -> 
     assert job.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
 
 
+def test_while_capacity_is_missing_recovery_timeout_does_not_wake_the_decider() -> None:
+    """It has no effect then: a decider that is woken by it would be woken every second."""
+    job = Job(spec(tier("spot-a", -1, 600), tier("on-demand"), recovery_timeout=90)).running()
+    job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=10)
+    job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=100)
+    assert job.state.stage is Stage.RECOVERING
+    assert job.last.wake_at == job.state.waiting_since + 600
+
+
 def test_becoming_whole_cancels_provision_timeout() -> None:
     job = Job(spec(tier("spot-a", -1, 60), tier("on-demand"))).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)

@@ -80,7 +80,9 @@ def _timers(here: Situation) -> list[Instant | None]:
                 times.append(here.contact_deadline)
             case Timer.START:
                 times.append(here.start_deadline)
-        times += [here.recovery_deadline, here.attribution_deadline]
+        times.append(here.attribution_deadline)
+        if here.reachable and not here.waits_for_capacity:
+            times.append(here.recovery_deadline)
     if state.stage is Stage.RUNNING:
         times.append(here.stall_deadline)
     elif state.stage is Stage.DRAINING:
