@@ -1,4 +1,4 @@
-"""What every AttemptBackend must hold, asked of the fake and of real Ray on this machine.
+"""What every AttemptBackend must hold, asked of the fake, the simulator and real Ray on this machine.
 
 A rig says how the world is moved for its backend; the suite never waits by itself but through the rig.
 """
@@ -43,6 +43,10 @@ from spotladder.local.nodes import Machine
 from spotladder.local.pools import PoolClock, PoolPlan
 from spotladder.local.reaper import Reaper, members
 from spotladder.local.scratch import new_scratch
+from spotladder.sim.world.backend import SimBackend
+from spotladder.sim.world.market import Market
+from spotladder.sim.world.program import ProgramPlan
+from spotladder.sim.world.zone import ZonePlan
 
 PATIENCE = 90.0
 WORKERS = 2
@@ -160,7 +164,37 @@ class LocalRig:
         assert not self.scratch.path.exists()
 
 
-Rig = FakeRig | LocalRig
+class SimRig:
+    """The simulator; its clock is stepped from event to event."""
+
+    def __init__(self) -> None:
+        self.market = Market.of([ZonePlan("spot-a", provision_delay=5.0, boot=10.0), ZonePlan("spot-b")])
+        self.backend = SimBackend(self.market, WORKERS, ProgramPlan(10**6), {"spot-a": "spot-a", "spot-b": "spot-b"})
+
+    def until(self, met: Callable[[Observation], bool]) -> Observation:
+        for _ in range(1000):
+            if met(seen := self.backend.observe()):
+                return seen
+            self.market.advance(min(self.market.next_event(), self.backend.next_event()))
+            self.backend.advance()
+        raise AssertionError(seen)
+
+    def bring_up(self, number: int) -> AttemptSeen:
+        seen = self.until(lambda seen: whole(seen, number)).attempt(number)
+        assert seen is not None
+        return seen
+
+    def kill_worker(self, uid: str) -> None:
+        self.backend.lose(uid)
+
+    def let_program_crash(self, number: int) -> None:
+        self.backend.end_program(number, Exit.FAILED, "exit code 3")
+
+    def let_program_end(self, number: int) -> None:
+        self.backend.end_program(number, Exit.SUCCEEDED)
+
+
+Rig = FakeRig | LocalRig | SimRig
 
 
 @pytest.fixture(scope="module")
@@ -171,10 +205,10 @@ def real_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRig]:
     rig.close()
 
 
-@pytest.fixture(params=["fake", pytest.param("local", marks=pytest.mark.ray)])
+@pytest.fixture(params=["fake", "sim", pytest.param("local", marks=pytest.mark.ray)])
 def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
-    if request.param == "fake":
-        yield FakeRig()
+    if request.param in ("fake", "sim"):
+        yield FakeRig() if request.param == "fake" else SimRig()
         return
     local: LocalRig = request.getfixturevalue("real_ray")
     yield local
@@ -190,7 +224,7 @@ _lock = threading.Lock()
 def number(rig: Rig) -> int:
     """An attempt's number that was not used on this rig."""
     with _lock:
-        return 1 if isinstance(rig, FakeRig) else next(_numbers)
+        return next(_numbers) if isinstance(rig, LocalRig) else 1
 
 
 def whole(seen: Observation, number: int) -> bool:
@@ -338,7 +372,7 @@ def test_a_start_that_crashes_again_and_again_leaves_no_tier_and_fails() -> None
 
 
 def test_two_attempts_have_no_pod_in_common_and_only_the_asked_one_ends(rig: Rig, number: int) -> None:
-    other = number + 1 if isinstance(rig, FakeRig) else next(_numbers)
+    other = next(_numbers) if isinstance(rig, LocalRig) else number + 1
     rig.backend.launch(Launch(number, "spot-a"))
     rig.backend.launch(Launch(other, "spot-b"))
     first, second = (rig.backend.observe().attempt(each) for each in (number, other))

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from spotladder.core.model import CapacityType, Price, Tier
+import numpy as np
+
+from spotladder.core.model import CapacityType, JobSpec, Price, Tier
+from spotladder.core.policies.ordered import Ordered
 from spotladder.sim.ticks.job import NEVER, TickJob, TickTier
+from spotladder.sim.trace import Trace
+from spotladder.sim.world.backend import START, SimBackend
+from spotladder.sim.world.market import Market
+from spotladder.sim.world.program import ProgramPlan
+from spotladder.sim.world.run import Runner
+from spotladder.sim.world.zone import ZonePlan
 
 HOUR = 3600
 SPOT, ON_DEMAND = 0.9731, 3.06
@@ -18,3 +28,42 @@ def tick_job(
     spot = Tier("spot", -1, NEVER, CapacityType.SPOT, Price(SPOT, ON_DEMAND))
     on_demand = Tier("on-demand", -1, NEVER, CapacityType.ON_DEMAND, Price(ON_DEMAND, ON_DEMAND))
     return TickJob((TickTier(spot, tuple(available)), TickTier(on_demand)), work, overhead, deadline)
+
+
+def trace(*steps: tuple[float, int], end: float = 100 * HOUR, prices: Sequence[float] | None = None) -> Trace:
+    """A trace of steps: from this second on, so many nodes."""
+    times, nodes = zip(*steps, strict=True)
+    found = None if prices is None else np.array(prices, dtype=np.float64)
+    return Trace("spot", np.array(times, dtype=np.float64), np.array(nodes, dtype=np.int64), end, prices=found)
+
+
+def zone(name: str, *steps: tuple[float, int], price: float = 1.0, **more: Any) -> ZonePlan:
+    """A zone with this trace; one that always has capacity without steps."""
+    return ZonePlan(name, trace(*steps) if steps else None, Price(price, 3.0), **more)
+
+
+def market(*plans: ZonePlan, seed: int = 0) -> Market:
+    """A market of these zones; of `spot` and `on-demand` if there are none."""
+    return Market.of(plans or (zone("spot"), zone("on-demand", price=3.0)), seed=seed)
+
+
+def runner(
+    here: Market, *, workers: int = 1, max_failures: int = -1, policy: Any = None, spec: Any = None, **program: Any
+) -> Runner:
+    """A job of one hour on all zones of the market, in their order."""
+    plan = ProgramPlan(**{"work": HOUR, "restart": 60.0, "commit_interval": 600.0, "commit_time": 10.0, **program})
+    tiers = tuple(
+        Tier(
+            name,
+            max_failures,
+            900.0,
+            CapacityType.ON_DEMAND if name.startswith("on-demand") else CapacityType.SPOT,
+            found.plan.price,
+            notice=found.plan.notice,
+        )
+        for name, found in here.zones.items()
+    )
+    limits = {"stall_timeout": 5 * plan.commit_interval, **(spec or {})}
+    job = JobSpec(tiers, workers=workers, submitted_at=START, **limits)
+    backend = SimBackend(here, workers, plan, {name: name for name in here.zones})
+    return Runner(job, policy or Ordered(), backend)

@@ -1,0 +1,80 @@
+"""Reads a trace in any of the formats, by what the file looks like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from spotladder.api.trace import read_document
+from spotladder.errors import InvalidSpec
+from spotladder.sim.readers import availability, node_counts, node_events, region, windows
+from spotladder.sim.readers.text import rows
+from spotladder.sim.trace import Trace
+
+_EVENT = re.compile(r"[0-9.]+,\s*(add|remove)\b")
+_COUNT = re.compile(r"\d{4}-\d\d-\d\d\s*,")
+SUFFIXES = (".json", ".csv", ".txt")
+
+
+class Polarity(StrEnum):
+    """What a 1 in a trace means."""
+
+    AVAILABLE = "available"
+    PREEMPTED = "preempted"
+
+
+def read_trace(path: Path, polarity: Polarity | None = None, *, sort: bool = False) -> Trace:
+    """The trace in a file. Raises InvalidSpec for a file that is wrong or in none of the formats.
+
+    `polarity` overrides what a 1 means: in JSON it means preempted, in CSV the header says it. `sort`: lines of node
+    counts may be in any order.
+    """
+    trace, usual = _read(path, sort=sort)
+    return trace if polarity is None or polarity is usual else trace.inverted()
+
+
+def read_traces(paths: Sequence[Path], polarity: Polarity | None = None, *, sort: bool = False) -> list[Trace]:
+    """The traces of all files; a folder stands for the traces in it. Raises InvalidSpec, also when no trace ever has
+    capacity, unless `polarity` confirms what a 1 means."""
+    files: list[Path] = []
+    for path in paths:
+        inside = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES) if path.is_dir() else [path]
+        if not inside:
+            raise InvalidSpec(f"has no traces (expected files that end in {', '.join(SUFFIXES)})", where=str(path))
+        files += inside
+    traces = [read_trace(file, polarity, sort=sort) for file in files]
+    if traces and polarity is None and all(trace.share() == 0.0 for trace in traces):
+        raise InvalidSpec(
+            "there is never capacity: does a 1 mean the opposite? Give --polarity available, or --polarity preempted "
+            "if there really was none",
+            where=str(paths[0]),
+        )
+    return traces
+
+
+def _read(path: Path, *, sort: bool) -> tuple[Trace, Polarity]:
+    if path.suffix == ".json":
+        document = read_document(path)
+        metadata = document.get("metadata") if isinstance(document, dict) else None
+        priced = isinstance(metadata, dict) and ("price_info" in metadata or "zone" in metadata)
+        priced = priced or (isinstance(document, dict) and "prices" in document)
+        return (region if priced else windows).read(path), Polarity.PREEMPTED
+    line = ",".join(next(rows(path), (0, [""]))[1])
+    if not line:
+        raise InvalidSpec("is empty: give a trace", where=str(path))
+    if _EVENT.match(line):
+        return node_events.read(path), Polarity.AVAILABLE
+    if _COUNT.match(line):
+        return node_counts.read(path, sort=sort), Polarity.AVAILABLE
+    header = line.split(",")
+    if header[0] == "time":
+        usual = Polarity.PREEMPTED if header[1:2] == ["preempted"] else Polarity.AVAILABLE
+        return availability.read(path), usual
+    raise InvalidSpec(
+        "is in no known format (expected time,available – milliseconds,add|remove,node – date, time, count – or JSON): "
+        "see docs/simulator.md",
+        path="line 1",
+        where=str(path),
+    )

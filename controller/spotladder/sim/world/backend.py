@@ -1,0 +1,291 @@
+"""One job in a world, as an `AttemptBackend`: the decision core drives it as it drives a cluster.
+
+The head of an attempt stands on capacity that is always there, as it does by default on a cluster; it is not billed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spotladder.core.model import (
+    AttemptSeen,
+    Delete,
+    Drain,
+    Exit,
+    Finish,
+    Instant,
+    Launch,
+    Observation,
+    PodPhase,
+    PodRole,
+    PodSeen,
+    Progress,
+    Seconds,
+)
+from spotladder.core.reasons import Cause
+from spotladder.sim.world.market import Market, Node
+from spotladder.sim.world.program import Program, ProgramPlan
+
+START: Instant = 1_600_000_000.0
+"""Epoch seconds of the start of a run: any fixed value, so that runs can be repeated."""
+
+
+@dataclass
+class _Pod:
+    """One worker pod; without a node while it waits for one."""
+
+    uid: str
+    node: Node | None = None
+
+
+@dataclass
+class _Attempt:
+    """One attempt. `lost` are its newest lost pods."""
+
+    number: int
+    zone: str
+    pods: list[_Pod]
+    lost: list[PodSeen] = field(default_factory=list)
+    program: Program | None = None
+    draining: bool = False
+    exit: Exit | None = None
+    message: str = ""
+
+    def ready(self, now: Seconds) -> bool:
+        """Whether every worker is ready."""
+        return all(pod.node is not None and pod.node.ready_at <= now for pod in self.pods)
+
+
+@dataclass
+class Bill:
+    """What a job has cost and lost so far, in USD and seconds. `node_seconds` is by zone. `evictions` are
+    nodes that were reclaimed or failed. `recomputed` is work that was done and lost before it was committed, `overhead`
+    the time between ready workers and the first step."""
+
+    usd: float = 0.0
+    egress_usd: float = 0.0
+    node_seconds: dict[str, float] = field(default_factory=dict)
+    recomputed: Seconds = 0.0
+    overhead: Seconds = 0.0
+    evictions: int = 0
+
+
+@dataclass
+class SimBackend:
+    """`tiers` maps the name of a tier to its zone. `egress` is in USD per GiB, by the regions it leaves and enters.
+    `atomic`: a gang takes either all of its nodes or none; otherwise it holds, and pays for, those it has."""
+
+    market: Market
+    workers: int
+    program: ProgramPlan
+    tiers: Mapping[str, str]
+    egress: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    atomic: bool = False
+    bill: Bill = field(default_factory=Bill)
+    changes: int = 0
+    _attempts: dict[int, _Attempt] = field(default_factory=dict)
+    _committed: float = 0.0
+    _committed_at: Instant | None = None
+    _committed_in: str = ""
+    _newest_start: int = 0
+    _uids: itertools.count[int] = field(default_factory=itertools.count)
+
+    # --- the port ---
+
+    def launch(self, action: Launch) -> None:
+        """All pods of the attempt are wanted; those for which there is capacity get their nodes."""
+        if action.attempt in self._attempts:
+            return
+        pods = [self._pod(action.attempt) for _ in range(self.workers)]
+        self._attempts[action.attempt] = _Attempt(action.attempt, self.tiers[action.tier], pods)
+        self.changes += 1
+        self._place()
+
+    def drain(self, action: Drain) -> None:
+        """A program that trains commits and stops; an attempt without one stops at once."""
+        attempt = self._attempts.get(action.attempt)
+        if attempt is None or attempt.draining or attempt.exit is not None:
+            return
+        attempt.draining = True
+        self.changes += 1
+        if attempt.program is None:
+            attempt.exit = Exit.INTERRUPTED
+        else:
+            attempt.program.stop(self.market.now)
+
+    def delete(self, action: Delete) -> None:
+        """The attempt is gone at once, with its nodes."""
+        attempt = self._attempts.pop(action.attempt, None)
+        if attempt is not None:
+            self.changes += 1
+            self._release(attempt)
+
+    def finish(self, action: Finish) -> None:  # noqa: ARG002 – the port's
+        """Nothing is left of the job."""
+        for number in list(self._attempts):
+            self._release(self._attempts.pop(number))
+            self.changes += 1
+
+    def observe(self) -> Observation:
+        """What exists now."""
+        progress = Progress(int(self._committed), self.program.work, self._committed_at, self._newest_start)
+        attempts = tuple(
+            AttemptSeen(one.number, (self._head(one), *one.lost, *map(self._seen, one.pods)), one.exit, one.message)
+            for one in self._attempts.values()
+        )
+        return Observation(self.changes, attempts, progress)
+
+    # --- the world ---
+
+    @property
+    def committed(self) -> float:
+        """The work that is committed, in seconds."""
+        return self._committed
+
+    @property
+    def training(self) -> str:
+        """The zone in which a program trains or starts; "" while none does."""
+        return next((one.zone for one in self._attempts.values() if one.program and one.exit is None), "")
+
+    def next_event(self) -> Seconds:
+        """When something happens to this job next, apart from the market; infinity: never."""
+        now, times = self.market.now, [math.inf]
+        for attempt in self._attempts.values():
+            if attempt.exit is not None:
+                continue
+            nodes = [pod.node for pod in attempt.pods if pod.node is not None]
+            times += [moment for node in nodes for moment in (node.up_at, node.ready_at) if moment > now]
+            if attempt.program is not None:
+                times.append(attempt.program.next_event())
+        return min(times)
+
+    def advance(self) -> None:
+        """Take in what has happened by the time of the market, which was advanced before."""
+        now = self.market.now
+        self.changes += 1
+        for attempt in self._attempts.values():
+            if attempt.program is not None and attempt.exit is None:
+                self._commit(attempt, attempt.program)
+            for pod in [pod for pod in attempt.pods if pod.node is not None]:
+                if pod.node is not None and pod.node.gone_at is not None and pod.node.gone_at <= now:
+                    self._lose(attempt, pod, Cause.INTERRUPTION)
+        self._place()
+
+    def lose(self, uid: str) -> None:
+        """The node of this pod fails."""
+        for attempt in self._attempts.values():
+            for pod in attempt.pods:
+                if pod.uid == uid:
+                    self._lose(attempt, pod, Cause.NODE_LOST)
+                    self.changes += 1
+                    self._place()
+                    return
+
+    def end_program(self, number: int, how: Exit, message: str = "") -> None:
+        """The program of the attempt ends by itself."""
+        attempt = self._attempts[number]
+        attempt.exit, attempt.message = how, message
+        self.changes += 1
+
+    # --- parts ---
+
+    def _pod(self, number: int) -> _Pod:
+        return _Pod(f"{number}-{next(self._uids)}")
+
+    def _place(self) -> None:
+        """Give nodes to the pods that wait for them, and start the program where all are ready."""
+        for attempt in self._attempts.values():
+            if attempt.exit is not None or attempt.draining:
+                continue
+            waiting = [pod for pod in attempt.pods if pod.node is None]
+            if not self.atomic or self.market.free(attempt.zone) >= len(waiting):
+                for pod in waiting:
+                    pod.node = self.market.give(attempt.zone)
+            if attempt.program is None and attempt.ready(self.market.now):
+                self._begin(attempt)
+
+    def _begin(self, attempt: _Attempt) -> None:
+        """All workers are ready: the program starts from the newest commit."""
+        self._newest_start = max(self._newest_start, attempt.number)
+        attempt.program = Program(self.program, self.market.now, self._committed)
+        plan = self.market.zones[attempt.zone].plan
+        if self._committed_in and self._committed_in != plan.region:
+            price = self.egress.get((self._committed_in, plan.region), 0.0)
+            self.bill.egress_usd += price * self.program.checkpoint_gib
+
+    def _commit(self, attempt: _Attempt, program: Program) -> None:
+        step = program.advance(self.market.now)
+        if step is None:
+            return
+        if attempt.number < self._newest_start:
+            attempt.exit = Exit.FENCED
+            return
+        if step > self._committed:
+            self._committed, self._committed_at = step, START + self.market.now
+            self._committed_in = self.market.zones[attempt.zone].plan.region
+        if step == self.program.work:
+            attempt.exit = Exit.SUCCEEDED
+        elif program.stopping:
+            attempt.exit = Exit.INTERRUPTED
+        if attempt.exit is not None:
+            self._stop(attempt)
+
+    def _stop(self, attempt: _Attempt) -> None:
+        """The program ends: what it did and did not commit is lost."""
+        program, now = attempt.program, self.market.now
+        if program is not None:
+            self.bill.recomputed += max(0.0, program.step(now) - self._committed)
+            self.bill.overhead += program.overhead(now)
+            attempt.program = None
+
+    def _lose(self, attempt: _Attempt, pod: _Pod, cause: Cause) -> None:
+        """The pod is lost, and another one is wanted in its place. The program of the gang ends."""
+        attempt.lost = [*attempt.lost, PodSeen(pod.uid, phase=PodPhase.LOST, ready=False, cause=cause)]
+        attempt.lost = attempt.lost[-2 * self.workers :]
+        attempt.pods[attempt.pods.index(pod)] = self._pod(attempt.number)
+        self._pay(pod)
+        self.bill.evictions += cause is Cause.NODE_LOST
+        if attempt.exit is None:
+            self._stop(attempt)
+            if attempt.draining:
+                attempt.exit = Exit.LOST
+
+    def _release(self, attempt: _Attempt) -> None:
+        self._stop(attempt)
+        for pod in attempt.pods:
+            self._pay(pod)
+
+    def _pay(self, pod: _Pod) -> None:
+        """The node is given back, and billed from when it joined."""
+        node, now = pod.node, self.market.now
+        if node is None:
+            return
+        name, held = node.zone.plan.name, max(0.0, now - node.up_at)
+        if held:
+            self.bill.usd += node.zone.cost(node.up_at, now)
+            self.bill.node_seconds[name] = self.bill.node_seconds.get(name, 0.0) + held
+        self.bill.evictions += node.noticed_at is not None
+        self.market.take_back(node)
+        pod.node = None
+
+    def _head(self, attempt: _Attempt) -> PodSeen:
+        return PodSeen(f"{attempt.number}-head", PodRole.HEAD)
+
+    def _seen(self, pod: _Pod) -> PodSeen:
+        node, now = pod.node, self.market.now
+        if node is None or now < node.up_at:
+            return PodSeen(pod.uid, phase=PodPhase.PENDING, ready=False, unschedulable=True)
+        if now < node.ready_at:
+            return PodSeen(pod.uid, phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
+        if node.noticed_at is None or node.gone_at is None or node.gone_at <= now:
+            return PodSeen(pod.uid)
+        return PodSeen(
+            pod.uid,
+            noticed=True,
+            noticed_at=START + node.noticed_at,
+            notice_ends_at=START + node.gone_at,
+            cause=Cause.INTERRUPTION,
+        )

@@ -1,0 +1,85 @@
+"""The nodes of all zones: who holds them, and which of them are reclaimed. Shared by all jobs of a world.
+
+When the trace of a zone drops below the nodes that are held there, nodes at random get their notice; they go when it
+ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from random import Random
+
+from spotladder.core.model import Seconds
+from spotladder.errors import InvalidSpec
+from spotladder.sim.world.zone import Zone, ZonePlan
+
+
+@dataclass(eq=False)
+class Node:
+    """One node. It joins at `up_at` and a pod on it is ready at `ready_at`. `gone_at` is when it is reclaimed, once
+    that is announced."""
+
+    zone: Zone
+    up_at: Seconds
+    ready_at: Seconds
+    noticed_at: Seconds | None = None
+    gone_at: Seconds | None = None
+
+
+@dataclass
+class Market:
+    """Gives nodes, announces their end and takes them back. `now` is in seconds since the start of the run."""
+
+    zones: dict[str, Zone]
+    random: Random
+    now: Seconds = 0.0
+    _held: list[Node] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, plans: Iterable[ZonePlan], *, start: Seconds = 0.0, seed: int = 0) -> Market:
+        """The zones of these plans, from `start` seconds of their traces on."""
+        # Repeatable on purpose: it stands for a market, not for a secret.
+        return cls({plan.name: Zone(plan, start) for plan in plans}, Random(seed))  # noqa: S311
+
+    def zone(self, name: str) -> Zone:
+        """The zone of that name. Raises InvalidSpec for an unknown one."""
+        if name not in self.zones:
+            raise InvalidSpec(f"zone {name!r} is not in the world (expected one of {', '.join(self.zones)})")
+        return self.zones[name]
+
+    def free(self, name: str) -> int:
+        """How many more nodes the zone can give now."""
+        zone = self.zones[name]
+        return max(0, zone.nodes(self.now) - sum(1 for node in self._held if node.zone is zone))
+
+    def give(self, name: str) -> Node | None:
+        """One more node of the zone; None when it has none to give. It joins after the zone's delay."""
+        if not self.free(name):
+            return None
+        zone = self.zones[name]
+        up_at = self.now + zone.plan.provision_delay
+        node = Node(zone, up_at, up_at + zone.plan.boot)
+        self._held.append(node)
+        return node
+
+    def take_back(self, node: Node) -> None:
+        """The node is not needed any more, or gone."""
+        if node in self._held:
+            self._held.remove(node)
+
+    def next_event(self) -> Seconds:
+        """When nodes go or a zone changes next; infinity: never."""
+        ends = (node.gone_at for node in self._held if node.gone_at is not None)
+        changes = (zone.next_change(self.now) for zone in self.zones.values())
+        return min((*ends, *changes), default=math.inf)
+
+    def advance(self, now: Seconds) -> None:
+        """Let the time be `now`: nodes beyond what a zone can hold get their notice."""
+        self.now = now
+        for zone in self.zones.values():
+            staying = [node for node in self._held if node.zone is zone and node.gone_at is None]
+            excess = len(staying) - zone.nodes(now)
+            for node in self.random.sample(staying, max(0, excess)):
+                node.noticed_at, node.gone_at = now, now + zone.plan.notice

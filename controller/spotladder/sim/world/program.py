@@ -1,0 +1,90 @@
+"""The program of an attempt: what it has done, committed and lost. Times are in seconds since the start of the run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from spotladder.core.model import Seconds
+from spotladder.errors import InvalidSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPlan:
+    """What is known of a program before the run. One step is one second of work.
+
+    `work` is its training time without interruptions and `restart` the time from ready workers to the first step.
+    Every `commit_interval` seconds of training it takes a snapshot, which is committed `commit_time` seconds later,
+    while training goes on. `checkpoint_gib` is the size of a commit. Raises InvalidSpec for values that cannot be.
+    """
+
+    work: int
+    restart: Seconds = 180.0
+    commit_interval: Seconds = 300.0
+    commit_time: Seconds = 10.0
+    checkpoint_gib: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, least in (("work", 1), ("restart", 0), ("commit_time", 0), ("checkpoint_gib", 0)):
+            value = getattr(self, name)
+            if not least <= value < math.inf:
+                raise InvalidSpec(f"expected {least} or more, got {value:g}", path=name)
+        if not 0 < self.commit_interval < math.inf:
+            raise InvalidSpec(f"expected more than 0 s, got {self.commit_interval:g}", path="commit_interval")
+
+
+class Program:
+    """A program that is started at `began` and goes on from `base`, the step that was committed last."""
+
+    def __init__(self, plan: ProgramPlan, began: Seconds, base: float) -> None:
+        self.plan, self.base = plan, base
+        self.trains_at = began + plan.restart
+        self._stopped_at: Seconds | None = None
+        self._snapshot_at = min(self.trains_at + plan.commit_interval, self.done_at)
+        self._commit: tuple[Seconds, float] | None = None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether its next commit is its last one."""
+        return self._stopped_at is not None
+
+    @property
+    def done_at(self) -> Seconds:
+        """When the last step is done."""
+        return self.trains_at + self.plan.work - self.base
+
+    def step(self, now: Seconds) -> float:
+        """The work that is done, in seconds."""
+        until = now if self._stopped_at is None else self._stopped_at
+        if until >= self.done_at:
+            return float(self.plan.work)
+        return self.base + max(0.0, until - self.trains_at)
+
+    def overhead(self, now: Seconds) -> Seconds:
+        """How long it ran without training."""
+        return min(now, self.trains_at) - (self.trains_at - self.plan.restart)
+
+    def stop(self, now: Seconds) -> None:
+        """Commit what is done, and train no further."""
+        if self._stopped_at is None:
+            self._stopped_at = now
+            self._commit = (now + self.plan.commit_time, self.step(now))
+
+    def next_event(self) -> Seconds:
+        """When a snapshot is due or a commit is complete."""
+        if self._commit is not None:
+            return self._commit[0]
+        return math.inf if self.stopping else self._snapshot_at
+
+    def advance(self, now: Seconds) -> float | None:
+        """The step of the commit that is complete now, if there is one."""
+        complete = None
+        if self._commit is not None and self._commit[0] <= now:
+            complete, self._commit = self._commit[1], None
+        if self._commit is None and not self.stopping and self._snapshot_at <= now and complete != self.plan.work:
+            step = self.step(now)
+            self._commit = (now + self.plan.commit_time, step)
+            self._snapshot_at = min(now + self.plan.commit_interval, max(now, self.done_at))
+            if self.plan.commit_time == 0.0 and complete is None:
+                complete, self._commit = step, None
+        return complete

@@ -1,0 +1,182 @@
+"""Runs jobs in a world through the real `decide`, from event to event."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.lifecycle import decide
+from spotladder.core.model import (
+    TERMINAL,
+    Action,
+    Delete,
+    Drain,
+    Finish,
+    JobSpec,
+    JobState,
+    Launch,
+    Seconds,
+    Stage,
+    Tier,
+)
+from spotladder.core.policies import Policy
+from spotladder.core.reasons import Reason
+from spotladder.errors import SpotladderError
+from spotladder.sim.world.backend import START, SimBackend
+from spotladder.sim.world.market import Market
+
+DECISIONS_AT_ONCE = 100
+"""After this many decisions at one moment, the policy is taken to contradict itself."""
+
+
+class Unsettled(SpotladderError):
+    """The policy moves the job back and forth at one moment: a defect of the policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A time on one tier, in seconds after the start: `trains` says whether a program ran."""
+
+    since: Seconds
+    until: Seconds
+    tier: str
+    trains: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one run came to: USD, seconds, counts. `finished` is when the job ended, `succeeded` whether with success,
+    `reason` why. `recomputed` is work that was lost before it was committed, `overhead` the time from ready workers to
+    the first step. `node_hours` is by tier."""
+
+    succeeded: bool
+    reason: Reason
+    finished: Seconds
+    cost: float
+    egress: float
+    evictions: int
+    attempts: int
+    recomputed: Seconds
+    overhead: Seconds
+    node_hours: dict[str, float]
+    segments: tuple[Segment, ...]
+    decisions: int
+
+
+@dataclass
+class Runner:
+    """One job of a world with its decider, which keeps its state as a controller does."""
+
+    spec: JobSpec
+    policy: Policy
+    backend: SimBackend
+    state: JobState = field(default_factory=JobState)
+    wake_at: Seconds = 0.0
+    decisions: int = 0
+    _segments: list[Segment] = field(default_factory=list)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job is in a terminal stage."""
+        return self.state.stage in TERMINAL
+
+    def decide(self) -> None:
+        """Decide and act until nothing is due any more. Raises Unsettled."""
+        backend, now = self.backend, self.backend.market.now
+        spec = self._priced()
+        for _ in range(DECISIONS_AT_ONCE):
+            decision = decide(spec, self.state, backend.observe(), START + now, self.policy)
+            self.decisions += 1
+            self.state, before = decision.state, backend.changes
+            for action in decision.actions:
+                self._apply(action)
+            if not decision.moves and (backend.changes == before or self.ended):
+                self.wake_at = math.inf if decision.wake_at is None else max(now, decision.wake_at - START)
+                self._note()
+                return
+        name = type(self.policy).__name__
+        raise Unsettled(f"policy {name} does not settle at {now:g} s: it moves the job back and forth")
+
+    def outcome(self) -> Outcome:
+        """What the run came to."""
+        bill, state = self.backend.bill, self.state
+        hours: dict[str, float] = {}
+        for tier, zone in self.backend.tiers.items():
+            hours[tier] = bill.node_seconds.get(zone, 0.0) / HOUR
+        ended = state.ended_at - START if state.ended_at is not None else self.backend.market.now
+        return Outcome(
+            succeeded=state.stage is Stage.SUCCEEDED,
+            reason=state.reason,
+            finished=ended,
+            cost=bill.usd + bill.egress_usd,
+            egress=bill.egress_usd,
+            evictions=bill.evictions,
+            attempts=state.last_number,
+            recomputed=bill.recomputed,
+            overhead=bill.overhead,
+            node_hours=hours,
+            segments=tuple(
+                replace(part, until=min(part.until, ended))
+                for part in self._segments
+                if part.tier and part.since < ended
+            ),
+            decisions=self.decisions,
+        )
+
+    def _priced(self) -> JobSpec:
+        """The spec with the prices of now."""
+        market = self.backend.market
+
+        def priced(tier: Tier) -> Tier:
+            price = market.zone(self.backend.tiers[tier.name]).price(market.now)
+            return (
+                tier
+                if price == tier.price.per_node_hour
+                else replace(tier, price=replace(tier.price, per_node_hour=price))
+            )
+
+        return replace(self.spec, tiers=tuple(map(priced, self.spec.tiers)))
+
+    def _apply(self, action: Action) -> None:
+        match action:
+            case Launch():
+                self.backend.launch(action)
+            case Drain():
+                self.backend.drain(action)
+            case Delete():
+                self.backend.delete(action)
+            case Finish():
+                self.backend.finish(action)
+
+    def _note(self) -> None:
+        """Keep the tier of now for the timeline."""
+        now, tier = self.backend.market.now, self.state.tier if self.state.attempt is not None else ""
+        trains = bool(self.backend.training)
+        last = self._segments[-1] if self._segments else None
+        if last is not None and (last.tier, last.trains) == (tier, trains):
+            return
+        if last is not None:
+            self._segments[-1] = replace(last, until=now)
+        self._segments.append(Segment(now, math.inf, tier, trains))
+
+
+def run(
+    market: Market, runners: Sequence[Runner], limit: Seconds, seen: Callable[[Market], None] = lambda _market: None
+) -> list[Outcome]:
+    """Let the world live until all jobs have ended, or for `limit` seconds. `seen` is called after each event."""
+    for runner in runners:
+        runner.decide()
+    while not all(runner.ended for runner in runners) and market.now < limit:
+        moments = [market.next_event()]
+        for runner in runners:
+            if not runner.ended:
+                moments += [runner.backend.next_event(), runner.wake_at]
+        market.advance(max(market.now, min(*moments, limit)))
+        for runner in runners:
+            if not runner.ended:
+                runner.backend.advance()
+                runner.decide()
+        seen(market)
+    return [runner.outcome() for runner in runners]

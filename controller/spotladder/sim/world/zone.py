@@ -1,0 +1,81 @@
+"""One zone of a world: its trace as changes over time, and what a node costs from one moment to another."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.model import Price, Seconds
+from spotladder.sim.trace import UNLIMITED, Floats, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class ZonePlan:
+    """What is known of a zone before the run.
+
+    `trace` None: it always has capacity. `provision_delay` is how long a node takes to join once there is capacity for
+    it, `boot` how long a pod on it then takes to be ready, `notice` how long before its end a node is announced to go.
+    All are in seconds. `price` holds where the trace has no prices. `region` names the egress prices that apply.
+    """
+
+    name: str
+    trace: Trace | None = None
+    price: Price = field(default_factory=Price)
+    provision_delay: Seconds = 0.0
+    boot: Seconds = 0.0
+    notice: Seconds = 0.0
+    region: str = ""
+
+
+class Zone:
+    """A zone in the course of a run that begins `start` seconds after its trace does."""
+
+    def __init__(self, plan: ZonePlan, start: Seconds = 0.0) -> None:
+        self.plan = plan
+        self.times, self.counts, self.prices = _changes(plan, start)
+        # Cumulated USD per node at each change, so that the cost of a span is one difference.
+        spans = np.diff(self.times)
+        self._paid = np.concatenate(([0.0], np.cumsum(spans * self.prices[:-1] / HOUR)))
+
+    def nodes(self, now: Seconds) -> int:
+        """How many nodes the zone can give or hold in all."""
+        return int(self.counts[self._index(now)])
+
+    def price(self, now: Seconds) -> float:
+        """USD per node-hour."""
+        return float(self.prices[self._index(now)])
+
+    def cost(self, since: Seconds, until: Seconds) -> float:
+        """USD for one node from `since` to `until`."""
+        return self._paid_until(until) - self._paid_until(since)
+
+    def next_change(self, now: Seconds) -> Seconds:
+        """When the capacity or the price changes next; infinity: never."""
+        index = self._index(now) + 1
+        return float(self.times[index]) if index < len(self.times) else math.inf
+
+    def _index(self, now: Seconds) -> int:
+        return bisect_right(self.times, now) - 1
+
+    def _paid_until(self, moment: Seconds) -> float:
+        index = self._index(moment)
+        return float(self._paid[index] + (moment - self.times[index]) * self.prices[index] / HOUR)
+
+
+def _changes(plan: ZonePlan, start: Seconds) -> tuple[list[float], list[int], Floats]:
+    """Times from the start of the run, nodes and prices: only where one of the two changes. The last ones hold for
+    ever."""
+    trace = plan.trace
+    if trace is None:
+        return [0.0], [UNLIMITED], np.array([plan.price.per_node_hour])
+    prices = np.full(len(trace.nodes), plan.price.per_node_hour) if trace.prices is None else trace.prices
+    changed = np.ones(len(trace.nodes), dtype=np.bool_)
+    changed[1:] = (np.diff(trace.nodes) != 0) | (np.diff(prices) != 0)
+    times, nodes, prices = trace.times[changed] - start, trace.nodes[changed], prices[changed]
+    first = max(0, int(np.searchsorted(times, 0.0, side="right")) - 1)
+    times = np.maximum(times[first:], 0.0)
+    return times.tolist(), nodes[first:].tolist(), prices[first:]

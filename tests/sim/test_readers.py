@@ -1,0 +1,169 @@
+"""Every trace format: what is read, and one clear line for everything that is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.errors import InvalidSpec
+from spotladder.sim.readers import egress
+from spotladder.sim.readers.any_format import Polarity, read_trace, read_traces
+from spotladder.sim.trace import UNLIMITED, Trace
+from tests.api.builders import written
+
+
+def window(data: list[Any], **more: Any) -> str:
+    metadata = {"gap_seconds": 600, **more.pop("metadata", {})}
+    return json.dumps({"metadata": metadata, "data": data, **more})
+
+
+ZONE = {"zone": "us-east-1a", "price_info": {"price": 0.9, "on_demand_price": 3.06}}
+
+
+def steps(trace: Trace) -> list[tuple[float, int]]:
+    return list(zip(trace.times.tolist(), trace.nodes.tolist(), strict=True))
+
+
+def test_a_window_says_preempted_and_its_name_is_the_zone(tmp_path: Path) -> None:
+    trace = read_trace(written(tmp_path, "zone-1.json", window([0, 1, 0])))
+    assert steps(trace) == [(0, UNLIMITED), (600, 0), (1200, UNLIMITED)]
+    assert (trace.zone, trace.end, trace.gap, trace.prices) == ("zone-1", 1800, 600, None)
+    assert trace.share() == pytest.approx(2 / 3)
+    assert trace.ticks(300).tolist() == [True, True, False, False, True, True]
+
+
+def test_a_zone_with_prices(tmp_path: Path) -> None:
+    trace = read_trace(written(tmp_path, "a.json", window([0, 1], metadata=ZONE, prices=[0.5, 0.75])))
+    assert (trace.zone, trace.on_demand_price) == ("us-east-1a", 3.06)
+    assert trace.prices is not None
+    assert trace.prices.tolist() == [0.5, 0.75]
+    trace = read_trace(written(tmp_path, "b.json", window([0, 1], metadata=ZONE)))
+    assert trace.prices is not None
+    assert trace.prices.tolist() == [0.9, 0.9]
+
+
+def test_nodes_that_come_and_go_in_two_recordings(tmp_path: Path) -> None:
+    text = "0,add,n1\r\n0,add,n2\r\n60000,remove,n1\r\n120000,add,n3\r\n0,add,n1\r\n30000,remove,n1\r\n"
+    trace = read_trace(written(tmp_path, "p3.csv", text))
+    assert steps(trace) == [(0, 2), (60, 1), (120, 1), (150, 0)]
+    assert trace.end == 150
+    assert trace.available(2).tolist() == [True, False, False, False]
+
+
+def test_counts_of_nodes_in_any_order_when_asked(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.txt", "2021-12-11, 11:11:30, 55\n2021-12-11, 11:13:30, 50\n2021-12-11, 11:12:30, 54\n")
+    assert steps(read_trace(file, sort=True)) == [(0, 55), (60, 54), (120, 50)]
+    with pytest.raises(InvalidSpec, match=r"a\.txt: line 3: is not in order of time .* sort it or give --sort"):
+        read_trace(file)
+
+
+def test_availability_in_csv(tmp_path: Path) -> None:
+    text = "time,available,price\n2026-01-01T00:00:00Z,1,0.4\n2026-01-01T00:10:00Z,0,0.5\n"
+    trace = read_trace(written(tmp_path, "a.csv", text))
+    assert (steps(trace), trace.gap, trace.end) == ([(0, UNLIMITED), (600, 0)], 600, 1200)
+    assert trace.origin == 1767225600
+    assert trace.prices is not None
+    assert trace.prices.tolist() == [0.4, 0.5]
+    assert steps(read_trace(written(tmp_path, "b.csv", "time,preempted\n0,1\n60,0\n"))) == [(0, 0), (60, UNLIMITED)]
+    assert steps(read_trace(written(tmp_path, "c.csv", "time,nodes\n0,3\n60,0\n"))) == [(0, 3), (60, 0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "polarity", "first"),
+    [
+        ("a.json", window([0, 1]), None, UNLIMITED),
+        ("a.json", window([0, 1]), Polarity.PREEMPTED, UNLIMITED),
+        ("a.json", window([0, 1]), Polarity.AVAILABLE, 0),
+        ("a.csv", "time,available\n0,1\n60,0\n", None, UNLIMITED),
+        ("a.csv", "time,available\n0,1\n60,0\n", Polarity.PREEMPTED, 0),
+        ("a.csv", "time,preempted\n0,1\n60,0\n", Polarity.AVAILABLE, UNLIMITED),
+    ],
+)
+def test_polarity(tmp_path: Path, name: str, text: str, polarity: Polarity | None, first: int) -> None:
+    assert read_trace(written(tmp_path, name, text), polarity).nodes[0] == first
+
+
+def test_a_share_that_cannot_be_asks_for_the_polarity(tmp_path: Path) -> None:
+    dry = written(tmp_path, "dry.json", window([1, 1, 1]))
+    with pytest.raises(InvalidSpec, match=r"dry\.json: there is never capacity: .* --polarity available"):
+        read_traces([dry])
+    assert read_traces([dry], Polarity.PREEMPTED)[0].share() == 0.0
+    assert read_traces([dry], Polarity.AVAILABLE)[0].share() == 1.0
+    written(tmp_path, "other.json", window([0, 1, 1]))
+    assert [trace.zone for trace in read_traces([tmp_path])] == ["dry", "other"]
+
+
+def test_egress(tmp_path: Path) -> None:
+    file = written(tmp_path, "egress.csv", "from_region,to_region,price_usd_per_gb\na,b,0.02\nb,a,0.05\n")
+    assert egress.read(file) == {("a", "b"): 0.02, ("b", "a"): 0.05}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("t.json", "", "t.json: is not valid JSON"),
+        ("t.json", "[]", "metadata.gap_seconds is missing"),
+        ("t.json", window([]), "data must be a list of at least one sample"),
+        ("t.json", window([0, 2]), 'data[1] must be 0 (available) or 1 (taken away), not "2"'),
+        ("t.json", '{"metadata": {"gap_seconds": 600}, "data": [0, NaN]}', "data[1] must be 0 (available) or 1"),
+        (
+            "t.json",
+            window([0], metadata={"gap_seconds": 0}),
+            "metadata.gap_seconds must be a number of seconds above 0",
+        ),
+        ("t.json", window([0], metadata={"zone": "a"}), "prices: zone without a price"),
+        ("t.json", window([0], metadata={"price_info": {"price": 1}}), "metadata.zone: expected the name of a zone"),
+        ("t.json", window([0], metadata=ZONE, prices=[-1]), 'prices[0]: expected USD per hour, 0 or more, got "-1"'),
+        ("t.json", window([0], metadata=ZONE, prices=[float("nan")]), "prices[0]: expected USD per hour"),
+        ("t.json", window([0], metadata=ZONE, prices=[1, 2]), "prices: expected one price for each of the 1 samples"),
+        ("t.csv", "", "t.csv: is empty: give a trace"),
+        ("t.csv", "a,b\n1,2\n", "t.csv: line 1: is in no known format"),
+        ("t.csv", "time,up\n0,1\n", "line 1: expected the header time,available"),
+        ("t.csv", "time,available\n0,1\n", "has fewer than two samples"),
+        ("t.csv", "time,available\n0,1\n60,nan\n", 'line 3, available: expected a number, got "nan"'),
+        ("t.csv", "time,available\n0,1\n60,2\n", "line 3, available: expected 0 or 1, got 2"),
+        ("t.csv", "time,available\n0,1\n60\n", 'line 3: expected time,available, got "60"'),
+        ("t.csv", "time,available\n0,1\nnoon,1\n", "line 3, time: expected seconds or a time"),
+        ("t.csv", "time,available\n60,1\n0,1\n", "line 3, time: is not in order of time"),
+        (
+            "t.csv",
+            "time,available\n0,1\n60,1\n180,1\n",
+            "line 4, time: samples are missing before it (expected one every 60 s, got 120 s): fill the gap",
+        ),
+        ("t.csv", "time,available\n0,1\n60,1\n90,1\n", "line 4, time: mixed tick sizes (expected 60 s, got 30 s)"),
+        ("t.csv", "time,available,price\n0,1,1\n60,1,-2\n", "line 3, price: expected 0 or more, got -2"),
+        ("t.csv", "0,add,a\n60000,add,a\n", 'line 2: node "a" is added twice'),
+        ("t.csv", "0,add,a\n60000,remove,b\n", 'line 2: node "b" is removed and was not added'),
+        ("t.csv", "0,add,a\n60000,lose,a\n", 'line 2, event: expected add or remove, got "lose"'),
+        ("t.csv", "5,add,a\n9,add,b\n6,remove,a\n", "line 3: is not in order of time"),
+        ("t.csv", "0,add,a\n", "has no time between events"),
+        ("t.txt", "2021-12-11, 11:11:30, 5\n2021-12-11, 25:11:30, 5\n", "line 2: expected a date and a time"),
+        ("t.txt", "2021-12-11, 11:11:30, -5\n", "line 1, count: expected 0 or more, got -5"),
+        ("t.txt", "2021-12-11, 11:11:30, 5\n", "has fewer than two times"),
+    ],
+)
+def test_bad_input(tmp_path: Path, name: str, text: str, said: str) -> None:
+    with pytest.raises(InvalidSpec) as caught:
+        read_trace(written(tmp_path, name, text))
+    message = str(caught.value)
+    assert message.startswith(str(tmp_path / name))
+    assert said in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no prices"),
+        ("a,b,0.1\n", "line 1: expected from_region,to_region,price_usd_per_gb, got a,b,0.1"),
+        ("from_region,to_region,price_usd_per_gb\na,b,-1\n", "line 2, price_usd_per_gb: expected 0 or more, got -1"),
+        ("from_region,to_region,price_usd_per_gb\na,b,1\na,b,1\n", "line 3: the price from a to b is given twice"),
+    ],
+)
+def test_bad_egress(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InvalidSpec) as caught:
+        egress.read(written(tmp_path, "egress.csv", text))
+    assert said in str(caught.value)

@@ -1,0 +1,161 @@
+"""The world: what a job costs, loses and waits for, by hand."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from spotladder.core.model import Stage
+from spotladder.core.reasons import Reason
+from spotladder.sim.world.market import Market
+from spotladder.sim.world.run import Outcome, Runner, run
+from spotladder.sim.world.zone import ZonePlan
+from tests.sim.builders import HOUR, market, runner, trace, zone
+
+
+def outcome(job: Runner, limit: float = 100 * HOUR) -> Outcome:
+    return run(job.backend.market, [job], limit)[0]
+
+
+def test_a_calm_run_pays_from_the_node_to_the_last_commit() -> None:
+    found = outcome(runner(market(zone("spot", provision_delay=30.0, boot=20.0)), workers=2))
+    assert (found.succeeded, found.evictions, found.attempts, found.recomputed) == (True, 0, 1, 0)
+    assert found.finished == 30 + 20 + 60 + HOUR + 10
+    assert found.cost == pytest.approx(2 * (20 + 60 + HOUR + 10) / HOUR)
+    assert found.overhead == 60
+
+
+def test_work_since_the_last_commit_is_lost_without_a_notice() -> None:
+    """Commits after 600 s of training are complete at 670 s; the node goes at 1000 s and is back at 1100 s."""
+    found = outcome(runner(market(zone("spot", (0, 1), (1000, 0), (1100, 1)))))
+    assert (found.succeeded, found.evictions, found.attempts) == (True, 1, 1)
+    assert found.recomputed == 1000 - 60 - 600
+    assert found.finished == 1100 + 60 + (HOUR - 600) + 10
+    assert found.cost == pytest.approx((found.finished - 100) / HOUR)
+
+
+def test_a_notice_that_is_long_enough_saves_the_work() -> None:
+    found = outcome(runner(market(zone("spot", (0, 1), (1000, 0), (1200, 1), notice=30.0))))
+    assert (found.succeeded, found.recomputed, found.attempts, found.evictions) == (True, 0, 2, 1)
+    assert found.finished == 1200 + 60 + (HOUR - 940) + 10
+
+
+def test_a_notice_that_is_too_short_does_not() -> None:
+    found = outcome(runner(market(zone("spot", (0, 1), (1000, 0), (1200, 1), notice=5.0))))
+    assert (found.succeeded, found.recomputed) == (True, 340)
+
+
+def test_the_next_tier_after_provision_timeout() -> None:
+    found = outcome(runner(market(zone("spot", (0, 0)), zone("on-demand", price=3.0))))
+    assert (found.succeeded, found.attempts) == (True, 2)
+    assert found.finished == 900 + 60 + HOUR + 10
+    assert found.node_hours == {"spot": 0.0, "on-demand": pytest.approx((60 + HOUR + 10) / HOUR)}
+
+
+def test_the_next_tier_after_max_failures() -> None:
+    found = outcome(
+        runner(market(zone("spot", (0, 1), (1000, 0), (1001, 1)), zone("on-demand", price=3.0)), max_failures=0)
+    )
+    assert (found.succeeded, found.attempts, found.recomputed) == (True, 2, 340)
+    assert [(part.tier, part.trains) for part in found.segments if part.trains] == [("spot", True), ("on-demand", True)]
+
+
+@pytest.mark.parametrize(("atomic", "hours"), [(False, 0.25), (True, 0.0)])
+def test_a_partial_gang_that_waits_is_billed_unless_it_is_atomic(atomic: bool, hours: float) -> None:
+    job = runner(market(zone("spot", (0, 1), (900, 0)), zone("on-demand", price=3.0)), workers=2)
+    job.backend.atomic = atomic
+    found = outcome(job)
+    assert found.succeeded
+    assert found.node_hours["spot"] == pytest.approx(hours)
+
+
+def test_a_gang_loses_what_it_did_when_one_of_its_nodes_goes() -> None:
+    found = outcome(runner(market(zone("spot", (0, 4), (1000, 3), (1100, 4))), workers=4))
+    assert (found.evictions, found.recomputed) == (1, 340)
+    assert found.cost == pytest.approx((4 * found.finished - 100) / HOUR)
+
+
+def test_prices_over_time() -> None:
+    rising = ZonePlan("spot", trace((0, 1), (1800, 1), prices=(1.0, 2.0)))
+    found = outcome(runner(market(rising)))
+    assert found.cost == pytest.approx((2 * found.finished - 1800) / HOUR)
+
+
+def test_egress_is_paid_when_a_commit_is_read_in_another_region() -> None:
+    plans = zone("spot", (0, 1), (1000, 0), region="east"), zone("on-demand", price=3.0, region="west")
+    job = runner(market(*plans), max_failures=0, checkpoint_gib=10.0)
+    job.backend.egress = {("east", "west"): 0.02}
+    found = outcome(job)
+    assert (found.succeeded, found.egress) == (True, pytest.approx(0.2))
+
+
+def test_two_jobs_share_the_capacity_of_a_zone() -> None:
+    here = market(zone("spot", (0, 1)), zone("on-demand", price=3.0))
+    first, second = runner(here), runner(here)
+    found = run(here, [first, second], 100 * HOUR)
+    assert [result.node_hours["spot"] > 0 for result in found] == [True, False]
+    assert all(result.succeeded for result in found)
+    assert found[1].finished == 900 + 60 + HOUR + 10
+
+
+def test_a_deadline_ends_the_job() -> None:
+    found = outcome(runner(market(zone("spot", (0, 0))), spec={"max_duration": 600.0}))
+    assert (found.succeeded, found.reason, found.finished, found.cost) == (False, Reason.DEADLINE_EXCEEDED, 600.0, 0.0)
+
+
+def test_a_run_ends_at_its_limit() -> None:
+    job = runner(market(zone("spot", (0, 0))), spec={})
+    found = outcome(job, limit=300.0)
+    assert (found.succeeded, found.finished, job.state.stage) == (False, 300.0, Stage.STARTING)
+
+
+def test_the_same_seed_makes_the_same_run() -> None:
+    def once(seed: int) -> Outcome:
+        here = market(zone("spot", (0, 3), (1000, 2), (1500, 3)), seed=seed)
+        return outcome(runner(here, workers=3))
+
+    assert once(7) == once(7)
+
+
+@settings(max_examples=40, phases=(Phase.explicit, Phase.generate))
+@given(seed=st.integers(0, 2**32))
+def test_in_any_world(seed: int) -> None:
+    """What is paid is what was held, work is only lost by evictions, one program trains at a time, and a job that has
+    not failed ends with all of its work committed."""
+    dice = Random(seed)
+    plans = [
+        zone(f"spot-{index}", *changes(dice), price=dice.choice([0.5, 1.0]), notice=dice.choice([0.0, 5.0, 120.0]))
+        for index in range(dice.choice([1, 2]))
+    ]
+    here = market(*plans, zone("on-demand", price=3.0, provision_delay=dice.choice([0.0, 90.0])), seed=seed)
+    jobs = [
+        runner(here, workers=dice.randint(1, 3), max_failures=dice.choice([-1, 2])) for _ in range(dice.choice([1, 2]))
+    ]
+    for job in jobs:
+        job.backend.atomic = dice.random() < 0.5
+
+    def check(_market: Market) -> None:
+        for job in jobs:
+            programs = [one for one in job.backend._attempts.values() if one.program and one.exit is None]
+            assert len(programs) <= 1
+        for name, found in here.zones.items():
+            staying = [node for node in here._held if node.zone is found and node.gone_at is None]
+            assert len(staying) <= found.nodes(here.now), name
+
+    for job, result in zip(jobs, run(here, jobs, 400 * HOUR, check), strict=True):
+        prices = {name: found.price(0.0) for name, found in here.zones.items()}
+        held = sum(hours * prices[name] for name, hours in result.node_hours.items())
+        assert result.cost == pytest.approx(held)
+        assert result.succeeded == (job.backend.committed == HOUR)
+        assert result.succeeded or result.reason is Reason.TIERS_EXHAUSTED
+        assert result.recomputed == 0 or result.evictions
+    assert not here._held
+
+
+def changes(dice: Random) -> list[tuple[float, int]]:
+    """Capacity that changes every now and then, and stays in the end."""
+    times = sorted(dice.sample(range(1, 20_000), 12))
+    return [(0.0, dice.randint(0, 4)), *((float(time), dice.randint(0, 4)) for time in times), (20_000.0, 6)]
