@@ -79,7 +79,7 @@ def test_the_end_of_the_tiers_names_them_all() -> None:
     for end, reason in ((Exhausted.FAIL, Reason.TIERS_EXHAUSTED), (Exhausted.RESTART, Reason.BEGIN_AGAIN)):
         job = Job(spec(tier("spot-a", 0), exhausted=end)).running()
         job.lose_attempt(lost("w1-0"), worker("w1-1"))
-        assert message(job, reason) == "every tier is spent: spot-a (MaxFailuresExceeded)"
+        assert message(job, reason) == "every tier is exhausted: spot-a (MaxFailuresExceeded)"
 
 
 def test_a_wait_after_the_last_tier_says_how_long() -> None:

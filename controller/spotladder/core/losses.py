@@ -128,6 +128,6 @@ def exceeded(record: TierRecord, max_failures: int) -> bool:
     return 0 <= max_failures < record.failures
 
 
-def spend(state: JobState, tier: str, reason: Reason) -> JobState:
+def exhaust(state: JobState, tier: str, reason: Reason) -> JobState:
     """Mark the tier as not to be used again."""
     return with_record(state, replace(state.record(tier), exhausted_by=reason))

@@ -64,8 +64,8 @@ class Reason(StrEnum):
     APPLICATION_FAILED = "ApplicationFailed"
     BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
     TIERS_EXHAUSTED = "TiersExhausted"
-    BEGIN_AGAIN = "BeginAgain"  # all tiers are spent; the job begins again at the first
-    WAITING_TO_BEGIN_AGAIN = "WaitingToBeginAgain"  # all tiers are spent; the job begins again after a while
+    BEGIN_AGAIN = "BeginAgain"  # all tiers are exhausted; the job begins again at the first
+    WAITING_TO_BEGIN_AGAIN = "WaitingToBeginAgain"  # all tiers are exhausted; the job begins again after a while
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     BUDGET_EXCEEDED = "BudgetExceeded"
     FENCED = "Fenced"  # a newer attempt that is not ours owns the commit log

@@ -247,12 +247,12 @@ class Situation:
 
     @property
     def open(self) -> frozenset[str]:
-        """Names of the tiers that are not spent."""
+        """Names of the tiers that are not exhausted."""
         return frozenset(tier.name for tier in self.spec.tiers if self.state.record(tier.name).exhausted_by is None)
 
     @property
-    def spent_tiers(self) -> str:
-        """Why each tier is spent, for a message."""
+    def exhausted_tiers(self) -> str:
+        """Why each tier is exhausted, for a message."""
         return ", ".join(f"{tier.name} ({self.state.record(tier.name).exhausted_by})" for tier in self.spec.tiers)
 
     def view(self, *, live: bool) -> TierView:

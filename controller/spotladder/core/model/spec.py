@@ -52,7 +52,7 @@ class OnInsufficientCapacity(StrEnum):
     """What a provisioner's explicit refusal means."""
 
     WAIT = "wait"  # nothing: provisionTimeout decides
-    FALLBACK = "fallback"  # the tier is spent at once
+    FALLBACK = "fallback"  # the tier is exhausted at once
 
 
 @dataclass(frozen=True, slots=True)

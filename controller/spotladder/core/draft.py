@@ -1,0 +1,82 @@
+"""A decision while it is being made: the state so far, the moves and the failures that were counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spotladder.core.accounting import account, rewound
+from spotladder.core.impediment import impeded
+from spotladder.core.losses import count, exhaust
+from spotladder.core.model import Impediment, Instant, JobSpec, JobState, Loss, Move, Observation, PodSeen, Seconds
+from spotladder.core.moving import moved
+from spotladder.core.policies import Policy
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import Situation
+
+
+class Draft:
+    """Mutable, and used by one call of `decide` only.
+
+    `since_last` is the time since the last decision, 0 when the clock was set back. `replanned`: the live attempt is
+    not launched yet, and its plan changed with the spec.
+    """
+
+    def __init__(self, spec: JobSpec, state: JobState, seen: Observation, now: Instant, policy: Policy) -> None:
+        self.spec, self.seen, self.now, self.policy = spec, seen, now, policy
+        self.since_last: Seconds = max(0.0, now - state.clock) if state.clock else 0.0
+        self.state = replace(account(rewound(state, now), spec, now), revision=seen.revision)
+        self.moves: list[Move] = []
+        self.losses: list[Loss] = []
+        self.replanned = False
+
+    @property
+    def here(self) -> Situation:
+        """The facts that follow from the state so far."""
+        return Situation(self.spec, self.state, self.seen, self.now)
+
+    def explain(self) -> None:
+        """Keep in the state why the job is not training, and since when."""
+        before, now = self.state.impeded, impeded(self.here)
+        if before is not None and before.impediment is Impediment.STORE and now != before:
+            # What was trained during the outage is committed now: stallTimeout starts again.
+            self.state = replace(self.state, progress_at=self.now)
+        self.state = replace(self.state, impeded=now)
+
+    def move(self, reason: Reason, message: str = "") -> None:
+        """Change the stage as the transition table says. Raises IllegalTransition, and then nothing was changed."""
+        self.state, move = moved(self.here, reason, message)
+        self.moves.append(move)
+
+    # --- failures ---
+
+    def count(self, pods: list[PodSeen]) -> None:
+        """Count these pods as failures of the tier, each pod once."""
+        self.state, losses = count(self.state, pods, self.spec.failure_unit)
+        self.losses.extend(losses)
+
+    def exhaust_if_exceeded(self) -> None:
+        """Mark the tier as exhausted if it has had more failures than allowed."""
+        if self.here.over_limit:
+            self.state = exhaust(self.state, self.here.attempt.tier, Reason.MAX_FAILURES_EXCEEDED)
+
+    def end_if_exceeded(self) -> bool:
+        """End the attempt if its tier, or the job, has had more failures than allowed. Returns whether it ended."""
+        if self.here.over_backoff_limit:
+            self.move(Reason.BACKOFF_LIMIT_EXCEEDED, self.here.failures_in_all)
+        elif self.here.over_limit:
+            self.exhaust_if_exceeded()
+            self.move(Reason.MAX_FAILURES_EXCEEDED, self.here.failures_here)
+        else:
+            return False
+        return True
+
+    def end(self, reason: Reason, message: str = "") -> None:
+        """End the attempt for `reason`, or because a limit of failures is exceeded, if one is."""
+        if not self.end_if_exceeded():
+            self.move(reason, message)
+
+    def end_by_loss(self, reason: Reason, unseen: PodSeen, message: str = "") -> None:
+        """End the attempt because of a loss. Count one failure, that of `unseen`, unless a lost pod was counted."""
+        if not self.state.loss_counted:
+            self.count([unseen])
+        self.end(reason, message)

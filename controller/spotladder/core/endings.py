@@ -1,0 +1,235 @@
+"""What ends a live attempt: its program, a loss, a timer, a limit of the job, the user or the policy.
+
+Each function makes at most one move, and returns whether the attempt ended where the caller needs to know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spotladder.core.crashes import CRASH_LIMIT, crash_of, crashed_pods, told, with_denial, with_failed_start
+from spotladder.core.draft import Draft
+from spotladder.core.durations import format_duration
+from spotladder.core.evidence import maintenance
+from spotladder.core.impediment import Timer, classify, rule_of, timer_of
+from spotladder.core.losses import exhaust, head_lost, noticed_pods, synthetic
+from spotladder.core.model import (
+    Attempt,
+    AttemptSeen,
+    Exhausted,
+    Exit,
+    OnInsufficientCapacity,
+    PodRole,
+    PodSeen,
+    UpdateStrategy,
+)
+from spotladder.core.pacing import paced
+from spotladder.core.reasons import Cause, Reason
+
+# --- the attempt ended by itself ---
+
+
+def ended_by_itself(draft: Draft) -> bool:
+    """End the attempt if its program ended, or its head or all of its pods are gone."""
+    attempt, seen = draft.here.attempt, draft.here.attempt_seen
+    before = len(draft.moves)
+    if seen is None:
+        if attempt.seen and draft.here.reachable:
+            draft.end_by_loss(Reason.VANISHED, synthetic(attempt, "vanished", Cause.UNKNOWN))
+    elif seen.exit is not None:
+        _exited(draft, attempt, seen, seen.exit)
+    elif crashed := crashed_pods(attempt, seen):
+        pod = min(crashed, key=lambda pod: (pod.role is not PodRole.HEAD, pod.uid))
+        _start_failed(draft, Reason.START_CRASHED, crash_of(pod), pod.exit_message, pod.called)
+    elif head_lost(seen):
+        draft.end_by_loss(Reason.HEAD_LOST, synthetic(attempt, "head", Cause.UNKNOWN))
+    elif draft.losses:
+        draft.end_if_exceeded()
+    return len(draft.moves) > before
+
+
+def log_owner(draft: Draft) -> str:
+    """The message when another controller's attempt has fenced the job."""
+    return f"attempt {draft.seen.progress.attempt} of another controller owns the commit log"
+
+
+def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> None:
+    """End the attempt by its program's exit. A fence, or credentials that the store refuses, are no failure of the
+    tier."""
+    match how:
+        case Exit.SUCCEEDED:
+            draft.move(Reason.COMPLETED)
+        case Exit.FENCED if draft.here.foreign_owner:
+            draft.move(Reason.FENCED, log_owner(draft))
+        case Exit.FENCED:
+            draft.move(Reason.INTERRUPTED, "a newer writer has fenced it")
+        case Exit.REFUSED:
+            draft.state = with_denial(draft.state, seen.message, draft.now)
+            draft.move(Reason.ACCESS_DENIED, seen.message)
+        case Exit.INTERRUPTED:
+            _interrupted(draft, seen)
+        case Exit.FAILED:
+            draft.count(noticed_pods(attempt, seen))
+            _program_failed(draft, seen)
+        case Exit.LOST:
+            draft.end_by_loss(Reason.HEAD_LOST, synthetic(attempt, "lost", Cause.UNKNOWN), seen.message)
+
+
+def _interrupted(draft: Draft, seen: AttemptSeen) -> None:
+    """The program ended with exit code 75: for a notice, a loss or a deletion, or on its own."""
+    attempt, noticed = draft.here.attempt, noticed_pods(draft.here.attempt, seen)
+    deleted = any(pod.cause is Cause.DELETED for pod in seen.pods)
+    if not noticed and not deleted and not draft.state.loss_counted:
+        draft.state = paced(draft.state, attempt, draft.seen.progress, draft.now)
+    draft.count(noticed)
+    cause = Cause.DELETED if deleted else Cause.INTERRUPTION
+    draft.end_by_loss(Reason.INTERRUPTED, synthetic(attempt, "interrupted", cause))
+
+
+def _program_failed(draft: Draft, seen: AttemptSeen) -> None:
+    """End the attempt by an eviction that coincides with the failure, else, once the failure attribution window has
+    passed, by the program's own failure."""
+    if draft.state.loss_counted or _had_just_recovered(draft):
+        draft.end(Reason.INTERRUPTED, seen.message)
+    elif draft.here.passed(draft.here.attribution_deadline):
+        failed = draft.state.application_failures + 1
+        draft.state = replace(draft.state, application_failures=failed)
+        over = failed > draft.spec.application_failures
+        draft.move(Reason.APPLICATION_FAILED if over else Reason.APPLICATION_RETRY, seen.message)
+
+
+def _had_just_recovered(draft: Draft) -> bool:
+    """Whether lost pods were replaced shortly before the program failed: it may have failed because of the loss."""
+    attempt = draft.here.attempt
+    if attempt.exited_at is None or attempt.whole_at is None or attempt.whole_at == attempt.running_at:
+        return False
+    return attempt.exited_at - attempt.whole_at < draft.spec.settle
+
+
+# --- failed starts ---
+
+
+def start_timed_out(draft: Draft) -> bool:
+    """End the attempt if startTimeout has expired."""
+    if timer_of(draft.here) is not Timer.START or not draft.here.passed(draft.here.start_deadline):
+        return False
+    limit = format_duration(draft.spec.start_timeout)
+    _start_failed(draft, Reason.START_TIMEOUT, f"every pod was placed, and not ready within {limit}")
+    return True
+
+
+def _start_failed(draft: Draft, reason: Reason, crash: str, output: str = "", pod: str = "") -> None:
+    """End the attempt, and the job if too many starts in succession failed in the same way."""
+    draft.state = with_failed_start(draft.state, crash, output)
+    if draft.state.crashes >= CRASH_LIMIT and draft.spec.exhausted is Exhausted.FAIL:
+        draft.move(Reason.CRASH_LOOP, told(draft.state))
+        return
+    draft.move(reason, ": ".join(filter(None, (pod, crash, output))))
+
+
+# --- the attempt is healthy, but must not continue ---
+
+
+def moves_off(draft: Draft, notices: list[PodSeen]) -> bool:
+    """End the attempt if maintenance, and nothing else, drains nodes of it. No failure is counted."""
+    if not notices or any(pod.cause is not Cause.MAINTENANCE for pod in notices):
+        return False
+    draft.move(Reason.MAINTENANCE, maintenance(draft.here))
+    return True
+
+
+def unwanted(draft: Draft) -> bool:
+    """End the attempt if a limit of the job, the user or the policy asks for it."""
+    wish: tuple[Reason, str] | None = draft.here.limit
+    if wish is None and draft.spec.suspend:
+        wish = (Reason.SUSPEND_REQUESTED, "")
+    if wish is None and draft.here.tier is None:
+        wish = (Reason.TIER_REMOVED, f"{draft.here.attempt.tier} is no longer among the tiers")
+    if wish is None and _updates_now(draft):
+        wish = (Reason.SPEC_UPDATED, draft.here.pending_update)
+    if wish is None:
+        choice = draft.policy.choose(draft.here.view(live=True))
+        if choice.tier in draft.here.open and choice.tier != draft.here.attempt.tier:
+            wish = (Reason.POLICY, f"{choice.tier} is preferred ({choice.reason})")
+    if wish is not None:
+        draft.move(*wish)
+    return wish is not None
+
+
+def _updates_now(draft: Draft) -> bool:
+    """Whether a spec with other pods ends the live attempt: an attempt that never ran has nothing to lose."""
+    if not (draft.here.pending_update and draft.here.reachable):
+        return False
+    never_ran = draft.here.attempt.running_at is None
+    return never_ran or draft.spec.update_strategy is UpdateStrategy.NOW
+
+
+# --- timers of an attempt that does not train ---
+
+
+def stalled(draft: Draft) -> None:
+    """End the attempt if stallTimeout has expired."""
+    if not draft.here.passed(draft.here.stall_deadline):
+        return
+    draft.count([synthetic(draft.here.attempt, "stalled", Cause.STALLED)])
+    draft.end(Reason.STALLED, f"no commit for {draft.spec.stall_timeout:g} s")
+
+
+def recovery_timed_out(draft: Draft) -> None:
+    """End the attempt if recoveryTimeout has expired, unless it waits for capacity: provisionTimeout ends that."""
+    since = draft.state.recovering_since
+    if since is None or not draft.here.passed(draft.here.recovery_deadline):
+        return
+    if not draft.here.reachable or draft.here.waits_for_capacity:
+        return
+    if not draft.state.loss_counted:
+        draft.count([synthetic(draft.here.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN)])
+    draft.end(Reason.RECOVERY_TIMEOUT, f"not whole again within {draft.spec.recovery_timeout:g} s")
+
+
+def provision_timed_out(draft: Draft) -> None:
+    """End the attempt if provisionTimeout has expired; it runs from the moment the job is not whole.
+
+    provisionTimeout stands still during every impediment that has another timer or none; recoveryTimeout stands still
+    while only the user, or restored contact, can help.
+    """
+    tier, seen, since = draft.here.tier, draft.here.attempt_seen, draft.state.waiting_since
+    rule = rule_of(draft.here)
+    if tier is None or since is None or rule is None:
+        return
+    if rule.timer is not Timer.PROVISION:
+        _stand_still(draft, rule.timer)
+        return
+    refused = seen is not None and seen.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
+    if not refused and not draft.here.passed(draft.here.provision_deadline):
+        return
+    if rule.exhausts:
+        draft.state = exhaust(draft.state, tier.name, Reason.INSUFFICIENT_CAPACITY)
+        why = "the provisioner has no capacity" if refused else f"not whole for {tier.provision_timeout:g} s"
+        draft.move(Reason.INSUFFICIENT_CAPACITY, why)
+    elif rule.counted and draft.here.attempt.seen:
+        lost = synthetic(draft.here.attempt, "contact", Cause.NODE_LOST)
+        draft.end_by_loss(rule.reason, lost, _impediment_message(draft))
+    elif _has_other_tier(draft):
+        draft.move(rule.reason, _impediment_message(draft))
+
+
+def _stand_still(draft: Draft, running: Timer) -> None:
+    """Move the start of the timers that do not run by the time since the last decision."""
+    waiting, recovering = draft.state.waiting_since, draft.state.recovering_since
+    if waiting is not None:
+        draft.state = replace(draft.state, waiting_since=min(draft.now, waiting + draft.since_last))
+    if running in (Timer.NONE, Timer.CONTACT) and recovering is not None:
+        draft.state = replace(draft.state, recovering_since=min(draft.now, recovering + draft.since_last))
+
+
+def _impediment_message(draft: Draft) -> str:
+    found = classify(draft.here)
+    return found.message if found is not None else ""
+
+
+def _has_other_tier(draft: Draft) -> bool:
+    """Whether the policy chooses another available tier for an attempt that cannot be launched on its own."""
+    view = draft.here.view(live=False)
+    choice = draft.policy.choose(view)
+    return choice.tier in view.available and choice.tier != draft.state.tier

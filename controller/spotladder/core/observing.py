@@ -1,0 +1,69 @@
+"""The first step of a decision: what the observation adds to the state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spotladder.core.accounting import held_nodes
+from spotladder.core.draft import Draft
+from spotladder.core.evidence import contact_lost
+from spotladder.core.losses import lost_pods, remember_alive, with_contact
+from spotladder.core.model import Attempt, Exit, Stage
+from spotladder.core.moving import launched_with
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import LIVE
+
+
+def take_in(draft: Draft) -> None:
+    """Record the newest commit, which pods of the live attempt run or are lost, and how many nodes it holds."""
+    _take_in_progress(draft)
+    attempt = draft.state.attempt
+    if attempt is None:
+        draft.state = replace(draft.state, nodes=0)
+        return
+    if contact_lost(draft.here):
+        draft.seen = with_contact(draft.seen, attempt, ready=draft.state.stage is Stage.RUNNING)
+    seen = draft.seen.attempt(attempt.number)
+    absent = seen is None and not draft.seen.launched and draft.here.reachable
+    attempt = _planned_with_spec(draft, attempt, launched=attempt.seen or not absent)
+    draft.state = replace(draft.state, attempt=attempt, nodes=held_nodes(seen))
+    if seen is None:
+        return
+    counts = _counts_losses(draft, attempt)
+    if counts:
+        draft.count(lost_pods(attempt, seen))
+        attempt = draft.here.attempt
+    if seen.reachable:
+        attempt = replace(attempt, seen=True)
+        if counts:
+            attempt = remember_alive(attempt, seen)
+    if seen.exit is Exit.FAILED and attempt.exited_at is None:
+        attempt = replace(attempt, exited_at=draft.now)
+    draft.state = replace(draft.state, attempt=attempt)
+
+
+def _take_in_progress(draft: Draft) -> None:
+    before, now = draft.state.progress, draft.seen.progress
+    if now == before:
+        return
+    if now.committed_at != before.committed_at:
+        draft.state = replace(draft.state, denials=0, denied="")
+    draft.state = replace(draft.state, progress=now, progress_at=draft.now)
+
+
+def _planned_with_spec(draft: Draft, attempt: Attempt, *, launched: bool) -> Attempt:
+    """The attempt; with the workers and template of the present spec if it is not launched yet."""
+    if attempt.workers is None:  # written by a version that did not keep it
+        return launched_with(attempt, draft.spec)
+    if launched or draft.state.stage is not Stage.STARTING:
+        return attempt
+    planned = launched_with(attempt, draft.spec)
+    draft.replanned = planned != attempt
+    return planned
+
+
+def _counts_losses(draft: Draft, attempt: Attempt) -> bool:
+    """Whether lost pods are failures: not while the controller removes the attempt, save during an eviction."""
+    if draft.state.stage in LIVE:
+        return True
+    return draft.state.stage is Stage.DRAINING and attempt.end_reason is Reason.EVICTION_NOTICE
