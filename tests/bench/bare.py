@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from spotladder.clusters.client import Client, Object
 from spotladder.operator.records import TIEREDJOBS
 from spotladder.workloads import names
-from spotladder.workloads.records import RAYJOBS
+from spotladder.workloads.rayjob.records import RAYJOBS
 
 
 class Fallbacks:

@@ -16,7 +16,8 @@ from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Expired, Invalid, NotFound, Throttled
 from spotladder.errors import SpotladderError
 from spotladder.operator.election import NotLeading
-from spotladder.workloads.records import NODES, PODS, RAYJOBS
+from spotladder.workloads.rayjob.records import RAYJOBS
+from spotladder.workloads.records import NODES, PODS
 
 Answer = Callable[[web.Request], Any]
 

@@ -14,7 +14,7 @@ from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.check import checked
 from spotladder.api.read import read_documents, read_job
 from spotladder.workloads.names import Origin
-from spotladder.workloads.rayjob import RAYJOB
+from spotladder.workloads.rayjob.workload import RAYJOB
 from spotladder.workloads.review import problems
 from spotladder.workloads.tiers import resolve_tiers
 from tests.docs.markdown import ROOT, Block, blocks, commands

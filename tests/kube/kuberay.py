@@ -14,7 +14,8 @@ from spotladder.checkpoints.store import open_store
 from spotladder.clusters.client import Client, Object
 from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.workloads import names
-from spotladder.workloads.records import PODS, RAYCLUSTERS, RAYJOBS
+from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
+from spotladder.workloads.records import PODS
 from tests.kube.world import quietly
 
 AT_ONCE = 24

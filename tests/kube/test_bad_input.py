@@ -14,7 +14,9 @@ from spotladder.errors import StoreUnavailable
 from spotladder.operator.access import AccessDenied, Grant
 from spotladder.operator.records import CAPACITYTIERS
 from spotladder.workloads import names
-from spotladder.workloads.records import GVR, JOBSETS, RAYCLUSTERS, RAYJOBS
+from spotladder.workloads.jobset.records import JOBSETS
+from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
+from spotladder.workloads.records import GVR
 from spotladder.workloads.references import SECRETS
 from tests.kube.apiserver import ApiServer, tools
 from tests.kube.world import CRDS, World, crd_files, eventually, install_kinds, ray_spec, world

@@ -21,7 +21,9 @@ from spotladder.clusters.registry import sources
 from spotladder.operator.election import Election
 from spotladder.operator.tier_status import WRITE_INTERVAL
 from spotladder.workloads import names
-from spotladder.workloads.records import ACCESS_REVIEWS, GVR, JOBSETS, PODS, RAYCLUSTERS
+from spotladder.workloads.jobset.records import JOBSETS
+from spotladder.workloads.rayjob.records import RAYCLUSTERS
+from spotladder.workloads.records import ACCESS_REVIEWS, GVR, PODS
 from spotladder.workloads.references import (
     CONFIG_MAPS,
     PRIORITY_CLASSES,

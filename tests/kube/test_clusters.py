@@ -16,7 +16,8 @@ from spotladder.clusters.registry import sources
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.records import FORCE_DELETE, TIEREDJOBS
 from spotladder.workloads import names
-from spotladder.workloads.records import DISRUPTION_BUDGETS, RAYJOBS
+from spotladder.workloads.rayjob.records import RAYJOBS
+from spotladder.workloads.records import DISRUPTION_BUDGETS
 from spotladder.workloads.references import SECRETS
 from tests.kube.apiserver import TOKEN, ApiServer
 from tests.kube.elsewhere import Elsewhere, Fixed, elsewhere

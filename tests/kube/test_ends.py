@@ -17,7 +17,8 @@ from spotladder.errors import StoreUnavailable
 from spotladder.operator.apply import SHORT_GRACE
 from spotladder.operator.records import FORCE_DELETE, TIEREDJOBS
 from spotladder.workloads import names
-from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, NODES, PODS, RAYJOBS, REPLICATED_JOB
+from spotladder.workloads.rayjob.records import RAYJOBS
+from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, NODES, PODS, REPLICATED_JOB
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import World, eventually, world
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from spotladder.workloads import names
 from spotladder.workloads.operators import SILENCE
-from spotladder.workloads.records import DISRUPTION_BUDGETS, NODES, PODS, RAYCLUSTERS
+from spotladder.workloads.rayjob.records import RAYCLUSTERS
+from spotladder.workloads.records import DISRUPTION_BUDGETS, NODES, PODS
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import World, eventually, world
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from spotladder.workloads.records import QUEUE, RAYJOBS
+from spotladder.workloads.rayjob.records import RAYJOBS
+from spotladder.workloads.records import QUEUE
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
 from tests.kube.world import World, eventually, ray_spec, world

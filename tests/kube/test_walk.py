@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
-from spotladder.workloads.records import RAYJOBS
+from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import eventually, world
 

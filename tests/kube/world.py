@@ -31,7 +31,8 @@ from spotladder.operator.metrics import Metrics
 from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
 from spotladder.operator.settings import Settings
 from spotladder.workloads import names
-from spotladder.workloads.records import GVR, NODES, PODS, RAYJOBS
+from spotladder.workloads.rayjob.records import RAYJOBS
+from spotladder.workloads.records import GVR, NODES, PODS
 from tests.kube.apiserver import ROOT, ApiServer, tools
 
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)

@@ -20,17 +20,10 @@ from spotladder.operator.copies import Copies
 from spotladder.operator.preflight import Preflight
 from spotladder.operator.records import JobRecord
 from spotladder.workloads import names
+from spotladder.workloads.jobset.records import JOBSETS, JobSetRecord
 from spotladder.workloads.kinds import workload_of
-from spotladder.workloads.records import (
-    DISRUPTION_BUDGETS,
-    GVR,
-    JOBSETS,
-    PODS,
-    RAYJOBS,
-    JobSetRecord,
-    PodRecord,
-    RayJobRecord,
-)
+from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
+from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, PODS, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import job, jobset_template, node, ray_template, tier
 
@@ -108,7 +101,7 @@ async def test_what_is_there_is_not_made_again_whatever_the_spec_says_now(
     assert await applier.launch(loaded, Launch(1, "spot-a")) is None
     for digest in (client.made[-1]["metadata"]["annotations"][names.DIGEST], "of the spec before"):
         top: Any = there(name="digits-a001", namespace="team-a", uid="r", digest=digest)
-        objects = AttemptObjects(jobset=top) if there is JobSetRecord else AttemptObjects(rayjob=top)
+        objects = AttemptObjects(top=top)
         loaded.found = Found({1: Located(home, objects)}, ())
         client.made.clear()
         assert await applier.launch(loaded, Launch(1, "spot-a")) is None
@@ -126,7 +119,7 @@ async def test_an_attempt_is_removed_by_name_so_that_no_other_jobs_objects_are_r
         PodRecord(name="hurried", uid="p3", deleted_at=9.0, grace=SHORT_GRACE, **of_it),
     )
     record = RayJobRecord if kind == RAYJOBS else JobSetRecord
-    top: Any = {"rayjob" if kind == RAYJOBS else "jobset": record(name="digits-a001", uid="r", **of_it)}
+    top: Any = {"top": record(name="digits-a001", uid="r", **of_it)}
     loaded.found = Found({1: Located(home, AttemptObjects(pods=pods, **top))}, ())
     await applier.delete(loaded, Delete(1, Reason.FELL_BACK))
     assert client.removed == [

@@ -10,7 +10,8 @@ from spotladder.clusters.clock import SteppedClock
 from spotladder.operator import inventory
 from spotladder.operator.inventory import Inventory, JobKey
 from spotladder.workloads import capacity
-from spotladder.workloads.records import JOBSETS, EventRecord
+from spotladder.workloads.jobset.records import JOBSETS
+from spotladder.workloads.records import EventRecord
 from tests.workloads.builders import metadata, pod_object
 
 NOMINATED = "Pod should schedule on: nodeclaim/spot-x"

@@ -230,7 +230,7 @@ async def test_what_is_being_written_is_written_when_the_lead_is_lost() -> None:
 
 
 def ranks(*pods: PodRecord, restarts: int = 0) -> AttemptObjects:
-    return AttemptObjects(jobset=jobset(restarts=restarts), pods=pods)
+    return AttemptObjects(top=jobset(restarts=restarts), pods=pods)
 
 
 def of_rank(index: int, restart: int = 0) -> Output:

@@ -15,7 +15,8 @@ from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
 from spotladder.operator import program_output as module
 from spotladder.operator.clusters import Located
 from spotladder.operator.program_output import LINES, LONGEST_RANK, RANKS, printed
-from spotladder.workloads.records import NodeRecord, PodRecord, RayJobRecord
+from spotladder.workloads.rayjob.records import RayJobRecord
+from spotladder.workloads.records import NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import NODES, jobset, member, metadata, node, pod_object
 
@@ -96,14 +97,14 @@ async def test_rays_dashboard_is_asked_for_the_last_lines() -> None:
         "api/jobs/": [{"submission_id": None}, {"submission_id": "d-1"}],
         "api/v0/logs/file?d-1": "hi\n",
     }
-    assert await read(client, AttemptObjects(rayjob=rayjob(), pods=(pod(),))) == {DRIVER: "hi\n"}
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {DRIVER: "hi\n"}
     assert client.asked == ["head:8265/api/jobs/", "head:8265/api/v0/logs/file"]
 
 
 async def test_where_the_state_api_does_not_answer_the_jobs_api_is_asked() -> None:
     client = Fake()
     client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/jobs/d-1/logs": '{"logs": "a \\"quoted\\" ä\\n"}'}
-    assert await read(client, AttemptObjects(rayjob=rayjob(), pods=(pod(),))) == {DRIVER: 'a "quoted" ä\n'}
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {DRIVER: 'a "quoted" ä\n'}
     assert client.asked[-2:] == ["head:8265/api/v0/logs/file", "head:8265/api/jobs/d-1/logs"]
 
 
@@ -111,28 +112,26 @@ async def test_of_a_long_answer_of_the_jobs_api_the_last_lines(monkeypatch: pyte
     client = Fake()
     text = "".join(f'step "{step}" \\ é\n' for step in range(60_000))
     client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/jobs/d-1/logs": json.dumps({"logs": text})}
-    (found,) = (await read(client, AttemptObjects(rayjob=rayjob(), pods=(pod(),)))).values()
+    (found,) = (await read(client, AttemptObjects(top=rayjob(), pods=(pod(),)))).values()
     assert found.startswith(f'{CUT}step "')
     assert text.endswith(found.removeprefix(CUT))
     assert len(found) > LONGEST / 2
     monkeypatch.setattr(module, "LONGEST_ANSWER", 100_000)
-    assert await read(client, AttemptObjects(rayjob=rayjob(), pods=(pod(),))) == {}
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {}
 
 
 async def test_without_a_dashboard_what_kuberay_has_noted() -> None:
     client = Fake()
     client.lists = [{"status": {"message": MESSAGE}}]
-    assert await read(client, AttemptObjects(rayjob=rayjob(message=MESSAGE), pods=(pod(),))) == {
-        DRIVER: "step 1\nboom\n"
-    }
+    assert await read(client, AttemptObjects(top=rayjob(message=MESSAGE), pods=(pod(),))) == {DRIVER: "step 1\nboom\n"}
     assert client.asked == ["head:8265/api/jobs/", "list metadata.name=digits-a001"]
 
 
 async def test_nothing_is_asked_where_nothing_can_be_known() -> None:
     client = Fake()
     lost = {"node-1": node(ready="Unknown")}
-    assert await read(client, AttemptObjects(rayjob=rayjob(), pods=(pod(),)), lost) == {}
-    assert await read(client, AttemptObjects(rayjob=rayjob(), pods=(pod(phase="Pending"),))) == {}
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),)), lost) == {}
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(phase="Pending"),))) == {}
     assert await read(client, AttemptObjects(pods=(pod(),))) == {}
     assert client.asked == []
 
@@ -143,13 +142,13 @@ async def test_nothing_is_asked_where_nothing_can_be_known() -> None:
 async def test_kuberays_submitter_prints_what_the_program_prints(mode: str, where: tuple[str, str]) -> None:
     client = Fake()
     client.lists, client.logs = [pod_object("sub")], {where: "trained\n"}
-    assert await read(client, AttemptObjects(rayjob=rayjob(mode), pods=(pod(),))) == {DRIVER: "trained\n"}
+    assert await read(client, AttemptObjects(top=rayjob(mode), pods=(pod(),))) == {DRIVER: "trained\n"}
 
 
 async def test_a_head_that_crashes_at_its_start() -> None:
     client = Fake()
     client.logs = {("head", "ray-head"): "no such option: --bogus\n"}
-    objects = AttemptObjects(rayjob=rayjob(), pods=(pod(phase="Failed", exit_code=2),))
+    objects = AttemptObjects(top=rayjob(), pods=(pod(phase="Failed", exit_code=2),))
     assert await read(client, objects) == {Output(1, 0, "head"): "no such option: --bogus\n"}
 
 
@@ -162,7 +161,7 @@ async def test_of_a_jobset_every_rank_that_has_begun_those_of_the_last_restart_f
         rank(0, restart=1), rank(1, restart=1, phase="Failed", exit_code=1), rank(2, restart=1),
         rank(3, restart=1, phase="Pending"), rank(0, phase="Failed", exit_code=137),
     )  # fmt: skip
-    found = await read(client, AttemptObjects(jobset=jobset(restarts=1), pods=pods))
+    found = await read(client, AttemptObjects(top=jobset(restarts=1), pods=pods))
     assert found == {
         Output(1, 1, "workers-0-1"): "rank 1\n",
         Output(1, 1, "workers-0-0"): "rank 0\n",
@@ -176,7 +175,7 @@ async def test_of_many_ranks_those_that_failed_and_the_first() -> None:
     client = Fake()
     client.logs = {(f"workers-0-{index}-0", "train"): "x\n" for index in range(100)}
     pods = tuple(rank(index, **({"phase": "Failed", "exit_code": 1} if index == 90 else {})) for index in range(100))
-    found = await read(client, AttemptObjects(jobset=jobset(pods=100), pods=pods))
+    found = await read(client, AttemptObjects(top=jobset(pods=100), pods=pods))
     assert [output.source for output in found] == ["workers-0-90", *(f"workers-0-{n}" for n in range(RANKS - 1))]
 
 
@@ -184,11 +183,11 @@ async def test_only_the_end_is_kept_in_memory() -> None:
     client = Fake()
     text = "".join(f"step {step}\n" for step in range(100_000))
     client.logs = {("workers-0-0-0", "train"): text, ("head", "ray-job-submitter"): text}
-    (one,) = (await read(client, AttemptObjects(jobset=jobset(), pods=(rank(0),)))).values()
+    (one,) = (await read(client, AttemptObjects(top=jobset(), pods=(rank(0),)))).values()
     assert one.startswith(CUT + "step ")
     assert one.endswith("step 99999\n")
     assert LONGEST_RANK - 100 < len(one) <= LONGEST_RANK + len(CUT.encode())
-    (other,) = (await read(client, AttemptObjects(rayjob=rayjob("SidecarMode"), pods=(pod(),)))).values()
+    (other,) = (await read(client, AttemptObjects(top=rayjob("SidecarMode"), pods=(pod(),)))).values()
     assert LONGEST - 100 < len(other) <= LONGEST + len(CUT.encode())
 
 
@@ -198,4 +197,4 @@ async def test_a_log_that_does_not_come_is_not_waited_for(monkeypatch: pytest.Mo
             await asyncio.Event().wait()
 
     monkeypatch.setattr(module, "ONE", 0.01)
-    assert await read(Hanging(), AttemptObjects(rayjob=rayjob(), pods=(pod(),))) == {}
+    assert await read(Hanging(), AttemptObjects(top=rayjob(), pods=(pod(),))) == {}

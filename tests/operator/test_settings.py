@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.errors import InvalidSpec
 from spotladder.operator.settings import SETTLE, AccessRule, read_settings
-from spotladder.workloads.rayjob import KEPT_AFTER_THE_END
+from spotladder.workloads.rayjob.workload import KEPT_AFTER_THE_END
 
 NODE_GRACE = 50.0
 """Kubernetes' --node-monitor-grace-period, since 1.32."""

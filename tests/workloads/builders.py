@@ -9,17 +9,16 @@ from spotladder.api.check import checked
 from spotladder.api.document import Document
 from spotladder.api.tieredjob import TieredJob
 from spotladder.workloads import names
+from spotladder.workloads.jobset.records import JobSetRecord
+from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
 from spotladder.workloads.records import (
     COMPLETION_INDEX,
     JOB_INDEX,
     REPLICATED_JOB,
     RESTART_ATTEMPT,
     EventRecord,
-    JobSetRecord,
     NodeRecord,
     PodRecord,
-    RayClusterRecord,
-    RayJobRecord,
 )
 from spotladder.workloads.tiers import ResolvedTier, resolve_tiers
 

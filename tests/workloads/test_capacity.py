@@ -91,7 +91,7 @@ def test_blocked(pods: list[PodRecord], events: list[EventRecord], wanted: int, 
 
 
 def test_the_cluster_says_which_pod_it_cannot_make() -> None:
-    assert capacity.blocked([], [raycluster(FORBIDDEN)], (), "digits-a001", 0) == FORBIDDEN
+    assert capacity.blocked([], [raycluster(FORBIDDEN).failure], (), "digits-a001", 0) == FORBIDDEN
 
 
 def test_only_what_is_read_is_asked_for() -> None:

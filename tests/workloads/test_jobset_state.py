@@ -8,16 +8,17 @@ from spotladder.core.losses import count, lost_pods, noticed_pods, remember_aliv
 from spotladder.core.model import Attempt, AttemptSeen, Blocker, Exit, FailureUnit, JobState, PodPhase, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.workloads.capacity import HELD
-from spotladder.workloads.jobset import JOBSET
-from spotladder.workloads.jobset_state import REMEMBERED_RESTARTS
-from spotladder.workloads.records import QUEUE, JobSetRecord, NodeRecord, PodRecord
+from spotladder.workloads.jobset.records import JobSetRecord
+from spotladder.workloads.jobset.state import REMEMBERED_RESTARTS
+from spotladder.workloads.jobset.workload import JOBSET
+from spotladder.workloads.records import QUEUE, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.core.builders import Job, spec, tier
 from tests.workloads.builders import NODES, event, jobset, member, node
 
 
 def seen(record: JobSetRecord | None, *pods: PodRecord, nodes: dict[str, NodeRecord] | None = None) -> AttemptSeen:
-    return JOBSET.read(1, AttemptObjects(jobset=record, pods=pods), NODES if nodes is None else nodes)
+    return JOBSET.read(1, AttemptObjects(top=record, pods=pods), NODES if nodes is None else nodes)
 
 
 def places(found: AttemptSeen) -> dict[str, PodPhase]:
@@ -178,6 +179,6 @@ def test_ranks_that_fail_because_a_peer_is_lost_end_the_attempt_by_one_failure(c
 def test_what_kueue_has_not_admitted_is_held_and_not_lost() -> None:
     said = event(HELD, "insufficient quota", about="w", kind="Workload", name="jobset-digits-a001-1f2e3")
     record = jobset(suspended=True, labels={QUEUE: "team"})
-    found = JOBSET.read(1, AttemptObjects(jobset=record), NODES, [said])
+    found = JOBSET.read(1, AttemptObjects(top=record), NODES, [said])
     assert (found.exit, found.blocked_by) == (None, Blocker.QUOTA)
     assert found.blocked == "Kueue holds the attempt in queue team: insufficient quota"

@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from spotladder.workloads.jobset import JOBSET
+from spotladder.workloads.jobset.records import JobSetRecord
+from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.operators import SILENCE
-from spotladder.workloads.rayjob import RAYJOB
-from spotladder.workloads.records import QUEUE, JobSetRecord, PodRecord, RayJobRecord, instant
+from spotladder.workloads.rayjob.records import RayJobRecord
+from spotladder.workloads.rayjob.workload import RAYJOB
+from spotladder.workloads.records import QUEUE, PodRecord, instant
 from spotladder.workloads.workload import AttemptObjects, Workload
 from tests.workloads.builders import AT, jobset, metadata, pod, raycluster, rayjob
 
@@ -26,28 +28,28 @@ UNTOUCHED_SET = JobSetRecord.of({"metadata": metadata("digits-a001"), "spec": {}
 GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 ROWS = [
-    (RAYJOB, AttemptObjects(rayjob=rayjob("", "")), "KubeRay does not act: RayJob digits-a001 has no status"),
-    (RAYJOB, AttemptObjects(rayjob=rayjob("Initializing", "")), "RayJob digits-a001 has no RayCluster"),
+    (RAYJOB, AttemptObjects(top=rayjob("", "")), "KubeRay does not act: RayJob digits-a001 has no status"),
+    (RAYJOB, AttemptObjects(top=rayjob("Initializing", "")), "RayJob digits-a001 has no RayCluster"),
     (
         RAYJOB,
-        AttemptObjects(rayjob=rayjob("Initializing", ""), rayclusters=(raycluster(acted_on=False),)),
+        AttemptObjects(top=rayjob("Initializing", ""), derived=(raycluster(acted_on=False),)),
         "RayCluster digits-a001-xk2lp has no status",
     ),
-    (RAYJOB, AttemptObjects(rayjob=rayjob("Initializing", ""), rayclusters=(raycluster(),)), ""),
-    (RAYJOB, AttemptObjects(rayjob=rayjob("Running"), rayclusters=(raycluster(),), pods=(pod(),)), ""),
-    (RAYJOB, AttemptObjects(rayjob=rayjob("ValidationFailed", "", "ValidationFailed")), ""),
-    (RAYJOB, AttemptObjects(rayjob=rayjob("", "", deletionTimestamp=AT)), ""),
-    (RAYJOB, AttemptObjects(rayjob=QUEUED), ""),
-    (JOBSET, AttemptObjects(jobset=UNTOUCHED_SET), "JobSet's controller does not act: JobSet digits-a001 has no"),
-    (JOBSET, AttemptObjects(jobset=jobset()), ""),
+    (RAYJOB, AttemptObjects(top=rayjob("Initializing", ""), derived=(raycluster(),)), ""),
+    (RAYJOB, AttemptObjects(top=rayjob("Running"), derived=(raycluster(),), pods=(pod(),)), ""),
+    (RAYJOB, AttemptObjects(top=rayjob("ValidationFailed", "", "ValidationFailed")), ""),
+    (RAYJOB, AttemptObjects(top=rayjob("", "", deletionTimestamp=AT)), ""),
+    (RAYJOB, AttemptObjects(top=QUEUED), ""),
+    (JOBSET, AttemptObjects(top=UNTOUCHED_SET), "JobSet's controller does not act: JobSet digits-a001 has no"),
+    (JOBSET, AttemptObjects(top=jobset()), ""),
     (
         JOBSET,
-        AttemptObjects(jobset=jobset(), pods=(unscheduled(),)),
+        AttemptObjects(top=jobset(), pods=(unscheduled(),)),
         "the scheduler does not act: pod w-0 has no PodScheduled condition",
     ),
-    (JOBSET, AttemptObjects(jobset=jobset(), pods=(unscheduled(GATED),)), ""),
-    (JOBSET, AttemptObjects(jobset=jobset(), pods=(unscheduled(UNSCHEDULABLE),)), ""),
-    (JOBSET, AttemptObjects(jobset=jobset(), pods=(pod(phase="Pending"),)), ""),
+    (JOBSET, AttemptObjects(top=jobset(), pods=(unscheduled(GATED),)), ""),
+    (JOBSET, AttemptObjects(top=jobset(), pods=(unscheduled(UNSCHEDULABLE),)), ""),
+    (JOBSET, AttemptObjects(top=jobset(), pods=(pod(phase="Pending"),)), ""),
 ]
 
 
@@ -75,6 +77,6 @@ def test_a_rayjob_that_kueue_admits_after_a_long_wait_is_not_blamed_on_kuberay(s
         {"manager": "kueue", "operation": "Update", "time": f"{datetime.fromtimestamp(admitted_at, UTC):%FT%TZ}"},
         {"manager": "without a time"},
     ]
-    objects = AttemptObjects(rayjob=rayjob(status, "", managedFields=managed))
+    objects = AttemptObjects(top=rayjob(status, "", managedFields=managed))
     assert RAYJOB.silent(objects, admitted_at + SILENCE - 1) == ""
     assert "KubeRay does not act" in RAYJOB.silent(objects, admitted_at + SILENCE)

@@ -7,8 +7,9 @@ import pytest
 from spotladder.core.losses import lost_pods
 from spotladder.core.model import Attempt, AttemptSeen, Blocker, Exit, PodPhase, PodRole
 from spotladder.workloads.capacity import HELD
-from spotladder.workloads.rayjob import RAYJOB
-from spotladder.workloads.records import QUEUE, RayClusterRecord, RayJobRecord
+from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
+from spotladder.workloads.rayjob.workload import RAYJOB
+from spotladder.workloads.records import QUEUE
 from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import NODES, event, metadata, pod, raycluster, rayjob
 
@@ -30,7 +31,7 @@ def seen(
     clusters: tuple[RayClusterRecord, ...] = (raycluster(),),
     events: tuple[object, ...] = (),
 ) -> AttemptSeen:
-    objects = AttemptObjects(rayjob=job, rayclusters=clusters, pods=pods)  # type: ignore[arg-type]
+    objects = AttemptObjects(top=job, derived=clusters, pods=pods)  # type: ignore[arg-type]
     return RAYJOB.read(1, objects, NODES, events)  # type: ignore[arg-type]
 
 

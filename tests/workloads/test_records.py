@@ -12,17 +12,9 @@ from hypothesis import strategies as st
 
 from spotladder.core.model import PodRole
 from spotladder.workloads import names
-from spotladder.workloads.records import (
-    GVR,
-    LONGEST_MESSAGE,
-    EventRecord,
-    JobSetRecord,
-    NodeRecord,
-    PodRecord,
-    RayClusterRecord,
-    RayJobRecord,
-    instant,
-)
+from spotladder.workloads.jobset.records import JobSetRecord
+from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
+from spotladder.workloads.records import GVR, LONGEST_MESSAGE, EventRecord, NodeRecord, PodRecord, instant
 from tests.workloads.builders import pod_object
 
 KINDS = (PodRecord, NodeRecord, RayJobRecord, RayClusterRecord, JobSetRecord, EventRecord)

@@ -27,28 +27,10 @@ from spotladder.operator.preflight import Preflight, lacking, lacking_namespace
 from spotladder.operator.records import TIEREDJOBS, JobRecord
 from spotladder.workloads import names
 from spotladder.workloads.causes import silent
-from spotladder.workloads.kinds import WORKLOADS
-from spotladder.workloads.rayjob_state import refused_as
-from spotladder.workloads.records import (
-    GVR,
-    JOBSETS,
-    PODS,
-    RAYCLUSTERS,
-    RAYJOBS,
-    AttemptRecord,
-    Made,
-    PodRecord,
-)
+from spotladder.workloads.kinds import ALL_MADE, MAIN
+from spotladder.workloads.records import GVR, PODS, AttemptRecord, Made, PodRecord
 from spotladder.workloads.references import Reference, references
 from spotladder.workloads.workload import AttemptObjects
-
-INSTALL = {
-    RAYJOBS: "KubeRay is not installed in {cluster}: install the kuberay-operator chart (1.5 or newer)",
-    JOBSETS: "JobSet is not installed in {cluster}: install the jobset chart",
-}
-
-ALL_MADE = tuple(dict.fromkeys(kind for workload in WORKLOADS for kind in workload.made))
-
 
 SHORT_GRACE = 5
 """Seconds that pods of an attempt that is being removed may take: what was to be committed is, the drain is over. Ray
@@ -75,9 +57,10 @@ class Applier:
         cluster = None if tier is None else self._clusters.of(tier.cluster)
         if tier is None or cluster is None:
             return None  # it is unavailable, and the core knows
-        for unreadable in cluster.inventory.unreadable(loaded.workload.watched, loaded.record.namespace):
-            if unreadable.absent and unreadable.kind in INSTALL:
-                return Problem(ConditionReason.NOT_INSTALLED, INSTALL[unreadable.kind].format(cluster=_named(cluster)))
+        for unreadable in cluster.inventory.unreadable(loaded.workload.records, loaded.record.namespace):
+            if unreadable.absent and unreadable.kind == loaded.workload.main:
+                message = loaded.workload.install.format(cluster=_named(cluster))
+                return Problem(ConditionReason.NOT_INSTALLED, message)
         reach(Point.BEFORE_LAUNCH)
         origin = names.Origin(loaded.record.uid, cluster.home)
         try:
@@ -123,16 +106,19 @@ class Applier:
         return None
 
     async def _refused(self, loaded: Loaded, attempt: int, digest: str) -> Problem | None:
-        """What is made of this attempt will never run, as its operator says. If the job was corrected since, remove it:
-        it is made anew, under the same number, once it is gone."""
+        """Why the workload's operator will never run the attempt that exists; None when it may, or none exists.
+
+        If the job was corrected since, the attempt is removed. It is created again under the same number once it is
+        gone.
+        """
         found = loaded.found.attempts.get(attempt)
-        rayjob = found.objects.rayjob if found is not None else None
-        if found is None or rayjob is None or not (why := refused_as(found.objects)):
+        top = found.objects.top if found is not None else None
+        if found is None or top is None or not (why := MAIN[top.kind].refusal(found.objects)):
             return None
-        if rayjob.digest != digest and not rayjob.deleting:
+        if top.digest != digest and not top.deleting:
             with found.cluster.turn():
-                await self._remove_attempt(found.cluster, rayjob)
-        return Problem(ConditionReason.BLOCKED, f"RayJob {rayjob.name} is not valid: {why}")
+                await self._remove_attempt(found.cluster, top)
+        return Problem(ConditionReason.BLOCKED, f"{top.kind.kind} {top.name} is not valid: {why}")
 
     async def _prepare(self, cluster: Cluster, record: JobRecord, objects: list[dict[str, Any]]) -> Problem | None:
         """See to it that the pods will find what they name."""
@@ -164,7 +150,10 @@ class Applier:
         except NotFound as error:
             if error.about == "namespaces":
                 return Problem(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, namespace))
-            install = INSTALL.get(kind, "{cluster} does not know the kind").format(cluster=_named(cluster))
+            workload = MAIN.get(kind)
+            install = (workload.install if workload else "{cluster} does not know the kind").format(
+                cluster=_named(cluster)
+            )
             return Problem(ConditionReason.NOT_INSTALLED, f"{name} cannot be made: {install}")
         except Conflict as error:
             if self._is_ours(cluster, kind, record, attempt):
@@ -248,9 +237,9 @@ class Applier:
         objects, top = found.objects, found.objects.top
         with found.cluster.turn():
             if top is None:
-                for entry in objects.rayclusters:  # their owner left them behind
+                for entry in objects.derived:  # their owner is gone and has left them behind
                     if not entry.deleting:
-                        await self._remove(found.cluster, RAYCLUSTERS, entry)
+                        await self._remove(found.cluster, entry.kind, entry)
             elif not top.deleting:
                 await self._remove_attempt(found.cluster, top)
             # Before their owner's end does: a kubelet that has begun hurries no more.
@@ -265,7 +254,7 @@ class Applier:
 
         The top last: by it the next pass knows what is left to remove.
         """
-        for kind in next(workload.made for workload in WORKLOADS if workload.main == top.kind):
+        for kind in MAIN[top.kind].made:
             if kind != top.kind:  # it has the same name
                 await self._remove(cluster, kind, replace(top, uid=""))
                 reach(Point.BETWEEN_DELETES)

@@ -12,23 +12,9 @@ from spotladder.core.model import Instant
 from spotladder.operator.cache import Cache, Scoped
 from spotladder.workloads import capacity
 from spotladder.workloads.capacity import EVENT_SELECTORS, nominated_for
+from spotladder.workloads.kinds import MAIN, RECORDS
 from spotladder.workloads.names import MANAGED_BY, MANAGER
-from spotladder.workloads.records import (
-    EVENTS,
-    GVR,
-    JOBSETS,
-    NODES,
-    PODS,
-    RAYCLUSTERS,
-    RAYJOBS,
-    EventRecord,
-    JobSetRecord,
-    Made,
-    NodeRecord,
-    PodRecord,
-    RayClusterRecord,
-    RayJobRecord,
-)
+from spotladder.workloads.records import EVENTS, GVR, NODES, PODS, EventRecord, Made, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 
 T = TypeVar("T")
@@ -80,10 +66,9 @@ class Inventory:
         self._nodes: Scoped[NodeRecord] = scoped(NODES, NodeRecord.of, changed=self._node_changed)
         self._pods: Scoped[PodRecord] = scoped(PODS, PodRecord.of, changed=self._pod_changed, **ours)
         self._objects: dict[GVR, Scoped[Any]] = {
-            RAYJOBS: scoped(RAYJOBS, RayJobRecord.of, changed=self._object_changed, **ours),
-            RAYCLUSTERS: scoped(RAYCLUSTERS, RayClusterRecord.of, changed=self._object_changed, **ours),
-            JOBSETS: scoped(JOBSETS, JobSetRecord.of, changed=self._object_changed, **ours),
+            kind: scoped(kind, record, changed=self._object_changed, **ours) for kind, record in RECORDS.items()
         }
+        self._tops = {kind: scoped for kind, scoped in self._objects.items() if kind in MAIN}
         # A NodeClaim has no namespace: Events about it are in "default".
         self._events: list[Cache[EventRecord]] = [
             Cache(
@@ -151,9 +136,8 @@ class Inventory:
 
         Some name a node by its uid, others by its name in the place of a uid.
         """
-        made = (*objects.pods, *objects.rayclusters, *filter(None, [objects.top]))
         about: set[object] = {
-            *((reason, thing.namespace) for thing in made for reason in (capacity.NOT_CREATED, capacity.HELD)),
+            *((reason, thing.namespace) for thing in objects.every for reason in (capacity.NOT_CREATED, capacity.HELD)),
             *(pod.uid for pod in objects.pods),
             *(pod.node for pod in objects.pods),
             *(node.uid for node in nodes.values()),
@@ -182,19 +166,20 @@ class Inventory:
         return {_job_of(record) for scoped in (self._pods, *self._objects.values()) for record in scoped.all()}
 
     def _by_attempt(self, job: JobKey, wanted: Callable[[Made], bool]) -> dict[int, AttemptObjects]:
-        found: dict[int, dict[GVR, list[Any]]] = {}
+        objects: dict[int, dict[GVR, list[Any]]] = {}
         for kind, scoped in ((PODS, self._pods), *self._objects.items()):
             for record in scoped.of(job):
                 if wanted(record):
-                    found.setdefault(record.attempt, {}).setdefault(kind, []).append(record)
+                    objects.setdefault(record.attempt, {}).setdefault(kind, []).append(record)
         return {
             number: AttemptObjects(
-                rayjob=next(iter(kinds.get(RAYJOBS, ())), None),
-                rayclusters=tuple(kinds.get(RAYCLUSTERS, ())),
-                jobset=next(iter(kinds.get(JOBSETS, ())), None),
+                top=next((record for kind, found in kinds.items() if kind in MAIN for record in found), None),
+                derived=tuple(
+                    record for kind, found in kinds.items() if kind not in MAIN and kind != PODS for record in found
+                ),
                 pods=tuple(sorted(kinds.get(PODS, ()), key=lambda pod: str(pod.name))),
             )
-            for number, kinds in found.items()
+            for number, kinds in objects.items()
         }
 
     def unreadable(self, kinds: Iterable[GVR], namespace: str) -> list[Unreadable]:
@@ -252,21 +237,24 @@ class Inventory:
             self._wake(job)
 
     def _named_by(self, event: EventRecord) -> set[JobKey]:
-        """The job of the pod or object that the Event is about. That of a batch Job or of Kueue's Workload goes by a
-        part of the name."""
+        """The jobs of the pod or object that the Event is about.
+
+        Kueue names a Workload after the object that it admits ("rayjob-NAME-HASH"). The name of a batch Job that an
+        operator creates begins with the name of the attempt.
+        """
         for scoped in (self._pods, *self._objects.values()):
             record = scoped.get(event.about_name, event.namespace)
             if record is not None and record.uid == event.about_uid:
                 return {_job_of(record)}
         if event.about_kind == "Workload":
             kind, _, name = event.about_name.partition("-")
-            kinds = {"rayjob": RAYJOBS, "jobset": JOBSETS}
-            held = self._objects[kinds[kind]].get(name.rpartition("-")[0], event.namespace) if kind in kinds else None
-            return set() if held is None else {_job_of(held)}
+            tops = [scoped for top, scoped in self._tops.items() if top.kind.lower() == kind]
+            held = (scoped.get(name.rpartition("-")[0], event.namespace) for scoped in tops)
+            return {_job_of(record) for record in held if record is not None}
         if event.about_kind != "Job":
             return set()
-        jobsets = (found for found in self._objects[JOBSETS].all() if found.namespace == event.namespace)
-        return {_job_of(found) for found in jobsets if event.about_name.startswith(f"{found.name}-")}
+        every = (top for scoped in self._tops.values() for top in scoped.all() if top.namespace == event.namespace)
+        return {_job_of(top) for top in every if event.about_name.startswith(f"{top.name}-")}
 
 
 def _forget(index: dict[str, dict[str, T]], key: str, uid: str) -> None:

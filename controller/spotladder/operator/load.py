@@ -40,7 +40,6 @@ from spotladder.operator.logs import LogAddress, Reading
 from spotladder.operator.records import CapacityRecord, JobRecord
 from spotladder.output.outage import Outage
 from spotladder.workloads import capacity as capacity_words
-from spotladder.workloads.rayjob_state import begun, refused_as
 from spotladder.workloads.template import digests_of
 from spotladder.workloads.tiers import ResolvedTier, resolve_tier
 from spotladder.workloads.workload import AttemptObjects, Workload
@@ -217,10 +216,10 @@ def observe(
         objects, cluster = located.objects, located.cluster
         if live and not live.seen and live.number == number and objects.top is None:
             continue  # its pods are seen before itself: it is not gone, it is not known yet
-        hidden = clusters.problem(cluster.name, workload.watched, record.namespace)
+        hidden = clusters.problem(cluster.name, workload.records, record.namespace)
         told = "" if hidden else workload.silent(objects, now + cluster.client.ahead)
-        if planned and live and number == live.number and not begun(objects):
-            silent, launched = told, not refused_as(objects)
+        if planned and live and number == live.number and not workload.begun(objects):
+            silent, launched = told, not workload.refusal(objects)
         elif number > 0:
             nodes = cluster.inventory.nodes_of(objects)
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
@@ -301,14 +300,13 @@ def _by_our_clock(seen: AttemptSeen, ahead: Seconds) -> AttemptSeen:
 
 
 def _tier_of(objects: AttemptObjects) -> str:
-    made = objects.top or next(iter((*objects.rayclusters, *objects.pods)), None)
-    return made.tier if made is not None else ""
+    return objects.every[0].tier if objects.every else ""
 
 
 def _unreachable(clusters: Clusters, name: str, workload: Workload, record: JobRecord) -> str:
     if name == HOME or name not in clusters.names:
         return ""
-    why = clusters.problem(name, workload.watched, record.namespace)
+    why = clusters.problem(name, workload.records, record.namespace)
     return f"cluster {name} cannot be used: {why}" if why else ""
 
 

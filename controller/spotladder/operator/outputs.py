@@ -29,6 +29,7 @@ from spotladder.operator.load import Loaded
 from spotladder.operator.logs import LogAddress, Logs
 from spotladder.operator.program_output import printed
 from spotladder.output.redact import redacted, secret_values
+from spotladder.workloads.rayjob.records import rayjob_of
 from spotladder.workloads.workload import AttemptObjects
 
 READING: Seconds = 2.0
@@ -105,7 +106,8 @@ class Outputs:
             entry.ended = asyncio.create_task(self._reading(entry, seen.number, found))
 
     def _look_at_restarts(self, loaded: Loaded, attempt: int, found: Located, address: Address) -> None:
-        if found.objects.jobset is None or found.cluster.problem:
+        top = found.objects.top
+        if top is None or rayjob_of(found.objects) is not None or found.cluster.problem:
             return
         going = frozenset((pod.uid, pod.phase) for pod in found.objects.pods if pod.deleting or pod.phase == "Failed")
         known = self._attempts.get(loaded.record.uid, {}).get(attempt)
@@ -202,4 +204,4 @@ def _tasks(entry: _Attempt) -> list[asyncio.Task[None]]:
 def _oldest_restart(objects: AttemptObjects) -> int:
     """The oldest restart in place of which a pod exists; without pods, the one that the set is at."""
     restarts = [pod.restart for pod in objects.pods]
-    return min(restarts) if restarts else objects.jobset.restarts if objects.jobset is not None else 0
+    return min(restarts) if restarts else objects.top.restarts if objects.top is not None else 0

@@ -85,7 +85,7 @@ class Preconditions:
 
     def to_see(self, record: JobRecord, job: TieredJob) -> Problem | None:
         """What cannot be seen cannot be decided on. A kind that is not installed has no objects to see."""
-        why = self._clusters.home.unreadable(workload_of(job).watched, record.namespace)
+        why = self._clusters.home.unreadable(workload_of(job).records, record.namespace)
         return Problem(ConditionReason.CANNOT_WATCH, why) if why else None
 
     def on_the_way(

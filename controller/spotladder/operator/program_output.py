@@ -28,7 +28,8 @@ from spotladder.core.model import PodRole, Seconds
 from spotladder.errors import SpotladderError
 from spotladder.operator.clusters import Located
 from spotladder.workloads.causes import silent
-from spotladder.workloads.records import PODS, RAYJOBS, SUBMITTER, PodRecord, RayJobRecord, driver_log
+from spotladder.workloads.rayjob.records import RAYJOBS, SUBMITTER, RayJobRecord, driver_log, rayjob_of
+from spotladder.workloads.records import PODS, PodRecord
 
 T = TypeVar("T")
 
@@ -63,14 +64,14 @@ async def printed(attempt: int, found: Located, *, lines: int = LINES, ranks: in
     """
     nodes = found.cluster.inventory.nodes_of(found.objects)
     alive = [pod for pod in found.objects.pods if pod.node and not silent(nodes.get(pod.node))]
-    if found.objects.jobset is not None:
+    if found.objects.top is not None and rayjob_of(found.objects) is None:
         return await _ranks(attempt, found.cluster.client, alive, lines, ranks)
     text = await _driver(found, alive, lines)
     return {Output(attempt, 0, "driver"): text} if text else await _crashed_head(attempt, found.cluster.client, alive)
 
 
 async def _driver(found: Located, alive: Sequence[PodRecord], lines: int) -> str:
-    client, rayjob = found.cluster.client, found.objects.rayjob
+    client, rayjob = found.cluster.client, rayjob_of(found.objects)
     if rayjob is None:
         return ""
     if rayjob.mode == "K8sJobMode":

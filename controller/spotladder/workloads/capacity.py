@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from spotladder.core.model import Blocker
-from spotladder.workloads.records import EventRecord, PodRecord, RayClusterRecord
+from spotladder.workloads.records import EventRecord, PodRecord
 
 WAITING_FOR_IMAGE: frozenset[str] = frozenset(
     {
@@ -125,15 +125,16 @@ def refused(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> bool:
 
 def blocked(
     pods: Sequence[PodRecord],
-    clusters: Iterable[RayClusterRecord],
+    failures: Iterable[str],
     events: Sequence[EventRecord],
     about: str,
     wanted: int,
 ) -> str:
     """Why the attempt cannot start, in words for the user; "" when it can.
 
-    `about` is the attempt's name, with which the names of all of its objects begin; `wanted` is how many pods it has
-    when nothing is missing: an Event about a pod that could not be created is history once all are there.
+    `failures` are the reasons why the workload's operator could not create pods. `about` is the attempt's name: the
+    names of all of its objects begin with it. `wanted` is the number of pods that the attempt has when none is missing:
+    an Event about a pod that could not be created is history once all pods exist.
     """
     waiting = [pod for pod in pods if pod.phase == "Pending" and not pod.deleting]
     for pod in waiting:
@@ -142,7 +143,7 @@ def blocked(
                 return f"{pod.name}: {container.waiting}: {container.waiting_message}".rstrip(": ")
         if all(word in pod.unschedulable for word in _UNBOUND):
             return f"{pod.name}: {pod.unschedulable}"
-    if failure := next((cluster.failure for cluster in clusters if cluster.failure), ""):
+    if failure := next(filter(None, failures), ""):
         return failure
     uids = {pod.uid for pod in waiting}
     for event in events if uids or len(pods) < wanted else ():

@@ -1,26 +1,40 @@
-"""Which workload a job is."""
+"""The registry of workload kinds: a new kind is a package beside `rayjob` and `jobset`, and one entry here.
+
+Its field under `spec.workload` is part of the TieredJob's schema and is added in `spotladder.api`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from spotladder.api.fields import LONGEST_RAYJOB_NAME
 from spotladder.api.tieredjob import TieredJob
-from spotladder.workloads.jobset import JOBSET, longest_name
-from spotladder.workloads.rayjob import RAYJOB
+from spotladder.workloads.jobset.workload import JOBSET
+from spotladder.workloads.rayjob.workload import RAYJOB
+from spotladder.workloads.records import GVR, Made, Object
 from spotladder.workloads.workload import Workload
 
 WORKLOADS: tuple[Workload, ...] = (RAYJOB, JOBSET)
 
+ALL_MADE: tuple[GVR, ...] = tuple(dict.fromkeys(kind for workload in WORKLOADS for kind in workload.made))
+"""The kinds of objects that the controller creates for attempts, of all workloads."""
+
+RECORDS: Mapping[GVR, Callable[[Object], Made]] = MappingProxyType(
+    {kind: record for workload in WORKLOADS for kind, record in workload.records.items()}
+)
+"""The kinds of objects to watch beside pods, nodes and events, of all workloads, and what is kept of each."""
+
+MAIN: Mapping[GVR, Workload] = MappingProxyType({workload.main: workload for workload in WORKLOADS})
+"""The workload of each kind that an attempt can be."""
+
 
 def workload_of(job: TieredJob) -> Workload:
-    """How this job's attempts are made and read."""
-    return RAYJOB if job.spec.workload.ray is not None else JOBSET
+    """How this job's attempts are rendered and read."""
+    return next(workload for workload in WORKLOADS if workload.renders(job))
 
 
 def longest_attempt_name(workload: Mapping[str, Any]) -> int:
-    """Characters that an attempt's name may have, from `spec.workload` as the API server has it."""
-    if "jobSet" not in workload:
-        return LONGEST_RAYJOB_NAME
-    return longest_name(workload["jobSet"]["template"]["spec"])
+    """The number of characters that an attempt's name may have, from `spec.workload` as the API server returns it."""
+    chosen = next(entry for entry in WORKLOADS if entry.field in workload)
+    return chosen.longest_name(workload[chosen.field]["template"].get("spec") or {})

@@ -25,13 +25,6 @@ LONGEST_MESSAGE = 1024
 QUEUE = "kueue.x-k8s.io/queue-name"
 """The label by which Kueue admits an object and suspends it until then."""
 
-SUBMITTER = "ray-job-submitter"
-"""KubeRay's container that submits the program and prints what it prints: in the head's pod (SidecarMode) or in one of
-its own (K8sJobMode). With HTTPMode there is none."""
-
-LOGS = ", last available logs"
-"""Between what Ray says of a driver that failed and the last lines (10 in Ray 2.58) that the driver printed."""
-
 
 @dataclass(frozen=True, slots=True)
 class GVR:
@@ -51,9 +44,6 @@ class GVR:
 PODS = GVR("", "v1", "pods", "Pod")
 NODES = GVR("", "v1", "nodes", "Node", namespaced=False)
 EVENTS = GVR("", "v1", "events", "Event")
-RAYJOBS = GVR("ray.io", "v1", "rayjobs", "RayJob")
-RAYCLUSTERS = GVR("ray.io", "v1", "rayclusters", "RayCluster")
-JOBSETS = GVR("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 ACCESS_REVIEWS = GVR(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
 )
@@ -67,8 +57,9 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """An object that was made for an attempt. `attempt` is 0 for one without our labels."""
+    """An object of an attempt: created by the controller, or by an operator from one. `attempt` is 0 without labels."""
 
+    kind: ClassVar[GVR]
     name: str
     namespace: str
     uid: str
@@ -113,6 +104,8 @@ class PodRecord(Made):
     `notice` is the text of our annotation. `grace` are the seconds that it was given to end when it was deleted.
     """
 
+    kind: ClassVar[GVR] = PODS
+
     node: str = ""
     role: PodRole = PodRole.WORKER
     slot: str = ""
@@ -131,27 +124,27 @@ class PodRecord(Made):
 
     @classmethod
     def of(cls, pod: Object) -> Self:
-        spec, status, labels = _part(pod, "spec"), _part(pod, "status"), _labels(pod)
-        conditions = _conditions(status)
+        spec, status, labels = part(pod, "spec"), part(pod, "status"), labels_of(pod)
+        conditions = conditions_of(status)
         scheduled = conditions.get("PodScheduled", {})
         disrupted = conditions.get("DisruptionTarget", {})
         refused = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
         return cls(
-            **_made(pod),
+            **made_fields(pod),
             node=intern(spec.get("nodeName") or ""),
             role=PodRole.HEAD if labels.get(names.ROLE) == PodRole.HEAD else PodRole.WORKER,
             slot=_slot(labels),
-            restart=_whole(labels.get(RESTART_ATTEMPT)),
+            restart=whole_number(labels.get(RESTART_ATTEMPT)),
             program=intern(next((entry.get("name") or "" for entry in spec.get("containers") or ()), "")),
             phase=intern(status.get("phase") or "Pending"),
             ready=conditions.get("Ready", {}).get("status") == "True",
             reason=intern(status.get("reason") or ""),
-            message=_message(status),
+            message=message_of(status),
             disruption=intern(disrupted.get("reason") or "") if disrupted.get("status") == "True" else "",
             looked_at_by_scheduler=bool(scheduled),
-            unschedulable=(_message(scheduled) or "Unschedulable") if refused else "",
+            unschedulable=(message_of(scheduled) or "Unschedulable") if refused else "",
             notice=(pod["metadata"].get("annotations") or {}).get(names.NOTICE, ""),
-            grace=_whole(pod["metadata"].get("deletionGracePeriodSeconds")),
+            grace=whole_number(pod["metadata"].get("deletionGracePeriodSeconds")),
             containers=tuple(
                 _container(entry)
                 for key in ("initContainerStatuses", "containerStatuses")
@@ -183,8 +176,8 @@ class NodeRecord:
 
     @classmethod
     def of(cls, node: Object) -> Self:
-        metadata, spec, labels = node["metadata"], _part(node, "spec"), _labels(node)
-        conditions = _conditions(_part(node, "status"))
+        metadata, spec, labels = node["metadata"], part(node, "spec"), labels_of(node)
+        conditions = conditions_of(part(node, "status"))
         ready = conditions.get("Ready", {})
         scheduled = [conditions.get(kind, {}) for kind in SCHEDULED_EVENTS]
         return cls(
@@ -194,10 +187,10 @@ class NodeRecord:
             ready=intern(ready.get("status") or ""),
             ready_since=instant(ready.get("lastTransitionTime")),
             # Kubernetes' pages have "node is shutting down" as the reason, its kubelets as the message.
-            ready_message=f"{ready.get('reason') or ''} {_message(ready)}".strip()
+            ready_message=f"{ready.get('reason') or ''} {message_of(ready)}".strip()
             if ready.get("status") != "True"
             else "",
-            scheduled=next((_message(told) for told in scheduled if told.get("status") == "True"), ""),
+            scheduled=next((message_of(told) for told in scheduled if told.get("status") == "True"), ""),
             taints=tuple(sorted({intern(taint["key"]) for taint in spec.get("taints") or () if taint.get("key")})),
             cordoned=bool(spec.get("unschedulable")),
             deleted_at=instant(metadata.get("deletionTimestamp")),
@@ -227,110 +220,22 @@ SPOT_LABELS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord(Made):
-    """What an attempt is: a RayJob or a JobSet. `digest` is of all that was asked for when it was made. `queue` is the
-    Kueue queue that admits it ("" without Kueue), `suspended` what its spec says."""
+    """The top object of an attempt, of a workload's `main` kind.
 
-    kind: ClassVar[GVR]
+    `digest` is of everything that the attempt was rendered from. `queue` is the Kueue queue that admits it ("" without
+    Kueue), `suspended` is `spec.suspend`. `restarts` is how often the workload's operator has restarted all pods in
+    place.
+    """
+
     digest: str = ""
     queue: str = ""
     suspended: bool = False
+    restarts: int = 0
 
     @property
     def held(self) -> bool:
         """Whether Kueue has not admitted it, or has suspended it."""
         return self.suspended and bool(self.queue)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RayJobRecord(AttemptRecord):
-    """A RayJob, in KubeRay's own words. `error` is what ended its driver, from the log that Ray appends to its message;
-    the log itself is not kept. `mode` is its submissionMode. `written_at` is when anyone wrote it last."""
-
-    kind: ClassVar[GVR] = RAYJOBS
-
-    deployment_status: str = ""
-    job_status: str = ""
-    reason: str = ""
-    message: str = ""
-    error: str = ""
-    mode: str = ""
-    cluster: str = ""
-    written_at: Instant | None = field(default=None, compare=False)
-
-    @classmethod
-    def of(cls, rayjob: Object) -> Self:
-        status = _part(rayjob, "status")
-        writes = (instant(entry.get("time")) for entry in rayjob["metadata"].get("managedFields") or ())
-        printed = driver_log(status.get("message") or "")
-        return cls(
-            **_made(rayjob),
-            digest=_digest(rayjob),
-            queue=_labels(rayjob).get(QUEUE, ""),
-            suspended=bool(_part(rayjob, "spec").get("suspend")),
-            deployment_status=intern(status.get("jobDeploymentStatus") or ""),
-            job_status=intern(status.get("jobStatus") or ""),
-            reason=intern(status.get("reason") or ""),
-            message=_message(status),
-            error=last_error(printed) if printed else "",
-            mode=intern(_part(rayjob, "spec").get("submissionMode") or ""),
-            cluster=status.get("rayClusterName") or "",
-            written_at=max((time for time in writes if time is not None), default=None),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RayClusterRecord(Made):
-    """A RayCluster. `failure` is why KubeRay could not create a pod of it; "" when it could. `acted_on`: KubeRay has
-    looked at its present spec."""
-
-    failure: str = ""
-    acted_on: bool = False
-
-    @classmethod
-    def of(cls, cluster: Object) -> Self:
-        conditions = _conditions(_part(cluster, "status"))
-        failure = conditions.get("ReplicaFailure", {})
-        return cls(
-            **_made(cluster),
-            failure=_message(failure) if failure.get("status") == "True" else "",
-            acted_on=_acted_on(cluster),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSetRecord(AttemptRecord):
-    """A JobSet. `places` are its replicated jobs with the number of pods of each of their jobs: (name, jobs, pods).
-    `acted_on`: JobSet's controller has written its status."""
-
-    kind: ClassVar[GVR] = JOBSETS
-    state: str = ""
-    message: str = ""
-    restarts: int = 0
-    acted_on: bool = False
-    places: tuple[tuple[str, int, int], ...] = ()
-
-    @classmethod
-    def of(cls, jobset: Object) -> Self:
-        spec, status = _part(jobset, "spec"), _part(jobset, "status")
-        conditions = _conditions(status)
-        ended = next(
-            (kind for kind in ("Completed", "Failed") if conditions.get(kind, {}).get("status") == "True"),
-            "",
-        )
-        return cls(
-            **_made(jobset),
-            digest=_digest(jobset),
-            queue=_labels(jobset).get(QUEUE, ""),
-            state=ended,
-            message=_message(conditions[ended]) if ended else "",
-            restarts=_whole(status.get("restarts")),
-            suspended=bool(spec.get("suspend")),
-            acted_on=bool(status),
-            places=tuple(
-                (job["name"], job.get("replicas", 1), _part(_part(job, "template"), "spec").get("parallelism", 1))
-                for job in spec.get("replicatedJobs") or ()
-            ),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,16 +257,16 @@ class EventRecord:
 
     @classmethod
     def of(cls, event: Object) -> Self:
-        metadata, about = event["metadata"], _part(event, "involvedObject")
-        last = _part(event, "series").get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+        metadata, about = event["metadata"], part(event, "involvedObject")
+        last = part(event, "series").get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
         return cls(
             name=metadata["name"],
             namespace=metadata.get("namespace", ""),
             uid=metadata.get("uid", ""),
             resource_version=metadata.get("resourceVersion", ""),
             reason=intern(event.get("reason") or ""),
-            message=_message(event),
-            source=intern(event.get("reportingComponent") or _part(event, "source").get("component") or ""),
+            message=message_of(event),
+            source=intern(event.get("reportingComponent") or part(event, "source").get("component") or ""),
             about_kind=intern(about.get("kind") or ""),
             about_name=about.get("name") or "",
             about_uid=about.get("uid") or "",
@@ -380,24 +285,12 @@ def instant(text: str | None) -> Instant | None:
         return None
 
 
-def driver_log(message: str) -> str:
-    """What the driver printed last, from the message of a RayJob or of Ray's job; "" when there is none in it."""
-    _, found, rest = message.partition(LOGS)
-    return rest.partition("\n")[2] if found else ""
-
-
-def _acted_on(thing: Object) -> bool:
-    """Whether its operator has written a status, and one of the present spec."""
-    status = _part(thing, "status")
-    return bool(status) and status.get("observedGeneration", 0) in (0, thing["metadata"].get("generation", 0))
-
-
-def _digest(attempt: Object) -> str:
+def digest_of(attempt: Object) -> str:
     return str((attempt["metadata"].get("annotations") or {}).get(names.DIGEST, ""))
 
 
-def _made(thing: Object) -> dict[str, Any]:
-    metadata, labels = thing["metadata"], _labels(thing)
+def made_fields(thing: Object) -> dict[str, Any]:
+    metadata, labels = thing["metadata"], labels_of(thing)
     return {
         "name": metadata["name"],
         "namespace": intern(metadata.get("namespace", "")),
@@ -405,7 +298,7 @@ def _made(thing: Object) -> dict[str, Any]:
         "resource_version": metadata.get("resourceVersion", ""),
         "job": intern(labels.get(names.JOB, "")),
         "job_uid": intern(labels.get(names.JOB_UID, "")),
-        "attempt": _whole(labels.get(names.ATTEMPT)),
+        "attempt": whole_number(labels.get(names.ATTEMPT)),
         "tier": intern(labels.get(names.TIER, "")),
         "created_at": instant(metadata.get("creationTimestamp")),
         "deleted_at": instant(metadata.get("deletionTimestamp")),
@@ -413,13 +306,13 @@ def _made(thing: Object) -> dict[str, Any]:
 
 
 def _container(status: Object) -> ContainerRecord:
-    state = _part(status, "state")
-    waiting, ended = _part(state, "waiting"), _part(state, "terminated")
+    state = part(status, "state")
+    waiting, ended = part(state, "waiting"), part(state, "terminated")
     return ContainerRecord(
         name=intern(status.get("name", "")),
         running="running" in state,
         waiting=intern(waiting.get("reason") or ""),
-        waiting_message=_message(waiting),
+        waiting_message=message_of(waiting),
         exit_code=ended.get("exitCode"),
         exit_reason=intern(ended.get("reason") or ""),
         error=last_error(ended["message"]) if ended.get("message") else "",
@@ -432,22 +325,22 @@ def _slot(labels: Mapping[str, str]) -> str:
     return f"{labels[REPLICATED_JOB]}-{labels.get(JOB_INDEX, '0')}-{labels.get(COMPLETION_INDEX, '0')}"
 
 
-def _part(thing: Object, name: str) -> Object:
+def part(thing: Object, name: str) -> Object:
     return thing.get(name) or {}
 
 
-def _labels(thing: Object) -> Mapping[str, str]:
+def labels_of(thing: Object) -> Mapping[str, str]:
     return thing["metadata"].get("labels") or {}
 
 
-def _conditions(status: Object) -> dict[str, Object]:
+def conditions_of(status: Object) -> dict[str, Object]:
     return {entry["type"]: entry for entry in status.get("conditions") or () if entry.get("type")}
 
 
-def _message(thing: Object) -> str:
+def message_of(thing: Object) -> str:
     return (thing.get("message") or "")[:LONGEST_MESSAGE]
 
 
-def _whole(text: Any) -> int:
+def whole_number(text: Any) -> int:
     """The number, or 0 for anything that is none: labels can be edited by anyone."""
     return int(text) if isinstance(text, int | str) and str(text).isascii() and str(text).isdigit() else 0

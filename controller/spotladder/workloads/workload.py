@@ -1,75 +1,98 @@
-"""The port between the operator and a kind of workload: what to create for an attempt, and how to read what became
-of it. Implemented by `rayjob.RAYJOB` and `jobset.JOBSET`; `kinds.workload_of(job)` finds the one of a job."""
+"""The port between the operator and a kind of workload: what to create for an attempt, and how to read what became of
+it. The kinds are registered in `kinds`; the operator asks the port and names no kind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import AttemptSeen, Instant
 from spotladder.workloads.names import Origin
-from spotladder.workloads.records import (
-    GVR,
-    AttemptRecord,
-    EventRecord,
-    JobSetRecord,
-    NodeRecord,
-    PodRecord,
-    RayClusterRecord,
-    RayJobRecord,
-)
+from spotladder.workloads.records import GVR, AttemptRecord, EventRecord, Made, NodeRecord, Object, PodRecord
 from spotladder.workloads.tiers import ResolvedTier
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptObjects:
-    """What exists of one attempt. All is None or empty for what does not."""
+    """What exists of one attempt.
 
-    rayjob: RayJobRecord | None = None
-    rayclusters: tuple[RayClusterRecord, ...] = ()
-    jobset: JobSetRecord | None = None
+    `top` is the object that is the attempt and owns the rest, of the workload's `main` kind; None when it does not
+    exist. `derived` are the objects that the workload's operator has created from it, such as RayClusters, except pods.
+    """
+
+    top: AttemptRecord | None = None
+    derived: tuple[Made, ...] = ()
     pods: tuple[PodRecord, ...] = ()
 
     @property
-    def top(self) -> AttemptRecord | None:
-        """The object that is the attempt, and that owns the rest."""
-        return self.rayjob or self.jobset
+    def every(self) -> tuple[Made, ...]:
+        """All of them, the top first."""
+        return (*(() if self.top is None else (self.top,)), *self.derived, *self.pods)
 
 
 class Workload(Protocol):
-    """One kind of thing that an attempt can be."""
+    """One kind of object that an attempt can be."""
+
+    @property
+    def field(self) -> str:
+        """The field under `spec.workload` that chooses this kind."""
 
     @property
     def main(self) -> GVR:
-        """The object that is the attempt; it goes last when an attempt is created."""
+        """The object that is the attempt. It is created last."""
 
     @property
     def made(self) -> tuple[GVR, ...]:
         """All kinds that `render` returns, in this order. Deleting an attempt deletes these, by its labels."""
 
     @property
-    def watched(self) -> tuple[GVR, ...]:
-        """Kinds to watch beside pods, nodes and events."""
+    def records(self) -> Mapping[GVR, Callable[[Object], Made]]:
+        """The kinds to watch beside pods, nodes and events, `main` included, and what is kept of each object."""
+
+    @property
+    def install(self) -> str:
+        """What to tell the user when `main` is not installed; `{cluster}` stands for the cluster."""
+
+    def renders(self, job: TieredJob) -> bool:
+        """Whether the job's attempts are of this kind."""
 
     def workers(self, job: TieredJob) -> int:
-        """The number of worker pods that make the job whole."""
+        """The number of worker pods that an attempt of the job needs to be ready.
+
+        Raises:
+            InvalidSpec: the template is not valid; names the field.
+        """
+
+    def longest_name(self, spec: Mapping[str, Any]) -> int:
+        """The number of characters that an attempt's name may have, for a template's spec.
+
+        Raises:
+            InvalidSpec: the template's own names leave no room; names the field.
+        """
 
     def render(
         self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
         """All objects of the attempt, in the order in which to create them, the same for the same arguments.
 
-        `env` is added to every program's environment beside the SPOTLADDER_ variables and wins over the template's.
+        `env` is added to every program's environment beside the SPOTLADDER_ variables and overrides the template's.
 
         Raises:
-            InvalidSpec: the template asks for something that this tier is not; names the field.
+            InvalidSpec: the template asks for something that this tier does not have; names the field.
         """
 
+    def begun(self, objects: AttemptObjects) -> bool:
+        """Whether the workload's operator has accepted the attempt. Until then the attempt can be replaced by one of
+        the same number."""
+
+    def refusal(self, objects: AttemptObjects) -> str:
+        """Why the operator will never run this attempt, also not after an edit; "" when it may."""
+
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
-        """Which operator does not act on the attempt, and how that is seen; "" when all do, or may still. `now` is the
-        cluster's clock."""
+        """Which operator does not act on the attempt, and how that is seen; "" when all do, or may still. `now` is by
+        the cluster's clock."""
 
     def read(
         self,
@@ -78,5 +101,5 @@ class Workload(Protocol):
         nodes: Mapping[str, NodeRecord],
         events: Sequence[EventRecord] = (),
     ) -> AttemptSeen:
-        """What the decision core is to know. `nodes` are all of the cluster by name: a pod on a node that is not among
-        them has lost it. `events` may hold any; only those about this attempt count."""
+        """The attempt as the decision core sees it. `nodes` are all nodes of the cluster by name: a pod on a node that
+        is not among them has lost it. `events` may hold any; only those about this attempt count."""

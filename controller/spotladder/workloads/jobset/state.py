@@ -21,8 +21,9 @@ from dataclasses import replace
 from spotladder.core.model import AttemptSeen, Blocker, Exit, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads import capacity
-from spotladder.workloads.rayjob_state import exit_of_code
-from spotladder.workloads.records import EventRecord, JobSetRecord, NodeRecord, PodRecord
+from spotladder.workloads.exits import exit_of_code
+from spotladder.workloads.jobset.records import JobSetRecord, jobset_of
+from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 from spotladder.workloads.seen import pods_seen
 from spotladder.workloads.workload import AttemptObjects
 
@@ -36,7 +37,7 @@ def read(
     attempt: int, objects: AttemptObjects, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord] = ()
 ) -> AttemptSeen:
     """The attempt as it is now."""
-    jobset = objects.jobset
+    jobset = jobset_of(objects)
     if jobset is None:
         return AttemptSeen(attempt, tuple(pods_seen(objects.pods, nodes, events)), Exit.LOST, "its JobSet is gone")
     seen = [

@@ -16,7 +16,8 @@ script for torch.distributed or spotladder.train needs no launcher. With several
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from spotladder.api.fields import LONGEST_LABEL, LONGEST_RAYJOB_NAME
@@ -24,16 +25,20 @@ from spotladder.api.problems import Path, dotted, quoted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
-from spotladder.workloads import jobset_state, names, shape
+from spotladder.workloads import names, shape
+from spotladder.workloads.jobset import state
+from spotladder.workloads.jobset.operator import silent_jobset
+from spotladder.workloads.jobset.records import JOBSETS, JobSetRecord
 from spotladder.workloads.names import Origin
-from spotladder.workloads.operators import silent_jobset, silent_scheduler
+from spotladder.workloads.operators import silent_scheduler
 from spotladder.workloads.pods import PodOverlay, budget, copied, with_env, with_overlay
 from spotladder.workloads.records import (
     COMPLETION_INDEX,
     DISRUPTION_BUDGETS,
     GVR,
     JOB_INDEX,
-    JOBSETS,
+    Made,
+    Object,
 )
 from spotladder.workloads.shape import check
 from spotladder.workloads.template import made_of, template_of
@@ -69,14 +74,22 @@ _OWNED_OF_A_JOB = {
 class JobSetWorkload:
     """Implements `Workload`."""
 
+    field = _FIELD
     main: GVR = JOBSETS
     made: tuple[GVR, ...] = (DISRUPTION_BUDGETS, JOBSETS)
-    watched: tuple[GVR, ...] = (JOBSETS,)
+    records: Mapping[GVR, Callable[[Object], Made]] = MappingProxyType({JOBSETS: JobSetRecord.of})
+    install = "JobSet is not installed in {cluster}: install the jobset chart"
+
+    def renders(self, job: TieredJob) -> bool:
+        return job.spec.workload.job_set is not None
 
     def workers(self, job: TieredJob) -> int:
         spec = template_of(job, _FIELD).spec
         check(spec, shape.JOBSET, _AT)
         return sum(_pods(entry, index) for index, entry in enumerate(spec["replicatedJobs"]))
+
+    def longest_name(self, spec: Mapping[str, Any]) -> int:
+        return longest_name(spec)
 
     def render(
         self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
@@ -89,10 +102,16 @@ class JobSetWorkload:
         )
         return [budget(name, job, overlay.labels, pods), jobset]
 
+    def begun(self, objects: AttemptObjects) -> bool:  # noqa: ARG002 – the port's
+        return True  # JobSet's webhook refuses what JobSet would not run
+
+    def refusal(self, objects: AttemptObjects) -> str:  # noqa: ARG002 – the port's
+        return ""
+
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
         return silent_jobset(objects, now) or silent_scheduler(objects.pods, now)
 
-    read = staticmethod(jobset_state.read)
+    read = staticmethod(state.read)
 
 
 JOBSET: Workload = JobSetWorkload()

@@ -18,12 +18,11 @@ from types import MappingProxyType
 
 from spotladder.core.model import AttemptSeen, Blocker, Exit
 from spotladder.workloads import capacity
-from spotladder.workloads.records import LOGS, EventRecord, NodeRecord, RayClusterRecord, RayJobRecord
+from spotladder.workloads.exits import exit_of_code
+from spotladder.workloads.rayjob.records import LOGS, RayClusterRecord, RayJobRecord, rayclusters_of, rayjob_of
+from spotladder.workloads.records import EventRecord, NodeRecord
 from spotladder.workloads.seen import pods_seen
 from spotladder.workloads.workload import AttemptObjects
-
-KILLED = frozenset({137, 143, -9, -15})
-"""Exit codes of a process that SIGKILL or SIGTERM ended, as a shell and as Python report them."""
 
 REASONS: Mapping[str, Exit] = MappingProxyType(
     {
@@ -46,9 +45,9 @@ def read(
     attempt: int, objects: AttemptObjects, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord] = ()
 ) -> AttemptSeen:
     """The attempt as it is now."""
-    rayjob = objects.rayjob
+    rayjob = rayjob_of(objects)
     ended, message = (Exit.LOST, "its RayJob is gone") if rayjob is None else _exit(rayjob)
-    if rayjob is not None and ended is None and _cluster_deleted(rayjob, objects.rayclusters):
+    if rayjob is not None and ended is None and _cluster_deleted(rayjob, rayclusters_of(objects)):
         ended, message = Exit.LOST, f"somebody deleted its RayCluster {rayjob.cluster}"
     blocked = ""
     if rayjob is not None and ended is None:
@@ -101,20 +100,16 @@ def exit_of(message: str) -> Exit:
     return Exit.FAILED if _BAD_ENVIRONMENT in message else Exit.LOST
 
 
-def exit_of_code(code: int) -> Exit:
-    """How a program with this exit code ended: one that a signal ended is lost, and did not fail."""
-    return Exit.LOST if code in KILLED else Exit.of_code(code)
-
-
 def begun(objects: AttemptObjects) -> bool:
     """Whether KubeRay has taken the RayJob up. What it calls invalid, or has not looked at, is nothing but a wish."""
-    rayjob = objects.rayjob
+    rayjob = rayjob_of(objects)
     return rayjob is None or not (_invalid(rayjob) or (not rayjob.deployment_status and not objects.pods))
 
 
-def refused_as(objects: AttemptObjects) -> str:
+def refusal(objects: AttemptObjects) -> str:
     """Why KubeRay will never run this RayJob, "" when it may: that state is never left, also not when it is edited."""
-    return (objects.rayjob.message or "ValidationFailed") if objects.rayjob and _invalid(objects.rayjob) else ""
+    rayjob = rayjob_of(objects)
+    return (rayjob.message or "ValidationFailed") if rayjob and _invalid(rayjob) else ""
 
 
 def _invalid(rayjob: RayJobRecord) -> bool:
@@ -122,10 +117,11 @@ def _invalid(rayjob: RayJobRecord) -> bool:
 
 
 def _blocked(objects: AttemptObjects, name: str, events: Sequence[EventRecord]) -> str:
-    if objects.rayjob is not None and objects.rayjob.held:
-        return capacity.held(name, objects.rayjob.queue, events)
+    if objects.top is not None and objects.top.held:
+        return capacity.held(name, objects.top.queue, events)
     # KubeRay says itself, on the RayCluster, which pods it could not create: no number of pods is needed here.
-    return capacity.blocked(objects.pods, objects.rayclusters, events, name, wanted=0)
+    failures = (cluster.failure for cluster in rayclusters_of(objects))
+    return capacity.blocked(objects.pods, failures, events, name, wanted=0)
 
 
 def _first_line(message: str) -> str:

@@ -15,20 +15,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
+from spotladder.api.fields import LONGEST_RAYJOB_NAME
 from spotladder.api.problems import Path, dotted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.workload import workers_of
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
-from spotladder.workloads import names, rayjob_state, shape
+from spotladder.workloads import names, shape
 from spotladder.workloads.grace import drain_of
 from spotladder.workloads.names import Origin
-from spotladder.workloads.operators import silent_kuberay, silent_scheduler
+from spotladder.workloads.operators import silent_scheduler
 from spotladder.workloads.pods import PodOverlay, budget, copied, variables, with_env, with_overlay
-from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, RAYCLUSTERS, RAYJOBS
+from spotladder.workloads.rayjob import state
+from spotladder.workloads.rayjob.operator import silent_kuberay
+from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS, RayClusterRecord, RayJobRecord
+from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, Made, Object
 from spotladder.workloads.shape import check
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.tiers import ResolvedTier
@@ -57,12 +62,22 @@ _READINESS_TIMES = {"initialDelaySeconds": 1, "periodSeconds": 2, "timeoutSecond
 class RayJobWorkload:
     """Implements `Workload`."""
 
+    field = _FIELD
     main: GVR = RAYJOBS
     made: tuple[GVR, ...] = (DISRUPTION_BUDGETS, RAYJOBS)
-    watched: tuple[GVR, ...] = (RAYJOBS, RAYCLUSTERS)
+    records: Mapping[GVR, Callable[[Object], Made]] = MappingProxyType(
+        {RAYJOBS: RayJobRecord.of, RAYCLUSTERS: RayClusterRecord.of}
+    )
+    install = "KubeRay is not installed in {cluster}: install the kuberay-operator chart (1.5 or newer)"
+
+    def renders(self, job: TieredJob) -> bool:
+        return job.spec.workload.ray is not None
 
     def workers(self, job: TieredJob) -> int:
         return workers_of(template_of(job, _FIELD).spec)
+
+    def longest_name(self, spec: Mapping[str, Any]) -> int:  # noqa: ARG002 – the port's
+        return LONGEST_RAYJOB_NAME
 
     def render(
         self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
@@ -83,7 +98,9 @@ class RayJobWorkload:
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
         return silent_kuberay(objects, now) or silent_scheduler(objects.pods, now)
 
-    read = staticmethod(rayjob_state.read)
+    begun = staticmethod(state.begun)
+    refusal = staticmethod(state.refusal)
+    read = staticmethod(state.read)
 
 
 RAYJOB: Workload = RayJobWorkload()

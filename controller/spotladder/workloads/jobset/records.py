@@ -1,0 +1,63 @@
+"""What is kept of a JobSet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from spotladder.workloads.records import (
+    GVR,
+    QUEUE,
+    AttemptRecord,
+    Object,
+    conditions_of,
+    digest_of,
+    labels_of,
+    made_fields,
+    message_of,
+    part,
+    whole_number,
+)
+from spotladder.workloads.workload import AttemptObjects
+
+JOBSETS = GVR("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSetRecord(AttemptRecord):
+    """A JobSet. `places` are its replicated jobs with the number of pods of each of their jobs: (name, jobs, pods).
+    `acted_on`: JobSet's controller has written its status."""
+
+    kind: ClassVar[GVR] = JOBSETS
+    state: str = ""
+    message: str = ""
+    acted_on: bool = False
+    places: tuple[tuple[str, int, int], ...] = ()
+
+    @classmethod
+    def of(cls, jobset: Object) -> Self:
+        spec, status = part(jobset, "spec"), part(jobset, "status")
+        conditions = conditions_of(status)
+        ended = next(
+            (kind for kind in ("Completed", "Failed") if conditions.get(kind, {}).get("status") == "True"),
+            "",
+        )
+        return cls(
+            **made_fields(jobset),
+            digest=digest_of(jobset),
+            queue=labels_of(jobset).get(QUEUE, ""),
+            state=ended,
+            message=message_of(conditions[ended]) if ended else "",
+            restarts=whole_number(status.get("restarts")),
+            suspended=bool(spec.get("suspend")),
+            acted_on=bool(status),
+            places=tuple(
+                (job["name"], job.get("replicas", 1), part(part(job, "template"), "spec").get("parallelism", 1))
+                for job in spec.get("replicatedJobs") or ()
+            ),
+        )
+
+
+def jobset_of(objects: AttemptObjects) -> JobSetRecord | None:
+    """The attempt's JobSet."""
+    return objects.top if isinstance(objects.top, JobSetRecord) else None

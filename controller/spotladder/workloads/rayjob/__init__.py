@@ -1,0 +1,1 @@
+"""The workload kind `ray`: an attempt is a RayJob of KubeRay."""

@@ -1,0 +1,29 @@
+"""Whether KubeRay acts on an attempt."""
+
+from __future__ import annotations
+
+from spotladder.core.model import Instant
+from spotladder.workloads.operators import silence
+from spotladder.workloads.rayjob.records import rayclusters_of, rayjob_of
+from spotladder.workloads.workload import AttemptObjects
+
+_SETTING_UP = ("", "New", "Initializing")
+"""`jobDeploymentStatus` of a RayJob before its RayCluster is ready."""
+
+
+def silent_kuberay(objects: AttemptObjects, now: Instant) -> str:
+    """Why KubeRay seems not to act on the attempt; "" when it does, or may still. `now` is the cluster's clock."""
+    rayjob = rayjob_of(objects)
+    if rayjob is None or rayjob.deleting or rayjob.held or objects.pods:
+        return ""
+    since = max(filter(None, (rayjob.created_at, rayjob.written_at)), default=None)
+    if not rayjob.deployment_status:
+        return silence(since, now, "KubeRay", f"RayJob {rayjob.name} has no status")
+    if rayjob.deployment_status not in _SETTING_UP:
+        return ""
+    if not rayclusters_of(objects):
+        return silence(since, now, "KubeRay", f"RayJob {rayjob.name} has no RayCluster")
+    behind = [cluster for cluster in rayclusters_of(objects) if not (cluster.acted_on or cluster.deleting)]
+    return next(
+        (silence(each.created_at, now, "KubeRay", f"RayCluster {each.name} has no status") for each in behind), ""
+    )
