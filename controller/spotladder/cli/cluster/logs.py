@@ -198,7 +198,7 @@ class _Printing:
     async def _sources(self, cluster: Cluster, job: Object, number: int) -> list[_Source]:
         """The containers that print what the program prints, or the first of every pod."""
         from spotladder.workloads.names import ATTEMPT, JOB_UID, attempt_name
-        from spotladder.workloads.records import SUBMITTER
+        from spotladder.workloads.rayjob.records import SUBMITTER
 
         pods = await _pods(cluster, f"{JOB_UID}={job['metadata']['uid']},{ATTEMPT}={number}")
         if self._every_pod:
