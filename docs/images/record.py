@@ -51,7 +51,7 @@ from spotladder.display.timeline import (
     Record,
     read,
 )
-from spotladder.display.view import Heard, ViewSnapshot
+from spotladder.display.view_state import RunSummary, ViewSnapshot
 
 HERE = Path(__file__).parent
 RUN = HERE / "run"
@@ -154,12 +154,12 @@ def telling_moment(records: tuple[Record, ...]) -> Instant:
 
 def live_view(records: tuple[Record, ...], at: Instant) -> str:
     """What the live view showed at that moment, as SVG that loads no font."""
-    heard = Heard()
+    summary = RunSummary()
     past = [record for record in records if record.at <= at]
     for record in past:
-        heard.hear(record)
+        summary.add(record)
     console = Console(file=io.StringIO(), record=True, width=COLUMNS, height=LINES, force_terminal=True)
-    console.print(draw(snapshot(past, at), heard, COLUMNS, LINES))
+    console.print(draw(snapshot(past, at), summary, COLUMNS, LINES))
     form = re.sub(r"\s*@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     form = form.replace("font-family: Fira Code, monospace", "font-family: Menlo, Consolas, monospace")
     return console.export_svg(title="spotladder run job.yaml --world world.yaml", code_format=form, unique_id="live")

@@ -23,8 +23,8 @@ from obstore.store import GCSStore
 
 from spotladder.checkpoints.bucket import AT_ONCE, PART
 from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.resume import FILES_AT_ONCE
-from spotladder.checkpoints.store import open_store
 from spotladder.checkpoints.upload import commit_folder
 from tests.bench import rows
 from tests.bench.rows import Row

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.checkpoints import log as log_module
+from spotladder.checkpoints import entry_log as log_module
 from spotladder.checkpoints.entries import FileEntry, Snapshot, encode
-from spotladder.checkpoints.log import TRIES, CommitLog, ForeignLog
+from spotladder.checkpoints.entry_log import TRIES, ForeignLog
+from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.progress import Follower, progress
 from spotladder.core.model import Progress

@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
+from spotladder.checkpoints import entry_log as log_module
 from spotladder.checkpoints import garbage
-from spotladder.checkpoints import log as log_module
 from spotladder.checkpoints.entries import Commit, Entry, FileEntry, Start, decode, encode
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog

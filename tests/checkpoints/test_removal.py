@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from spotladder.checkpoints.entries import NewerLog
-from spotladder.checkpoints.log import ForeignLog
+from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.removal import remove
 from spotladder.errors import LogCorrupt, StoreUnavailable

@@ -16,6 +16,7 @@ from obstore.exceptions import GenericError, PermissionDeniedError, Unauthentica
 from spotladder.checkpoints import disk
 from spotladder.checkpoints.bucket import BucketStore
 from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import (
     ObjectMissing,
     RightsRefused,
@@ -23,7 +24,6 @@ from spotladder.checkpoints.store import (
     StoreRefused,
     check_store,
     folder_of,
-    open_store,
     renew,
 )
 from spotladder.errors import InvalidSpec, StoreUnavailable

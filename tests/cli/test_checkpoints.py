@@ -10,7 +10,7 @@ import pytest
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.cli.main import main
 from tests.checkpoints.builders import AT, a_folder

@@ -13,7 +13,7 @@ from spotladder.cli.cluster.watch import snapshot_of
 from spotladder.core.model import Attempt, AttemptRecord, JobSpec, JobState, Price, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.display.picture import draw
-from spotladder.display.view import Heard
+from spotladder.display.view_state import RunSummary
 from spotladder.workloads.records import EventRecord
 
 NOW = 1_800_000_000.0
@@ -31,7 +31,7 @@ RUNNING = JobState(
 def picture(state: JobState, now: float, width: int = 80) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, height=24, color_system=None)
-    console.print(draw(snapshot_of(SPEC, state, now, ""), Heard(), width, 24))
+    console.print(draw(snapshot_of(SPEC, state, now, ""), RunSummary(), width, 24))
     return out.getvalue()
 
 

@@ -41,7 +41,7 @@ from spotladder.display.timeline import (
     PoolChanged,
     Record,
 )
-from spotladder.display.view import ViewSnapshot
+from spotladder.display.view_state import ViewSnapshot
 from tests.core.builders import START, Job
 
 SPEC = JobSpec(

@@ -49,7 +49,8 @@ from spotladder.display.timeline import (
     PoolChanged,
     Record,
 )
-from spotladder.display.view import Heard, LiveView, PlainView, ViewSnapshot, view_on
+from spotladder.display.view import LiveView, PlainView, view_on
+from spotladder.display.view_state import RunSummary, ViewSnapshot
 from tests.core.builders import START
 from tests.display import golden
 from tests.display.builders import SPEC, Run
@@ -60,19 +61,19 @@ def run() -> Run:
     return Run().play()
 
 
-def at(run: Run, second: int) -> tuple[ViewSnapshot, Heard]:
+def at(run: Run, second: int) -> tuple[ViewSnapshot, RunSummary]:
     snapshot = next(shot for shot in run.shots if shot.now == START + second)
-    heard = Heard()
+    summary = RunSummary()
     for record in run.records:
         if record.at <= snapshot.now:
-            heard.hear(record)
-    return snapshot, heard
+            summary.add(record)
+    return snapshot, summary
 
 
-def drawn(snapshot: ViewSnapshot, heard: Heard, width: int = 80, height: int = 24) -> list[str]:
+def drawn(snapshot: ViewSnapshot, summary: RunSummary, width: int = 80, height: int = 24) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=width, height=height, force_terminal=True, color_system=None)
-    console.print(draw(snapshot, heard, width, height))
+    console.print(draw(snapshot, summary, width, height))
     return out.getvalue().splitlines()
 
 
@@ -234,18 +235,18 @@ def test_many_nodes_are_counted_not_listed() -> None:
     pods[1] = replace(pods[1], phase=PodPhase.PENDING)
     pods[2] = replace(pods[2], phase=PodPhase.LOST)
     state = JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a")
-    text = "\n".join(drawn(ViewSnapshot(START, SPEC, state, seen(*pods)), Heard()))
+    text = "\n".join(drawn(ViewSnapshot(START, SPEC, state, seen(*pods)), RunSummary()))
     assert "● 61 up  ◐ 1 noticed  ○ 1 wanted" in text
     assert "node-5" not in text
 
 
 def test_a_tier_kept_for_ever_shows_no_limit() -> None:
     spec = replace(SPEC, tiers=(replace(TIER, max_failures=FOR_EVER),))
-    assert "0/∞" in "\n".join(drawn(ViewSnapshot(START, spec, JobState(), Observation(0)), Heard()))
+    assert "0/∞" in "\n".join(drawn(ViewSnapshot(START, spec, JobState(), Observation(0)), RunSummary()))
 
 
 def test_without_prices_or_steps_the_picture_claims_nothing() -> None:
-    text = "\n".join(drawn(ViewSnapshot(START, SPEC, JobState(), Observation(0)), Heard()))
+    text = "\n".join(drawn(ViewSnapshot(START, SPEC, JobState(), Observation(0)), RunSummary()))
     assert "saved" not in text
     assert "step 0" in text
     assert "nothing committed yet" in text
@@ -253,10 +254,10 @@ def test_without_prices_or_steps_the_picture_claims_nothing() -> None:
 
 def test_hostile_names_are_shown_as_they_are() -> None:
     spec = replace(SPEC, tiers=(replace(TIER, name="[bold red]x[/]"),))
-    heard = Heard()
-    heard.hear(Began(START, "[link=evil]j[/]", "n", spec))
-    heard.hear(Noted(START, "[blink]boo[/]"))
-    text = "\n".join(drawn(ViewSnapshot(START, spec, JobState(), Observation(0)), heard, 100))
+    summary = RunSummary()
+    summary.add(Began(START, "[link=evil]j[/]", "n", spec))
+    summary.add(Noted(START, "[blink]boo[/]"))
+    text = "\n".join(drawn(ViewSnapshot(START, spec, JobState(), Observation(0)), summary, 100))
     for name in ("[bold red]x[/]", "n/[link=evil]j[/]", "[blink]boo[/]"):
         assert name in text
 
@@ -265,21 +266,21 @@ def test_hostile_names_are_shown_as_they_are() -> None:
 
 
 def test_the_pace_is_that_of_the_last_seconds_of_this_life_of_the_program() -> None:
-    heard = Heard()
+    summary = RunSummary()
     for second in range(100):
-        heard.hear(Beat(START + second, 1, second * (2 if second < 50 else 1) + (50 if second >= 50 else 0)))
-    assert heard.pace(START + 99) == pytest.approx(1.0)
-    assert heard.pace(START + 200) is None, "nothing was heard lately"
-    heard.hear(Beat(START + 100, 2, 3))
-    assert heard.pace(START + 100) is None, "a new attempt has no pace yet"
+        summary.add(Beat(START + second, 1, second * (2 if second < 50 else 1) + (50 if second >= 50 else 0)))
+    assert summary.pace(START + 99) == pytest.approx(1.0)
+    assert summary.pace(START + 200) is None, "no heartbeat within the window"
+    summary.add(Beat(START + 100, 2, 3))
+    assert summary.pace(START + 100) is None, "a new attempt has no pace yet"
 
 
 def test_the_step_is_the_programs_word_while_it_runs_else_the_newest_commits() -> None:
-    heard = Heard()
-    heard.hear(Beat(START, 1, 70, 400))
+    summary = RunSummary()
+    summary.add(Beat(START, 1, 70, 400))
     progress = Observation(1, (), Progress(50, 400, START, 1))
-    assert heard.step(ViewSnapshot(START, SPEC, JobState(attempt=LIVE), progress)) == 70
-    assert heard.step(ViewSnapshot(START, SPEC, JobState(attempt=replace(LIVE, number=2)), progress)) == 50
+    assert summary.step(ViewSnapshot(START, SPEC, JobState(attempt=LIVE), progress)) == 70
+    assert summary.step(ViewSnapshot(START, SPEC, JobState(attempt=replace(LIVE, number=2)), progress)) == 50
 
 
 # --- plain lines -----------------------------------------------------------------------------------------------------
@@ -526,15 +527,15 @@ def test_numbers_are_written_for_people(written: object, expected: object) -> No
 def test_why_a_job_failed_is_told_once() -> None:
     why = "exit code 1: ValueError: no data (train.py:5)"
     move = Move(Stage.RUNNING, Stage.FAILED, Reason.APPLICATION_FAILED, 1, "spot-a", why)
-    heard = Heard()
-    heard.hear(Moved(START, move))
-    heard.hear(Ended(START, 1, Reason.APPLICATION_FAILED, why))
-    assert [told.text for told in heard.events] == [
+    summary = RunSummary()
+    summary.add(Moved(START, move))
+    summary.add(Ended(START, 1, Reason.APPLICATION_FAILED, why))
+    assert [told.text for told in summary.events] == [
         f"job Failed: ApplicationFailed – {why}",
         "failed: ApplicationFailed",
     ]
-    heard.hear(Ended(START, 5, Reason.INTERRUPTED, "the disk is full"))
-    assert heard.events[-1].text == "stopped, to be resumed: the disk is full"
+    summary.add(Ended(START, 5, Reason.INTERRUPTED, "the disk is full"))
+    assert summary.events[-1].text == "stopped, to be resumed: the disk is full"
 
 
 def test_plain_lines_say_what_a_start_is_at_when_it_changes(run: Run) -> None:
@@ -549,7 +550,7 @@ def test_plain_lines_say_what_a_start_is_at_when_it_changes(run: Run) -> None:
 
 def test_the_picture_says_what_a_start_is_at() -> None:
     shot = ViewSnapshot(START, SPEC, JobState(), Observation(0), doing="the first step runs")
-    assert "the first step runs · nothing committed yet" in "\n".join(drawn(shot, Heard()))
+    assert "the first step runs · nothing committed yet" in "\n".join(drawn(shot, RunSummary()))
 
 
 WAITS = (
@@ -560,8 +561,8 @@ WAITS = (
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_picture_says_what_a_job_on_a_cluster_waits_for(run: Run, width: int) -> None:
-    snapshot, heard = at(run, 1)
-    lines = drawn(replace(snapshot, waits=WAITS), heard, width, 30)
+    snapshot, summary = at(run, 1)
+    lines = drawn(replace(snapshot, waits=WAITS), summary, width, 30)
     assert WAITS.replace(" ", "") in "".join(line.strip() for line in lines).replace(" ", "")
     assert all(cell_len(line) <= width for line in lines)
 

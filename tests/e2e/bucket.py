@@ -12,7 +12,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.open_store import open_store
 
 NAME = "checkpoints"
 

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.open_store import open_store
 from spotladder.core.codec import load_state
 from spotladder.core.model import JobState
 from spotladder.display.report.facts import Facts, gather

@@ -19,7 +19,7 @@ import pytest
 
 from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.open_store import open_store
 from tests.frameworks.rank import Rank, main
 
 STEPS, LOST_AT = 30, 17

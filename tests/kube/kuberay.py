@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.open_store import open_store
 from spotladder.clusters.client import Client, Object
 from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.workloads import names

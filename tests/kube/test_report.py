@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.open_store import open_store
 from spotladder.display import report
 from spotladder.operator.records import CAPACITYTIERS
 from tests.kube.apiserver import ApiServer

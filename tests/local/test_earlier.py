@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.core.model import Attempt, JobSpec, JobState, Price, Progress, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason

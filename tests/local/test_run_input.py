@@ -162,7 +162,7 @@ def test_a_job_that_is_running_already(files: Files, capsys: pytest.CaptureFixtu
 
 def test_checkpoints_of_another_job(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     from spotladder.checkpoints.log import CommitLog
-    from spotladder.checkpoints.store import open_store
+    from spotladder.checkpoints.open_store import open_store
 
     folder = files.folder / "checkpoints"
     CommitLog(open_store(str(folder)), job="digits", namespace="team-b").start(1, "spot-a")

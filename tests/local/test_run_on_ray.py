@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.open_store import open_store
 from spotladder.core.codec import load_state
 from spotladder.core.model import JobState, Stage
 from spotladder.core.reasons import Reason

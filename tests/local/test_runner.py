@@ -26,7 +26,7 @@ from spotladder.core.model import (
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.display.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
-from spotladder.display.view import ViewSnapshot
+from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import EnvironmentFailure, StoreUnavailable
 from spotladder.local.runner import POLL_INTERVAL, Killed, Runner, laid_down
 

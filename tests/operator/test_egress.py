@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spotladder.api.address import Endpoint
-from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.open_store import open_store
 from spotladder.operator.access import AccessDenied, Grant, grant
 from spotladder.operator.egress import Egress, refusal
 from spotladder.operator.logs import BucketLog, LogAddress

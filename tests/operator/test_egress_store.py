@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from spotladder.api.address import Endpoint
-from spotladder.checkpoints.store import Store, open_store
+from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.store import Store
 from spotladder.operator.egress import Egress, Permit
 from tests.checkpoints.contract import StoreContract
 from tests.checkpoints.servers import moto, new_bucket

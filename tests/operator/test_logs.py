@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from spotladder.checkpoints.entries import Owner
-from spotladder.checkpoints.log import ForeignLog
+from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.clock import SteppedClock

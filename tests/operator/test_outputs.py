@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from spotladder.checkpoints.entries import Owner
-from spotladder.checkpoints.log import CommitLog, ForeignLog
+from spotladder.checkpoints.entry_log import ForeignLog
+from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.outputs import Output, kept, read
 from spotladder.checkpoints.store import StoreRefused, folder_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.open_store import open_store
 from spotladder.train.environment import Environment
 from spotladder.train.membership import Member, join
 from spotladder.train.ranks import World

@@ -14,7 +14,8 @@ import pytest
 
 from spotladder.checkpoints import bucket, upload
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import RightsRefused, open_store
+from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.store import RightsRefused
 from spotladder.train import commits, patience
 from spotladder.train.ending import exit_code_of
 from spotladder.train.environment import Environment

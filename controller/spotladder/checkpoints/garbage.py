@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.entries import Commit, Drop, Snapshot
+from spotladder.checkpoints.entry_log import EntryLog
 from spotladder.checkpoints.history import History
 from spotladder.errors import InvalidSpec
-
-if TYPE_CHECKING:
-    from spotladder.checkpoints.log import CommitLog
 
 COMPACT_AFTER = 64
 """Entries behind the last snapshot that make a new one worth while."""
@@ -33,7 +30,7 @@ class Collected:
     entries: int = 0
 
 
-def garbage(log: CommitLog, history: History, keep: int, *, final: bool = False) -> tuple[Commit, ...]:
+def garbage(log: EntryLog, history: History, keep: int, *, final: bool = False) -> tuple[Commit, ...]:
     """The commits that a collection would drop now. Only reads."""
     if keep < 1:
         raise InvalidSpec(f"keep {keep}: at least the newest commit must be kept", path="checkpoints.keep")
@@ -41,7 +38,7 @@ def garbage(log: CommitLog, history: History, keep: int, *, final: bool = False)
 
 
 def collect(
-    log: CommitLog,
+    log: EntryLog,
     history: History,
     keep: int,
     fence: Callable[[History], None] = lambda _: None,
@@ -73,7 +70,7 @@ def collect(
     return history, done
 
 
-def _broken(log: CommitLog, history: History, keep: int) -> set[str]:
+def _broken(log: EntryLog, history: History, keep: int) -> set[str]:
     """Of the newest commits, those whose files are not all there: they must not displace a whole one."""
     broken: set[str] = set()
     whole = 0
@@ -89,7 +86,7 @@ def _broken(log: CommitLog, history: History, keep: int) -> set[str]:
 
 
 def _compact(
-    log: CommitLog, history: History, fence: Callable[[History], None], done: Collected
+    log: EntryLog, history: History, fence: Callable[[History], None], done: Collected
 ) -> tuple[History, Collected]:
     nonce = log.new_nonce()
     deleted = frozenset(history.dropped)
@@ -113,7 +110,7 @@ def _compact(
     return history, replace(done, entries=len(superseded))
 
 
-def _delete(log: CommitLog, paths: Iterable[str]) -> Collected:
+def _delete(log: EntryLog, paths: Iterable[str]) -> Collected:
     objects = size = 0
     for path in paths:
         found = list(log.store.list(f"{path}/"))

@@ -1,197 +1,25 @@
-"""The commit log of one job: read its tail, begin to write, end it.
+"""The commit log of one job: start a writer, resume from a commit, verify it, collect garbage.
 
-The protocol, and why it holds:
-
-1. An append creates `log/<seq + 1>` with put-if-absent, where `seq` is the last entry that the writer has read. So an
-   entry stands behind nothing that its writer had not seen, and of two writers one wins and the other reads on.
-2. After the create, won or lost or unanswered, the tail is read again; the entry counts when its nonce is found there.
-   That recognises an entry whose answer was lost, and it unmasks a create that succeeded only because a compaction had
-   deleted the object that stood there: the snapshot then found at the tail does not know the entry.
-3. A start fences all starts before it. An append by an older writer raises Fenced, since rule 1 made it read the start.
-4. A reader goes backwards from the newest entry to the newest snapshot, and believes what it has read only when a
-   listing made afterwards shows nothing newer: so no compaction ran meanwhile, after which a late request of an older
-   writer could have filled the place of an entry that was deleted.
+`entry_log` has the protocol of the log and `writer` what rank 0 appends. `resume` downloads and verifies the files of a
+commit; `garbage` deletes checkpoints.
 """
 
 from __future__ import annotations
 
-import re
-import secrets
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from spotladder.checkpoints.entries import Commit, End, Entry, Owner, Snapshot, Start, decode, encode
-from spotladder.checkpoints.history import History, told
-from spotladder.checkpoints.store import Store, StoreRefused, folder_of
-from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
-
-if TYPE_CHECKING:
-    from spotladder.checkpoints.garbage import Collected
-    from spotladder.checkpoints.resume import Resumed
-    from spotladder.checkpoints.writer import Writer
-
-TRIES = 5
-"""How often an append, or a read that found a gap, is tried when the store does not answer."""
-
-AT_ONCE = 16
-"""Entries read in parallel."""
-
-_NAME = re.compile(r"log/(\d{8,})\.json")
-_LEFT_BY_TOOLS = re.compile(r"log/(\.[^/]*|)")  # .DS_Store, .nfs0000…, a console's placeholder for the folder
+from spotladder.checkpoints.entries import Commit, Start
+from spotladder.checkpoints.entry_log import EntryLog
+from spotladder.checkpoints.garbage import Collected, collect
+from spotladder.checkpoints.history import History
+from spotladder.checkpoints.resume import Resumed, fetch, resume
+from spotladder.checkpoints.writer import Writer
+from spotladder.errors import Fenced
 
 
-class ForeignLog(LogCorrupt):
-    """The checkpoint folder belongs to another job."""
-
-    def __init__(self, uri: str, owner: Owner, asked_for: Owner) -> None:
-        self._uri = uri
-        self._owner = owner
-        self._asked_for = asked_for
-        super().__init__(self._said(str(owner)))
-
-    def __reduce__(self) -> tuple[type[ForeignLog], tuple[str, Owner, Owner]]:
-        return ForeignLog, (self._uri, self._owner, self._asked_for)
-
-    def told_to(self, namespace: str) -> str:
-        """The message for users of that namespace, who may not know the names of other namespaces' jobs."""
-        if self._owner.namespace in ("", namespace):
-            return str(self)
-        return self._said("a job of another namespace")
-
-    def _said(self, owner: str) -> str:
-        return (
-            f"{self._uri}: these checkpoints belong to {owner}, not to {self._asked_for}: use another checkpoint "
-            "address or job name; nothing was changed"
-        )
-
-
-class CommitLog:
-    """The log of `job` below `<store>/<job>/`.
-
-    An empty `job` means that the store's address is the job's own folder already, and that any owner is right.
-    `clock` gives the time written in entries (no decision depends on it); `pause` waits between tries; `new_nonce`
-    names entries, never twice the same.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        job: str = "",
-        *,
-        namespace: str = "",
-        uid: str = "",
-        clock: Callable[[], float] = time.time,
-        pause: Callable[[float], None] = time.sleep,
-        new_nonce: Callable[[], str] = lambda: secrets.token_hex(8),
-    ) -> None:
-        if job != Path(job).name or job.startswith("."):
-            raise InvalidSpec(f"{job!r} is no job name: it names a folder below the checkpoint address", path="job")
-        self.store = folder_of(store, job)
-        self.owner = Owner(job, namespace, uid)
-        self.clock = clock
-        self.new_nonce = new_nonce
-        self._pause = pause
-
-    @property
-    def uri(self) -> str:
-        """The job's folder."""
-        return self.store.uri
-
-    # --- reading ----------------------------------------------------------------------------------------------------
-
-    def tail(self, after: int = -1) -> list[Entry]:
-        """The entries behind `after`, oldest first; where they were compacted, the list begins with the snapshot.
-
-        Read access is enough. Raises LogCorrupt, StoreUnavailable.
-        """
-        return self._tail(after, {})
-
-    def _tail(self, after: int, known: dict[int, Entry]) -> list[Entry]:
-        """`tail`, where the entries in `known` existed, and were what they are, before this call."""
-        missing = -1
-        for _ in self._tries(0.05):
-            while unread := [seq for seq in self._numbers(after) if seq not in known and seq > _snapshot_in(known)]:
-                if not self._read_backwards(unread, known):
-                    break
-            else:
-                entries, missing = _consecutive(known, after)
-                if missing < 0:
-                    return entries
-            known = {}
-        if missing < 0:
-            raise StoreUnavailable(f"{self.uri}/log: is compacted again and again while it is read: read it again")
-        raise LogCorrupt(
-            f"{self.uri}/{_key(missing)}: this log entry is missing although later ones exist: restore it from the "
-            "bucket's versions or a backup, or continue in a new checkpoint folder; nothing was changed"
-        )
-
-    def read(self) -> History:
-        """What the whole log says. Raises ForeignLog when it is another job's."""
-        return self.follow(History())
-
-    def follow(self, history: History) -> History:
-        """`history` and what was appended since: one listing when nothing was. A log that is not there any more, or is
-        another one, is read from its beginning."""
-        if history.seq >= 0:
-            numbers = self._numbers(history.seq - 1)
-            if numbers == [history.seq]:
-                return self.checked(history)
-            if not numbers:
-                history = History()
-        return self.checked(history.then(self.tail(history.seq)))
-
-    def commits(self) -> tuple[Commit, ...]:
-        """The commits that count, oldest first."""
-        return self.read().commits
-
-    def told(self) -> tuple[Commit, ...]:
-        """All commits that the log still tells of, oldest first: for people, not for resuming."""
-        entries = self.tail()
-        self.checked(History().then(entries))
-        return told(entries)
-
-    def newest(self) -> Commit | None:
-        """The commit to resume from, unverified; None before the first."""
-        return self.read().newest
-
-    def _numbers(self, after: int) -> list[int]:
-        numbers = []
-        for meta in self.store.list("log/", _key(after) if after >= 0 else None):
-            match = _NAME.fullmatch(meta.key)
-            if match:
-                numbers.append(int(match[1]))
-            elif not _LEFT_BY_TOOLS.fullmatch(meta.key):
-                raise LogCorrupt(
-                    f"{self.uri}/{meta.key}: foreign object in a commit log: move it away, or use another checkpoint "
-                    "folder; nothing was changed"
-                )
-        return sorted(numbers)
-
-    def _read_backwards(self, numbers: list[int], known: dict[int, Entry]) -> bool:
-        """Read entries into `known`, newest first, down to a snapshot.
-
-        False when one of them does not exist any more.
-        """
-        for end in range(len(numbers), 0, -AT_ONCE):
-            chunk = numbers[max(0, end - AT_ONCE) : end]
-            contents = self.store.get_many([_key(seq) for seq in chunk])
-            for seq, content in zip(reversed(chunk), reversed(contents), strict=True):
-                if content is None:
-                    return False
-                known[seq] = decode(content, f"{self.uri}/{_key(seq)}", seq)
-                if isinstance(known[seq], Snapshot):
-                    return True
-        return True
-
-    def _tries(self, wait: float) -> Iterator[int]:
-        for number in range(TRIES):
-            if number:
-                self._pause(wait * 2**number)
-            yield number
-
-    # --- writing ----------------------------------------------------------------------------------------------------
+class CommitLog(EntryLog):
+    """The entry log of a job with its checkpoints. `EntryLog` describes the parameters."""
 
     def start(
         self,
@@ -202,14 +30,12 @@ class CommitLog:
         nonce: str | None = None,
         tried: set[str] | None = None,
     ) -> Writer:
-        """Begin to write as rank 0 of `attempt`: from here on every older writer is fenced.
+        """Append a start entry as rank 0 of `attempt`, which fences every older writer, and return the new writer.
 
-        Also an in-place restart inside an attempt starts. A caller that gets no answer calls again with the same set
-        `tried`: a start of an earlier call that has arrived then counts. Raises Fenced when a newer attempt has started
-        already.
+        An in-place restart within an attempt appends a start entry too. A caller that gets no answer repeats the call
+        with the same set `tried`, so that a start entry which an earlier call has written is used. Raises Fenced when a
+        newer attempt has started already.
         """
-        from spotladder.checkpoints.writer import Writer
-
         mine = nonce or self.new_nonce()
         tried = set() if tried is None else tried
 
@@ -238,85 +64,15 @@ class CommitLog:
         assert isinstance(entry, Start)  # noqa: S101 – build makes nothing else
         return Writer(self, history, entry)
 
-    def end_as_controller(
-        self, outcome: str, *, attempt: int | None = None, message: str = "", now: float | None = None
-    ) -> End | None:
-        """Note the job's outcome beside its checkpoints, whoever writes; every writer is fenced by it.
-
-        Returns the entry; the one that is there already when it says the same; None when the job never started.
-        `attempt` is the newest that the caller knows: raises Fenced when the log knows a newer one.
-        """
-        nonce = self.new_nonce()
-
-        def build(history: History) -> End:
-            if attempt is not None and history.attempt > attempt:
-                raise Fenced(f"{self.uri}: attempt {history.attempt} has started, attempt {attempt} cannot end the job")
-            at = self.clock() if now is None else now
-            return End(history.seq + 1, nonce, at, "", history.attempt, outcome, message)
-
-        history = self.read()
-        if history.seq < 0:
-            return None
-        if history.end and history.end.outcome == outcome:
-            return history.end
-        _, entry = self.append(history, build)
-        assert isinstance(entry, End)  # noqa: S101 – build makes nothing else
-        return entry
-
-    def append(self, history: History, build: Callable[[History], Entry]) -> tuple[History, Entry]:
-        """Append the entry that `build` makes for the newest history. Returns the history with it, and the entry.
-
-        `build` gives its entry the number after that history and always the same nonce; it raises (Fenced) when the
-        entry may not stand there. Raises StoreUnavailable when the outcome is not known: the same call again finds
-        out.
-        """
-        failures = 0
-        while True:
-            entry = build(history)
-            try:
-                created = self.store.put_if_absent(_key(entry.seq), encode(entry))
-                news = self._tail(history.seq, {entry.seq: entry} if created else {})
-            except StoreRefused:
-                raise
-            except StoreUnavailable:
-                failures += 1
-                if failures == TRIES:
-                    raise
-                self._pause(0.2 * 2**failures)
-                continue
-            history = self.checked(history.then(news))
-            for found in news:
-                if found.nonce == entry.nonce:
-                    return history, found
-            if not news:  # it exists, says the store, and does not list it yet
-                failures += 1
-                if failures == TRIES:
-                    raise StoreUnavailable(
-                        f"{self.uri}/{_key(entry.seq)}: exists but is not listed: is the file system's cache stale?"
-                    )
-                self._pause(0.2 * 2**failures)
-
-    def checked(self, history: History) -> History:
-        """The history, if it is this job's. Raises ForeignLog."""
-        if history.owner.is_same(self.owner):
-            return history
-        raise ForeignLog(self.uri, history.owner, self.owner)
-
-    # --- checkpoints ------------------------------------------------------------------------------------------------
-
     def fetch(self, commit: Commit, folder: Path, ranks: Collection[int] | None = None) -> None:
         """Download the commit's files into `folder` in parallel. Raises CheckpointCorrupt, StoreUnavailable.
 
         With `ranks`, of the files below `rank-<n>/` only those of these ranks.
         """
-        from spotladder.checkpoints.resume import fetch
-
         fetch(self.store, commit, folder, ranks)
 
     def verify(self, commit: Commit) -> None:
         """Read all of the commit's files and compare. Raises CheckpointCorrupt, StoreUnavailable."""
-        from spotladder.checkpoints.resume import fetch
-
         fetch(self.store, commit, None)
 
     def resume(
@@ -327,30 +83,8 @@ class CommitLog:
         `without` are paths of commits that others found corrupt, and why. Raises CheckpointCorrupt when no commit
         verifies, StoreUnavailable.
         """
-        from spotladder.checkpoints.resume import resume
-
         return resume(self, folder, ranks, without)
 
     def collect(self, keep: int) -> Collected:
-        """Delete what need not be kept, as one who does not write: `Writer.collect` is for those who do."""
-        from spotladder.checkpoints.garbage import collect
-
+        """Delete checkpoints that need not be kept, for a caller that is not the writer (see `Writer.collect`)."""
         return collect(self, self.read(), keep)[1]
-
-
-def _snapshot_in(known: dict[int, Entry]) -> int:
-    return max((seq for seq, entry in known.items() if isinstance(entry, Snapshot)), default=-1)
-
-
-def _consecutive(known: dict[int, Entry], after: int) -> tuple[list[Entry], int]:
-    """The entries in order, from the newest snapshot on, and the number of the first that is missing (-1: none)."""
-    first = _snapshot_in(known)
-    entries = [known[seq] for seq in sorted(known) if seq >= first]
-    for expected, entry in enumerate(entries, start=after + 1 if first < 0 else first):
-        if entry.seq != expected:
-            return [], expected
-    return entries, -1
-
-
-def _key(seq: int) -> str:
-    return f"log/{seq:08d}.json"

@@ -8,14 +8,11 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.entries import Commit, FileEntry
+from spotladder.checkpoints.entry_log import EntryLog
 from spotladder.checkpoints.store import ObjectMissing, Store, StoreRefused
 from spotladder.errors import CheckpointCorrupt, StoreUnavailable
-
-if TYPE_CHECKING:
-    from spotladder.checkpoints.log import CommitLog
 
 FILES_AT_ONCE = 4
 TRIES = 3
@@ -43,7 +40,7 @@ def rank_folder(rank: int) -> str:
 
 
 def resume(
-    log: CommitLog,
+    log: EntryLog,
     folder: Path,
     ranks: Collection[int] | None = None,
     without: Mapping[str, str] | None = None,

@@ -1,4 +1,4 @@
-"""Where checkpoints and their log lie: the port, its errors, and how an address becomes a store.
+"""The store of checkpoints and their log: the port and its errors.
 
 One primitive carries the whole protocol: `put_if_absent` creates an object or says that it exists, atomically, so
 that of two writers exactly one wins. Everything else may be slow, repeated or lost without harm.
@@ -7,14 +7,13 @@ that of two writers exactly one wins. Everything else may be slow, repeated or l
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
 
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.errors import InvalidSpec, SpotladderError, StoreUnavailable
+from spotladder.errors import SpotladderError, StoreUnavailable
 
 
 class StoreRefused(StoreUnavailable):
@@ -76,41 +75,6 @@ class Store(Protocol):
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove the objects; those that do not exist are no error."""
-
-
-def open_store(
-    uri: str | Path, environment: Mapping[str, str] | None = None, *, isolated: bool = False, proxy: str = ""
-) -> Store:
-    """The store at `s3://bucket/prefix`, `gs://…`, `az://container/…`, `file:///folder` or a plain path.
-
-    Nothing is contacted yet: `check_store` does. Credentials and endpoints come from each cloud's usual environment
-    variables (AWS_…, GOOGLE_…, AZURE_…); those in `environment` win. `isolated`: they are complete, and nothing of the
-    process's own identity is used beside them. `proxy`: requests to a bucket go through this HTTP proxy. Raises
-    InvalidSpec for an address that cannot be read.
-    """
-    text = str(uri)
-    scheme, separator, rest = text.partition("://")
-    if not separator:
-        from spotladder.checkpoints.disk import DiskStore
-
-        if not text.strip():
-            raise InvalidSpec("the checkpoint address is empty: give s3://…, gs://…, az://…, file:///… or a folder")
-        return DiskStore(Path(text).expanduser())
-    if scheme == "file":
-        from spotladder.checkpoints.disk import DiskStore
-
-        parts = urlsplit(text)
-        if parts.netloc not in ("", "localhost") or not parts.path:
-            raise InvalidSpec(f"{text}: a file address has three slashes and a full path: file:///folder")
-        return DiskStore(Path(unquote(parts.path)))
-    if scheme not in ("s3", "gs", "az"):
-        raise InvalidSpec(f"{scheme}://… is no checkpoint address: use s3://, gs://, az://, file:/// or a folder")
-    bucket, _, prefix = rest.partition("/")
-    if not bucket or "@" in bucket:
-        raise InvalidSpec(f"the checkpoint address needs a bucket and no credentials: {scheme}://bucket/prefix")
-    from spotladder.checkpoints.bucket import BucketStore
-
-    return BucketStore(scheme, bucket, prefix.strip("/"), environment or {}, isolated=isolated, proxy=proxy)
 
 
 def renew(store: Store) -> bool:

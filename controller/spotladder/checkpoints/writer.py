@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spotladder.checkpoints.entries import Commit, End, Entry, FileEntry, Skipped, Start, metrics_of
+from spotladder.checkpoints.entry_log import EntryLog
+from spotladder.checkpoints.garbage import Collected, collect
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.store import UploadTorn
 from spotladder.errors import Fenced, InvalidSpec
-
-if TYPE_CHECKING:
-    from spotladder.checkpoints.garbage import Collected
-    from spotladder.checkpoints.log import CommitLog
 
 
 class Writer:
@@ -23,7 +21,7 @@ class Writer:
     may be written, and the process should exit at once.
     """
 
-    def __init__(self, log: CommitLog, history: History, start: Start) -> None:
+    def __init__(self, log: EntryLog, history: History, start: Start) -> None:
         self.log = log
         self.start = start
         self._history = history
@@ -116,8 +114,6 @@ class Writer:
 
     def collect(self, keep: int, *, final: bool = False) -> Collected:
         """Delete what need not be kept: fenced like a commit. `final`: the job's last step is committed."""
-        from spotladder.checkpoints.garbage import collect
-
         with self._lock:
             self._history, collected = collect(
                 self.log, self._history, keep, self._fence_start, self._deleted, final=final

@@ -161,7 +161,8 @@ def gc(
 def _open(uri: str) -> CommitLog:
     """The log at the address, or the one log below it."""
     from spotladder.checkpoints.log import CommitLog
-    from spotladder.checkpoints.store import folder_of, open_store
+    from spotladder.checkpoints.open_store import open_store
+    from spotladder.checkpoints.store import folder_of
 
     store = open_store(uri)
     if any(True for _ in store.list("log/")):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.constrain import Constrain
@@ -29,9 +28,7 @@ from spotladder.core.model import (
 from spotladder.core.situation import Situation
 from spotladder.display.figures import NONE, clock, count, measure, money, percent, rate, saved, span
 from spotladder.display.narrate import Tone, tolerated
-
-if TYPE_CHECKING:
-    from spotladder.display.view import Heard, ViewSnapshot
+from spotladder.display.view_state import RunSummary, ViewSnapshot
 
 WIDEST = 100
 """Columns used at most: a wider picture is harder to read, not easier."""
@@ -54,14 +51,14 @@ PHASES = {
 }
 
 
-def draw(snapshot: ViewSnapshot, heard: Heard, width: int, height: int) -> RenderableType:
+def draw(snapshot: ViewSnapshot, summary: RunSummary, width: int, height: int) -> RenderableType:
     """The picture, less high than the terminal so that it never scrolls; the least important lines go first."""
     inner = min(width, WIDEST) - 2
     blank = _Part(8, Text(""))
     above = [
-        _Part(0, _header(snapshot, heard)),
-        _Part(2, _progress(snapshot, heard, inner)),
-        _Part(5, _learning(snapshot, heard)),
+        _Part(0, _header(snapshot, summary)),
+        _Part(2, _progress(snapshot, summary, inner)),
+        _Part(5, _learning(snapshot, summary)),
         blank,
         _Part(1, _tiers(snapshot, inner), lines=1 + len(snapshot.spec.tiers)),
         *_waits(snapshot, inner),
@@ -72,7 +69,7 @@ def draw(snapshot: ViewSnapshot, heard: Heard, width: int, height: int) -> Rende
     hint = "" if snapshot.state.stage in (*TERMINAL, Stage.SUSPENDED) else snapshot.hint
     below = [blank, _Part(6, _one_line(Text(hint, style="dim")))]
     room = height - 2 - sum(part.lines for part in above + below)  # a blank line more, and the cursor's own
-    events = [blank, *(_Part(7, line) for line in _events(heard, min(EVENTS, room)))] if room > 0 else []
+    events = [blank, *(_Part(7, line) for line in _events(summary, min(EVENTS, room)))] if room > 0 else []
     parts = _fitting([*above, *events, *below], height - 1)
     return Constrain(Padding(Group(*(part.drawn for part in parts)), (0, 1)), WIDEST)
 
@@ -102,20 +99,20 @@ def _fitting(parts: list[_Part], height: int) -> list[_Part]:
     return parts
 
 
-def _header(snapshot: ViewSnapshot, heard: Heard) -> RenderableType:
+def _header(snapshot: ViewSnapshot, summary: RunSummary) -> RenderableType:
     mark, style = PHASES[snapshot.state.phase]
     grid = Table.grid(expand=True, padding=(0, 2))
     grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     grid.add_column(justify="right", no_wrap=True)
     grid.add_row(
-        Text(heard.job or "spotladder", style="bold"),
-        Text.assemble((f"{mark} {snapshot.state.phase}", style), f"  {clock(heard.elapsed(snapshot.now))}"),
+        Text(summary.job or "spotladder", style="bold"),
+        Text.assemble((f"{mark} {snapshot.state.phase}", style), f"  {clock(summary.elapsed(snapshot.now))}"),
     )
     return grid
 
 
-def _progress(snapshot: ViewSnapshot, heard: Heard, width: int) -> RenderableType:
-    step, total, pace = heard.step(snapshot), heard.total(snapshot), heard.pace(snapshot.now)
+def _progress(snapshot: ViewSnapshot, summary: RunSummary, width: int) -> RenderableType:
+    step, total, pace = summary.step(snapshot), summary.total(snapshot), summary.pace(snapshot.now)
     grid = Table.grid(expand=True, padding=(0, 2))
     grid.add_column(ratio=1)
     bar = ProgressBar(
@@ -138,10 +135,10 @@ def _progress(snapshot: ViewSnapshot, heard: Heard, width: int) -> RenderableTyp
     return grid
 
 
-def _learning(snapshot: ViewSnapshot, heard: Heard) -> RenderableType:
+def _learning(snapshot: ViewSnapshot, summary: RunSummary) -> RenderableType:
     progress = snapshot.seen.progress
     parts = [snapshot.doing] if snapshot.doing else []
-    parts += [f"loss {measure(heard.loss)}"] if heard.loss is not None else []
+    parts += [f"loss {measure(summary.loss)}"] if summary.loss is not None else []
     if progress.committed_at is not None:
         parts.append(f"committed step {count(progress.step)}, {span(snapshot.now - progress.committed_at)} ago")
     else:
@@ -295,11 +292,11 @@ def _money(snapshot: ViewSnapshot, width: int) -> Text:
     return text
 
 
-def _events(heard: Heard, room: int) -> list[RenderableType]:
-    shown = list(heard.events)[-room:]
+def _events(summary: RunSummary, room: int) -> list[RenderableType]:
+    shown = list(summary.events)[-room:]
     lines: list[RenderableType] = []
     for told in shown:
-        at = (f"{clock(heard.elapsed(told.at))}  ", "dim")
+        at = (f"{clock(summary.elapsed(told.at))}  ", "dim")
         lines.append(_one_line(Text.assemble(at, (f"{MARK[told.tone]} {told.text}", STYLE[told.tone]))))
     return lines + [Text("")] * (room - len(shown))
 

@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from spotladder.display.timeline import Record
-from spotladder.display.view import View, ViewSnapshot
+from spotladder.display.view import View
+from spotladder.display.view_state import ViewSnapshot
 
 if TYPE_CHECKING:
     from rich.console import Console

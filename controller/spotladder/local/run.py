@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spotladder.checkpoints.store import check_store, open_store
+from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.store import check_store
 from spotladder.core.contract import Variable
 from spotladder.core.model import JobSpec, JobState, Stage
 from spotladder.core.policies import Policy

@@ -42,7 +42,8 @@ from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.core.situation import Situation
 from spotladder.display.figures import span
 from spotladder.display.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
-from spotladder.display.view import View, ViewSnapshot
+from spotladder.display.view import View
+from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import EnvironmentFailure, SpotladderError
 
 POLL_INTERVAL: Seconds = 0.05

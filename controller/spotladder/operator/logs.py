@@ -19,7 +19,8 @@ import structlog
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.ending import end_job
-from spotladder.checkpoints.log import CommitLog, ForeignLog
+from spotladder.checkpoints.entry_log import ForeignLog
+from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower, went_back
 from spotladder.checkpoints.store import StoreRefused
@@ -97,7 +98,7 @@ class BucketLog:
     """A commit log in a bucket or on a disk."""
 
     def __init__(self, address: LogAddress, egress: Egress) -> None:
-        from spotladder.checkpoints.store import open_store  # noqa: PLC0415 – obstore is loaded when a bucket is used
+        from spotladder.checkpoints.open_store import open_store  # noqa: PLC0415 – obstore is loaded when a bucket is used
 
         grant, self._permit = address.grant, None
         if grant.endpoint is not None:

@@ -101,7 +101,8 @@ def table(spec: CapacityTierSpec) -> Price:
 
     Raises PriceUnknown, InvalidSpec, StoreUnavailable.
     """
-    from spotladder.checkpoints.store import ObjectMissing, open_store  # noqa: PLC0415 – loads what talks to buckets
+    from spotladder.checkpoints.open_store import open_store  # noqa: PLC0415 – loads what talks to buckets
+    from spotladder.checkpoints.store import ObjectMissing  # noqa: PLC0415 – loads what talks to buckets
 
     address = (spec.price.table if spec.price else None) or ""
     folder, _, name = address.rpartition("/")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import open_store
+from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.writer import Writer
 from spotladder.core.contract import ExitCode
 from spotladder.errors import Fenced

@@ -113,7 +113,7 @@ def wait_for_store(here: environment.Environment) -> None:
     Raises ForeignLog when the log is another job's, StoreRefused, LogCorrupt.
     """
     from spotladder.checkpoints.log import CommitLog
-    from spotladder.checkpoints.store import open_store
+    from spotladder.checkpoints.open_store import open_store
     from spotladder.train.heartbeat import Heartbeat
     from spotladder.train.patience import Patience
 
@@ -126,7 +126,7 @@ def storage_of(here: environment.Environment, below: str) -> tuple[str, Any]:
     """A folder of the job for Ray: its path, and the filesystem to reach it by (None: the local one)."""
     from pathlib import Path
 
-    from spotladder.checkpoints.store import open_store
+    from spotladder.checkpoints.open_store import open_store
 
     uri = open_store(here.uri).uri
     scheme, _, rest = uri.partition("://")

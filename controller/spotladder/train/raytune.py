@@ -15,7 +15,7 @@ from ray.tune import Callback
 from spotladder.train.interruption import Interrupted
 from spotladder.train.membership import Member
 from spotladder.train.pending import Checkpoint
-from spotladder.train.tune import PLACE
+from spotladder.train.sweep_state import PLACE
 
 _log = logging.getLogger("spotladder.train")
 

@@ -10,33 +10,18 @@ are not run again; the others go on from their own last checkpoint.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import secrets
-import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from spotladder.checkpoints.store import Store
 from spotladder.errors import InvalidSpec
 from spotladder.train import environment
 from spotladder.train.ending import exit_with_what_happened
 from spotladder.train.membership import join, leave_at_once
-from spotladder.train.patience import Patience
 from spotladder.train.ranks import World
 from spotladder.train.raytrain import storage_of
-
-if TYPE_CHECKING:
-    from spotladder.checkpoints.log import CommitLog
-
-_log = logging.getLogger("spotladder.train")
-
-PLACE = "sweep.json"
-"""In a commit of a sweep: which folder the state is about."""
+from spotladder.train.sweep_state import PLACE, committed_state, take_over
 
 STATE_PERIOD = "5"
 """Seconds between two states that Ray writes, unless TUNE_GLOBAL_CHECKPOINT_S says otherwise: its own choice, 10 or
@@ -48,8 +33,6 @@ is the committed state, so while the bucket is away the warning would be wrong."
 
 TRIAL_FAILURES = 3
 """How often a trial may fail in one attempt, lost machines included, unless the program says otherwise."""
-
-FILES_AT_ONCE = 8
 
 
 def tune_restore(
@@ -79,10 +62,10 @@ def tune_restore(
     os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", STATE_PERIOD)
     os.environ.setdefault("TUNE_WARN_SLOW_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S", SLOW_STATE)
     raytune.watch(member, f"{below}/{name}")
-    with _committed_state(member.log, member.patience) as state:
+    with committed_state(member.log, member.patience) as state:
         if state is not None:
             old = json.loads((state / PLACE).read_text(encoding="utf-8"))["folder"]
-            member.patience.until_answered(lambda: _take_over(member.log.store, old, f"{below}/{name}", state))
+            member.patience.until_answered(lambda: take_over(member.log.store, old, f"{below}/{name}", state))
             return tune.Tuner.restore(
                 f"{path}/{name}",
                 trainable,
@@ -101,39 +84,3 @@ def tune_restore(
         callbacks=[*(given.callbacks or []), raytune.StateCommits()],
     )
     return tune.Tuner(trainable, param_space=param_space, tune_config=tune_config, run_config=config)
-
-
-@contextmanager
-def _committed_state(log: CommitLog, patience: Patience) -> Iterator[Path | None]:
-    """The newest committed state of the sweep, verified, on this machine; None before the first."""
-    with tempfile.TemporaryDirectory(prefix="spotladder-resume-") as folder:
-        resumed = patience.until_answered(lambda: log.resume(Path(folder)))
-        if resumed is not None and not (resumed.path / PLACE).is_file():
-            raise InvalidSpec(
-                f"{log.uri}: the newest commit is no sweep's: use another job name for a sweep than for a training",
-                where="tune_restore",
-            )
-        yield resumed.path if resumed else None
-
-
-def _take_over(store: Store, old: str, new: str, state: Path) -> None:
-    """Fill the folder `new`: files of the trials from `old`, the sweep's state from the commit."""
-    committed = {file.name for file in state.iterdir()}
-    names = [meta.key.removeprefix(f"{old}/") for meta in store.list(f"{old}/")]
-    wanted = [name for name in names if "/" in name or not _is_state(name)]
-
-    def copy(name: str) -> None:
-        with tempfile.TemporaryDirectory(prefix="spotladder-copy-") as folder:
-            file = Path(folder, "file")
-            store.get_file(f"{old}/{name}", file)
-            store.put_file(f"{new}/{name}", file)
-
-    with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="spotladder-copy") as pool:
-        list(pool.map(copy, wanted))
-        list(pool.map(lambda name: store.put_file(f"{new}/{name}", state / name), committed - {PLACE}))
-    _log.info("took over %d files of the sweep in %s", len(wanted), old)
-
-
-def _is_state(name: str) -> bool:
-    """Whether a file of the sweep's folder is part of the state that a commit holds."""
-    return name.startswith(("experiment_state-", "searcher-state-", "search_gen_state-", "callback-states-", "."))

@@ -172,7 +172,8 @@ class _Printing:
     async def _kept(self, job: Object, number: int) -> tuple[bool, list[str]]:
         """Print what was kept of an attempt that is over; whether there was anything, and what is to be said of it."""
         from spotladder.checkpoints import outputs
-        from spotladder.checkpoints.store import folder_of, open_store
+        from spotladder.checkpoints.open_store import open_store
+        from spotladder.checkpoints.store import folder_of
         from spotladder.errors import SpotladderError
 
         uri = job["spec"]["checkpoints"]["uri"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from spotladder.cli.cluster.cluster import Cluster, Refused
+from spotladder.cli.cluster.rights import may_send, namespace_of
 
 if TYPE_CHECKING:
     from spotladder.api.problems import Problem
@@ -21,7 +22,6 @@ async def look(cluster: Cluster, files: Review, *, update: bool) -> None:
     from spotladder.api.problems import InvalidDocument
     from spotladder.api.resolve import missing_capacity
     from spotladder.api.tieredjob import TieredJob
-    from spotladder.cli.cluster.rights import may_send
     from spotladder.workloads.review import for_cluster, warnings
 
     known = await _capacity(cluster)
@@ -49,11 +49,6 @@ async def look(cluster: Cluster, files: Review, *, update: bool) -> None:
                 where = entry.document.where(("spec", "tiers", index, "capacityTier"))
                 missing = f"CapacityTier {tier.capacity_tier} does not exist in this cluster; the job waits for it"
                 typer.echo(f"warning: {where}: {missing}", err=True)
-
-
-def namespace_of(job: Reviewed, default: str) -> str:
-    """The namespace that the job's file says; the command's when it says none."""
-    return str(job.document.data["metadata"].get("namespace", default))
 
 
 def exists(name: str, namespace: str) -> str:

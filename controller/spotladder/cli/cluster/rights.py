@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 from spotladder.cli.cluster.cluster import Cluster
 
 if TYPE_CHECKING:
-    from spotladder.api.review import Review
+    from spotladder.api.review import Review, Reviewed
     from spotladder.workloads.records import GVR
+
+
+def namespace_of(job: Reviewed, default: str) -> str:
+    """The namespace in the job's file, or `default` if the file has none."""
+    return str(job.document.data["metadata"].get("namespace", default))
 
 
 async def may_send(cluster: Cluster, files: Review, *, update: bool) -> None:
     """Raises EnvironmentFailure when the user has no right to write what the files hold."""
-    from spotladder.cli.cluster.preflight import namespace_of
     from spotladder.errors import EnvironmentFailure
     from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
 

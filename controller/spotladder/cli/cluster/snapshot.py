@@ -44,7 +44,8 @@ class Snapshot:
     def _printed(self) -> tuple[tuple[int, str, tuple[str, ...]], ...]:
         """The last lines of what is kept of the attempts' output; none where it cannot be read."""
         from spotladder.checkpoints import outputs
-        from spotladder.checkpoints.store import folder_of, open_store
+        from spotladder.checkpoints.open_store import open_store
+        from spotladder.checkpoints.store import folder_of
         from spotladder.errors import SpotladderError
         from spotladder.output.last_error import last_lines
 
@@ -58,7 +59,7 @@ class Snapshot:
 
     def _commits(self) -> tuple[list[Committed] | None, str]:
         from spotladder.checkpoints.log import CommitLog
-        from spotladder.checkpoints.store import open_store
+        from spotladder.checkpoints.open_store import open_store
         from spotladder.display.timeline import Committed
         from spotladder.errors import SpotladderError
 

@@ -16,7 +16,8 @@ from spotladder.cli.cluster.options import ContextOption, JobArgument, Kubeconfi
 if TYPE_CHECKING:
     from spotladder.api.status import TieredJobStatus
     from spotladder.core.model import AttemptSeen, Instant, JobSpec, JobState
-    from spotladder.display.view import View, ViewSnapshot
+    from spotladder.display.view import View
+    from spotladder.display.view_state import ViewSnapshot
     from spotladder.operator.cache import Cache
     from spotladder.operator.records import CapacityRecord, JobRecord
     from spotladder.workloads.records import EventRecord
@@ -164,7 +165,7 @@ def snapshot_of(spec: JobSpec, state: JobState, now: Instant, hint: str) -> View
     """What the status says, for the view. The cost is that of `now`: the status is written every five minutes."""
     from spotladder.core.accounting import account
     from spotladder.core.model import Observation
-    from spotladder.display.view import ViewSnapshot
+    from spotladder.display.view_state import ViewSnapshot
 
     seen = Observation(state.revision, _attempts(state, spec), state.progress)
     return ViewSnapshot(now, spec, account(state, spec, now), seen, hint)

@@ -1,0 +1,89 @@
+"""What a view shows: a snapshot of the job, and what the records of its timeline have said so far."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from spotladder.core.model import Instant, JobSpec, JobState, Observation
+from spotladder.display.narrate import Narrator, Told
+from spotladder.display.timeline import Beat, Began, Committed, Record
+
+PACE_WINDOW = 20.0
+"""Seconds of heartbeats from which the displayed rate is computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSnapshot:
+    """One look at the job. `hint` is what the runner has to say just now, e.g. what another Ctrl-C would do; `doing` is
+    what an attempt waits for before its first step. `waits` is what a job on a cluster waits for and what follows when,
+    in the words of who keeps it waiting."""
+
+    now: Instant
+    spec: JobSpec
+    state: JobState
+    seen: Observation
+    hint: str = ""
+    doing: str = ""
+    waits: str = ""
+
+
+class RunSummary:
+    """The records that a view was given so far: the name of the job, its progress and pace, the latest events."""
+
+    def __init__(self, events: int = 50) -> None:
+        self.job = ""
+        self.began: Instant | None = None
+        self.beat: Beat | None = None
+        self.loss: float | None = None
+        self.events: deque[Told] = deque(maxlen=events)
+        self._spec: JobSpec | None = None
+        self._beats: deque[Beat] = deque()
+        self._narrator = Narrator()
+
+    def add(self, record: Record) -> Told | None:
+        """Remember the record; the sentence it is worth, if any."""
+        match record:
+            case Began():
+                self.job = f"{record.namespace}/{record.job}"
+                self.began = record.at if self.began is None else self.began
+                self._spec = record.spec
+            case Beat():
+                self._add_beat(record)
+            case Committed():
+                self.loss = record.metrics.get("loss", self.loss)
+        told = self._narrator.tell(record, self._spec)
+        if told:
+            self.events.append(told)
+        return told
+
+    def _add_beat(self, beat: Beat) -> None:
+        if self._beats and (beat.attempt != self._beats[-1].attempt or beat.step < self._beats[-1].step):
+            self._beats.clear()
+        self._beats.append(beat)
+        while beat.at - self._beats[0].at > PACE_WINDOW:
+            self._beats.popleft()
+        self.beat = beat
+        self.loss = beat.metrics.get("loss", self.loss)
+
+    def elapsed(self, now: Instant) -> float:
+        """Seconds since the job was first taken up."""
+        return 0.0 if self.began is None else now - self.began
+
+    def step(self, snapshot: ViewSnapshot) -> int:
+        """The step the program is at: its own word while it runs, else the newest commit's."""
+        attempt = snapshot.state.attempt
+        if self.beat and attempt and self.beat.attempt == attempt.number:
+            return self.beat.step
+        return snapshot.seen.progress.step
+
+    def total(self, snapshot: ViewSnapshot) -> int:
+        """How many steps there are; 0 while nobody has said."""
+        return snapshot.seen.progress.total or (self.beat.total if self.beat else 0)
+
+    def pace(self, now: Instant) -> float | None:
+        """Steps a second lately; None when there is nothing to tell it from."""
+        if len(self._beats) < 2 or now - self._beats[-1].at > PACE_WINDOW:
+            return None
+        first, last = self._beats[0], self._beats[-1]
+        return (last.step - first.step) / (last.at - first.at) if last.at > first.at else None
