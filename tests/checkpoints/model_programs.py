@@ -1,0 +1,87 @@
+"""The programs that the model checker runs beside each other: writers, a controller, a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from spotladder.checkpoints import garbage
+from spotladder.errors import StoreUnavailable
+from tests.checkpoints.model_checker import Program, ProgramContext
+
+
+def writer(attempt: int, *steps: int, keep: int = 0, end: str = "", files: bool = False) -> Program:
+    """Starts the attempt, commits at these steps (with a file each), collects after the last and ends, as asked."""
+
+    def program(context: ProgramContext) -> None:
+        log = context.log()
+        mine = log.start(attempt, "spot-a")
+        knew = {commit.path for commit in mine.history.commits} | set(mine.history.dropped)
+        context.events.append(("started", mine.start.nonce, mine.start.seq, frozenset(knew)))
+        for step in steps:
+            path = mine.folder(step)
+            uploaded = [log.store.put_file(f"{path}/w", Path())] if files else []
+            mine.commit(step, uploaded, total=9)
+            context.events.append(("acknowledged", mine.start.nonce, path))
+        if keep:
+            would = tuple(commit.path for commit in garbage.garbage(log, mine.history, keep))
+            context.events.append(("drops", would))
+            mine.collect(keep)
+        if end:
+            mine.end(end)
+            context.events.append(("ended", end))
+
+    return program
+
+
+def patient_writer(attempt: int, *steps: int, keep: int = 0) -> Program:
+    """Starts and commits as the training library does: what was not answered is tried again until it is."""
+
+    def program(context: ProgramContext) -> None:
+        log = context.log()
+        tried: set[str] = set()
+        mine = until_answered(lambda: log.start(attempt, "spot-a", tried=tried))
+        knew = {commit.path for commit in mine.history.commits} | set(mine.history.dropped)
+        context.events.append(("started", mine.start.nonce, mine.start.seq, frozenset(knew)))
+        for step in steps:
+            path = mine.folder(step)
+            until_answered(lambda step=step: mine.commit(step, [], total=9))  # type: ignore[misc]
+            context.events.append(("acknowledged", mine.start.nonce, path))
+        if keep:
+            context.events.append(("drops", tuple(commit.path for commit in garbage.garbage(log, mine.history, keep))))
+            mine.collect(keep)
+
+    return program
+
+
+def until_answered(work: Callable[[], Any]) -> Any:
+    while True:
+        with suppress(StoreUnavailable):
+            return work()
+
+
+def controller(outcome: str) -> Program:
+    """Ends the job from outside."""
+
+    def program(context: ProgramContext) -> None:
+        entry = context.log().end_as_controller(outcome)
+        context.events.append(("ended", entry and entry.outcome))
+
+    return program
+
+
+def reader() -> Program:
+    """Chooses the newest commit, looks for its files, and when one is missing reads the log again, as resume does."""
+
+    def program(context: ProgramContext) -> None:
+        log = context.log()
+        newest = log.newest()
+        if newest is None:
+            return
+        there = all(list(log.store.list(f"{newest.path}/")) for _ in newest.files)
+        gone = not there and newest.path not in {commit.path for commit in log.commits()}
+        context.events.append(("resumed", newest.path, there or gone))
+
+    return program
