@@ -12,8 +12,13 @@ class SpotladderError(Exception):
 
 
 def described(error: BaseException) -> str:
-    """An error that nobody expected, in one line: its kind says more than its words."""
+    """An unexpected error in one line: its type, then its text."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or its kind if it has no text."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 class InvalidSpec(SpotladderError):

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from spotladder.atomic import write_text
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.amazon import sdk
 from spotladder_infra.topology.cluster import Cloud, Cluster
@@ -45,10 +46,7 @@ def target(fleet: Fleet, cluster: Cluster, state: Path) -> Target:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(found, indent=1)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
-        written = path.with_suffix(f".{os.getpid()}")
-        written.touch(mode=0o600)
-        written.write_text(text, encoding="utf-8")
-        written.replace(path)
+        write_text(path, text, mode=0o600)
     return Target(str(path), cluster.name)
 
 

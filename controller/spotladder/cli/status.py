@@ -82,7 +82,7 @@ def _row(run: LocalRun) -> tuple[str, ...]:
     from spotladder.display.figures import money, percent, saved, span
 
     state = run.state()
-    on_demand = sum(tier.on_demand_cost for tier in state.tiers)
+    on_demand = state.on_demand_usd
     progress = state.progress
     since = run.folder.began()
     return (
@@ -114,7 +114,7 @@ def _plain(run: LocalRun) -> dict[str, Any]:
         "progress": {"step": state.progress.step, "total": state.progress.total},
         "cost": {
             "spentUSD": round(state.spent_usd, 6),
-            "onDemandUSD": round(sum(tier.on_demand_cost for tier in state.tiers), 6),
+            "onDemandUSD": round(state.on_demand_usd, 6),
         },
         "folder": str(run.folder.path),
     }

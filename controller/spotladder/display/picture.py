@@ -280,7 +280,7 @@ def _node(pod: PodSeen, now: Instant) -> Text:
 
 def _money(snapshot: ViewSnapshot, width: int) -> Text:
     spent = snapshot.state.spent_usd
-    on_demand = sum(tier.on_demand_cost for tier in snapshot.state.tiers)
+    on_demand = snapshot.state.on_demand_usd
     share = saved(spent, on_demand)
     text = Text.assemble((money(spent, on_demand), "bold"), " spent")
     if share is not None:

@@ -69,7 +69,7 @@ class PlainView:
         self._printed_at = snapshot.now
         summary, state = self._summary, snapshot.state
         total = summary.total(snapshot)
-        spent, on_demand = state.spent_usd, sum(tier.on_demand_cost for tier in state.tiers)
+        spent, on_demand = state.spent_usd, state.on_demand_usd
         parts = [
             f"{state.phase} on {state.tier}" if state.tier else f"{state.phase}",
             snapshot.waits or _paused(snapshot),

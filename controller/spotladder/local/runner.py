@@ -173,7 +173,7 @@ class Runner:
                 self._tell(beat)
         if trouble := self._commits.take_trouble():
             self._tell(Noted(now, f"the commit log cannot be read now: {trouble}"))
-        spent, on_demand = self.state.spent_usd, sum(tier.on_demand_cost for tier in self.state.tiers)
+        spent, on_demand = self.state.spent_usd, self.state.on_demand_usd
         self._tell(Billed(now, spent, on_demand, self.state.nodes))
 
     def _narrate_store(self, now: Instant) -> None:

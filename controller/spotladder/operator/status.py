@@ -62,7 +62,7 @@ def of_state(
     waits: Explanation | None = None,
 ) -> TieredJobStatus:
     """The status that says this state. `clusters` is where each tier is, `tiers` are the names that the spec has."""
-    spent, on_demand = state.spent_usd, sum(tier.on_demand_cost for tier in state.tiers)
+    spent, on_demand = state.spent_usd, state.on_demand_usd
     unpriced = [tier.name for tier in state.tiers if tier.unpriced]
     progress = state.progress
     known = progress.committed_at is not None

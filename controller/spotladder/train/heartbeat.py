@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from spotladder.atomic import write_text
 from spotladder.checkpoints.entries import metrics_of
 from spotladder.output.outage import Outage
 
@@ -74,10 +73,8 @@ class Heartbeat:
         store = {} if self._outage is None else {"store": asdict(self._outage)}
         phase = {"phase": self._phase} if self._phase else {}
         line = json.dumps({**self._metrics, **progress, "at": self.wall(), **phase, **store})
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
-            draft.write_text(line, encoding="utf-8")
-            draft.replace(self.path)
+            write_text(self.path, line)
         except OSError as error:
             _log.warning("no heartbeats from here on: %s cannot be written: %s", self.path, error)
             self.path = None

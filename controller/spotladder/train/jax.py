@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from spotladder.errors import CheckpointCorrupt, InvalidSpec
+from spotladder.errors import CheckpointCorrupt, InvalidSpec, first_line
 from spotladder.train import randomness, ranks
 from spotladder.train.found import Found
 from spotladder.train.frameworks import require
@@ -158,10 +158,6 @@ def _read(folder: Path, like: Any = None) -> Any:
         return checkpointer.restore(folder, args=orbax.args.PyTreeRestore(item=like, restore_args=wanted))
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise CheckpointCorrupt(
-            f"{folder.name}: these files do not fit this program's tree ({_first_line(error)}): was it changed since "
+            f"{folder.name}: these files do not fit this program's tree ({first_line(error)}): was it changed since "
             "the commit?"
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)

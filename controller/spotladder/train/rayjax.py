@@ -12,6 +12,8 @@ from typing import Any
 import ray
 from ray.train.backend import Backend, BackendConfig
 
+from spotladder.train.free_address import free_address
+
 
 @dataclass
 class CPUConfig(BackendConfig):  # type: ignore[misc]
@@ -24,16 +26,8 @@ class CPUConfig(BackendConfig):  # type: ignore[misc]
 
 class _Processes(Backend):  # type: ignore[misc]
     def on_start(self, worker_group: Any, backend_config: CPUConfig) -> None:  # noqa: ARG002 – Ray's protocol
-        coordinator, size = worker_group.execute_single(0, _address), len(worker_group)
+        coordinator, size = worker_group.execute_single(0, free_address), len(worker_group)
         ray.get([worker_group.execute_single_async(rank, _join, coordinator, size, rank) for rank in range(size)])
-
-
-def _address() -> str:
-    """An address of this worker on which nobody listens yet."""
-    from ray.train._internal.utils import get_address_and_port
-
-    host, port = get_address_and_port()
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _join(coordinator: str, size: int, rank: int) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import ray
 from ray.train.backend import Backend, BackendConfig
 
+from spotladder.train.free_address import free_address
+
 
 @dataclass
 class ClusterConfig(BackendConfig):  # type: ignore[misc]
@@ -25,18 +27,10 @@ class ClusterConfig(BackendConfig):  # type: ignore[misc]
 
 class _Cluster(Backend):  # type: ignore[misc]
     def on_start(self, worker_group: Any, backend_config: ClusterConfig) -> None:  # noqa: ARG002 – Ray's protocol
-        workers = worker_group.execute(_address)
+        workers = worker_group.execute(free_address)
         ray.get(
             [worker_group.execute_single_async(rank, _announce, workers, rank) for rank in range(len(worker_group))]
         )
-
-
-def _address() -> str:
-    """An address of this worker on which nobody listens yet."""
-    from ray.train._internal.utils import get_address_and_port
-
-    host, port = get_address_and_port()
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _announce(workers: list[str], rank: int) -> None:

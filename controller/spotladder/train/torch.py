@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from spotladder.errors import CheckpointCorrupt, InvalidSpec
+from spotladder.errors import CheckpointCorrupt, InvalidSpec, first_line
 from spotladder.train import randomness, ranks
 from spotladder.train.found import Found
 from spotladder.train.frameworks import require
@@ -157,7 +157,7 @@ def restore_sharded(found: Found | Path, state: dict[str, Any]) -> None:
         checkpoint.load(state, storage_reader=checkpoint.FileSystemReader(folder))
     except (checkpoint.api.CheckpointException, OSError, RuntimeError, ValueError) as error:
         raise CheckpointCorrupt(
-            f"sharded state does not fit this program's ({_first_line(error)}): was it changed since the commit?"
+            f"sharded state does not fit this program's ({first_line(error)}): was it changed since the commit?"
         ) from error
 
 
@@ -194,7 +194,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
-        raise CheckpointCorrupt(f"{path.name}: cannot be read: {_first_line(error)}") from error
+        raise CheckpointCorrupt(f"{path.name}: cannot be read: {first_line(error)}") from error
     return content
 
 
@@ -209,9 +209,5 @@ def _load(parts: Mapping[str, Any], saved: Mapping[str, Any], file: str) -> None
             part.load_state_dict(saved[name])
         except (RuntimeError, ValueError, KeyError, TypeError) as error:
             raise CheckpointCorrupt(
-                f"{file}: {name} does not fit this program's ({_first_line(error)}): was it changed since the commit?"
+                f"{file}: {name} does not fit this program's ({first_line(error)}): was it changed since the commit?"
             ) from error
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from spotladder.atomic import write_text
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra import outputs as contract
 from spotladder_infra.outputs import ClusterOutputs
@@ -102,9 +103,7 @@ def record(stack: Stack, state: Path) -> ClusterOutputs:
     read = contract.read(found, stack.cluster)
     path = path_of(stack.cluster, state)
     path.parent.mkdir(parents=True, exist_ok=True)
-    written = path.with_suffix(".new")
-    written.write_text(json.dumps(contract.written(read), indent=2) + "\n", encoding="utf-8")
-    written.replace(path)
+    write_text(path, json.dumps(contract.written(read), indent=2) + "\n")
     return read
 
 

@@ -201,6 +201,11 @@ class JobState:
         return sum(tier.cost for tier in self.tiers)
 
     @property
+    def on_demand_usd(self) -> float:
+        """USD that the same node-seconds would have cost on demand, over all tiers."""
+        return sum(tier.on_demand_cost for tier in self.tiers)
+
+    @property
     def lasting(self) -> JobState:
         """The state without what time alone changes: clocks, costs, timers that stand still, pods that come and go.
 

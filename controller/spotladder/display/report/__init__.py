@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
+from spotladder.atomic import write_text
 from spotladder.core.model import JobState
 from spotladder.display.report.facts import Facts, gather
 from spotladder.display.timeline import Recorded
@@ -31,8 +32,8 @@ def write_report(folder: Path, recorded: Recorded, state: JobState) -> Facts:
     facts = gather(recorded, state)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder / "report.html", page(facts))
-        _replace(folder / "report.json", as_json(facts))
+        write_text(folder / "report.html", page(facts))
+        write_text(folder / "report.json", as_json(facts))
         picture = folder / PICTURE
         if can_draw():
             draft = folder / f".{PICTURE}"
@@ -45,12 +46,6 @@ def write_report(folder: Path, recorded: Recorded, state: JobState) -> Facts:
             f"{folder}: cannot write the report: {error.strerror or error}; name another folder"
         ) from error
     return facts
-
-
-def _replace(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
 
 
 __all__ = ["PICTURE", "Facts", "can_draw", "gather", "write_report"]

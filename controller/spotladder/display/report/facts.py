@@ -111,7 +111,7 @@ class Facts:
     @property
     def on_demand(self) -> float:
         """USD that the same node-seconds would have cost on demand."""
-        return sum(tier.on_demand_cost for tier in self.state.tiers)
+        return self.state.on_demand_usd
 
     @property
     def unpriced(self) -> tuple[str, ...]:
