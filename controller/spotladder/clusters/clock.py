@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import math
 import time
-from typing import Protocol
+from typing import Any, Protocol
 
 from spotladder.core.model import Instant, Seconds
 
@@ -39,6 +40,18 @@ class SystemClock:
 
     async def sleep(self, seconds: Seconds) -> None:
         await asyncio.sleep(seconds)
+
+
+async def wait_at_most(clock: Clock, seconds: Seconds, event: asyncio.Event) -> None:
+    """Return when the event is set, and after `seconds` at the latest; `math.inf` sets no limit."""
+    tasks: set[asyncio.Task[Any]] = {asyncio.create_task(event.wait())}
+    if seconds < math.inf:
+        tasks.add(asyncio.create_task(clock.sleep(seconds)))
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 class SteppedClock:

@@ -22,6 +22,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
+from spotladder.backoff import delay
 from spotladder.clusters.client import Client, Object
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ClusterUnreachable, Expired, NotFound, Throttled
@@ -163,7 +164,7 @@ class Cache(Generic[R]):
 
     async def run(self) -> None:
         """List, then watch, for ever."""
-        pause = FIRST_PAUSE
+        failures = 0
         while True:
             self._heard_now = False
             try:
@@ -180,10 +181,10 @@ class Cache(Generic[R]):
                 self._version, self.problem = "", described(error)
                 self._settled.set()
             if self._heard_now and not self.problem:
-                pause = FIRST_PAUSE
+                failures = 0
                 continue
-            await self._clock.sleep(pause * (0.5 + self._jitter()))
-            pause = min(2 * pause, LONGEST_PAUSE)
+            failures += 1
+            await self._clock.sleep(delay(FIRST_PAUSE, LONGEST_PAUSE, failures, self._jitter()))
 
     def _failed(self, error: SpotladderError) -> None:
         self.silent = isinstance(error, ClusterUnreachable | Throttled)

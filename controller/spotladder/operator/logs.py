@@ -24,7 +24,7 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower, went_back
 from spotladder.checkpoints.store import StoreRefused
-from spotladder.clusters.clock import Clock
+from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Instant, Progress, Seconds
 from spotladder.errors import LogCorrupt, SpotladderError, StoreUnavailable, described
@@ -258,13 +258,7 @@ class Logs:
                 followed.current.set()
             if news or awaited:
                 self._changed(key)
-            pause = asyncio.create_task(self._clock.sleep(followed.every * (0.75 + self._jitter() / 2)))
-            asked = asyncio.create_task(followed.now.wait())
-            try:
-                await asyncio.wait({pause, asked}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                pause.cancel()
-                asked.cancel()
+            await wait_at_most(self._clock, followed.every * (0.75 + self._jitter() / 2), followed.now)
 
     async def _read(self, followed: _Followed, read: Callable[[], Progress]) -> Reading:
         before = followed.reading

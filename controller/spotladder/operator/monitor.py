@@ -20,8 +20,9 @@ from typing import Any
 
 import structlog
 
+from spotladder.backoff import delay
 from spotladder.clusters.client import Client
-from spotladder.clusters.clock import Clock
+from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound, Throttled
 from spotladder.clusters.registry import Source
@@ -74,7 +75,7 @@ class ClusterMonitor:
         self._changed = changed
         self._jitter = jitter
         self._connection: Connection | None = None
-        self._pause = FIRST_PAUSE
+        self._failures = 0
         self._suspicion = asyncio.Event()
         self._log = structlog.get_logger("spotladder").bind(cluster=name)
 
@@ -96,8 +97,8 @@ class ClusterMonitor:
                 except Exception as error:  # noqa: BLE001 – a defect here must not end the others, or this for ever
                     self._log.exception("a defect")
                     self._down(described(error))
-                await self._clock.sleep(self._pause * (0.5 + self._jitter()))
-                self._pause = min(2 * self._pause, LONGEST_PAUSE)
+                self._failures += 1
+                await self._clock.sleep(delay(FIRST_PAUSE, LONGEST_PAUSE, self._failures, self._jitter()))
 
     async def _while_up(self) -> None:
         """List everything and follow it. Returns when the connection is another; raises when the cluster is lost."""
@@ -163,11 +164,9 @@ class ClusterMonitor:
 
     async def _rest(self, seconds: Seconds) -> None:
         """Wait so long, or until a call got no answer."""
-        waiting = {asyncio.create_task(self._clock.sleep(seconds)), asyncio.create_task(self._suspicion.wait())}
         try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            await wait_at_most(self._clock, seconds, self._suspicion)
         finally:
-            await _ended(waiting)
             self._suspicion.clear()
 
     def _up(self) -> None:
@@ -175,7 +174,7 @@ class ClusterMonitor:
             self.problem, self.known = "", True
             self._log.info("cluster is up")
             self._changed()
-        self._pause = FIRST_PAUSE
+        self._failures = 0
 
     def _down(self, why: str) -> None:
         news = not self.known or not self.problem
@@ -185,7 +184,7 @@ class ClusterMonitor:
             self._changed()
 
 
-async def _ended(tasks: list[asyncio.Task[None]] | set[asyncio.Task[Any]]) -> None:
+async def _ended(tasks: list[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -14,12 +14,14 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from spotladder.clusters.clock import Clock
+from spotladder.backoff import delay
+from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 
@@ -95,7 +97,7 @@ class Queue(Generic[K]):
         self._again.discard(key)
         if failed:
             count = self._failures[key] = self._failures.get(key, 0) + 1
-            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(count - 1, 20)) * (0.5 + self._jitter() / 2)
+            pause = delay(FIRST_PAUSE, LONGEST_PAUSE, count, self._jitter())
             self._paused[key] = self._clock.ticks() + pause
             self._schedule(key, self._paused[key])
             return
@@ -120,15 +122,7 @@ class Queue(Generic[K]):
                 if self._due.get(key) == at:
                     del self._due[key]
                     self.add(key)
-            waiting = asyncio.create_task(self._timer_set.wait())
-            tasks: set[asyncio.Task[Any]] = {waiting}
-            if self._timers:
-                tasks.add(asyncio.create_task(self._clock.sleep(self._timers[0][0] - now)))
-            try:
-                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for task in tasks:
-                    task.cancel()
+            await wait_at_most(self._clock, self._timers[0][0] - now if self._timers else math.inf, self._timer_set)
 
     @property
     def depth(self) -> int:

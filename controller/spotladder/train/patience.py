@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from spotladder.backoff import delay
 from spotladder.checkpoints.store import RightsRefused, Store, StoreRefused, renew
 from spotladder.errors import StoreUnavailable
 from spotladder.output.outage import Outage, away_line, back_line
@@ -83,13 +84,13 @@ class Patience:
         with self._lock:
             now = self.clock()
             self._outage = Outage(self._outage.since if self._outage else self._wall(), message)
-            interval = min(LONGEST_RETRY_INTERVAL, FIRST_RETRY_INTERVAL * 2.0 ** min(self._failures, 10))
             self._failures += 1
+            failures = self._failures
             if now - self._logged_at >= LOG_INTERVAL:
                 self._logged_at = now
                 _log.warning("%s", away_line(self._outage, self._wall(), doing))
         self._told(self._outage)
-        return interval * random.uniform(0.75, 1.25)  # noqa: S311 – spreads the load on a store that comes back
+        return delay(FIRST_RETRY_INTERVAL, LONGEST_RETRY_INTERVAL, failures, random.random())  # noqa: S311
 
     def answered(self) -> None:
         """Note that the store has answered."""
