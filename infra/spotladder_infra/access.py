@@ -27,7 +27,7 @@ class Target:
     context: str
 
     def environment(self) -> dict[str, str]:
-        """What makes kubectl and helm use it, beside `--context`."""
+        """The environment variables that kubectl and helm need in addition to `--context`."""
         return {"KUBECONFIG": self.kubeconfig}
 
 

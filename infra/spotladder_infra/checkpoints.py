@@ -52,7 +52,7 @@ def delete(bucket: Bucket) -> None:
 
 
 def _delete_gcs(name: str) -> None:
-    """Deletes a bucket in GCS. Without soft deletion, which would bill every object for days."""
+    """Deletes a bucket in GCS. Disables soft deletion first: it would keep, and bill, every object for days."""
     cloud = Google()
     if cloud.find(STORAGE, f"b/{name}") is None:
         return

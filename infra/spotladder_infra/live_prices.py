@@ -1,6 +1,6 @@
 """Prices of today for the pools of a fleet, from AWS's price list and its history of spot prices.
 
-A price in the fleet file wins, since jobs are charged by it. Google Cloud has no question for the price of a machine:
+A price in the fleet file wins, since jobs are charged by it. Google Cloud has no API for the price of a machine:
 its pools keep the prices of the table.
 """
 

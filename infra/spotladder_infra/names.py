@@ -1,6 +1,6 @@
 """The names of what is created in a cloud, all made of the cluster's name, and the tags that mark it as ours.
 
-Stacks and renderers both use them, so a NodeClass finds the role and the subnets without being told.
+Stacks and renderers both use them: a NodeClass refers to the role and the subnets by these names.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def common_tags(fleet: Fleet, cluster: Cluster) -> dict[str, str]:
 
 
 def ownership_tags(fleet: Fleet, cluster: Cluster) -> dict[str, str]:
-    """Those of the common tags that tell whose a resource is."""
+    """The common tags that identify the cluster a resource belongs to."""
     return {"spotladder-fleet": fleet.metadata.name, "spotladder-cluster": cluster.name}
 
 

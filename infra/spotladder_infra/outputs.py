@@ -1,4 +1,4 @@
-"""What a cluster's stack tells the layer above it: one JSON object, checked when it is written and when it is read."""
+"""The contract between a cluster's stack and the platform layer: one JSON object, validated on both sides."""
 
 from __future__ import annotations
 

@@ -15,15 +15,15 @@ from spotladder_infra.topology.cluster import Cloud
 from spotladder_infra.topology.fleet import Fleet, State
 
 VIRGINIA = "us-east-1"
-"""The region whose buckets are created without a location."""
+"""The region in which S3 creates a bucket without a location constraint."""
 
 
 def ensure(fleet: Fleet) -> str:
-    """Creates the fleet's state bucket, or brings it to its settings. Returns what was done, in words.
+    """Creates the fleet's state bucket, or brings it to its settings. Returns one line that says what was done.
 
     Raises:
         InvalidSpec: The fleet keeps its state in local files, or the bucket is in another region.
-        EnvironmentFailure: No credentials, a bucket of somebody else, or a refusal of the cloud.
+        EnvironmentFailure: No credentials, a bucket of another account, or an error of the cloud.
     """
     state = fleet.spec.state
     if state is None:

@@ -198,7 +198,7 @@ def test_ctrl_c_says_how_to_go_on(lab: Lab) -> None:
     os.killpg(process.pid, signal.SIGINT)
     printed, _ = process.communicate(timeout=200)
     assert process.returncode == 130, printed
-    assert "interrupted: the same command goes on from here" in printed
+    assert "interrupted: run the same command again to continue" in printed
     assert "good" in lab.run("rollout", "--target", "east")
 
 

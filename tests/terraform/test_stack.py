@@ -161,7 +161,7 @@ def test_ctrl_c_stops_it_and_the_second_one_kills_it(waits: str, killed: bool, t
     rest = running.stdout.read()
     assert running.wait(20) == 130
     assert ("before it could write its state" in rest) == killed
-    assert "the same command goes on" in rest
+    assert "run the same command again" in rest
 
 
 LOCK = """Lock Info:

@@ -231,7 +231,7 @@ class Account:
             yield Result(cluster.name, "names", Status.OK, "free, or of this fleet")
 
     def _bucket(self, bucket: Bucket, fleet: str) -> Result | None:
-        """What is wrong with a bucket that the stack is to create."""
+        """The problems of a bucket that the stack will create."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 – with boto3
 
         client = self._connect("s3", bucket.region)
@@ -266,7 +266,7 @@ class Account:
         yield Result("state", f"s3://{bucket}", Status.OK, "reachable")
 
     def _tags_of_cluster(self, cluster: Cluster) -> dict[str, str] | None:
-        """The tags of the EKS cluster of that name; None when there is none."""
+        """The tags of the EKS cluster of that name; None when it does not exist."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 – with boto3
 
         try:

@@ -38,8 +38,10 @@ class Demand:
 
 
 def compared(scope: str, quota: str, limit: float, demand: Demand, *, how: str, used: float = 0) -> Result:
-    """A quota beside what the fleet needs. `how` says how to raise it; `used` is only shown, since nodes of this fleet
-    may be in it."""
+    """Compares a quota with the demand of the fleet. `how` says how to raise it.
+
+    `used` is only shown, since it may include nodes of this fleet.
+    """
     found = f"{limit:g}" + (f" ({used:g} in use)" if used else "")
     if limit < demand.least:
         return Result(scope, quota, Status.FAILED, f"{found}; needs at least {demand.least:g}", how)

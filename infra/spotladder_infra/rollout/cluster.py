@@ -1,4 +1,4 @@
-"""One cluster's rollout: what it gets, with its charts at hand, brought there by its stack."""
+"""One cluster's rollout: its desired releases, their charts on this machine, and the stack that applies them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Platform:
             if before is not None and before != found[name].digest:
                 raise EnvironmentFailure(
                     f"chart {name} {version} is not the one that was installed before (expected sha256 {before}, got "
-                    f"{found[name].digest}): do not install it; find out who replaced it"
+                    f"{found[name].digest}): do not install it, and find out why it was replaced"
                 )
 
     def preview(self, report: Report) -> list[Change]:

@@ -167,7 +167,7 @@ class Stack:
 
 
 def backend(fleet: Fleet, folder: Path) -> str:
-    """Where Pulumi keeps the state: beside that of Terraform, or in a folder."""
+    """The URL of Pulumi's state: next to Terraform's state, or a local folder."""
     state = fleet.spec.state
     if state is None:
         return f"file://{folder}"

@@ -55,7 +55,7 @@ def _context() -> Context:
 
 def _chart(context: Context, name: str) -> str:
     if name not in context.charts:
-        raise EnvironmentFailure(f"chart {name} is not at hand: give a folder with --charts")
+        raise EnvironmentFailure(f"chart {name} is not on this machine: give a folder with --charts")
     return context.charts[name]
 
 
@@ -103,7 +103,7 @@ class ReleaseProvider(ResourceProvider):
 
 
 class CrdsProvider(ResourceProvider):
-    """Applies the CRDs of a chart. They stay when the resource goes: with them would go all their objects."""
+    """Applies the CRDs of a chart. Deleting the resource leaves them: deleting a CRD deletes all its objects."""
 
     serialize_as_secret_always = False
 
@@ -134,7 +134,7 @@ class CrdsProvider(ResourceProvider):
         return ReadResult(id_, {**props, "drift": json.dumps(found)})
 
     def diff(self, _id: str, _olds: Properties, _news: Properties) -> DiffResult:
-        """Another content, or drift."""
+        """A changed version or digest, or drift."""
         return _difference(_olds, _news, ("version", "digest"), replace=("chart",))
 
     def delete(self, _id: str, _props: Properties) -> None:

@@ -128,7 +128,7 @@ def _pods(tools: Tools, workload: Object, namespace: str) -> list[Object]:
 
 
 def summary(tools: Tools, wanted: Iterable[Workload]) -> str:
-    """`2/2`: ready workloads of all; "–" when there are none."""
+    """`2/2`: ready workloads of all; "–" without workloads."""
     listed = list(wanted)
     ready = 0
     for workload in listed:

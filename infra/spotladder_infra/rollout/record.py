@@ -1,4 +1,4 @@
-"""What was last good in a cluster: a ConfigMap there, so that it is shared whatever the state is kept in."""
+"""The last good rollouts of a cluster, in a ConfigMap of that cluster: every machine reads the same record."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def add(tools: Tools, good: Good) -> None:
 
 
 def target(goods: list[Good], live: dict[str, int]) -> Good | None:
-    """The good rollout to go back to: the newest one that is not what runs; None when there is none.
+    """The good rollout to go back to: the newest one that differs from the live revisions; None without such a rollout.
 
     `live` are the revisions of the releases that rollouts install, without those of others.
     """

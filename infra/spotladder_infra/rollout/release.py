@@ -1,6 +1,6 @@
 """One Helm release: install, restore an earlier revision, compare with what runs, remove.
 
-A failed revision is left as it is, so that its pods and events can be inspected; the next run goes on from there. A
+A failed revision is left as it is, so that its pods and events can be inspected; the next run continues from there. A
 revision that is still pending although its process is gone is removed first: Helm refuses to work beside it.
 """
 
@@ -27,7 +27,7 @@ PROCESS_LABEL = "spotladder-process"
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A release as it is in the cluster. `revision` is 0 when there is none."""
+    """A release as it is in the cluster. `revision` is 0 for a release that is not installed."""
 
     revision: int = 0
     status: str = ""
@@ -99,7 +99,7 @@ class Release:
         return Live(revision, status, str(found["version"]), manifest, tuple(drift))
 
     def remove(self) -> None:
-        """Uninstalls it and waits until its objects are gone. Does nothing when there is none."""
+        """Uninstalls it and waits until its objects are gone. Does nothing for a release that is not installed."""
         self.clear_pending()
         self._helm("uninstall", self.name, "--ignore-not-found", "--wait")
 

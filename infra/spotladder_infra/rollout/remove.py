@@ -1,7 +1,7 @@
-"""The in-cluster part of a cluster's end: jobs commit, Karpenter gives its nodes back, then everything is uninstalled.
+"""The in-cluster part of `destroy`: jobs commit, Karpenter gives its nodes back, then everything is uninstalled.
 
-The order matters: Karpenter's nodes are in no Terraform state, bill on, and keep the network from being deleted. Only
-Karpenter can give them back, so it is uninstalled last.
+The order matters. Karpenter's nodes are in no Terraform state, continue to bill, and keep the network from being
+deleted. Only Karpenter can give them back, so it is uninstalled last.
 """
 
 from __future__ import annotations

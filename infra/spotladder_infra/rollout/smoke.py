@@ -1,4 +1,4 @@
-"""A TieredJob that must succeed on the tiers of a cluster before the rollout goes on."""
+"""A TieredJob that must succeed on the tiers of a cluster before the rollout continues."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Tools:
     def changes(self, rendered: str, namespace: str) -> list[str]:
         """The objects, as KIND/NAME, whose fields differ from a manifest. Raises CommandFailure.
 
-        `namespace` is that of objects that name none. They are compared under our own field manager: Helm adds a label
+        `namespace` applies to objects without one. They are compared under our own field manager: Helm adds a label
         and annotations to what it applies, which under Helm's manager would count as removed.
         """
         named, unnamed = manifest.by_namespace(rendered)

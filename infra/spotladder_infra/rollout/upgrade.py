@@ -78,7 +78,7 @@ def upgrade(platform: Platform, home: Tools, timeout: float, report: Report) -> 
 
     Raises:
         EnvironmentFailure: No good rollout is known, a release is not ready, or an attempt of a job has ended:
-            the nodes stay held, so that the cause can be found; the same command goes on.
+            the nodes stay held, so that the cause can be found. Run the same command again to continue.
     """
     goods = record.read(platform.tools)
     if not goods:

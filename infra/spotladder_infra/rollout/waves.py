@@ -1,7 +1,7 @@
 """Rolls a change out to the clusters of a fleet, wave after wave, and stops at the first failure.
 
 A cluster is good when its releases are ready and its smoke job has succeeded. The next wave begins when all clusters of
-the one before are good. What was done stays done: the same command goes on from there.
+the one before are good. Completed changes stay: run the same command again to continue.
 """
 
 from __future__ import annotations

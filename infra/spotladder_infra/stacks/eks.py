@@ -20,7 +20,7 @@ from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 PROVIDER_VERSION = ">= 5.95.0, < 7.0.0"
-"""Only arguments that all of these versions have are used; the tests apply the stack with the oldest at hand."""
+"""Only arguments that all of these versions have are used; the tests apply the stack with the oldest."""
 
 
 def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:

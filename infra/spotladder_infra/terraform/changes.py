@@ -1,4 +1,4 @@
-"""A plan for people: how many resources are created, changed, replaced and deleted, by concern. Pure."""
+"""Summary of a plan: how many resources are created, changed, replaced and deleted, by concern. Pure."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Planned:
 
     @property
     def taken_over(self) -> bool:
-        """Whether it stays: a change on the way is part of taking it over, a replacement is not."""
+        """Whether the existing resource is kept. An update is part of the import, a replacement is not."""
         return self.action is Action.IMPORT or (self.imported and self.action is Action.UPDATE)
 
 

@@ -34,7 +34,7 @@ def existing(cluster: Cluster, stack: Mapping[str, Any], creates: set[str]) -> l
 
 
 class _Lookup:
-    """Asks AWS for what the stack names. `creates` are the addresses that the plan creates."""
+    """Looks up the resources of a stack in AWS. `creates` are the addresses that the plan creates."""
 
     def __init__(self, session: Any, cluster: str, stack: Mapping[str, Any], creates: set[str]) -> None:
         self._session = session
@@ -73,7 +73,7 @@ class _Lookup:
         }
 
     def _try(self, call: Callable[[], Any]) -> Any:
-        """The answer, or None when AWS says that there is no such thing."""
+        """The response; None for a resource that does not exist."""
         from botocore.exceptions import ClientError  # noqa: PLC0415
 
         try:
@@ -194,7 +194,7 @@ class _Lookup:
         return [(name, body) for name, body in self._stack.get(kind, {}).items() if "provider" not in body]
 
     def _by_name_tag(self, kind: str, operation: str, result: str, key: str) -> Iterator[Existing]:
-        """What has no unique name of its own: the cluster's tags say whose it is, the tag Name says which one."""
+        """Resources without a unique name, found by the cluster's tags and the tag Name."""
         wanted = {
             body["tags"]["Name"]: f"{kind}.{name}"
             for name, body in self._stack.get(kind, {}).items()

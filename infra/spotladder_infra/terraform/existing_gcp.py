@@ -42,7 +42,7 @@ def _found(
 
 
 class _Lookup:
-    """Asks Google Cloud for the resources of one cluster's stack."""
+    """Looks up the resources of one cluster's stack in Google Cloud."""
 
     def __init__(self, cloud: Google, cluster: Cluster) -> None:
         self._cloud = cloud

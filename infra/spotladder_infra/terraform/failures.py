@@ -80,7 +80,7 @@ _LOCK_FIELD = re.compile(r"^\s*(ID|Operation|Who|Created):\s*(.+?)\s*$", re.MULT
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """Who holds a state's lock. Fields are empty where Terraform does not say."""
+    """The holder of a state's lock. A field is empty when Terraform does not print it."""
 
     identifier: str
     operation: str
@@ -89,7 +89,7 @@ class Lock:
 
 
 def kind_of(diagnostic: Diagnostic) -> Kind:
-    """Which kind of failure a diagnostic tells of."""
+    """The kind of failure of a diagnostic."""
     text = f"{diagnostic.summary}\n{diagnostic.detail}"
     return next((kind for kind, pattern in _COMPILED if pattern.search(text)), Kind.OTHER)
 
@@ -105,7 +105,7 @@ def explain(cluster: str, diagnostics: Sequence[Diagnostic], *, unlock: str = ""
     """One line for each error; the first one only where several have the same cause.
 
     Args:
-        cluster: Whose stack it is.
+        cluster: The name of the stack's cluster.
         diagnostics: Those of the failed command; warnings are left out.
         unlock: The command that releases the state's lock, without the lock's id.
     """

@@ -22,7 +22,7 @@ def remember(path: Path, process: int) -> None:
 
 
 def forget(path: Path) -> None:
-    """Called when the process has ended by itself: then it has released its lock."""
+    """Removes the record. Call it after the process has exited: Terraform has released its lock then."""
     path.unlink(missing_ok=True)
 
 

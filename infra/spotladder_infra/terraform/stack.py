@@ -16,7 +16,7 @@ from spotladder_infra.terraform.failures import Kind, explain, kind_of, lock_of
 from spotladder_infra.terraform.tool import Tool
 
 LOCK_TIMEOUT = "10s"
-"""How long a run waits for another one that is about to end."""
+"""How long Terraform waits for the lock of the state."""
 
 PLAN = "tfplan"
 IMPORTS = "adopt.tf.json"
@@ -113,7 +113,7 @@ class Stack:
             self._unlocking(lambda: self._text("state", "rm", f"-lock-timeout={LOCK_TIMEOUT}", *addresses))
 
     def unlock_command(self) -> str:
-        """What releases a lock, without its id."""
+        """The command that releases a lock, without the lock's id."""
         return f"{Path(self.tool.path).name} -chdir={self.folder} force-unlock"
 
     def _text(self, command: str, *arguments: str) -> str:
@@ -178,7 +178,9 @@ class Stack:
     def _fail(self, command: str, ended: process.Result, diagnostics: list[Diagnostic]) -> None:
         if ended.interrupted:
             killed = " before it could write its state" if ended.code < 0 else ""
-            raise Interrupted(f"cluster {self.cluster}: {command} was interrupted{killed}: the same command goes on")
+            raise Interrupted(
+                f"cluster {self.cluster}: {command} was interrupted{killed}: run the same command again to continue"
+            )
         lines = explain(self.cluster, diagnostics, unlock=self.unlock_command())
         if not lines:
             last = (ended.errors or ended.output).strip().splitlines()[-1:] or [f"exit code {ended.code}"]

@@ -35,7 +35,7 @@ def find(environment: Mapping[str, str] = os.environ) -> Tool:
     """The program that $SPOTLADDER_TERRAFORM names, else terraform, else tofu on the PATH.
 
     Raises:
-        EnvironmentFailure: There is none, it does not answer, or it is too old.
+        EnvironmentFailure: No program is found, it does not run, or it is too old.
     """
     named = environment.get(VARIABLE)
     search = environment.get("PATH")

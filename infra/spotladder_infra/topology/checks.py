@@ -52,7 +52,7 @@ def unique_names(fleet: Fleet, _: date) -> Iterator[Found]:
 
 
 def known_names(fleet: Fleet, _: date) -> Iterator[Found]:
-    """Every name that refers to something else in the file exists there."""
+    """Every reference to another object of the file names one that exists."""
     spec = fleet.spec
     clusters = [entry.name for entry in spec.clusters]
     buckets = [entry.name for entry in spec.buckets]

@@ -1,4 +1,4 @@
-"""Clusters of a fleet: the cloud, the network, who reaches the API server, and the pools."""
+"""Clusters of a fleet: the cloud, the network, access to the API server, and the pools."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Network(Record):
 
 
 class Api(Record):
-    """Who reaches the Kubernetes API server."""
+    """Access to the Kubernetes API server."""
 
     allowed: list[Cidr] = Field(
         default_factory=list, description="Public IPv4 ranges that may connect. Private only when empty."

@@ -1,7 +1,6 @@
 """`fleet.yaml`: clusters, pools, checkpoint buckets and teams of one fleet.
 
-Rules that one object breaks by itself are checked by the models; rules between objects, and facts about clouds, in
-`checks`.
+The models check rules on one object. `checks` has the rules between objects and the facts about clouds.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Bucket(Record):
 
 
 class Quota(Record):
-    """What a team may use at once in one cluster."""
+    """The quota of a team in one cluster."""
 
     cpu: Quantity | None = Field(default=None, description="CPUs.")
     memory: Quantity | None = Field(default=None, description="Memory.")

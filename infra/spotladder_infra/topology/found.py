@@ -31,7 +31,7 @@ def created(fleet: Fleet) -> Iterator[tuple[int, Cluster]]:
 
 
 def pools(fleet: Fleet) -> Iterator[tuple[int, int, Cluster, Pool]]:
-    """Place of the cluster, place of the pool, both themselves."""
+    """Every pool: the index of its cluster, its own index, the cluster, the pool."""
     for index, cluster in enumerate(fleet.spec.clusters):
         for place, pool in enumerate(cluster.pools):
             yield index, place, cluster, pool

@@ -48,7 +48,7 @@ class Platform(Record):
 
 
 class Smoke(Record):
-    """A job that must succeed in each cluster before the rollout goes on."""
+    """A job that must succeed in each cluster before the rollout continues."""
 
     job: FilledText = Field(description="A file with a TieredJob. Its tiers are replaced by the cluster's.")
     timeout: PositiveDuration = Field(default=900.0, description="Time until it must have succeeded.")

@@ -89,7 +89,7 @@ def heads(fleet: Fleet, _: date) -> Iterator[Found]:
 
 
 def fallback(fleet: Fleet, _: date) -> Iterator[Found]:
-    """A fleet whose workers have spot capacity only stops when spot is dry."""
+    """A fleet with spot workers only has no capacity during a spot shortage."""
     workers = [pool for _, _, _, pool in pools(fleet) if pool.role is PoolRole.WORKERS]
     if workers and all(pool.capacity_type is CapacityType.SPOT for pool in workers):
         message = (
@@ -127,7 +127,7 @@ def grace(fleet: Fleet, _: date) -> Iterator[Found]:
 
 
 def known_prices(fleet: Fleet, _: date) -> Iterator[Found]:
-    """Costs are reported as unknown for a pool whose price nothing says."""
+    """The cost of a pool without a price is reported as unknown."""
     for c, p, cluster, pool in pools(fleet):
         looked_up = cluster.cloud is Cloud.AWS and pool.capacity_type is CapacityType.SPOT
         listed = pool.capacity_type is CapacityType.ON_DEMAND and prices.dearest(pool.instance_types) is not None
@@ -144,7 +144,7 @@ def _image(alias: str, today: date, path: Path) -> Iterator[Found]:
         message = "is not pinned: every new image of AWS makes the nodes drift, and nodes of one job may differ"
         yield Found(path, f"{message}; name a release like {images.NODE_IMAGE}", warning=True)
     elif old := _old_image(alias, today):
-        yield Found(path, f"is {old}: choose a newer one (spotladder infra doctor tells the newest)", warning=True)
+        yield Found(path, f"is {old}: choose a newer one (spotladder infra doctor prints the newest)", warning=True)
 
 
 def _old_image(alias: str, today: date) -> str | None:

@@ -154,7 +154,7 @@ def finish(tasks: Sequence[tuple[str, Callable[[], None], Stack | None]], *, don
             print_table(("Cluster", "Result"), list(results.items()))
     if errors:
         lines = "\n".join(str(error) for error in errors)
-        raise EnvironmentFailure(f"{lines}\nwhat was done so far is in the state: the same command goes on")
+        raise EnvironmentFailure(f"{lines}\ncompleted changes are in the state: run the same command again to continue")
 
 
 def _held(stack: Stack | None) -> str:

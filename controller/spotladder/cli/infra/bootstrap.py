@@ -36,8 +36,8 @@ def bootstrap(
 ) -> None:
     """Create the clusters, one after the other, or change them to what the fleet file says.
 
-    Shows what will be done and asks. Safe to repeat and to interrupt: the same command goes on. When a cluster fails,
-    the others are created all the same, and the exit code is 5.
+    Shows the plan and asks for confirmation. After an interrupt, run the same command again to continue. When a cluster
+    fails, the others are still created, and the exit code is 5.
 
     \b
     Examples:

@@ -56,7 +56,7 @@ def destroy(
     Shows what will be deleted and asks. Jobs are stopped first, Karpenter gives its nodes back, and what a rollout
     installed is uninstalled; in clusters that were not created here, that is all. Then Terraform deletes the rest. At
     the end it lists what the account or project still has of each cluster, and fails with exit code 5 if that is not
-    empty. Safe to repeat and to interrupt: the same command goes on.
+    empty. After an interrupt, run the same command again to continue.
 
     \b
     Examples:
@@ -108,7 +108,7 @@ def destroy(
 
 
 def _to_delete(stack: Stack) -> list[Planned]:
-    """What the stack has beside its checkpoint bucket."""
+    """The deletion of every resource of the stack except those of its checkpoint bucket."""
     from spotladder_infra.checkpoints import resources
     from spotladder_infra.terraform.events import Action, Planned
 
@@ -146,8 +146,8 @@ def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
         remove(fleet, cluster, state, report)
     except EnvironmentFailure as error:
         raise EnvironmentFailure(
-            f"{error}\ncluster {cluster.name}: its jobs and nodes are not gone; for a cluster that does not answer, "
-            "--skip-platform goes on without"
+            f"{error}\ncluster {cluster.name}: its jobs and nodes still exist; for a cluster that does not answer, "
+            "--skip-platform leaves this step out"
         ) from None
 
 

@@ -41,8 +41,8 @@ def rollout(
     """Install or upgrade Karpenter, the pools, KubeRay and the controller, cluster after cluster.
 
     The canaries go first. The other clusters follow when all releases of the canaries are ready and the smoke job has
-    succeeded there. The first failure stops the rollout; the same command goes on from there. Changes that were made by
-    hand to what it installed are undone.
+    succeeded there. The first failure stops the rollout; run the same command again to continue. Manual changes
+    of what it installed are undone.
 
     \b
     Examples:
@@ -123,7 +123,7 @@ def drift(
     *,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Find what was changed in the clusters by hand. Exit code 1 when there is anything; a rollout undoes it.
+    """Find what was changed in the clusters by hand. Exit code 1 when something differs; a rollout undoes it.
 
     \b
     Examples:
@@ -286,7 +286,7 @@ def _progress() -> Iterator[Progress]:
         with progress() as show:
             yield show
     except KeyboardInterrupt:
-        typer.echo("interrupted: the same command goes on from here", err=True)
+        typer.echo("interrupted: run the same command again to continue", err=True)
         raise
 
 

@@ -1,4 +1,4 @@
-"""The EKS cluster: private API server, encrypted secrets, logs, and who administers it."""
+"""The EKS cluster: private API server, encrypted secrets, logs, and administrators."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def allow(sid: str, actions: Sequence[str], resources: Sequence[str], **conditio
 
 
 def trust(service: str) -> Policy:
-    """Who may take on a role: a service of AWS. EKS tags the session of a pod, so it needs TagSession as well."""
+    """The trust policy of a role for an AWS service. EKS tags the session of a pod, so it needs TagSession as well."""
     actions = ["sts:AssumeRole", "sts:TagSession"] if service.startswith("pods.eks") else ["sts:AssumeRole"]
     return document({"Effect": "Allow", "Principal": {"Service": service}, "Action": actions})
 
@@ -186,7 +186,7 @@ def deny_http(resources: Sequence[str], action: str) -> dict[str, Any]:
 
 
 def queue(queue_arn: str, account: str) -> Policy:
-    """The interruption queue: EventBridge of this account writes, nobody without TLS."""
+    """The interruption queue: only EventBridge of this account writes, and only with TLS."""
     return document(
         {
             "Sid": "EventBridge",

@@ -1,4 +1,4 @@
-"""IAM roles: who takes them on, and what they allow."""
+"""IAM roles: their trust policies and permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GKE cluster: private nodes, DNS endpoint, Dataplane V2, Workload Identity, and what makes nodes."""
+"""The GKE cluster: private nodes, DNS endpoint, Dataplane V2, Workload Identity, and node autoscaling."""
 
 from __future__ import annotations
 

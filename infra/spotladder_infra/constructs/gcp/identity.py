@@ -1,4 +1,4 @@
-"""Service accounts of nodes and of Karpenter, and what pods may do: Workload Identity Federation, no keys."""
+"""Service accounts of nodes and of Karpenter, and permissions of pods by Workload Identity Federation, without keys."""
 
 from __future__ import annotations
 

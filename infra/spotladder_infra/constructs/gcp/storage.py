@@ -1,4 +1,4 @@
-"""The checkpoint bucket, who reaches which part of it, and a repository for training images."""
+"""The checkpoint bucket, its access rules, and a repository for training images."""
 
 from __future__ import annotations
 
