@@ -15,11 +15,6 @@ from tests.checkpoints.builders import a_log, committed
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
 def log(store: MemoryStore) -> CommitLog:
     """Three attempts, of which each has committed twice."""
     log = a_log(store, uid="mine")

@@ -27,16 +27,6 @@ def folders(store: MemoryStore) -> set[str]:
     return {"/".join(key.split("/")[2:4]) for key in store.objects if "/attempts/" in key}
 
 
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def log(store: MemoryStore) -> CommitLog:
-    return a_log(store)
-
-
 def test_the_newest_stay(log: CommitLog, store: MemoryStore) -> None:
     writer = log.start(1)
     committed(writer, 1, 2, 3, 4, 5)

@@ -18,16 +18,6 @@ from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
 from tests.checkpoints.builders import AT, Clock, a_log, committed, uploaded
 
 
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def log(store: MemoryStore) -> CommitLog:
-    return a_log(store)
-
-
 def test_an_empty_log_says_nothing(log: CommitLog) -> None:
     assert log.tail() == []
     assert log.newest() is None

@@ -13,17 +13,7 @@ from spotladder.checkpoints.resume import rank_folder
 from spotladder.checkpoints.upload import commit_folder, upload_folder
 from spotladder.checkpoints.writer import Writer
 from spotladder.errors import CheckpointCorrupt, StoreUnavailable
-from tests.checkpoints.builders import a_folder, a_log
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def log(store: MemoryStore) -> CommitLog:
-    return a_log(store)
+from tests.checkpoints.builders import a_folder
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spotladder.core.model import (
+    Attempt,
     AttemptSeen,
     CapacityType,
     Decision,
@@ -59,6 +60,8 @@ SPEC = JobSpec(
 TOTAL = 400
 PACE = 5
 EVERY = 50
+
+LIVE = Attempt(1, "spot-a", START)
 
 
 @dataclass

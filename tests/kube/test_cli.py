@@ -232,20 +232,11 @@ async def test_nothing_is_sent_when_anything_is_wrong(api_server: ApiServer, cli
 async def test_a_job_is_followed_through_its_attempts(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
-        await eventually(lambda: here.is_on("spot-a", 1))
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
+        await here.begin(1, "spot-a")
         here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
         watching = asyncio.create_task(cli("watch", "digits", "-n", here.namespace))
-        await here.kill_worker(1)
-        await here.kill_worker(1)
-        await eventually(lambda: here.has_phase("Draining"))
-        await here.collect(1)
-        await eventually(lambda: here.is_on("spot-b", 2))
-        await here.run(2)
-        await eventually(lambda: here.has_phase("Running"))
-        await here.report(2, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: here.has_phase("Succeeded"))
+        await here.fall_back()
+        await here.succeed(2)
 
         seen = await asyncio.wait_for(watching, 30)
         assert (seen.code, seen.err) == (0, "")
@@ -283,9 +274,7 @@ async def test_a_failed_job_ends_the_watching_with_its_own_code(api_server: ApiS
 async def test_a_stopped_job_holds_nothing_and_goes_on(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
-        await eventually(lambda: here.is_on("spot-a", 1))
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
+        await here.begin(1, "spot-a")
         stopping = asyncio.create_task(cli("stop", "digits", "-n", here.namespace))
         await eventually(lambda: here.has_phase("Draining"))
         assert not stopping.done()

@@ -96,8 +96,7 @@ async def test_a_job_goes_from_one_cluster_to_the_other(api_server: ApiServer, s
         assert (status["tier"], status["failures"]) == ("on-demand", 2)
         assert status["attempts"][0]["cluster"] == "east"
         assert names.HOME not in (await here.rayjob(2))["metadata"]["labels"]
-        await here.report(2, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: here.has_phase("Succeeded"))
+        await here.succeed(2)
 
 
 async def test_a_cluster_that_is_lost_is_left_behind_and_swept_when_it_is_back(

@@ -22,18 +22,10 @@ SCHEMA = json.loads((Path(report.__file__).parent / "schema.json").read_text(enc
 async def walk(here: World, checkpoints: Path) -> None:
     """Two workers are lost on spot-a, the job goes on on spot-b and ends there. Its program commits on the way."""
     await here.submit(checkpoints={"uri": checkpoints.as_uri(), "interval": "30s"})
-    await eventually(lambda: here.is_on("spot-a", 1))
-    await here.run(1)
-    await eventually(lambda: here.has_phase("Running"))
+    await here.begin(1, "spot-a")
     await commit(here, checkpoints, attempt=1, tier="spot-a", step=40, loss=2.0)
     await here.pass_time(300)
-    await here.kill_worker(1)
-    await here.kill_worker(1)
-    await eventually(lambda: here.has_phase("Draining"))
-    await here.collect(1)
-    await eventually(lambda: here.is_on("spot-b", 2))
-    await here.run(2)
-    await eventually(lambda: here.has_phase("Running"))
+    await here.fall_back()
     await commit(here, checkpoints, attempt=2, tier="spot-b", step=100, loss=0.5)
 
 
@@ -66,8 +58,7 @@ async def test_a_job_that_has_walked_two_tiers(api_server: ApiServer, cli: Cli, 
         assert json.loads(midway.out)["phase"] == "Running"
         assert '<span class="badge caution">Running</span>' in (tmp_path / "midway" / "report.html").read_text()
 
-        await here.report(2, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: here.has_phase("Succeeded"))
+        await here.succeed(2)
         await eventually(lambda: told(here))
         answer = await cli("report", "digits", "-n", here.namespace, "--to", folder)
         assert (answer.code, answer.err) == (0, "")

@@ -12,19 +12,10 @@ from tests.kube.world import eventually, world
 async def test_a_lost_worker_leads_to_the_next_tier_and_the_job_is_finished(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
-        await eventually(lambda: here.is_on("spot-a", 1))
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
+        await here.begin(1, "spot-a")
         here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
-        await here.kill_worker(1)
-        await here.kill_worker(1)
-        await eventually(lambda: here.has_phase("Draining"))
-        await here.collect(1)
-        await eventually(lambda: here.is_on("spot-b", 2))
-        await here.run(2)
-        await eventually(lambda: here.has_phase("Running"))
-        await here.report(2, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: here.has_phase("Succeeded"))
+        await here.fall_back()
+        await here.succeed(2)
         status = await here.status()
         assert status["attempts"][0]["reason"] == "MaxFailuresExceeded"
         assert status["failures"] == 2

@@ -289,6 +289,25 @@ class World:
             await self.pod(attempt, role, index, name=name)
         await self.report(attempt, name, jobDeploymentStatus="Running", jobStatus="RUNNING")
 
+    async def begin(self, attempt: int, tier: str) -> None:
+        """The job begins the attempt on that tier, and its gang runs."""
+        await eventually(lambda: self.is_on(tier, attempt))
+        await self.run(attempt)
+        await eventually(lambda: self.has_phase("Running"))
+
+    async def fall_back(self) -> None:
+        """Attempt 1 loses two workers, more than its tier tolerates; attempt 2 runs on spot-b."""
+        await self.kill_worker(1)
+        await self.kill_worker(1)
+        await eventually(lambda: self.has_phase("Draining"))
+        await self.collect(1)
+        await self.begin(2, "spot-b")
+
+    async def succeed(self, attempt: int) -> None:
+        """The program of the attempt ends with exit code 0, and so does the job."""
+        await self.report(attempt, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: self.has_phase("Succeeded"))
+
     async def pod(self, attempt: int, role: str, index: int, *, name: str = "digits", run: bool = True) -> str:
         rayjob = await self.rayjob(attempt, name)
         labels = {key: value for key, value in rayjob["metadata"]["labels"].items() if key.startswith("spotladder.io/")}

@@ -1,0 +1,19 @@
+"""An empty store in memory and the log of one job in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.memory import MemoryStore
+from tests.checkpoints.builders import a_log
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def log(store: MemoryStore) -> CommitLog:
+    return a_log(store)

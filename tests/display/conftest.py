@@ -1,0 +1,12 @@
+"""A run that was played to its end."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.display.builders import Run
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return Run().play()

@@ -1,0 +1,126 @@
+"""Timeline records as sentences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spotladder.core.impediment import RULES
+from spotladder.core.model import (
+    Loss,
+    Move,
+    Stage,
+)
+from spotladder.core.reasons import Cause, Reason
+from spotladder.core.transitions import TRANSITIONS
+from spotladder.display.narrate import Tone, tell
+from spotladder.display.timeline import (
+    Beat,
+    Began,
+    Billed,
+    Committed,
+    DriverExited,
+    Ended,
+    Launched,
+    Lost,
+    Moved,
+    NodeChange,
+    NodeChanged,
+    Noted,
+    PoolChanged,
+    Record,
+)
+from spotladder.display.view_state import RunSummary
+from tests.core.builders import START
+from tests.display.builders import SPEC
+
+
+def moved(reason: Reason, target: Stage, message: str = "", source: Stage = Stage.RUNNING) -> Moved:
+    return Moved(START, Move(source, target, reason, 2, "spot-a", message))
+
+
+ALONE = replace(SPEC, workers=1)
+
+
+KILLED = Loss("w1", Cause.OOM_KILLED, 2, "spot-a")
+
+
+NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERRUPTION, START + 5)
+
+
+@pytest.mark.parametrize(
+    ("record", "tone", "text"),
+    [
+        (Began(START, "j", "n", SPEC), Tone.QUIET, "j begins: 2 workers on spot-a → spot-b → on-demand"),
+        (Began(START, "j", "n", ALONE, True), Tone.QUIET, "j goes on: 1 worker on spot-a → spot-b → on-demand"),
+        (moved(Reason.STARTED, Stage.STARTING, "attempt 2 on spot-a"), Tone.QUIET, "starts: attempt 2 on spot-a"),
+        (moved(Reason.WHOLE, Stage.RUNNING), Tone.GOOD, "attempt 2 is whole"),
+        (moved(Reason.EVICTION_NOTICE, Stage.DRAINING), Tone.CAUTION, "attempt 2 drains: EvictionNotice"),
+        (moved(Reason.STALLED, Stage.ENDING, "no commit"), Tone.BAD, "attempt 2 ends: Stalled – no commit"),
+        (moved(Reason.INSUFFICIENT_CAPACITY, Stage.ENDING), Tone.BAD, "leaves spot-a: InsufficientCapacity"),
+        (moved(Reason.COMPLETED, Stage.SUCCEEDED), Tone.GOOD, "job Succeeded: Completed"),
+        (moved(Reason.DEADLINE_EXCEEDED, Stage.DRAINING), Tone.BAD, "attempt 2 drains: DeadlineExceeded"),
+        (Lost(START, KILLED, 1), Tone.BAD, "lost w1 (OOMKilled), failure 1 on spot-a (1 tolerated)"),
+        (NOTICED, Tone.CAUTION, "w1 will be taken away in 5s (Interruption)"),
+        (PoolChanged(START, "spot-b", False), Tone.CAUTION, "spot-b has no capacity"),
+        (PoolChanged(START, "spot-b", True), Tone.QUIET, "spot-b has capacity again"),
+        (Committed(START, 2, "a", 1234, 0, {"loss": 0.12345}), Tone.GOOD, "committed step 1\u202f234, loss 0.1235"),
+        (DriverExited(START, 2, 75), Tone.QUIET, "attempt 2 has stopped, to be resumed (exit code 75)"),
+        (DriverExited(START, 2, 76), Tone.CAUTION, "attempt 2 was fenced: a newer one owns the job"),
+        (Noted(START, "stepped back"), Tone.CAUTION, "stepped back"),
+        (Ended(START, 0, Reason.COMPLETED), Tone.GOOD, "done"),
+        (Ended(START, 75, Reason.INTERRUPTED), Tone.CAUTION, "stopped, to be resumed"),
+        (Ended(START, 5, Reason.INTERRUPTED, "the disk is full"), Tone.BAD, "stopped, to be resumed: the disk is full"),
+        (Ended(START, 3, Reason.TIERS_EXHAUSTED, "all spent"), Tone.BAD, "failed: TiersExhausted: all spent"),
+    ],
+)
+def test_a_record_in_a_sentence(record: Record, tone: Tone, text: str) -> None:
+    told = tell(record, SPEC)
+    assert told is not None
+    assert (told.tone, told.text) == (tone, text)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Launched(START, 1, "a"),
+        Beat(START, 1, 1),
+        Billed(START, 1.0, 1.0),
+        NodeChanged(START, "w1", 1, "a", NodeChange.UP),
+        DriverExited(START, 1, 0),
+        DriverExited(START, 1, None),
+        moved(Reason.GONE, Stage.IDLE, source=Stage.ENDING),
+        moved(Reason.DRAINED, Stage.ENDING, source=Stage.DRAINING),
+    ],
+)
+def test_what_others_say_already_is_not_said(record: Record) -> None:
+    assert tell(record, SPEC) is None
+
+
+SILENT = {
+    Reason.DRAINED,
+    Reason.GONE,
+    *(rule.reason for rule in RULES if not any(rule.reason in row for row in TRANSITIONS.values())),
+    Reason.STEADY,
+    Reason.STALE_OBSERVATION,
+}
+
+
+@pytest.mark.parametrize("reason", sorted(set(Reason) - SILENT))
+def test_every_reason_for_a_move_has_a_sentence(reason: Reason) -> None:
+    assert tell(moved(reason, Stage.ENDING), SPEC) is not None
+
+
+def test_why_a_job_failed_is_told_once() -> None:
+    why = "exit code 1: ValueError: no data (train.py:5)"
+    move = Move(Stage.RUNNING, Stage.FAILED, Reason.APPLICATION_FAILED, 1, "spot-a", why)
+    summary = RunSummary()
+    summary.add(Moved(START, move))
+    summary.add(Ended(START, 1, Reason.APPLICATION_FAILED, why))
+    assert [told.text for told in summary.events] == [
+        f"job Failed: ApplicationFailed – {why}",
+        "failed: ApplicationFailed",
+    ]
+    summary.add(Ended(START, 5, Reason.INTERRUPTED, "the disk is full"))
+    assert summary.events[-1].text == "stopped, to be resumed: the disk is full"

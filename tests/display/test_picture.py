@@ -1,0 +1,229 @@
+"""The picture of a job on terminals of any size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from spotladder.core.model import (
+    FOR_EVER,
+    AttemptSeen,
+    JobState,
+    Observation,
+    PodPhase,
+    PodSeen,
+    Stage,
+    TierRecord,
+)
+from spotladder.core.reasons import Reason
+from spotladder.display.narrate import Tone
+from spotladder.display.picture import tier_state
+from spotladder.display.timeline import (
+    Began,
+    Noted,
+)
+from spotladder.display.view_state import RunSummary, ViewSnapshot
+from tests.core.builders import START
+from tests.display import golden
+from tests.display.builders import LIVE, SPEC, Run
+from tests.display.drawing import WAITS, at, drawn
+
+
+@pytest.mark.parametrize(
+    ("name", "second", "width", "height"),
+    [
+        ("running", 20, 80, 24),
+        ("noticed", 31, 80, 24),
+        ("dry", 64, 80, 24),
+        ("done", 123, 100, 30),
+        ("narrow", 64, 44, 18),
+    ],
+)
+def test_the_picture_is_golden(run: Run, name: str, second: int, width: int, height: int) -> None:
+    lines = [line.rstrip() for line in drawn(*at(run, second), width, height)]
+    golden.check(f"view-{name}.txt", "\n".join(lines) + "\n")
+
+
+@settings(max_examples=150, deadline=None)
+@given(second=st.integers(0, 123), width=st.integers(20, 200), height=st.integers(4, 60))
+def test_no_line_is_wider_than_the_terminal_and_the_picture_never_scrolls_it(
+    second: int, width: int, height: int
+) -> None:
+    lines = drawn(*at(STORY, second), width, height)
+    assert max(cell_len(line) for line in lines) <= width
+    assert len(lines) < height
+    assert "0:0" in lines[0]
+    if height > 2 + len(SPEC.tiers):
+        assert any("spot-a" in line for line in lines), "the tiers are the last to be left out"
+
+
+STORY = Run().play()
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (60, 20)])
+def test_the_picture_keeps_its_height_so_that_nothing_jumps(run: Run, width: int, height: int) -> None:
+    heights = {len(drawn(*at(run, second), width, height)) for second in range(124)}
+    assert len(heights) == 1
+
+
+def test_everything_a_person_asks_for_is_there(run: Run) -> None:
+    text = "\n".join(drawn(*at(run, 20)))
+    for wanted in ("team-a/digits", "Running", "0:00:20", "70/400", "18\u202f%", "5.0 steps/s", "1m 06s left"):
+        assert wanted in text
+    for wanted in ("loss 1.361", "committed step 50, 4s ago", "spot-a-1-1", "$0.0040 spent", "70\u202f% saved", "0/1"):
+        assert wanted in text
+    assert "committed step 50, loss 1.589" in text
+    assert "Ctrl-C drains and commits" in text
+
+
+def seen(*pods: PodSeen, **more: object) -> Observation:
+    return Observation(1, (AttemptSeen(1, pods, **more),))  # type: ignore[arg-type]
+
+
+TIER = SPEC.tiers[0]
+
+
+NODE = PodSeen("n1", node="n1")
+
+
+@pytest.mark.parametrize(
+    ("state", "observation", "expected"),
+    [
+        pytest.param(JobState(), Observation(0), (Tone.QUIET, "open"), id="nothing yet"),
+        pytest.param(
+            JobState(stage=Stage.STARTING, attempt=LIVE, tier="spot-a", waiting_since=START - 10),
+            seen(NODE, PodSeen("n2", phase=PodPhase.PENDING)),
+            (Tone.CAUTION, "starting, 1/2 up, leaves in 20s"),
+            id="starting",
+        ),
+        pytest.param(
+            JobState(stage=Stage.STARTING, attempt=LIVE, tier="spot-a", waiting_since=START),
+            seen(blocked="no such image"),
+            (Tone.BAD, "blocked: no such image"),
+            id="blocked",
+        ),
+        pytest.param(
+            JobState(stage=Stage.STARTING, attempt=LIVE, tier="spot-a", waiting_since=START),
+            Observation(0, blocked="no right to create it"),
+            (Tone.BAD, "blocked: no right to create it"),
+            id="cannot be launched",
+        ),
+        pytest.param(
+            JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a"), seen(NODE), (Tone.GOOD, "running"), id="running"
+        ),
+        pytest.param(
+            JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a"),
+            seen(replace(NODE, noticed=True, notice_ends_at=START + 5)),
+            (Tone.GOOD, "running, a node goes in 5s"),
+            id="noticed",
+        ),
+        pytest.param(
+            JobState(stage=Stage.RECOVERING, attempt=LIVE, tier="spot-a", recovering_since=START - 5),
+            seen(NODE),
+            (Tone.CAUTION, "recovering, 1/2 up, new attempt in 10s"),
+            id="recovering",
+        ),
+        pytest.param(
+            JobState(stage=Stage.DRAINING, attempt=replace(LIVE, drain_by=START + 7), tier="spot-a"),
+            seen(NODE),
+            (Tone.CAUTION, "draining, cut in 7s"),
+            id="draining",
+        ),
+        pytest.param(
+            JobState(stage=Stage.DRAINING, attempt=replace(LIVE, drain_by=START - 7), tier="spot-a"),
+            seen(NODE),
+            (Tone.CAUTION, "draining, cut in 0s"),
+            id="a countdown never falls below zero",
+        ),
+        pytest.param(
+            JobState(stage=Stage.ENDING, attempt=LIVE, tier="spot-a"),
+            seen(NODE),
+            (Tone.CAUTION, "ending attempt 1"),
+            id="ending",
+        ),
+        pytest.param(
+            JobState(stage=Stage.IDLE, tier="spot-a", paused_until=START + 60),
+            Observation(0),
+            (Tone.CAUTION, "pausing, begins again in 1m 00s"),
+            id="pausing",
+        ),
+        pytest.param(
+            JobState(stage=Stage.SUSPENDED, tier="spot-a"), Observation(0), (Tone.QUIET, "suspended"), id="suspended"
+        ),
+        pytest.param(
+            JobState(tier="b", tiers=(TierRecord("spot-a", 2, exhausted_by=Reason.MAX_FAILURES_EXCEEDED),)),
+            Observation(0),
+            (Tone.CAUTION, "left: MaxFailuresExceeded"),
+            id="spent",
+        ),
+        pytest.param(
+            JobState(tier="b"),
+            Observation(0, unavailable={"spot-a": "its cluster is unreachable"}),
+            (Tone.CAUTION, "unavailable: its cluster is unreachable"),
+            id="unavailable",
+        ),
+        pytest.param(
+            JobState(stage=Stage.SUCCEEDED, tier="spot-a"), Observation(0), (Tone.GOOD, "finished here"), id="finished"
+        ),
+        pytest.param(
+            JobState(stage=Stage.FAILED, tier="spot-a", reason=Reason.APPLICATION_FAILED),
+            Observation(0),
+            (Tone.BAD, "ended here: ApplicationFailed"),
+            id="failed",
+        ),
+    ],
+)
+def test_a_tier_says_what_it_is_up_to_and_how_long(
+    state: JobState, observation: Observation, expected: tuple[Tone, str]
+) -> None:
+    assert tier_state(ViewSnapshot(START, SPEC, state, observation), TIER) == expected
+
+
+def test_many_nodes_are_counted_not_listed() -> None:
+    pods = [PodSeen(f"n{index}", node=f"node-{index}") for index in range(64)]
+    pods[0] = replace(pods[0], noticed=True)
+    pods[1] = replace(pods[1], phase=PodPhase.PENDING)
+    pods[2] = replace(pods[2], phase=PodPhase.LOST)
+    state = JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a")
+    text = "\n".join(drawn(ViewSnapshot(START, SPEC, state, seen(*pods)), RunSummary()))
+    assert "● 61 up  ◐ 1 noticed  ○ 1 wanted" in text
+    assert "node-5" not in text
+
+
+def test_a_tier_kept_for_ever_shows_no_limit() -> None:
+    spec = replace(SPEC, tiers=(replace(TIER, max_failures=FOR_EVER),))
+    assert "0/∞" in "\n".join(drawn(ViewSnapshot(START, spec, JobState(), Observation(0)), RunSummary()))
+
+
+def test_without_prices_or_steps_the_picture_claims_nothing() -> None:
+    text = "\n".join(drawn(ViewSnapshot(START, SPEC, JobState(), Observation(0)), RunSummary()))
+    assert "saved" not in text
+    assert "step 0" in text
+    assert "nothing committed yet" in text
+
+
+def test_hostile_names_are_shown_as_they_are() -> None:
+    spec = replace(SPEC, tiers=(replace(TIER, name="[bold red]x[/]"),))
+    summary = RunSummary()
+    summary.add(Began(START, "[link=evil]j[/]", "n", spec))
+    summary.add(Noted(START, "[blink]boo[/]"))
+    text = "\n".join(drawn(ViewSnapshot(START, spec, JobState(), Observation(0)), summary, 100))
+    for name in ("[bold red]x[/]", "n/[link=evil]j[/]", "[blink]boo[/]"):
+        assert name in text
+
+
+def test_the_picture_says_what_a_start_is_at() -> None:
+    shot = ViewSnapshot(START, SPEC, JobState(), Observation(0), doing="the first step runs")
+    assert "the first step runs · nothing committed yet" in "\n".join(drawn(shot, RunSummary()))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_picture_says_what_a_job_on_a_cluster_waits_for(run: Run, width: int) -> None:
+    snapshot, summary = at(run, 1)
+    lines = drawn(replace(snapshot, waits=WAITS), summary, width, 30)
+    assert WAITS.replace(" ", "") in "".join(line.strip() for line in lines).replace(" ", "")
+    assert all(cell_len(line) <= width for line in lines)
