@@ -38,6 +38,7 @@ COMMANDS = {
     "run": _Entry("spotladder.cli.run", "run", "Run a job here, on nodes that come and go like spot capacity."),
     "validate": _Entry("spotladder.cli.validate", "validate", "Check job, capacity and world files, offline."),
     "plan": _Entry("spotladder.cli.plan", "plan", "What a job will cost on its tiers, and what is risky about it."),
+    "simulate": _Entry("spotladder.cli.simulate", "simulate", "Compare policies on recorded capacity, offline."),
     "checkpoints": _Entry("spotladder.cli.checkpoints", "app", "Look into the commit log of a job, verify, clean up."),
     "status": _Entry("spotladder.cli.status", "status", "Show where a job is, on this machine or a cluster."),
     "submit": _Entry("spotladder.cli.cluster.submit", "submit", "Hand a job to a cluster."),

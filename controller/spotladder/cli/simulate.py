@@ -1,0 +1,189 @@
+"""`spotladder simulate`: policies compared on capacity traces, through the decision core that runs in production."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.errors import EnvironmentFailure, InvalidSpec
+
+if TYPE_CHECKING:
+    from spotladder.sim.compare import Scenario, Summary
+
+MOST_SEEDS = 100_000
+
+
+def simulate(
+    *,
+    trace: Annotated[
+        list[str],
+        typer.Option(
+            metavar="[ZONE=]FILE",
+            help="A zone's trace: a file, a folder of windows (one for each seed), or the word synthetic. Repeat it "
+            "for several zones. With --job, ZONE is the capacityTier that has this trace.",
+        ),
+    ],
+    policy: Annotated[list[str] | None, typer.Option(help="A policy to compare; repeat it. Default: ordered.")] = None,
+    hours: Annotated[float, typer.Option(help="Hours of training without interruptions.")],
+    deadline: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="The job must end so long after its start, for example 70h.")
+    ] = None,
+    job: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A job file: its tiers, limits, timeouts and workers are used.")
+    ] = None,
+    world: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --job: a world file with the prices of its capacityTiers.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, max=10_000, help="Nodes of the gang, without --job.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, max=MOST_SEEDS, help="Runs of each policy; each begins elsewhere.")] = 1,
+    spot_price: Annotated[
+        float, typer.Option(min=0, help="USD per node-hour of zones whose traces have no prices.")
+    ] = 1.0,
+    on_demand_price: Annotated[float, typer.Option(min=0, help="USD per node-hour on demand.")] = 3.0,
+    restart: Annotated[
+        str, typer.Option(metavar="DURATION", help="From ready workers to the first step, at each start.")
+    ] = "3m",
+    commit_interval: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Training time between commits. Default: the job's, or 5m.")
+    ] = None,
+    commit_time: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long a commit takes; training goes on meanwhile.")
+    ] = "10s",
+    provision_delay: Annotated[str, typer.Option(metavar="DURATION", help="How long a node takes to join.")] = "2m",
+    boot: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long a pod on a new node takes to be ready.")
+    ] = "1m",
+    notice: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long before its end a spot node is announced to go.")
+    ] = "0s",
+    egress: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="CSV: from_region,to_region,price_usd_per_gb.")
+    ] = None,
+    checkpoint_gib: Annotated[float, typer.Option(min=0, help="Size of a commit, for --egress.")] = 0.0,
+    atomic: Annotated[
+        bool, typer.Option("--atomic", help="Nodes come all together or not at all; a partial gang is never held.")
+    ] = False,
+    polarity: Annotated[
+        str | None, typer.Option(metavar="available|preempted", help="What a 1 means, where the file does not say it.")
+    ] = None,
+    sort: Annotated[bool, typer.Option("--sort", help="Lines of node counts may be in any order.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw costs and finish times into a .png or .svg file.")
+    ] = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Compare policies on capacity traces, through the same decisions as in production. Nothing is started.
+
+    Without --job, the tiers are the zones of the traces, in their order, and then on-demand.
+
+    \b
+    Examples:
+      spotladder simulate --trace us-west-2b.json --hours 48 --deadline 70h --seeds 20
+      spotladder simulate --trace synthetic --hours 5 --deadline 12h --policy ordered --seeds 10 -o json
+      spotladder simulate --job job.yaml --world world.yaml --trace g5-spot-use1a=zone.csv --hours 5
+    """
+    try:
+        from spotladder.cli import simulation
+        from spotladder.sim.compare import compare
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise EnvironmentFailure("simulate needs numpy: pip install 'spotladder[sim]'") from None
+
+    options = simulation.Options(
+        hours=hours,
+        deadline=deadline,
+        workers=workers,
+        spot_price=spot_price,
+        on_demand_price=on_demand_price,
+        restart=restart,
+        commit_interval=commit_interval,
+        commit_time=commit_time,
+        provision_delay=provision_delay,
+        boot=boot,
+        notice=notice,
+        egress=egress,
+        checkpoint_gib=checkpoint_gib,
+        atomic=atomic,
+    )
+    traces = simulation.read(trace, polarity, sort=sort)
+    if world is not None and job is None:
+        raise InvalidSpec("goes with --job", path="--world")
+    scenario = simulation.of_job(job, world, traces, options) if job else simulation.of_traces(traces, options)
+    if plot is not None:
+        simulation.check_plot(plot)
+    policies = list(dict.fromkeys(policy or ["ordered"]))
+    with simulation.bar(len(policies) * seeds) as done:
+        summaries = compare(scenario, policies, seeds, done)
+    if plot is not None:
+        from spotladder.sim.plots import draw
+
+        draw(plot, summaries)
+    if output is Format.TABLE:
+        _print(summaries, scenario, on_demand_price if job is None else None)
+        if plot is not None:
+            typer.echo(f"\nPlot: {plot}")
+    else:
+        print_data({"seeds": seeds, "policies": [_plain(summary) for summary in summaries]}, output)
+
+
+def _print(summaries: list[Summary], scenario: Scenario, on_demand_price: float | None) -> None:
+    price = on_demand_price or max(tier.price.on_demand for tier in scenario.spec.tiers)
+    least = scenario.spec.workers * price * scenario.program.work / 3600
+    columns = ("Policy", "Succeeded", "Cost", "p90", "Saved", "Ends after", "Evictions", "Recomputed", "Starts")
+    rows = [
+        (
+            summary.policy,
+            f"{summary.succeeded} of {len(summary.outcomes)}",
+            f"${summary.cost:.2f}",
+            f"${summary.cost_at(90):.2f}",
+            f"{100 * (1 - summary.cost / least):.1f} %".replace("-", "−") if least and summary.succeeded else "–",
+            "–" if summary.hours is None else f"{summary.hours:.2f} h",
+            f"{summary.evictions:.1f}",
+            f"{summary.recomputed:.2f} h",
+            f"{summary.overhead:.2f} h",
+        )
+        for summary in summaries
+    ]
+    work = f"{scenario.program.work / 3600:g} h of work on {_nodes(scenario.spec.workers)}"
+    print_table(columns, rows, f"{work}; on demand without interruptions: ${least:.2f}")
+    for summary in summaries:
+        if failed := sorted({str(one.reason) for one in summary.outcomes if not one.succeeded}):
+            typer.echo(f"{summary.policy}: runs without success ended with {', '.join(failed)}")
+
+
+def _plain(summary: Summary) -> dict[str, Any]:
+    return {
+        "policy": summary.policy,
+        "succeeded": summary.succeeded,
+        "costUsd": round(summary.cost, 4),
+        "costUsdP50": round(summary.cost_at(50), 4),
+        "costUsdP90": round(summary.cost_at(90), 4),
+        "finishHours": None if summary.hours is None else round(summary.hours, 4),
+        "evictions": round(summary.evictions, 4),
+        "recomputedHours": round(summary.recomputed, 4),
+        "overheadHours": round(summary.overhead, 4),
+        "runs": [
+            {
+                "seed": seed,
+                "succeeded": one.succeeded,
+                "reason": str(one.reason),
+                "costUsd": round(one.cost, 4),
+                "egressUsd": round(one.egress, 4),
+                "finishHours": round(one.finished / 3600, 4),
+                "evictions": one.evictions,
+                "attempts": one.attempts,
+                "recomputedHours": round(one.recomputed / 3600, 4),
+                "overheadHours": round(one.overhead / 3600, 4),
+                "nodeHours": {tier: round(hours, 4) for tier, hours in one.node_hours.items()},
+            }
+            for seed, one in enumerate(summary.outcomes)
+        ],
+    }
+
+
+def _nodes(workers: int) -> str:
+    return "1 node" if workers == 1 else f"{workers} nodes"

@@ -1,0 +1,202 @@
+"""What `spotladder simulate` is asked for, as a scenario of the simulator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from spotladder.cli.output import on_terminal
+from spotladder.core.durations import parse_duration
+from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Price, Seconds, Tier
+from spotladder.errors import InvalidSpec
+from spotladder.sim.compare import Scenario, ZoneSource
+from spotladder.sim.readers import egress as egress_file
+from spotladder.sim.readers.any_format import Polarity, read_traces
+from spotladder.sim.synthetic import Market
+from spotladder.sim.trace import Trace
+from spotladder.sim.world.program import ProgramPlan
+from spotladder.sim.world.zone import ZonePlan
+
+SYNTHETIC = "synthetic"
+HOUR = 3600
+ON_DEMAND = "on-demand"
+PLOTS = (".png", ".svg")
+
+Traces = dict[str, tuple[Trace, ...]]
+"""By zone, the traces that its seeds take in turn; none: synthetic ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of the command, as they were given."""
+
+    hours: float
+    deadline: str | None
+    workers: int
+    spot_price: float
+    on_demand_price: float
+    restart: str
+    commit_interval: str | None
+    commit_time: str
+    provision_delay: str
+    boot: str
+    notice: str
+    egress: Path | None
+    checkpoint_gib: float
+    atomic: bool
+
+
+def read(given: list[str], polarity: str | None, *, sort: bool) -> Traces:
+    """The traces that the options name. Raises InvalidSpec."""
+    if polarity is not None and polarity not in list(Polarity):
+        raise InvalidSpec(f"expected available or preempted, got {polarity!r}", path="--polarity")
+    found: Traces = {}
+    for text in given:
+        named, _, rest = text.rpartition("=")
+        traces: tuple[Trace, ...] = ()
+        if rest != SYNTHETIC:
+            traces = tuple(read_traces([Path(rest)], Polarity(polarity) if polarity else None, sort=sort))
+        name = named or (Path(rest).stem if len(traces) != 1 else traces[0].zone)
+        if name in found:
+            raise InvalidSpec(f"zone {name!r} is given twice: name one of them, as in b={rest}", path="--trace")
+        found[name] = traces
+    return found
+
+
+def of_traces(traces: Traces, options: Options) -> Scenario:
+    """A job whose tiers are the zones of the traces, in their order, and then on-demand."""
+    zones, tiers = [], []
+    for name, found in traces.items():
+        yardstick = next((trace.on_demand_price for trace in found if trace.on_demand_price), options.on_demand_price)
+        price = Price(options.spot_price, yardstick)
+        notice = _seconds("--notice", options.notice)
+        zones.append(_zone(name, found, price, notice, options))
+        tiers.append(Tier(name, FOR_EVER, 600.0, CapacityType.SPOT, price, notice=notice))
+    if ON_DEMAND in traces:
+        raise InvalidSpec(f"{ON_DEMAND!r} is the tier that is added: name the zone otherwise", path="--trace")
+    dearest = max(tier.price.on_demand for tier in tiers)
+    zones.append(ZoneSource(_plan(ON_DEMAND, Price(dearest, dearest), 0.0, options)))
+    tiers.append(Tier(ON_DEMAND, FOR_EVER, 1800.0, CapacityType.ON_DEMAND, Price(dearest, dearest)))
+    program = _program(options, _seconds("--commit-interval", options.commit_interval or "5m"))
+    spec = JobSpec(tuple(tiers), workers=options.workers, stall_timeout=max(600.0, 5 * program.commit_interval))
+    names = {tier.name: tier.name for tier in tiers}
+    return _scenario(spec, program, zones, names, options)
+
+
+def of_job(file: Path, world: Path | None, traces: Traces, options: Options) -> Scenario:
+    """The job of a file, on the traces of its capacityTiers. Raises InvalidSpec."""
+    from spotladder.api.read import read_job, read_world
+    from spotladder.api.resolve import Capacity, capacity_of, job_spec
+
+    job = read_job(file)
+    names = list(dict.fromkeys(entry.capacity_tier for entry in job.spec.tiers))
+    if unknown := [name for name in traces if name not in names]:
+        raise InvalidSpec(
+            f"{unknown[0]!r} is no capacityTier of the job (expected one of {', '.join(names)}): write NAME=FILE",
+            path="--trace",
+        )
+    capacity: dict[str, Capacity] = capacity_of(read_world(world)) if world is not None else {}
+    for name in names:
+        if name in traces and name not in capacity:
+            price, notice = Price(options.spot_price, options.on_demand_price), _seconds("--notice", options.notice)
+            capacity[name] = Capacity(CapacityType.SPOT, price, notice)
+        capacity.setdefault(
+            name, Capacity(CapacityType.ON_DEMAND, Price(options.on_demand_price, options.on_demand_price))
+        )
+    spec = job_spec(job, capacity, submitted_at=0.0)
+    if spec.deadline is not None:
+        raise InvalidSpec(
+            "is a date (expected a duration): replace it by spec.maxDuration, or remove it and give --deadline",
+            path="spec.deadline",
+            where=str(file),
+        )
+    zones = [
+        _zone(name, traces[name], capacity[name].price, capacity[name].notice, options)
+        if name in traces
+        else ZoneSource(_plan(name, capacity[name].price, 0.0, options))
+        for name in names
+    ]
+    interval = options.commit_interval or job.spec.checkpoints.interval
+    if interval.endswith(("step", "steps")):
+        raise InvalidSpec(
+            f"is in steps (got {interval}): give --commit-interval", path="spec.checkpoints.interval", where=str(file)
+        )
+    program = _program(options, _seconds("--commit-interval", interval))
+    tiers = {tier.name: entry.capacity_tier for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True)}
+    return _scenario(replace(spec, suspend=False), program, zones, tiers, options)
+
+
+def _scenario(
+    spec: JobSpec, program: ProgramPlan, zones: list[ZoneSource], tiers: dict[str, str], options: Options
+) -> Scenario:
+    limit = spec.max_duration
+    if options.deadline is not None:
+        limit = _seconds("--deadline", options.deadline)
+    if limit is not None and limit < program.work:
+        raise InvalidSpec(
+            f"expected at least the work ({options.hours:g} h), got {limit / HOUR:g} h: give the job more time",
+            path="--deadline",
+        )
+    prices = egress_file.read(options.egress) if options.egress is not None else {}
+    return Scenario(replace(spec, max_duration=limit), program, tuple(zones), tiers, prices, options.atomic)
+
+
+def _program(options: Options, interval: Seconds) -> ProgramPlan:
+    if not 0 < options.hours < math.inf:
+        raise InvalidSpec(f"expected more than 0, got {options.hours:g}", path="--hours")
+    return ProgramPlan(
+        max(1, round(options.hours * HOUR)),
+        _seconds("--restart", options.restart),
+        interval,
+        _seconds("--commit-time", options.commit_time),
+        options.checkpoint_gib,
+    )
+
+
+def _zone(name: str, traces: tuple[Trace, ...], price: Price, notice: Seconds, options: Options) -> ZoneSource:
+    return ZoneSource(_plan(name, price, notice, options), traces, None if traces else Market())
+
+
+def _plan(name: str, price: Price, notice: Seconds, options: Options) -> ZonePlan:
+    delay, boot = _seconds("--provision-delay", options.provision_delay), _seconds("--boot", options.boot)
+    return ZonePlan(name, None, price, delay, boot, notice, region=region_of(name))
+
+
+def region_of(zone: str) -> str:
+    """The region of a zone: `us-east-1` of `us-east-1a`, `us-central1` of `us-central1-a`; else the name itself."""
+    name = zone.partition("_")[0]
+    if name[-2:-1] == "-" and name[-1:].isalpha():
+        return name[:-2]
+    return name[:-1] if name[-2:-1].isdigit() and name[-1:].isalpha() else name
+
+
+def _seconds(option: str, text: str) -> Seconds:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise InvalidSpec(f"{text!r} {error}", path=option) from None
+
+
+def check_plot(file: Path) -> None:
+    """Raises InvalidSpec for a file that cannot be drawn, before anything is simulated."""
+    if file.suffix.lower() not in PLOTS:
+        raise InvalidSpec(f"write a file name that ends with .png or .svg, not {file.name!r}", path="--plot")
+
+
+@contextmanager
+def bar(total: int) -> Iterator[Callable[[], None]]:
+    """A progress bar on the terminal; what it yields is called after each run."""
+    if not on_terminal():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns: tuple[Any, ...] = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda: progress.advance(task)

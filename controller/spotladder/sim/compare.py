@@ -1,0 +1,155 @@
+"""Runs policies on the same scenario, seed by seed, and summarises what they came to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from statistics import fmean, quantiles
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.model import JobSpec, Seconds
+from spotladder.core.policies import registry
+from spotladder.errors import InvalidSpec
+from spotladder.sim.synthetic import Market as SyntheticMarket
+from spotladder.sim.synthetic import generate
+from spotladder.sim.trace import Trace
+from spotladder.sim.world.backend import START, SimBackend
+from spotladder.sim.world.market import Market
+from spotladder.sim.world.program import ProgramPlan
+from spotladder.sim.world.run import Outcome, Runner, run
+from spotladder.sim.world.zone import ZonePlan
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneSource:
+    """A zone and where its traces come from: the seed n takes the trace n of `traces`, in turn. Without traces the zone
+    always has capacity, or has those of the synthetic market."""
+
+    plan: ZonePlan
+    traces: tuple[Trace, ...] = ()
+    synthetic: SyntheticMarket | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A job and its world. `spec` has no deadline in absolute time; `tiers` maps its tiers to zones. `egress` is in USD
+    per GiB by region."""
+
+    spec: JobSpec
+    program: ProgramPlan
+    zones: tuple[ZoneSource, ...]
+    tiers: Mapping[str, str]
+    egress: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    atomic: bool = False
+
+    @property
+    def horizon(self) -> Seconds:
+        """For how long a run goes on at most: until the deadline, else ten times the work."""
+        return self.spec.max_duration if self.spec.max_duration is not None else 10.0 * self.program.work
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the runs of one policy came to: USD, hours, counts; means unless named otherwise."""
+
+    policy: str
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def succeeded(self) -> int:
+        """How many runs ended with success."""
+        return sum(outcome.succeeded for outcome in self.outcomes)
+
+    @property
+    def cost(self) -> float:
+        """USD."""
+        return fmean(outcome.cost for outcome in self.outcomes)
+
+    @property
+    def hours(self) -> float | None:
+        """Hours until the end, of the runs that succeeded; None without one."""
+        ends = [outcome.finished / HOUR for outcome in self.outcomes if outcome.succeeded]
+        return fmean(ends) if ends else None
+
+    @property
+    def evictions(self) -> float:
+        """Nodes that were reclaimed."""
+        return fmean(outcome.evictions for outcome in self.outcomes)
+
+    @property
+    def recomputed(self) -> float:
+        """Hours of work that was done again."""
+        return fmean(outcome.recomputed for outcome in self.outcomes) / HOUR
+
+    @property
+    def overhead(self) -> float:
+        """Hours of starts."""
+        return fmean(outcome.overhead for outcome in self.outcomes) / HOUR
+
+    def cost_at(self, percent: int) -> float:
+        """The cost that so many percent of the runs do not exceed, in USD."""
+        costs = sorted(outcome.cost for outcome in self.outcomes)
+        return costs[0] if len(costs) == 1 else quantiles(costs, n=100, method="inclusive")[percent - 1]
+
+
+def compare(
+    scenario: Scenario, policies: Sequence[str], seeds: int, done: Callable[[], None] = lambda: None
+) -> list[Summary]:
+    """Every policy on every seed. `done` is called after each run. Raises InvalidSpec for an unknown policy, or traces
+    that are too short."""
+    for name in policies:
+        registry.by_name(name)
+    summaries = []
+    for name in policies:
+        outcomes = []
+        for seed in range(seeds):
+            outcomes.append(simulate(scenario, name, seed))
+            done()
+        summaries.append(Summary(name, tuple(outcomes)))
+    return summaries
+
+
+def simulate(scenario: Scenario, policy: str, seed: int) -> Outcome:
+    """One run. The seed selects the traces, where in them the run begins, and which nodes are reclaimed: for one seed
+    they are the same under every policy. Seed 0 begins at the start of the traces."""
+    invented = _invented(scenario, seed)
+    plans = [
+        replace(source.plan, trace=invented.get(source.plan.name) or _drawn(source, scenario.horizon, seed))
+        for source in scenario.zones
+    ]
+    ends = [plan.trace.end for plan in plans if plan.trace is not None]
+    room = min(ends, default=math.inf) - scenario.horizon
+    # Repeatable on purpose: it stands for a market, not for a secret.
+    start = Random(seed).uniform(0.0, room) if seed and 0 < room < math.inf else 0.0  # noqa: S311
+    market = Market.of(plans, start=start, seed=seed)
+    backend = SimBackend(
+        market, scenario.spec.workers, scenario.program, scenario.tiers, scenario.egress, scenario.atomic
+    )
+    runner = Runner(replace(scenario.spec, submitted_at=START), registry.by_name(policy), backend)
+    return run(market, [runner], scenario.horizon + HOUR)[0]
+
+
+def _invented(scenario: Scenario, seed: int) -> dict[str, Trace]:
+    """The synthetic traces of this seed by zone. Zones of equal markets are drawn together, so that they correlate."""
+    found: dict[str, Trace] = {}
+    for market in {source.synthetic for source in scenario.zones if source.synthetic is not None}:
+        names = [source.plan.name for source in scenario.zones if source.synthetic == market]
+        ticks = math.ceil(scenario.horizon / market.gap)
+        found.update(zip(names, generate(market, ticks, names, seed), strict=True))
+    return found
+
+
+def _drawn(source: ZoneSource, horizon: Seconds, seed: int) -> Trace | None:
+    """The recorded trace of this seed; None: always capacity. Raises InvalidSpec for one that is too short."""
+    if not source.traces:
+        return None
+    trace = source.traces[seed % len(source.traces)]
+    if trace.end < horizon:
+        raise InvalidSpec(
+            f"lasts {trace.end / HOUR:.4g} h (expected {horizon / HOUR:.4g} h or more, as long as the job may take): "
+            "give a longer trace or an earlier --deadline",
+            where=trace.source or trace.zone,
+        )
+    return trace

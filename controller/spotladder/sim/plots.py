@@ -1,0 +1,77 @@
+"""Pictures of a comparison: how costs are distributed, cost beside finish time, and one run of each policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spotladder.core.accounting import HOUR
+from spotladder.errors import EnvironmentFailure
+from spotladder.sim.compare import Summary
+
+COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f")
+
+
+def draw(file: Path, summaries: Sequence[Summary]) -> None:
+    """Write the picture as .png or .svg. Raises EnvironmentFailure without matplotlib, or if it cannot be written."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise EnvironmentFailure("--plot needs matplotlib: pip install 'spotladder[sim]'") from None
+    figure = Figure(figsize=(10, 4.2 + 0.5 * len(summaries)), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(2, 2, height_ratios=(4, 0.8 + 0.6 * len(summaries)))
+    _costs(figure.add_subplot(grid[0, 0]), summaries)
+    _ends(figure.add_subplot(grid[0, 1]), summaries)
+    _timeline(figure.add_subplot(grid[1, :]), summaries)
+    try:
+        with mpl.rc_context({"svg.hashsalt": "spotladder", "svg.fonttype": "none"}):
+            figure.savefig(file, metadata={"Date": None} if file.suffix.lower() == ".svg" else None)
+    except OSError as error:
+        raise EnvironmentFailure(f"--plot: {file} cannot be written: {error.strerror or error}") from None
+
+
+def _costs(axes: Any, summaries: Sequence[Summary]) -> None:
+    """For each policy, the share of its runs that cost no more than so much."""
+    for summary, colour in zip(summaries, _colours(summaries), strict=True):
+        costs = sorted(outcome.cost for outcome in summary.outcomes)
+        shares = [(index + 1) / len(costs) for index in range(len(costs))]
+        axes.step([costs[0], *costs], [0.0, *shares], where="post", color=colour, label=summary.policy)
+    axes.set(xlabel="cost (USD)", ylabel="share of runs", ylim=(0, 1.02), title="Cost")
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend()
+
+
+def _ends(axes: Any, summaries: Sequence[Summary]) -> None:
+    """One point for each run; a cross is a run without success."""
+    for summary, colour in zip(summaries, _colours(summaries), strict=True):
+        for succeeded, marker in ((True, "o"), (False, "x")):
+            runs = [outcome for outcome in summary.outcomes if outcome.succeeded is succeeded]
+            hours, costs = [run.finished / HOUR for run in runs], [run.cost for run in runs]
+            axes.plot(hours, costs, marker, color=colour, alpha=0.7, markersize=5)
+    axes.set(xlabel="ends after (h)", ylabel="cost (USD)", title="Cost and finish time (× without success)")
+    axes.grid(visible=True, alpha=0.3)
+
+
+def _timeline(axes: Any, summaries: Sequence[Summary]) -> None:
+    """The tiers of the first run of each policy; pale while nothing trains."""
+    tiers = list(dict.fromkeys(tier for summary in summaries for tier in summary.outcomes[0].node_hours))
+    colours = {tier: COLOURS[index % len(COLOURS)] for index, tier in enumerate(tiers)}
+    for row, summary in enumerate(summaries):
+        for part in summary.outcomes[0].segments:
+            width = (part.until - part.since) / HOUR
+            strength = 1.0 if part.trains else 0.25
+            axes.barh(row, width, left=part.since / HOUR, height=0.6, color=colours[part.tier], alpha=strength)
+    for tier, colour in colours.items():
+        axes.barh(0, 0, color=colour, label=tier)
+    axes.set(xlabel="hours after the start", title="The run with seed 0")
+    axes.set_yticks(range(len(summaries)), [summary.policy for summary in summaries])
+    axes.invert_yaxis()
+    axes.legend(loc="lower right", fontsize="small")
+
+
+def _colours(summaries: Sequence[Summary]) -> list[str]:
+    return [COLOURS[index % len(COLOURS)] for index in range(len(summaries))]

@@ -1,0 +1,153 @@
+"""Synthetic traces: a zone is left the more rarely the longer it has had capacity, and gets it back in the same way.
+
+Time goes in ticks. In each tick a spell of capacity, or a spell without it, ends with a probability that depends on the
+age of the spell. Zones share a part of their luck (`correlation`), and spot is lost more often by day than by night
+(`diurnal`). All of it is repeatable from a seed, and the probabilities can be fitted from a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import NormalDist
+
+import numpy as np
+
+from spotladder.core.model import Seconds
+from spotladder.errors import InvalidSpec
+from spotladder.sim.trace import Flags, Floats, Trace, of_ticks
+
+AGES = (1, 2, 4, 8, 16, 36)
+"""Upper bounds in ticks of the ages that share one probability; the last one holds for all greater ages."""
+
+DAY: Seconds = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Market:
+    """`lost` and `back`: for each range of ages, the probability in a tick that a spell with capacity, or without it,
+    ends. `correlation` and `diurnal` are from 0 to 1: the latter is by how much the probability of a loss swings over
+    a day. Raises InvalidSpec for values that cannot be."""
+
+    lost: tuple[float, ...] = (0.33, 0.22, 0.16, 0.10, 0.07, 0.04, 0.02)
+    back: tuple[float, ...] = (0.25, 0.16, 0.12, 0.08, 0.05, 0.03, 0.02)
+    gap: Seconds = 600.0
+    correlation: float = 0.0
+    diurnal: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("lost", "back"):
+            values = getattr(self, name)
+            if len(values) != len(AGES) + 1 or not all(0 <= value <= 1 for value in values):
+                raise InvalidSpec(f"expected {len(AGES) + 1} probabilities, got {values}", path=name)
+        for name in ("correlation", "diurnal"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InvalidSpec(f"expected 0 to 1, got {getattr(self, name):g}", path=name)
+        if not self.gap > 0:
+            raise InvalidSpec(f"expected more than 0 s, got {self.gap:g}", path="gap")
+
+
+def generate(market: Market, ticks: int, zones: Sequence[str], seed: int) -> list[Trace]:
+    """One trace for each zone, of so many ticks. The same seed makes the same traces."""
+    if ticks < 1:
+        raise InvalidSpec(f"expected 1 or more, got {ticks}", path="ticks")
+    dice = np.random.default_rng(seed)
+    shared = np.sqrt(market.correlation)
+    own = np.sqrt(1.0 - market.correlation)
+    luck = shared * dice.standard_normal(ticks)[:, None] + own * dice.standard_normal((ticks, len(zones)))
+    swing = 1.0 + market.diurnal * np.sin(2 * np.pi * np.arange(ticks) * market.gap / DAY)
+    begun = dice.random(len(zones)) < _long_run_share(market)
+    flags = np.empty((ticks, len(zones)), dtype=np.bool_)
+    for index in range(len(zones)):
+        flags[:, index] = _zone(market, luck[:, index].tolist(), swing.tolist(), bool(begun[index]))
+    return [of_ticks(zone, flags[:, index], market.gap, "synthetic") for index, zone in enumerate(zones)]
+
+
+def _zone(market: Market, luck: list[float], swing: list[float], available: bool) -> list[bool]:
+    """The ticks of one zone: bad luck beyond the threshold of the age takes capacity, good luck brings it back."""
+    normal = NormalDist()
+    bins = [_bin(age) for age in range(AGES[-1] + 2)]
+    oldest = len(bins) - 1
+    age, found = 1, []
+    for value, factor in zip(luck, swing, strict=True):
+        found.append(available)
+        chance = (market.lost if available else market.back)[bins[min(age, oldest)]] * (factor if available else 1.0)
+        drawn = value if available else -value
+        ends = chance >= 1.0 or (chance > 0.0 and drawn < normal.inv_cdf(chance))
+        available, age = (not available, 1) if ends else (available, age + 1)
+    return found
+
+
+def _bin(age: int) -> int:
+    return next((index for index, bound in enumerate(AGES) if age <= bound), len(AGES))
+
+
+def _long_run_share(market: Market) -> float:
+    """Share of the time with capacity, from the mean lengths of both kinds of spells."""
+    lengths = [_survival_of(hazards, 4000).sum() for hazards in (market.lost, market.back)]
+    return float(lengths[0] / sum(lengths))
+
+
+def _survival_of(hazards: Sequence[float], ages: int) -> Floats:
+    chances = np.array([hazards[_bin(age)] for age in range(1, ages)])
+    return np.concatenate(([1.0], np.cumprod(1.0 - chances)))
+
+
+def fit(traces: Sequence[Trace], workers: int = 1) -> Market:
+    """The market whose spells end as often, by age, as those of the traces. `correlation` is the mean correlation of
+    availability between traces of equal length, which is less than that of the zones' luck; `diurnal` is not fitted.
+    Raises InvalidSpec for traces whose ticks differ in length, and for traces of events."""
+    gaps = {trace.gap for trace in traces}
+    gap = gaps.pop() if len(gaps) == 1 else None
+    if gap is None:
+        names = ", ".join(trace.source or trace.zone for trace in traces)
+        raise InvalidSpec("expected traces with ticks of one length: resample them", where=names)
+    flags = [trace.ticks(gap, workers) for trace in traces]
+    usual = Market()
+    found = replace(usual, lost=_hazards(flags, True, usual.lost), back=_hazards(flags, False, usual.back), gap=gap)
+    return replace(found, correlation=_correlation(flags))
+
+
+def _hazards(flags: Sequence[Flags], available: bool, usual: Sequence[float]) -> tuple[float, ...]:
+    """Ends of spells over ticks at risk, for each range of ages; `usual` counts as one tick at risk."""
+    ends, risks = np.zeros(len(AGES) + 1), np.ones(len(AGES) + 1)
+    ends += np.array(usual)
+    for one in flags:
+        for length, ended in spells(one, available):
+            for age in range(1, length + 1):
+                risks[_bin(age)] += 1
+                ends[_bin(age)] += ended and age == length
+    return tuple(float(value) for value in ends / risks)
+
+
+def _correlation(flags: Sequence[Flags]) -> float:
+    """Mean correlation of availability between the zones, 0 for one zone."""
+    if len(flags) < 2 or len({len(one) for one in flags}) > 1:
+        return 0.0
+    varying = [one for one in flags if 0 < one.sum() < len(one)]
+    if len(varying) < 2:
+        return 0.0
+    matrix = np.asarray(np.corrcoef(np.array(varying, dtype=np.float64)))
+    pairs = matrix[np.triu_indices(len(varying), 1)]
+    return float(np.clip(pairs.mean(), 0.0, 1.0))
+
+
+def spells(flags: Flags, available: bool) -> list[tuple[int, bool]]:
+    """Length in ticks of each spell of that kind, and whether it ended within the trace."""
+    bounds = np.flatnonzero(np.diff(flags)) + 1
+    edges = [0, *bounds.tolist(), len(flags)]
+    return [(end - begin, end < len(flags)) for begin, end in pairwise(edges) if bool(flags[begin]) is available]
+
+
+def survival(flags: Sequence[Flags], available: bool, ages: int) -> Floats:
+    """Shape (ages,): the share of spells that last longer than so many ticks, by Kaplan and Meier: a spell that the end
+    of the trace cuts counts until then."""
+    found = np.array([spell for one in flags for spell in spells(one, available)], dtype=np.int64).reshape(-1, 2)
+    alive, curve = 1.0, [1.0]
+    for age in range(1, ages):
+        at_risk = int((found[:, 0] >= age).sum())
+        ended = int(((found[:, 0] == age) & (found[:, 1] == 1)).sum())
+        alive *= 1.0 - ended / at_risk if at_risk else 1.0
+        curve.append(alive)
+    return np.array(curve)

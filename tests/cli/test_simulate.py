@@ -1,0 +1,109 @@
+"""`spotladder simulate` as a user sees it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.api.builders import JOB, WORLD, written
+from tests.cli.terminal import Answer, call
+
+Capture = pytest.CaptureFixture[str]
+
+
+def window(*runs: tuple[int, int]) -> str:
+    """A JSON window: so many ticks of 0 (available) or 1 (preempted)."""
+    data = [value for value, ticks in runs for _ in range(ticks)]
+    return json.dumps({"metadata": {"gap_seconds": 600}, "data": data})
+
+
+def simulated(capsys: Capture, folder: Path, *more: str | Path, text: str = "") -> Answer:
+    file = written(folder, "zone.json", text or window((0, 30), (1, 12), (0, 80)))
+    return call(capsys, "simulate", "--trace", file, "--hours", "6", *more)
+
+
+def test_a_table_of_the_policies(capsys: Capture, tmp_path: Path) -> None:
+    answer = simulated(capsys, tmp_path, "--deadline", "12h", "--policy", "ordered", "--provision-delay", "0s")
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert lines[0] == "6 h of work on 1 node; on demand without interruptions: $18.00"
+    assert lines[1].split()[:3] == ["POLICY", "SUCCEEDED", "COST"]
+    assert lines[2].split()[:4] == ["ordered", "1", "of", "1"]
+
+
+def test_what_one_run_costs(capsys: Capture, tmp_path: Path) -> None:
+    """Spot goes after 5 h. The job waits ten minutes for it and then finishes on demand, from the newest commit."""
+    options = ("--deadline", "12h", "--provision-delay", "0s", "--boot", "0s", "--restart", "0s", "--commit-time", "0s")
+    found = json.loads(simulated(capsys, tmp_path, *options, "-o", "json").out)
+    assert found["seeds"] == 1
+    run = found["policies"][0]["runs"][0]
+    assert (run["succeeded"], run["evictions"], run["attempts"], run["recomputedHours"]) == (True, 1, 2, 0.0)
+    assert run["nodeHours"] == {"zone": 5.0, "on-demand": 1.0}
+    assert run["costUsd"] == pytest.approx(5 * 1.0 + 1 * 3.0)
+    assert run["finishHours"] == pytest.approx(5 + 1 / 6 + 1, abs=1e-3)
+
+
+def test_seeds_can_be_repeated(capsys: Capture, tmp_path: Path) -> None:
+    options = ("--deadline", "10h", "--seeds", "4", "-o", "json")
+    first, again = (simulated(capsys, tmp_path, *options).out for _ in range(2))
+    assert first == again
+    assert len({run["costUsd"] for run in json.loads(first)["policies"][0]["runs"]}) > 1
+
+
+def test_the_tiers_of_a_job_file(capsys: Capture, tmp_path: Path) -> None:
+    job, world = written(tmp_path, "job.yaml", JOB), written(tmp_path, "world.yaml", WORLD)
+    trace = written(tmp_path, "zone.json", window((0, 6), (1, 60)))
+    options = ("--job", job, "--world", world, "--trace", f"g5-spot-use1a={trace}", "--hours", "5", "--deadline", "9h")
+    answer = call(capsys, "simulate", *options, "-o", "json")
+    assert (answer.code, answer.err) == (0, "")
+    run = json.loads(answer.out)["policies"][0]["runs"][0]
+    assert set(run["nodeHours"]) == {"spot-a", "on-demand"}
+    assert run["nodeHours"]["spot-a"] == pytest.approx(2 * (1 - 120 / 3600), abs=0.01)
+
+
+def test_synthetic_traces_and_a_picture(capsys: Capture, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "costs.svg"
+    options = ("--hours", "2", "--deadline", "6h", "--seeds", "3", "--plot", picture)
+    answer = call(capsys, "simulate", "--trace", "synthetic", *options)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.splitlines()[-1] == f"Plot: {picture}"
+    assert "share of runs" in picture.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--policy", "orderd"), "no policy is called 'orderd'"),
+        (("--deadline", "5h"), "--deadline: expected at least the work (6 h), got 5 h"),
+        (("--deadline", "2 days"), "--deadline: '2 days' is not a duration: write 48h"),
+        (("--deadline", "400h"), "zone.json: lasts 20.33 h (expected 400 h or more"),
+        (("--hours", "nan"), "--hours: expected more than 0, got nan"),
+        (("--commit-interval", "0s"), "commit_interval: expected more than 0 s"),
+        (("--polarity", "up"), "--polarity: expected available or preempted, got 'up'"),
+        (("--plot", "costs.txt"), "--plot: write a file name that ends with .png or .svg"),
+        (("--world", "world.yaml"), "--world: goes with --job"),
+        (("--seeds", "0"), "--seeds"),
+        (("--trace", "nowhere.json"), "nowhere.json: cannot be read"),
+    ],
+)
+def test_bad_input(capsys: Capture, tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    answer = simulated(capsys, tmp_path, *options)
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err
+    assert len(answer.err.splitlines()) == 1
+
+
+def test_a_wrong_polarity_is_noticed(capsys: Capture, tmp_path: Path) -> None:
+    answer = simulated(capsys, tmp_path, text=window((1, 100)))
+    assert answer.code == 2
+    assert "there is never capacity: does a 1 mean the opposite?" in answer.err
+
+
+def test_a_capacity_tier_that_the_job_does_not_have(capsys: Capture, tmp_path: Path) -> None:
+    job = written(tmp_path, "job.yaml", JOB)
+    answer = simulated(capsys, tmp_path, "--job", job)
+    assert answer.code == 2
+    assert "'zone' is no capacityTier of the job (expected one of g5-spot-use1a, g5-od-use1)" in answer.err

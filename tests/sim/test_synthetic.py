@@ -1,0 +1,81 @@
+"""Synthetic traces: repeatable, and like the market that they are made for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spotladder.errors import InvalidSpec
+from spotladder.sim.synthetic import AGES, Market, fit, generate, spells, survival
+from spotladder.sim.trace import of_ticks
+from tests.sim.builders import trace
+
+LONG = 60_000
+
+
+def test_the_same_seed_makes_the_same_traces() -> None:
+    first, again, other = (generate(Market(), 500, ["a", "b"], seed) for seed in (7, 7, 8))
+    assert [one.nodes.tolist() for one in first] == [one.nodes.tolist() for one in again]
+    assert first[0].nodes.tolist() != other[0].nodes.tolist()
+    assert first[0].nodes.tolist() != first[1].nodes.tolist()
+
+
+def test_a_fit_finds_the_market_again_and_its_survival_curves() -> None:
+    made = generate(Market(), LONG, ["a"], 3)
+    found = fit(made)
+    assert found.gap == 600
+    assert found.lost == pytest.approx(Market().lost, abs=0.02)
+    assert found.back == pytest.approx(Market().back, abs=0.02)
+    source, copy = made[0].ticks(600), generate(found, LONG, ["b"], 4)[0].ticks(600)
+    for available in (True, False):
+        assert survival([copy], available, 60) == pytest.approx(survival([source], available, 60), abs=0.05)
+
+
+def test_zones_share_their_luck() -> None:
+    apart, together = (
+        np.corrcoef([one.ticks(600) for one in generate(Market(correlation=value), LONG // 4, ["a", "b"], 1)])[0, 1]
+        for value in (0.0, 0.9)
+    )
+    assert abs(apart) < 0.1
+    assert together > 0.3
+    assert fit(generate(Market(correlation=0.9), LONG // 4, ["a", "b"], 1)).correlation == pytest.approx(together)
+
+
+def test_more_is_lost_by_day_than_by_night() -> None:
+    flags = generate(Market(diurnal=0.9), LONG // 2, ["a"], 5)[0].ticks(600)
+    lost = np.flatnonzero(flags[:-1] & ~flags[1:]) % 144
+    assert (lost < 72).sum() > 1.3 * (lost >= 72).sum()
+
+
+def test_spells_and_their_survival() -> None:
+    flags = np.array([True, True, False, True, False, False, True])
+    assert spells(flags, True) == [(2, True), (1, True), (1, False)]
+    assert spells(flags, False) == [(1, True), (2, True)]
+    assert survival([flags], True, 4).tolist() == pytest.approx([1, 2 / 3, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"lost": (0.1,)}, f"lost: expected {len(AGES) + 1} probabilities"),
+        ({"back": (float("nan"),) * 7}, "back: expected 7 probabilities"),
+        ({"correlation": 2.0}, "correlation: expected 0 to 1, got 2"),
+        ({"gap": 0.0}, "gap: expected more than 0 s"),
+    ],
+)
+def test_markets_that_cannot_be(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(InvalidSpec) as caught:
+        replace(Market(), **changes)
+    assert str(caught.value).startswith(said)
+
+
+def test_traces_of_events_cannot_be_fitted() -> None:
+    with pytest.raises(InvalidSpec, match="expected traces with ticks of one length"):
+        fit([trace((0, 1), (10, 0))])
+    with pytest.raises(InvalidSpec, match="ticks: expected 1 or more"):
+        generate(Market(), 0, ["a"], 1)
+    of = of_ticks("a", np.array([True, False]), 600), of_ticks("b", np.array([True, False]), 300)
+    with pytest.raises(InvalidSpec, match="expected traces with ticks of one length"):
+        fit(of)
