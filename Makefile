@@ -75,8 +75,10 @@ KUBE := $(BIN)/python -m pytest tests/kube -n 2
 test-kube: setup ## The controller on a bare API server (needs etcd and kube-apiserver: KUBEBUILDER_ASSETS or SPOTLADDER_TOOLS)
 	$(KUBE) $(if $(RETRY),|| $(KUBE) -n 0 --last-failed)
 
-# Two tests at a time, each process with a cluster of its own.
-E2E := $(BIN)/python -m pytest tests/e2e -n 2 --maxschedchunk 1 --ignore=tests/e2e/test_zz_removal.py
+# Two tests at a time, each process with a cluster of its own. The tests of the pools need a third cluster, with
+# Karpenter, and the removal undoes an installation: they run afterwards, alone.
+E2E       := $(BIN)/python -m pytest tests/e2e -n 2 --maxschedchunk 1 --durations=0 --ignore=tests/e2e/test_pools.py --ignore=tests/e2e/test_zz_removal.py
+E2E_ALONE := $(BIN)/python -m pytest tests/e2e/test_pools.py --durations=0
 
 test-e2e: setup ## Everything on real nodes that are killed, then the removal (needs root and SPOTLADDER_CLUSTER_TOOL; ONLY=zombie)
 ifdef ONLY
@@ -84,6 +86,7 @@ ifdef ONLY
 else
 	rm -rf .e2e-calls
 	$(E2E) $(if $(RETRY),|| $(E2E) -n 0 --last-failed)
+	$(E2E_ALONE) $(if $(RETRY),|| $(E2E_ALONE) --last-failed)
 	$(BIN)/python -m pytest tests/e2e/test_zz_removal.py
 endif
 

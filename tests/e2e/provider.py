@@ -72,8 +72,15 @@ class Cluster:
     # --- nodes ------------------------------------------------------------------------------------------------------
 
     def add(self, pool: str, *names: str) -> None:
-        """New machines of a pool."""
-        self._call("node", "add", self.name, *(f"{name}:pool={pool}" for name in names))
+        """New machines of a pool. They are Ready when this returns, however busy the machine is that they run on."""
+        command = [str(tool()), "node", "add", self.name, *(f"{name}:pool={pool}" for name in names)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+        if done.returncode and "not there after" in done.stderr:  # the nodes go on starting
+            nodes = [f"node/{name}" for name in names]
+            wait = ["wait", "--for=condition=Ready", "--timeout=300s", *nodes]
+            call([str(program("kubectl")), f"--kubeconfig={self.kubeconfig}", *wait])
+        else:
+            assert done.returncode == 0, f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}"
 
     def kill(self, name: str, *, silent: bool = False) -> None:
         """The machine is dead; its Node object stays. `silent`: not one packet more, as in a power cut."""

@@ -215,7 +215,7 @@ def node_of(kube: Kube, name: str) -> Object:
     return until(f"{name} runs", running)
 
 
-def until(what: str, met: Callable[[], T | None], limit: float = 90.0) -> T:
+def until(what: str, met: Callable[[], T | None], limit: float = 180.0) -> T:
     """The first answer that is true. Fails after `limit` seconds."""
     end = time.monotonic() + limit
     while time.monotonic() < end:
