@@ -66,7 +66,7 @@ def test_stopping_waits_through_it_and_tells_once(status: int, capsys: Capture) 
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
     assert said[0].startswith("get tieredjobs/digits: ")
-    assert f" {status} Why: because of this: it is asked again" in said[0]
+    assert f" {status} Why: because of this: retrying" in said[0]
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])

@@ -28,7 +28,7 @@ from spotladder.core.reasons import Cause, Reason
 from spotladder.display.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import EnvironmentFailure, StoreUnavailable
-from spotladder.local.runner import POLL_INTERVAL, Killed, Runner, laid_down
+from spotladder.local.runner import POLL_INTERVAL, Killed, Runner, end_interrupted_attempt
 
 BEGAN = 1_000_000.0
 PRICE = Price(3600.0, 7200.0)  # a dollar a second and node
@@ -405,7 +405,7 @@ def test_a_program_that_does_not_heed_is_cut_after_its_grace() -> None:
 def test_a_killed_runner_counts_no_failure_and_costs_nothing_until_the_next(stage: Stage) -> None:
     before = _killed_in(stage)
     assert before.stage is stage
-    state, moves = laid_down(SPEC, before, Progress(), before.clock + 2)
+    state, moves = end_interrupted_attempt(SPEC, before, Progress(), before.clock + 2)
     assert state.stage is Stage.IDLE
     assert state.attempt is None
     assert moves

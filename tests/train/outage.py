@@ -18,8 +18,8 @@ from spotladder.checkpoints.store import ObjectMeta, RightsRefused
 from spotladder.errors import StoreUnavailable
 from spotladder.train import membership
 from spotladder.train.commits import Commits
-from spotladder.train.patience import Patience
 from spotladder.train.session import Job
+from spotladder.train.store_retry import StoreRetry
 from tests.train.builders import job
 
 POLL_INTERVAL = 0.0002
@@ -138,8 +138,8 @@ class Site:
         monkeypatch.setattr("tempfile.tempdir", str(self.local))
         monkeypatch.setattr("time.monotonic", self.time)
         monkeypatch.setattr(membership, "open_store", lambda _: self.store)
-        patience = partial(Patience, clock=self.time, wall=self.time, sleep=self.time.sleep)
-        monkeypatch.setattr(membership, "Patience", patience)
+        retry = partial(StoreRetry, clock=self.time, wall=self.time, sleep=self.time.sleep)
+        monkeypatch.setattr(membership, "StoreRetry", retry)
         monkeypatch.setattr(membership, "Commits", partial(Commits, wait=self.time.wait))
 
     def job(self, **more: object) -> Job:

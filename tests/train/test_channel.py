@@ -24,7 +24,7 @@ class Star:
     def __init__(self, size: int) -> None:
         self.agreements = [Agreement() for _ in range(size)]
         self.heard: list[dict[str, Any]] = []
-        self.hub = Hub(size, self.agreements[0], heard=self.heard.append, patience=5)
+        self.hub = Hub(size, self.agreements[0], heard=self.heard.append, timeout=5)
         self.spokes = [Spoke(self.hub.address, rank, size, self.agreements[rank]) for rank in range(1, size)]
         self.pool = ThreadPoolExecutor(size)
 
@@ -184,7 +184,7 @@ def test_notices_reach_rank_0() -> None:
 def test_who_is_not_let_in(  # noqa: PLR0917 – a row of the table
     name: str, rank: int, size: int, group: str, token: str | None, match: str
 ) -> None:
-    hub = Hub(3, Agreement(), patience=1)
+    hub = Hub(3, Agreement(), timeout=1)
     first = Spoke(hub.address, 1, 3, Agreement())
     try:
         address = replace(hub.address, token=token) if token else hub.address
@@ -207,7 +207,7 @@ def test_a_stranger_at_the_address_is_not_believed() -> None:
 
 
 def test_garbage_on_the_port_harms_nobody() -> None:
-    hub = Hub(2, Agreement(), patience=5)
+    hub = Hub(2, Agreement(), timeout=5)
     try:
         with socket.create_connection(("127.0.0.1", hub.address.port)) as noise:
             noise.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
@@ -218,7 +218,7 @@ def test_garbage_on_the_port_harms_nobody() -> None:
 
 
 def test_a_rank_that_never_comes_is_named() -> None:
-    hub = Hub(3, Agreement(), patience=0.05)
+    hub = Hub(3, Agreement(), timeout=0.05)
     spoke = Spoke(hub.address, 1, 3, Agreement())
     try:
         with pytest.raises(RankLost, match=r"never seen: \[2\]"):

@@ -16,7 +16,7 @@ from spotladder.checkpoints import bucket, upload
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import RightsRefused
-from spotladder.train import commits, patience
+from spotladder.train import commits, store_retry
 from spotladder.train.ending import exit_code_of
 from spotladder.train.environment import Environment
 from spotladder.train.membership import join
@@ -41,8 +41,8 @@ def outage(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Outage]:
         monkeypatch.setattr(bucket, name, timedelta(seconds=0.5))
     monkeypatch.setattr(upload, "RETRY_TIMEOUT", 0.1)
     monkeypatch.setattr(commits, "PREVIOUS_COMMIT_TIMEOUT", 0.2)
-    monkeypatch.setattr(patience, "FIRST_RETRY_INTERVAL", 0.1)
-    monkeypatch.setattr(patience, "LONGEST_RETRY_INTERVAL", 0.3)
+    monkeypatch.setattr(store_retry, "FIRST_RETRY_INTERVAL", 0.1)
+    monkeypatch.setattr(store_retry, "LONGEST_RETRY_INTERVAL", 0.3)
     away = Outage(server)
     monkeypatch.setenv("AWS_ENDPOINT_URL", away.endpoint)
     yield away

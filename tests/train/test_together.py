@@ -16,7 +16,7 @@ import pytest
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
-from spotladder.train import commits, notice, patience, rendezvous
+from spotladder.train import commits, notice, rendezvous, store_retry
 from spotladder.train.interruption import Interrupted, RankLost
 from spotladder.train.ranks import World
 from spotladder.train.session import Job
@@ -242,8 +242,8 @@ def seen(job: Job) -> tuple[int, tuple[int, ...], str, list[str]]:
 def test_ranks_go_on_without_the_store_and_commit_the_same_step_when_it_is_back(
     tmp_path: Path, away_for: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "FIRST_RETRY_INTERVAL", 0.005)
-    monkeypatch.setattr(patience, "LONGEST_RETRY_INTERVAL", 0.01)
+    monkeypatch.setattr(store_retry, "FIRST_RETRY_INTERVAL", 0.005)
+    monkeypatch.setattr(store_retry, "LONGEST_RETRY_INTERVAL", 0.01)
     monkeypatch.setattr(commits, "PREVIOUS_COMMIT_TIMEOUT", 0.05)
     away = threading.Event()
     barrier = threading.Barrier(3)

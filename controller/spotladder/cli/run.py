@@ -72,8 +72,8 @@ def run(
     from spotladder.api.read import located, read_job, read_job_and_world
     from spotladder.core.model import TERMINAL
     from spotladder.display.view import PlainView, Shielded, view_on
-    from spotladder.local.earlier import Begin
     from spotladder.local.output import WithOutput
+    from spotladder.local.previous_run import StartMode
     from spotladder.local.run import Request, run_locally
     from spotladder.local.state import JobFolder, state_root
     from spotladder.local.stopping import Stopping
@@ -91,7 +91,7 @@ def run(
             file=job,
             world_file=world or job,
             state_root=state_dir.resolve() if state_dir else state_root(os.environ),
-            begin=Begin.FRESH if fresh else Begin.RESUME if resume else Begin.NEW,
+            mode=StartMode.FRESH if fresh else StartMode.RESUME if resume else StartMode.NEW,
         )
         if not resume:
             check_deadline(read, time.time())

@@ -19,10 +19,10 @@ from spotladder.core.policies.registry import by_name
 from spotladder.display import timeline
 from spotladder.local import preflight
 from spotladder.local.backend import LocalBackend, LocalJob, LocalTier
-from spotladder.local.earlier import Begin, TakenUp, settled, take_up, untold
 from spotladder.local.logwatch import LogWatch
 from spotladder.local.nodes import Machine
 from spotladder.local.pools import PoolClock, PoolPlan, plan_of
+from spotladder.local.previous_run import RunStart, StartMode, close_interrupted_attempt, start_from, unrecorded_commits
 from spotladder.local.reaper import Reaper, end_run
 from spotladder.local.runner import Killed, Runner
 from spotladder.local.scratch import new_scratch, sweep
@@ -52,7 +52,7 @@ class Request:
     file: Path
     world_file: Path
     state_root: Path
-    begin: Begin = Begin.NEW
+    mode: StartMode = StartMode.NEW
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +80,18 @@ def run_locally(
             end_run(before.mark)  # what a watchdog that was killed too has left; it would write on
         log = _log_of(request, plan.run.uri)
         interval = Environment(plan.job.environment).interval.seconds
-        taken = take_up(request.begin, folder, log, plan.run, interval=interval)
-        if taken.state.stage is Stage.SUCCEEDED:
-            return Outcome(0, taken.state, folder.path, "it has succeeded already; --fresh runs it again")
+        start = start_from(request.mode, folder, log, plan.run, interval=interval)
+        if start.state.stage is Stage.SUCCEEDED:
+            return Outcome(0, start.state, folder.path, "it has succeeded already; --fresh runs it again")
         check_store(log.store)
-        taken = replace(taken, run=replace(taken.run, mark=uuid.uuid4().hex))
-        log = _log_of(request, plan.run.uri, taken.run.uid)
-        plan = replace(plan, job=replace(plan.job, environment={**plan.job.environment, **_named(taken.run)}))
-        spec = replace(plan.spec, submitted_at=taken.run.began)
-        folder.save_run(taken.run)
+        start = replace(start, run=replace(start.run, mark=uuid.uuid4().hex))
+        log = _log_of(request, plan.run.uri, start.run.uid)
+        plan = replace(plan, job=replace(plan.job, environment={**plan.job.environment, **_named(start.run)}))
+        spec = replace(plan.spec, submitted_at=start.run.began)
+        folder.save_run(start.run)
         with timeline.Timeline(folder.timeline) as lines:
             history = timeline.read(folder.timeline).records
-            taken, moves = settled(taken, spec, log, history)
+            start, moves = close_interrupted_attempt(start, spec, log, history)
             with view_on(history) as view:
 
                 def tell(record: timeline.Record) -> None:
@@ -99,20 +99,20 @@ def run_locally(
                     view.tell(record)
 
                 watch = LogWatch(log, request.job.spec.checkpoints.keep)
-                for commit in untold(_Commits(watch).take_new(), history):
+                for commit in unrecorded_commits(_Commits(watch).take_new(), history):
                     tell(commit)
                 for move in moves:
                     tell(move)
                 meta = request.job.metadata
-                tell(timeline.Began(time.time(), meta.name, meta.namespace, spec, taken.resumed))
+                tell(timeline.Began(time.time(), meta.name, meta.namespace, spec, start.resumed))
                 for text in plan.warnings:
                     tell(timeline.Noted(time.time(), text))
-                return _run(replace(plan, spec=spec), taken, folder, watch, (tell, view), stopping=stopping)
+                return _run(replace(plan, spec=spec), start, folder, watch, (tell, view), stopping=stopping)
 
 
 def _run(
     plan: _Plan,
-    taken: TakenUp,
+    start: RunStart,
     folder: JobFolder,
     watch: LogWatch,
     shown: tuple[Callable[[timeline.Record], None], View],
@@ -122,16 +122,16 @@ def _run(
     """The run itself: whatever happens in here, nothing of it is left when this returns."""
     tell, view = shown
     with ExitStack() as stack:
-        scratch = new_scratch(taken.run.mark)
+        scratch = new_scratch(start.run.mark)
         stack.callback(scratch.close)
         sweep(scratch.path)
-        reaper = Reaper(taken.run.mark, scratch.path, scratch.lock)
+        reaper = Reaper(start.run.mark, scratch.path, scratch.lock)
         stack.callback(reaper.close)
         stack.callback(watch.close)
         watch.start()
         store = preflight.object_store(plan.spec.workers + HEADS)
-        machine = Machine(taken.run.mark, scratch.path, folder.path, plan.job.cwd, reaper, store)
-        pools = {name: PoolClock(pool, taken.run.began, time.time()) for name, pool in plan.pools.items()}
+        machine = Machine(start.run.mark, scratch.path, folder.path, plan.job.cwd, reaper, store)
+        pools = {name: PoolClock(pool, start.run.began, time.time()) for name, pool in plan.pools.items()}
         backend = LocalBackend(
             plan.job,
             machine,
@@ -139,12 +139,12 @@ def _run(
             watch,
             clock=time.time,
             tell=tell,
-            revision=taken.state.revision + 1,
+            revision=start.state.revision + 1,
         )
         runner = Runner(plan.spec, plan.policy, backend, commits=_Commits(watch), keep=folder, tell=tell, view=view)
         stopping.hand_to(runner.ask_to_stop)
         try:
-            code = runner.run(taken.state)
+            code = runner.run(start.state)
             why = "spec.suspend is true: set it to false first" if plan.spec.suspend else ""
             return Outcome(code, runner.state, folder.path, why)
         except Killed as killed:

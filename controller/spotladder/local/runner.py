@@ -232,7 +232,9 @@ class Runner:
         return FAILED_EXIT_CODES.get(self.state.reason, 1)
 
 
-def laid_down(spec: JobSpec, state: JobState, progress: Progress, alive_until: Instant) -> tuple[JobState, list[Move]]:
+def end_interrupted_attempt(
+    spec: JobSpec, state: JobState, progress: Progress, alive_until: Instant
+) -> tuple[JobState, list[Move]]:
     """The state of a runner that was killed with its attempt, and the moves that lead there.
 
     The attempt ended at `alive_until`, when the runner was last known to live: until then its nodes are paid for.

@@ -77,13 +77,13 @@ class Hub:
         *,
         group: str = "",
         heard: Callable[[dict[str, Any]], None] = lambda _: None,
-        patience: float = 600.0,
+        timeout: float = 600.0,
     ) -> None:
         self._size = size
         self._agreement = agreement
         self._group = group
         self._heard = heard
-        self._patience = patience
+        self._timeout = timeout
         self._token = secrets.token_hex(32)
         self._changed = threading.Condition()
         self._peers: dict[int, FramedConnection] = {}
@@ -223,14 +223,14 @@ class Hub:
 
     def _wait(self, ready: Callable[[], bool], what: str) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: ready() or self._lost is not None, self._patience)
+            self._changed.wait_for(lambda: ready() or self._lost is not None, self._timeout)
             if ready():
                 return
             if self._lost is not None:
                 raise self._lost
             missing = sorted(set(range(1, self._size)) - self._peers.keys())
             raise RankLost(
-                f"{what}: not all ranks answered within {self._patience:.0f} s"
+                f"{what}: not all ranks answered within {self._timeout:.0f} s"
                 + (f" (never seen: {missing}; does every rank call train.current()?)" if missing else "")
             )
 

@@ -1,8 +1,8 @@
 """One rank's side of a commit: upload in the background, then one append by rank 0 for all ranks.
 
-1. One checkpoint is on its way, and at most one more waits: the newest. The program waits for the checkpoint before,
-   but not for longer than `patience`, and not at all while the store is away. What is on its way, what waits and what
-   the program writes at this moment is all that lies on the disk.
+1. One checkpoint is being uploaded, and at most one more is pending: the newest. The program waits for the upload
+   before it, for at most `PREVIOUS_COMMIT_TIMEOUT`, and not at all while the store is unavailable. The disk holds only
+   these two and the checkpoint that the program is writing.
 2. While the store is away, all ranks try again together, with growing intervals. After each failed round rank 0 decides
    whether to go on with this checkpoint or with the next one. A checkpoint whose append may have arrived is never given
    up.
@@ -30,9 +30,9 @@ from spotladder.checkpoints.store import UploadTorn
 from spotladder.checkpoints.upload import upload_folder
 from spotladder.errors import Fenced, InvalidSpec, SpotladderError, StoreUnavailable
 from spotladder.train.channel import Channel, described, raised
-from spotladder.train.patience import Patience
 from spotladder.train.pending import Checkpoint, Pending
 from spotladder.train.ranks import World
+from spotladder.train.store_retry import StoreRetry
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
@@ -66,7 +66,7 @@ class Commits:
         *,
         keep: int,
         fenced: Callable[[Fenced], None],
-        patience: Patience | None = None,
+        retry: StoreRetry | None = None,
         hurry: Callable[[], bool] = lambda: False,
         wait: Wait = threading.Condition.wait_for,
     ) -> None:
@@ -76,7 +76,7 @@ class Commits:
         self._world = world
         self._keep = keep
         self._fenced = fenced
-        self._patience = patience or Patience(log.store)
+        self._retry = retry or StoreRetry(log.store)
         self._hurry = hurry
         self._wait = wait
         self._count = 0
@@ -100,7 +100,7 @@ class Commits:
     @property
     def away(self) -> bool:
         """Whether the store does not answer. The program then goes on, and commits as if nothing were on its way."""
-        return self._patience.outage is not None
+        return self._retry.outage is not None
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until everything submitted is committed; False after `timeout` seconds. Raises what went wrong."""
@@ -289,7 +289,7 @@ class Commits:
                 self._append(path, files)
             except StoreUnavailable as error:
                 appending = appending or not isinstance(error, UploadTorn)
-                if not self._patience.waits_for(error):
+                if not self._retry.waits_for(error):
                     raise
                 return {"committed": False, "away": str(error), "again": isinstance(error, UploadTorn)}
             return {"committed": True}
@@ -299,9 +299,9 @@ class Commits:
                 gift = self._uploaded(path)
             outcome = self._channel.exchange(f"commit {number}.{again}", {**gift, "newer": self._newer}, decide)
             if outcome["committed"]:
-                self._patience.answered()
+                self._retry.answered()
                 return True
-            interval = self._patience.failed(outcome["away"])
+            interval = self._retry.failed(outcome["away"])
             if outcome.get("again"):
                 gift = {}
             self._pause(interval)
@@ -318,8 +318,8 @@ class Commits:
         """Wait for the next try; for a short time only when the attempt is to stop."""
         with self._changed:
             self._changed.notify_all()  # the program need not wait any more
-            until, hurried = self._patience.clock() + interval, False
-            while (left := until - self._patience.clock()) > 0 and not hurried:
+            until, hurried = self._retry.clock() + interval, False
+            while (left := until - self._retry.clock()) > 0 and not hurried:
                 hurried = self._hurry() or self._is_last(self._current) or self._is_last(self._waiting)
                 self._wait(self._changed, lambda: False, min(left, LAST_RETRY_INTERVAL))
 
@@ -344,7 +344,7 @@ class Commits:
             except Exception as error:
                 if folder != pending.folder:
                     continue  # the program has removed its folder meanwhile; the files were copied before
-                if self._patience.waits_for(error):
+                if self._retry.waits_for(error):
                     return {"away": str(error)}
                 if self._world.size == 1:
                     raise

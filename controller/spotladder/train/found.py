@@ -15,8 +15,8 @@ from spotladder.checkpoints.entries import Commit, Skipped, decode, encode
 from spotladder.checkpoints.resume import Resumed, rank_folder
 from spotladder.errors import CheckpointCorrupt
 from spotladder.train.channel import Channel
-from spotladder.train.patience import Patience
 from spotladder.train.ranks import World
+from spotladder.train.store_retry import StoreRetry
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
@@ -41,7 +41,7 @@ class Found:
     commit: Commit = field(repr=False)
     _log: CommitLog = field(repr=False)
     _folder: Path = field(repr=False)
-    _patience: Patience = field(repr=False)
+    _retry: StoreRetry = field(repr=False)
     skipped: tuple[Skipped, ...] = field(default=(), repr=False)
     """Newer commits whose files were not the ones that were committed; known on rank 0."""
 
@@ -81,7 +81,7 @@ class Found:
         merged = self._folder.with_name(f"{self._folder.name}.merged")
         if merged.exists():
             return merged
-        self._patience.until_answered(lambda: self._log.fetch(self.commit, whole))
+        self._retry.until_answered(lambda: self._log.fetch(self.commit, whole))
         for file in sorted(self.commit.files, key=lambda file: file.name, reverse=True):
             match = _RANK.fullmatch(file.name)
             target = merged / (match[2] if match else file.name)
@@ -91,7 +91,7 @@ class Found:
 
 
 def find(  # noqa: PLR0917 – one call, from `Job.resume`
-    log: CommitLog, channel: Channel, world: World, folder: Path, call: int, patience: Patience
+    log: CommitLog, channel: Channel, world: World, folder: Path, call: int, retry: StoreRetry
 ) -> Found | None:
     """The newest commit whose files verify on every rank. Collective; `call` counts the calls of this process.
 
@@ -102,7 +102,7 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
     tries = 0
     while True:
         tries += 1
-        mine = _newest(log, folder, corrupt, patience, skipped) if world.rank == 0 else None
+        mine = _newest(log, folder, corrupt, retry, skipped) if world.rank == 0 else None
         chosen = channel.exchange(f"resume {call}.{tries}", None, lambda _: _settled(mine))  # noqa: B023 – used at once
         if chosen is None:
             return None
@@ -110,20 +110,20 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
         if not isinstance(commit, Commit):
             raise AssertionError(f"{commit.kind} is no commit")  # noqa: TRY004 – our bug, not the caller's
         target = folder / Path(commit.path).name
-        problem = patience.until_answered(lambda: _fetched(log, commit, target, world))  # noqa: B023 – used at once
+        problem = retry.until_answered(lambda: _fetched(log, commit, target, world))  # noqa: B023 – used at once
         bad = channel.exchange(
             f"resumed {call}.{tries}", problem, lambda problems: next((p for p in problems if p is not None), None)
         )
         if bad is None:
             own = target / rank_folder(_source(commit, world.rank))
             found = tuple(skipped[step] for step in sorted(skipped, reverse=True))
-            return Found(own if own.is_dir() else target, commit, log, target, patience, found)
+            return Found(own if own.is_dir() else target, commit, log, target, retry, found)
         corrupt[commit.path] = bad
         skipped[commit.step] = _skipped(commit, bad)
         _log.warning("step %d is not resumed from: %s", commit.step, bad)
 
 
-def find_as_of(log: CommitLog, started: int, folder: Path, patience: Patience) -> Found | None:
+def find_as_of(log: CommitLog, started: int, folder: Path, retry: StoreRetry) -> Found | None:
     """The newest commit whose files verify of those before entry `started`, with the files of all ranks.
 
     Not collective: every rank that asks reads the same log and comes to the same commit. For a program that does not
@@ -135,11 +135,11 @@ def find_as_of(log: CommitLog, started: int, folder: Path, patience: Patience) -
         later = {commit.path: "made by this group itself" for commit in commits if commit.seq > started}
         return log.resume(folder, without=later) if len(later) < len(commits) else None
 
-    resumed = patience.until_answered(look)
+    resumed = retry.until_answered(look)
     if resumed is None:
         return None
     skipped = tuple(_skipped(commit, why) for commit, why in resumed.skipped if commit.seq <= started)
-    return Found(resumed.path, resumed.commit, log, resumed.path, patience, skipped)
+    return Found(resumed.path, resumed.commit, log, resumed.path, retry, skipped)
 
 
 def _skipped(commit: Commit, why: str) -> Skipped:
@@ -147,12 +147,12 @@ def _skipped(commit: Commit, why: str) -> Skipped:
 
 
 def _newest(
-    log: CommitLog, folder: Path, corrupt: Mapping[str, str], patience: Patience, skipped: dict[int, Skipped]
+    log: CommitLog, folder: Path, corrupt: Mapping[str, str], retry: StoreRetry, skipped: dict[int, Skipped]
 ) -> Commit | Exception | None:
     """Rank 0's part downloaded, stepping back over what does not verify, which is noted in `skipped`. An error is for
     all ranks to raise."""
     try:
-        resumed = patience.until_answered(lambda: log.resume(folder, ranks=[0], without=corrupt))
+        resumed = retry.until_answered(lambda: log.resume(folder, ranks=[0], without=corrupt))
     except Exception as error:  # noqa: BLE001 – raised by all ranks in the exchange
         return error
     if resumed is None:

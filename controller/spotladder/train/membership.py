@@ -22,8 +22,8 @@ from spotladder.train.environment import Environment
 from spotladder.train.framing import Address
 from spotladder.train.heartbeat import Heartbeat
 from spotladder.train.notice import Listener, listen
-from spotladder.train.patience import Patience
 from spotladder.train.ranks import World
+from spotladder.train.store_retry import StoreRetry
 
 _log = logging.getLogger("spotladder.train")
 
@@ -41,7 +41,7 @@ class Member:
     commits: Commits
     listener: Listener
     heartbeat: Heartbeat
-    patience: Patience
+    retry: StoreRetry
     warned: list[dict[str, object]]
     """Notices that other ranks heard; filled on rank 0."""
     started: int
@@ -68,8 +68,8 @@ def join(
     agreement = Agreement()
     warned: list[dict[str, object]] = []
     heartbeat = Heartbeat(environment.heartbeat_file if world.rank == 0 else None)
-    patience = Patience(log.store, told=heartbeat.tell)
-    writer, channel, started = _meet(environment, world, log, agreement, warned.append, patience=patience)
+    retry = StoreRetry(log.store, on_change=heartbeat.tell)
+    writer, channel, started = _meet(environment, world, log, agreement, warned.append, retry=retry)
     heartbeat.enter("joined")
 
     def fenced(error: Fenced) -> None:
@@ -85,11 +85,11 @@ def join(
         world,
         keep=environment.keep,
         fenced=fenced,
-        patience=patience,
+        retry=retry,
         hurry=lambda: listener.heard is not None,
     )
     return Member(
-        environment, world, log, writer, agreement, channel, commits, listener, heartbeat, patience, warned, started
+        environment, world, log, writer, agreement, channel, commits, listener, heartbeat, retry, warned, started
     )
 
 
@@ -108,27 +108,27 @@ def _meet(
     agreement: Agreement,
     heard: Callable[[dict[str, object]], None],
     *,
-    patience: Patience,
+    retry: StoreRetry,
 ) -> tuple[Writer | None, Channel, int]:
     if world.launcher == "ray" and world.size > 1:
-        return _meet_by_ray(environment, world, log, agreement, heard, patience=patience)
+        return _meet_by_ray(environment, world, log, agreement, heard, retry=retry)
     if world.rank > 0:
-        return None, rendezvous.seek(log.store, environment.attempt, world, agreement, patience=patience), -1
-    writer = _started(environment, log, patience)
+        return None, rendezvous.seek(log.store, environment.attempt, world, agreement, retry=retry), -1
+    writer = _started(environment, log, retry)
     if world.size == 1:
         return writer, Alone(agreement), writer.start.seq
-    hub = Hub(world.size, agreement, group=world.group, heard=heard, patience=rendezvous.RENDEZVOUS_TIMEOUT)
-    patience.until_answered(
+    hub = Hub(world.size, agreement, group=world.group, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
+    retry.until_answered(
         lambda: rendezvous.publish(log.store, environment.attempt, writer.start.seq, hub.address), starting=True
     )
     hub.complete()
     return writer, hub, writer.start.seq
 
 
-def _started(environment: Environment, log: CommitLog, patience: Patience) -> Writer:
+def _started(environment: Environment, log: CommitLog, retry: StoreRetry) -> Writer:
     """Start to write as soon as the store answers."""
     tried: set[str] = set()
-    return patience.until_answered(lambda: log.start(environment.attempt, environment.tier, tried=tried), starting=True)
+    return retry.until_answered(lambda: log.start(environment.attempt, environment.tier, tried=tried), starting=True)
 
 
 def _meet_by_ray(
@@ -138,7 +138,7 @@ def _meet_by_ray(
     agreement: Agreement,
     heard: Callable[[dict[str, object]], None],
     *,
-    patience: Patience,
+    retry: StoreRetry,
 ) -> tuple[Writer | None, Channel, int]:
     if world.rank > 0:
         said = rendezvous.broadcast_by_ray(None)
@@ -146,8 +146,8 @@ def _meet_by_ray(
             raise raised(said["error"])
         return None, Spoke(Address.from_json(said["address"]), world.rank, world.size, agreement), said["started"]
     try:
-        writer = _started(environment, log, patience)
-        hub = Hub(world.size, agreement, heard=heard, patience=rendezvous.RENDEZVOUS_TIMEOUT)
+        writer = _started(environment, log, retry)
+        hub = Hub(world.size, agreement, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
     except Exception as error:
         rendezvous.broadcast_by_ray({"error": described(error)})
         raise

@@ -115,11 +115,11 @@ def wait_for_store(here: environment.Environment) -> None:
     from spotladder.checkpoints.log import CommitLog
     from spotladder.checkpoints.open_store import open_store
     from spotladder.train.heartbeat import Heartbeat
-    from spotladder.train.patience import Patience
+    from spotladder.train.store_retry import StoreRetry
 
     log = CommitLog(open_store(here.uri), here.job, namespace=here.namespace, uid=here.uid)
-    patience = Patience(log.store, told=Heartbeat(here.heartbeat_file).tell)
-    patience.until_answered(log.read, starting=True)
+    retry = StoreRetry(log.store, on_change=Heartbeat(here.heartbeat_file).tell)
+    retry.until_answered(log.read, starting=True)
 
 
 def storage_of(here: environment.Environment, below: str) -> tuple[str, Any]:

@@ -245,7 +245,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         if not self._looked:
             member = self._member()
             folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
-            self._found = find_as_of(member.log, member.started, folder, member.patience)
+            self._found = find_as_of(member.log, member.started, folder, member.retry)
             self._looked = True
             if self._found is not None:
                 member.commits.stepped_over(self._found.skipped)

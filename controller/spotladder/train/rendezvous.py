@@ -20,8 +20,8 @@ from spotladder.train.agreement import Agreement
 from spotladder.train.channel import Spoke
 from spotladder.train.framing import Address
 from spotladder.train.interruption import RankLost
-from spotladder.train.patience import Patience
 from spotladder.train.ranks import World
+from spotladder.train.store_retry import StoreRetry
 
 _log = logging.getLogger("spotladder.train")
 
@@ -42,7 +42,7 @@ def seek(
     world: World,
     agreement: Agreement,
     *,
-    patience: Patience | None = None,
+    retry: StoreRetry | None = None,
     timeout: float = RENDEZVOUS_TIMEOUT,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
@@ -51,7 +51,7 @@ def seek(
 
     The time in which the store is away does not count. Raises RankLost when rank 0 is not there in time, StoreRefused.
     """
-    patience = patience or Patience(store)
+    retry = retry or StoreRetry(store)
     give_up = clock() + timeout
     failure: SpotladderError = RankLost(f"rank 0 of attempt {attempt} has not started")
     while True:
@@ -61,14 +61,14 @@ def seek(
                 address = Address.from_json(json.loads(store.get(newest)))
                 return Spoke(address, world.rank, world.size, agreement, group=world.group)
         except StoreUnavailable as error:
-            if not patience.waits_for(error, starting=True):
+            if not retry.waits_for(error, starting=True):
                 raise
-            sleep(patience.failed(str(error), "the program waits for it"))
+            sleep(retry.failed(str(error), "the program waits for it"))
             give_up = clock() + timeout
             continue
         except (ObjectMissing, RankLost) as error:
             failure = error
-        patience.answered()
+        retry.answered()
         if clock() >= give_up:
             raise RankLost(f"rank {world.rank} found no rank 0 within {timeout:.0f} s: {failure}")
         sleep(RETRY_INTERVAL)

@@ -96,7 +96,7 @@ class Job:
         try:
             self._resumes += 1
             member = self._member
-            found = find(member.log, member.channel, member.world, folder, self._resumes, member.patience)
+            found = find(member.log, member.channel, member.world, folder, self._resumes, member.retry)
             if found:
                 self._begin_at(found.step)
                 member.commits.stepped_over(found.skipped)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.store import Store
 from spotladder.errors import InvalidSpec
-from spotladder.train.patience import Patience
+from spotladder.train.store_retry import StoreRetry
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
@@ -29,10 +29,10 @@ FILES_AT_ONCE = 8
 
 
 @contextmanager
-def committed_state(log: CommitLog, patience: Patience) -> Iterator[Path | None]:
+def committed_state(log: CommitLog, retry: StoreRetry) -> Iterator[Path | None]:
     """The newest committed state of the sweep, verified, on this machine; None before the first."""
     with tempfile.TemporaryDirectory(prefix="spotladder-resume-") as folder:
-        resumed = patience.until_answered(lambda: log.resume(Path(folder)))
+        resumed = retry.until_answered(lambda: log.resume(Path(folder)))
         if resumed is not None and not (resumed.path / PLACE).is_file():
             raise InvalidSpec(
                 f"{log.uri}: the newest commit is no sweep's: use another job name for a sweep than for a training",

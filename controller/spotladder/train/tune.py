@@ -62,10 +62,10 @@ def tune_restore(
     os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", STATE_PERIOD)
     os.environ.setdefault("TUNE_WARN_SLOW_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S", SLOW_STATE)
     raytune.watch(member, f"{below}/{name}")
-    with committed_state(member.log, member.patience) as state:
+    with committed_state(member.log, member.retry) as state:
         if state is not None:
             old = json.loads((state / PLACE).read_text(encoding="utf-8"))["folder"]
-            member.patience.until_answered(lambda: take_over(member.log.store, old, f"{below}/{name}", state))
+            member.retry.until_answered(lambda: take_over(member.log.store, old, f"{below}/{name}", state))
             return tune.Tuner.restore(
                 f"{path}/{name}",
                 trainable,

@@ -11,7 +11,7 @@ import typer
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
-from spotladder.cli.cluster.waiting import Patience
+from spotladder.cli.cluster.waiting import OutageTolerance
 from spotladder.errors import EnvironmentFailure
 
 PAUSE = 0.5
@@ -103,17 +103,17 @@ async def _set(cluster: Cluster, name: str, *, suspended: bool) -> Object:
 async def _until_stopped(cluster: Cluster, job: Object, longest: float) -> Object:
     import asyncio
 
-    name, end, patience = job["metadata"]["name"], time.monotonic() + longest, Patience(math.inf)
+    name, end, tolerance = job["metadata"]["name"], time.monotonic() + longest, OutageTolerance(math.inf)
     while True:
-        with patience:
+        with tolerance:
             job = await cluster.job(name)
         status = job.get("status") or {}
         current = status.get("observedGeneration") == job["metadata"]["generation"]
         if current and status.get("phase") in ("Suspended", "Succeeded", "Failed"):
             return job
         if time.monotonic() > end:
-            if patience.trouble:
-                raise patience.trouble
+            if tolerance.error:
+                raise tolerance.error
             seen = f"it is {status.get('phase')}" if status else "no controller has looked at it"
             raise EnvironmentFailure(f"tieredjob {name} has not stopped in time: {seen}; it will once it is drained")
         await asyncio.sleep(PAUSE)

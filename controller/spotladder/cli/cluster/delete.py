@@ -10,7 +10,7 @@ from spotladder.cli.cluster import display
 from spotladder.cli.cluster import names as kubernetes
 from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
-from spotladder.cli.cluster.waiting import Patience
+from spotladder.cli.cluster.waiting import OutageTolerance
 
 PAUSE = 0.5
 
@@ -76,11 +76,11 @@ async def _until_gone(cluster: Cluster, job: Object) -> None:
     from spotladder.clusters.errors import NotFound
     from spotladder.operator.records import TIEREDJOBS
 
-    name, told, found, patience = job["metadata"]["name"], "", job, Patience(NO_ANSWER_TIMEOUT)
+    name, told, found, tolerance = job["metadata"]["name"], "", job, OutageTolerance(NO_ANSWER_TIMEOUT)
     began = time.monotonic()
     while True:
         try:
-            with patience:
+            with tolerance:
                 found = await cluster.client.get(TIEREDJOBS, name, cluster.namespace)
         except NotFound:
             return

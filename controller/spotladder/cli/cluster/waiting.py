@@ -1,4 +1,4 @@
-"""Waiting for a job by looking at it again and again: a server that is upgraded, or busy, does not end it."""
+"""Commands that wait for a job survive an API server that is restarted or overloaded."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import typer
 from spotladder.errors import SpotladderError
 
 
-class Patience:
-    """Use as `with patience:` around each look. Trouble of the cluster's own, or of the way to it, is told once, and
-    raised when it has lasted for so many seconds."""
+class OutageTolerance:
+    """Use as `with tolerance:` around each request. The first error of an outage is printed; the error is raised when
+    the outage has lasted for `seconds`."""
 
     def __init__(self, seconds: float) -> None:
-        self.trouble: SpotladderError | None = None
-        """What the last look ended with; None when it was answered."""
+        self.error: SpotladderError | None = None
+        """The error of the last request; None if the API server answered it."""
         self._seconds = seconds
         self._since = 0.0
         self._told = False
@@ -30,15 +30,15 @@ class Patience:
         from spotladder.clusters.errors import ClusterUnreachable, Throttled
 
         if not isinstance(error, ClusterUnreachable | Throttled):
-            self.trouble = None
+            self.error = None
             return False
         now = time.monotonic()
-        if self.trouble is None:
+        if self.error is None:
             self._since = now
-        self.trouble = error
+        self.error = error
         if now - self._since > self._seconds:
             return False
         if not self._told:
             self._told = True
-            typer.echo(f"{error}: it is asked again", err=True)
+            typer.echo(f"{error}: retrying", err=True)
         return True

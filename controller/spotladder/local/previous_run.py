@@ -1,4 +1,4 @@
-"""What to do about an earlier run of the job: there must be none, or forget it, or go on with it."""
+"""What the runner does about a previous run of the job: refuse to start, remove it, or resume it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds,
 from spotladder.display.timeline import Committed, Moved, Record
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
 from spotladder.local import preflight
-from spotladder.local.runner import laid_down
+from spotladder.local.runner import end_interrupted_attempt
 from spotladder.local.state import JobFolder, Run
 
 if TYPE_CHECKING:
@@ -21,48 +21,48 @@ if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
 
 
-class Begin(Enum):
-    """What the user wants to be done about an earlier run."""
+class StartMode(Enum):
+    """What the user asks for: `run`, `run --fresh` or `run --resume`."""
 
-    NEW = "there must be none"
-    FRESH = "forget it, with its checkpoints"
-    RESUME = "go on with it"
+    NEW = "fail if there is a previous run"
+    FRESH = "remove the previous run and its checkpoints"
+    RESUME = "resume the previous run"
 
 
 @dataclass(frozen=True, slots=True)
-class TakenUp:
-    """What a runner begins with. `resumed`: something of an earlier one is in it."""
+class RunStart:
+    """The state and the identity that a runner starts with. `resumed`: one of them is of a previous run."""
 
     state: JobState
     run: Run
     resumed: bool = False
 
 
-def take_up(begin: Begin, folder: JobFolder, log: CommitLog, now: Run, *, interval: Seconds = 0.0) -> TakenUp:
-    """Find out what there is. Nothing is changed, unless `begin` says that it is to be forgotten: that works whatever
-    state it is in, as long as it is this job's for certain.
+def start_from(mode: StartMode, folder: JobFolder, log: CommitLog, now: Run, *, interval: Seconds = 0.0) -> RunStart:
+    """Read the previous run and return what the runner starts with. Only `FRESH` changes anything: it removes the
+    previous run in whatever state that is, provided that it belongs to this job.
 
-    `interval` is the one between commits, 0 where it is not a time. Raises InvalidSpec when the user has to choose,
-    EnvironmentFailure when this is not what the run was begun with, when its commits are gone, or when another run
-    writes the log.
+    `interval` is the commit interval in seconds, 0 if it is not a time. Raises InvalidSpec when the user has to choose
+    between `--fresh` and `--resume`; EnvironmentFailure when the previous run had other versions or another address,
+    when its commits are missing, or when another run writes to the log.
     """
-    if begin is not Begin.NEW:
+    if mode is not StartMode.NEW:
         _refuse_live_writer(folder, log, now.began, interval)
-    if begin is Begin.FRESH:
+    if mode is StartMode.FRESH:
         before = folder.known_run()
         remove(log, ours=before is not None and before.uri == now.uri)
-        folder.clear()  # last: until then it says whose the checkpoints are
-        return TakenUp(JobState(), now)
+        folder.clear()  # last: until then it names the owner of the checkpoints
+        return RunStart(JobState(), now)
     state, run, history = folder.load(), folder.load_run(), log.read()
-    if begin is Begin.NEW:
+    if mode is StartMode.NEW:
         if state is not None:
             raise InvalidSpec(f"there is a run of this job: {_what(state)}", where=str(folder.path))
         if history.seq >= 0:
             step = history.newest.step if history.newest else 0
             raise InvalidSpec(f"there are checkpoints of this job, up to step {step}; {_CHOICE}", where=log.uri)
-        return TakenUp(JobState(), now)
+        return RunStart(JobState(), now)
     if state is None or run is None:
-        return TakenUp(JobState(), replace(now, uid=history.owner.uid or now.uid), resumed=history.seq >= 0)
+        return RunStart(JobState(), replace(now, uid=history.owner.uid or now.uid), resumed=history.seq >= 0)
     preflight.check_same(run, now)
     if (gone := went_back(state.progress, progress_of(history))) and state.stage is not Stage.SUCCEEDED:
         raise EnvironmentFailure(
@@ -70,18 +70,16 @@ def take_up(begin: Begin, folder: JobFolder, log: CommitLog, now: Run, *, interv
         )
     if state.stage in TERMINAL and state.stage is not Stage.SUCCEEDED:
         state = _reopened(state)
-    return TakenUp(state, run, resumed=True)
+    return RunStart(state, run, resumed=True)
 
 
 def _refuse_live_writer(folder: JobFolder, log: CommitLog, at: Instant, interval: Seconds) -> None:
-    """A log into which another run has written a moment ago is neither removed nor taken over.
-
-    This folder's own run is not alive: its lock is held here.
-    """
+    """Raise EnvironmentFailure when another run may still write to the log. The run of this folder is not alive, since
+    this process holds its lock."""
     try:
         history = log.read()
     except LogCorrupt:
-        return  # it cannot be written either
+        return  # no run can write to it either
     start, newest = history.start, history.newest
     if start is None or history.end is not None:
         return
@@ -100,38 +98,41 @@ def _refuse_live_writer(folder: JobFolder, log: CommitLog, at: Instant, interval
 
 
 def _silence(history: History, interval: Seconds) -> Seconds:
-    """After how many seconds without an entry a writer counts as gone: three times the longest interval between two
-    commits, wanted or seen."""
+    """Seconds without an entry after which a writer counts as gone: three times the longest interval between two
+    commits, configured or observed."""
     times = [commit.at for commit in history.commits if history.start and commit.attempt == history.start.attempt]
     gaps = [later - earlier for earlier, later in pairwise(times)]
     return max([LEAST_SILENCE, 3 * interval, *(3 * gap for gap in gaps)])
 
 
 def _reopened(state: JobState) -> JobState:
-    """The user has changed something, or wants it tried again: every tier is open. What was paid stays paid."""
+    """The state of a failed job that is resumed: every tier may be used again; costs and history are kept."""
     tiers = tuple(replace(tier, failures=0, exhausted_by=None) for tier in state.tiers)
     return JobState(last_number=state.last_number, tiers=tiers, history=state.history, started_at=state.started_at)
 
 
-def settled(taken: TakenUp, spec: JobSpec, log: CommitLog, told: tuple[Record, ...]) -> tuple[TakenUp, list[Moved]]:
-    """The attempt of a runner that was killed is closed; with the moves of that, at the time when they happened.
+def close_interrupted_attempt(
+    start: RunStart, spec: JobSpec, log: CommitLog, recorded: tuple[Record, ...]
+) -> tuple[RunStart, list[Moved]]:
+    """End the attempt of a runner that was killed. Returns the new start and the moves, at the time they happened.
 
-    `told` is what that runner told: its last record is its last sign of life, where it is later than the saved state.
+    `recorded` is the timeline of that runner. Its last record is its last sign of life if it is later than the saved
+    state.
     """
-    if taken.state.attempt is None:
-        return taken, []
+    if start.state.attempt is None:
+        return start, []
     from spotladder.checkpoints.progress import progress
 
-    signs = [record.at for record in told if not isinstance(record, Committed)]  # a commit has the program's clock
-    alive_until = max([taken.state.clock, *signs[-1:]])
-    state, moves = laid_down(spec, taken.state, progress(log), alive_until)
-    return replace(taken, state=state), [Moved(alive_until, move) for move in moves]
+    signs = [record.at for record in recorded if not isinstance(record, Committed)]  # commits have the program's clock
+    alive_until = max([start.state.clock, *signs[-1:]])
+    state, moves = end_interrupted_attempt(spec, start.state, progress(log), alive_until)
+    return replace(start, state=state), [Moved(alive_until, move) for move in moves]
 
 
-def untold(commits: list[Committed], told: tuple[Record, ...]) -> list[Committed]:
-    """Commits of an earlier runner's attempt that it was no more there to tell; none of a run that is not known."""
-    known = {(record.attempt, record.step) for record in told if isinstance(record, Committed)}
-    return [commit for commit in commits if told and (commit.attempt, commit.step) not in known]
+def unrecorded_commits(commits: list[Committed], recorded: tuple[Record, ...]) -> list[Committed]:
+    """The commits that the previous runner did not record before it was killed; none if there is no timeline."""
+    known = {(record.attempt, record.step) for record in recorded if isinstance(record, Committed)}
+    return [commit for commit in commits if recorded and (commit.attempt, commit.step) not in known]
 
 
 def _what(state: JobState) -> str:
@@ -142,6 +143,6 @@ def _what(state: JobState) -> str:
     return f"it is unfinished ({state.phase}); {_CHOICE}"
 
 
-LEAST_SILENCE: Seconds = 60.0
+LEAST_SILENCE: Seconds = 60.0  # lower limit of the time after which a writer counts as gone
 
 _CHOICE = "--resume goes on from its newest commit, --fresh removes it and begins anew"

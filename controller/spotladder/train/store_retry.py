@@ -1,7 +1,7 @@
-"""What a rank does while the store does not answer: it waits, tries again, and says so.
+"""Retries of one rank while the store is unavailable.
 
-Only the store's absence is waited for. Refused credentials are waited for as long as they may still be replaced in
-place (a file, a role, a login), for `CREDENTIALS_TIMEOUT` at most; everything else is raised at once.
+A rank retries when the store does not answer. It retries refused credentials for at most `CREDENTIALS_TIMEOUT`, and
+only if they can be replaced in place (a file, a role, a login). All other errors are raised at once.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ LONGEST_RETRY_INTERVAL = 30.0
 """and no longer than this."""
 
 CREDENTIALS_TIMEOUT = 120.0
-"""Seconds that refused credentials are read again: the kubelet updates a mounted Secret within about 90 s."""
+"""Seconds for which refused credentials are retried: the kubelet updates a mounted Secret within about 90 s."""
 
 LOG_INTERVAL = 60.0
 """Seconds between two log lines about the same outage."""
 
 
-class Patience:
-    """Whether the store answers one rank, and when to try again. May be used from several threads.
+class StoreRetry:
+    """The outage of the store as one rank sees it, and the delay before the next try. Safe for several threads.
 
-    `told` is called with every change: an outage, the newest error of it, None when the store answers again. `clock`
-    is monotonic, `wall` the time that people read.
+    `on_change` is called with the outage when it begins and with every new error, and with None when the store answers
+    again. `clock` is monotonic; `wall` is the time shown to users.
     """
 
     def __init__(
         self,
         store: Store,
         *,
-        told: Callable[[Outage | None], None] = lambda _: None,
+        on_change: Callable[[Outage | None], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._store = store
-        self._told = told
+        self._on_change = on_change
         self.clock = clock
         self._wall = wall
         self._sleep = sleep
@@ -63,7 +63,7 @@ class Patience:
 
     @property
     def outage(self) -> Outage | None:
-        """The outage that lasts; None while the store answers."""
+        """The current outage; None while the store answers."""
         return self._outage
 
     def waits_for(self, error: BaseException, *, starting: bool = False) -> bool:
@@ -80,7 +80,7 @@ class Patience:
         return isinstance(error, StoreUnavailable) and not (starting and isinstance(error, StoreRefused))
 
     def failed(self, message: str, doing: str = "training goes on and commits later") -> float:
-        """Note a failed try. `doing` is what happens meanwhile. Returns the seconds until the next try."""
+        """Record a failed try. `doing` is logged: what happens meanwhile. Returns the seconds to wait."""
         with self._lock:
             now = self.clock()
             self._outage = Outage(self._outage.since if self._outage else self._wall(), message)
@@ -89,21 +89,21 @@ class Patience:
             if now - self._logged_at >= LOG_INTERVAL:
                 self._logged_at = now
                 _log.warning("%s", away_line(self._outage, self._wall(), doing))
-        self._told(self._outage)
+        self._on_change(self._outage)
         return delay(FIRST_RETRY_INTERVAL, LONGEST_RETRY_INTERVAL, failures, random.random())  # noqa: S311
 
     def answered(self) -> None:
-        """Note that the store has answered."""
+        """Record that the store has answered."""
         self._refused_at = None
         with self._lock:
             outage, self._outage = self._outage, None
             self._failures, self._logged_at = 0, float("-inf")
         if outage is not None:
             _log.warning("%s", back_line(self._wall() - outage.since))
-            self._told(None)
+            self._on_change(None)
 
     def until_answered(self, work: Callable[[], T], *, starting: bool = False) -> T:
-        """What `work` returns, repeated until the store answers. Raises what no retry helps against."""
+        """Call `work` until the store answers; its result. Raises errors that a retry does not help against."""
         while True:
             try:
                 value = work()

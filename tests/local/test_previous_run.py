@@ -15,7 +15,7 @@ from spotladder.core.model import Attempt, JobSpec, JobState, Price, Progress, S
 from spotladder.core.reasons import Reason
 from spotladder.display.timeline import Billed, Committed, Noted
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
-from spotladder.local.earlier import Begin, TakenUp, settled, take_up, untold
+from spotladder.local.previous_run import RunStart, StartMode, close_interrupted_attempt, start_from, unrecorded_commits
 from spotladder.local.state import JobFolder, Run
 
 NOW = Run(began=50.0, python="3.11", ray="2.58.1", uri="file:///x", mark="new")
@@ -67,10 +67,10 @@ EXHAUSTED = JobState(
 SUCCEEDED = JobState(stage=Stage.SUCCEEDED, reason=Reason.COMPLETED, last_number=2)
 
 
-@pytest.mark.parametrize("begin", list(Begin))
-def test_where_nothing_was_everything_is_new(place: Place, begin: Begin) -> None:
-    taken = take_up(begin, place.folder, place.log, NOW)
-    assert (taken.state, taken.run, taken.resumed) == (JobState(), NOW, False)
+@pytest.mark.parametrize("begin", list(StartMode))
+def test_where_nothing_was_everything_is_new(place: Place, begin: StartMode) -> None:
+    start = start_from(begin, place.folder, place.log, NOW)
+    assert (start.state, start.run, start.resumed) == (JobState(), NOW, False)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_without_a_word_a_run_is_not_touched(place: Place, state: JobState, told
     place.left(state)
     place.commit(40)
     with pytest.raises(InvalidSpec, match=told):
-        take_up(Begin.NEW, place.folder, place.log, NOW)
+        start_from(StartMode.NEW, place.folder, place.log, NOW)
     assert place.folder.load() == state
     assert place.log.newest() is not None
 
@@ -93,14 +93,14 @@ def test_without_a_word_a_run_is_not_touched(place: Place, state: JobState, told
 def test_without_a_word_checkpoints_are_not_touched(place: Place) -> None:
     place.commit(40)
     with pytest.raises(InvalidSpec, match=r"up to step 40; --resume"):
-        take_up(Begin.NEW, place.folder, place.log, NOW)
+        start_from(StartMode.NEW, place.folder, place.log, NOW)
 
 
 def test_fresh_forgets_state_and_checkpoints(place: Place) -> None:
     place.left(EXHAUSTED)
     place.commit(40)
-    taken = take_up(Begin.FRESH, place.folder, place.log, NOW)
-    assert (taken.state, taken.run, taken.resumed) == (JobState(), NOW, False)
+    start = start_from(StartMode.FRESH, place.folder, place.log, NOW)
+    assert (start.state, start.run, start.resumed) == (JobState(), NOW, False)
     assert place.folder.load() is None
     assert place.log.read().seq == -1
     assert not [path for path in place.bucket.rglob("*") if path.is_file()]
@@ -113,7 +113,7 @@ def test_fresh_forgets_a_log_that_is_torn(place: Place, torn: str) -> None:
     place.folder.save_run(replace(THEN, uri=NOW.uri))
     place.commit(40)
     (place.bucket / "digits" / "log" / torn).write_text('{"seq": 1')
-    assert take_up(Begin.FRESH, place.folder, place.log, NOW) == TakenUp(JobState(), NOW)
+    assert start_from(StartMode.FRESH, place.folder, place.log, NOW) == RunStart(JobState(), NOW)
     assert not [path for path in place.bucket.rglob("*") if path.is_file()]
 
 
@@ -124,7 +124,7 @@ def test_fresh_does_not_remove_a_torn_log_that_may_be_anothers(place: Place) -> 
     entry = place.bucket / "digits" / "log" / "00000000.json"
     entry.write_text('{"seq": 1')
     with pytest.raises(LogCorrupt, match=r"delete file:\S+ yourself"):
-        take_up(Begin.FRESH, place.folder, place.log, NOW)
+        start_from(StartMode.FRESH, place.folder, place.log, NOW)
     assert entry.exists()
     assert place.folder.load() == SUSPENDED
 
@@ -136,86 +136,86 @@ def test_fresh_forgets_a_state_that_cannot_be_read(place: Place, name: str, cont
     place.left(SUSPENDED)
     (place.folder.path / name).write_bytes(content)
     with pytest.raises(EnvironmentFailure, match="--fresh begins anew"):
-        take_up(Begin.RESUME, place.folder, place.log, NOW)
-    assert take_up(Begin.FRESH, place.folder, place.log, NOW) == TakenUp(JobState(), NOW)
-    assert take_up(Begin.NEW, place.folder, place.log, NOW) == TakenUp(JobState(), NOW)
+        start_from(StartMode.RESUME, place.folder, place.log, NOW)
+    assert start_from(StartMode.FRESH, place.folder, place.log, NOW) == RunStart(JobState(), NOW)
+    assert start_from(StartMode.NEW, place.folder, place.log, NOW) == RunStart(JobState(), NOW)
 
 
 def test_resuming_goes_on_as_part_of_the_same_run(place: Place) -> None:
     place.left(SUSPENDED)
-    taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
-    assert (taken.state, taken.run, taken.resumed) == (SUSPENDED, THEN, True)
+    start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
+    assert (start.state, start.run, start.resumed) == (SUSPENDED, THEN, True)
 
 
 def test_resuming_what_was_exhausted_opens_every_tier_again_and_keeps_what_was_paid(place: Place) -> None:
     place.left(EXHAUSTED)
-    taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
-    assert taken.state == JobState(last_number=5, tiers=(replace(SPENT, failures=0, exhausted_by=None),))
-    assert taken.state.spent_usd == EXHAUSTED.spent_usd
+    start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
+    assert start.state == JobState(last_number=5, tiers=(replace(SPENT, failures=0, exhausted_by=None),))
+    assert start.state.spent_usd == EXHAUSTED.spent_usd
 
 
 def test_resuming_what_has_succeeded_says_so(place: Place) -> None:
     place.left(SUCCEEDED)
-    assert take_up(Begin.RESUME, place.folder, place.log, NOW).state.stage is Stage.SUCCEEDED
+    assert start_from(StartMode.RESUME, place.folder, place.log, NOW).state.stage is Stage.SUCCEEDED
 
 
 def test_resuming_checkpoints_whose_state_is_lost(place: Place) -> None:
     place.commit(40, at=-1000.0)
-    taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
-    assert (taken.state, taken.run, taken.resumed) == (JobState(), NOW, True)
+    start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
+    assert (start.state, start.run, start.resumed) == (JobState(), NOW, True)
 
 
 def test_a_run_that_takes_over_checkpoints_goes_on_under_their_name(place: Place) -> None:
     place.commit(40, at=-1000.0, uid="theirs")
-    assert take_up(Begin.RESUME, place.folder, place.log, replace(NOW, uid="mine")).run.uid == "theirs"
+    assert start_from(StartMode.RESUME, place.folder, place.log, replace(NOW, uid="mine")).run.uid == "theirs"
 
 
 # --- another run that is alive --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("begin", [Begin.FRESH, Begin.RESUME])
+@pytest.mark.parametrize("begin", [StartMode.FRESH, StartMode.RESUME])
 @pytest.mark.parametrize(
     ("ago", "alive"), [(0.0, True), (59.0, True), (61.0, False), (-3600.0, True)], ids=["now", "59 s", "61 s", "ahead"]
 )
 def test_a_log_that_another_run_writes_is_neither_removed_nor_taken_over(
-    place: Place, begin: Begin, ago: float, alive: bool
+    place: Place, begin: StartMode, ago: float, alive: bool
 ) -> None:
     """Seen: --fresh under another --state-dir removed 1,140 steps of a running job."""
     place.commit(40, at=NOW.began - ago, uid="theirs")
     before = place.log.read()
     if alive:
         with pytest.raises(EnvironmentFailure, match=r"attempt 1 of another run .* has written step 40 .* ago"):
-            take_up(begin, place.folder, place.log, NOW)
+            start_from(begin, place.folder, place.log, NOW)
         assert place.log.read() == before
         return
-    taken = take_up(begin, place.folder, place.log, NOW)
-    assert taken.resumed is (begin is Begin.RESUME)
+    start = start_from(begin, place.folder, place.log, NOW)
+    assert start.resumed is (begin is StartMode.RESUME)
 
 
 def test_a_writer_with_long_intervals_counts_as_alive_for_longer(place: Place) -> None:
     for step, at in ((10, -700.0), (20, -400.0), (30, -100.0)):
         place.commit(step, at=at, uid="theirs")
     with pytest.raises(EnvironmentFailure, match="nothing was written for 900 s"):
-        take_up(Begin.FRESH, place.folder, place.log, NOW)
+        start_from(StartMode.FRESH, place.folder, place.log, NOW)
 
 
 def test_a_writer_that_commits_seldom_may_not_have_committed_yet(place: Place) -> None:
     place.commit(10, at=NOW.began - 800, uid="theirs")
     with pytest.raises(EnvironmentFailure, match="nothing was written for 900 s"):
-        take_up(Begin.FRESH, place.folder, place.log, NOW, interval=300.0)
+        start_from(StartMode.FRESH, place.folder, place.log, NOW, interval=300.0)
 
 
 def test_a_job_that_has_ended_has_no_writer(place: Place) -> None:
     place.commit(40, at=NOW.began, uid="theirs")
     place.log.end_as_controller("Succeeded")
-    take_up(Begin.FRESH, place.folder, place.log, NOW)
+    start_from(StartMode.FRESH, place.folder, place.log, NOW)
 
 
 def test_the_run_of_this_folder_is_not_alive(place: Place) -> None:
     place.folder.save(SUSPENDED)
     place.folder.save_run(replace(THEN, uid="mine"))
     place.commit(40, at=NOW.began, uid="mine")
-    assert take_up(Begin.RESUME, place.folder, place.log, NOW).run.uid == "mine"
+    assert start_from(StartMode.RESUME, place.folder, place.log, NOW).run.uid == "mine"
 
 
 # --- checkpoints that are gone --------------------------------------------------------------------------------------
@@ -229,14 +229,14 @@ def test_resuming_without_the_checkpoints_is_refused(place: Place, left: str) ->
     known = Progress(482, 1000, 40.0, 3)
     place.left(replace(SUSPENDED, progress=known))
     with pytest.raises(EnvironmentFailure, match=r"step 482 was committed, and the commit log holds .* now"):
-        take_up(Begin.RESUME, place.folder, place.log, NOW)
-    assert take_up(Begin.FRESH, place.folder, place.log, NOW) == TakenUp(JobState(), NOW)
+        start_from(StartMode.RESUME, place.folder, place.log, NOW)
+    assert start_from(StartMode.FRESH, place.folder, place.log, NOW) == RunStart(JobState(), NOW)
 
 
 def test_resuming_with_another_python_is_refused(place: Place) -> None:
     place.left(SUSPENDED)
     with pytest.raises(EnvironmentFailure, match=r"Python 3\.11"):
-        take_up(Begin.RESUME, place.folder, place.log, Run(50.0, "3.13", "2.58.1", NOW.uri))
+        start_from(StartMode.RESUME, place.folder, place.log, Run(50.0, "3.13", "2.58.1", NOW.uri))
 
 
 def test_the_attempt_of_a_killed_runner_ends_when_the_runner_was_last_known_to_live(place: Place) -> None:
@@ -244,28 +244,28 @@ def test_the_attempt_of_a_killed_runner_ends_when_the_runner_was_last_known_to_l
     spec = JobSpec(tiers=(Tier("spot-a", price=Price(3600.0)),))
     attempt = Attempt(2, "spot-a", 11.0, seen=True, running_at=12.0, whole_at=12.0, known_pods=("w1",))
     place.left(JobState(stage=Stage.RUNNING, attempt=attempt, last_number=2, tier="spot-a", clock=20.0, nodes=1))
-    taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
+    start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
     told = (Billed(24.0, 4.0, 4.0, 1), Committed(25.0, 2, "spot-a", 40))
-    taken, moves = settled(taken, spec, place.log, told)
-    assert taken.state.stage is Stage.IDLE
-    assert taken.state.failures == 0
-    assert taken.state.spent_usd == pytest.approx(4.0), "until the last sign of life, not until now"
+    start, moves = close_interrupted_attempt(start, spec, place.log, told)
+    assert start.state.stage is Stage.IDLE
+    assert start.state.failures == 0
+    assert start.state.spent_usd == pytest.approx(4.0), "until the last sign of life, not until now"
     assert [(each.at, each.move.reason) for each in moves] == [(24.0, Reason.INTERRUPTED), (24.0, Reason.GONE)]
-    assert taken.state.history[-1].ended_at == 24.0
-    assert taken.state.history[-1].reason is Reason.INTERRUPTED
+    assert start.state.history[-1].ended_at == 24.0
+    assert start.state.history[-1].reason is Reason.INTERRUPTED
 
 
 def test_without_a_live_attempt_nothing_is_laid_down(place: Place) -> None:
     place.left(SUSPENDED)
-    taken = take_up(Begin.RESUME, place.folder, place.log, NOW)
-    assert settled(taken, JobSpec(tiers=(Tier("spot-a"),)), place.log, ()) == (taken, [])
+    start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
+    assert close_interrupted_attempt(start, JobSpec(tiers=(Tier("spot-a"),)), place.log, ()) == (start, [])
 
 
 def test_what_a_killed_runner_could_not_tell_is_told_by_the_next() -> None:
     first, second, third = (Committed(20.0 + step, 1, "spot-a", step) for step in (20, 40, 60))
-    assert untold([first, second, third], (Noted(5.0, "x"), first)) == [second, third]
-    assert untold([first, replace(first, attempt=2)], (first,)) == [replace(first, attempt=2)]
+    assert unrecorded_commits([first, second, third], (Noted(5.0, "x"), first)) == [second, third]
+    assert unrecorded_commits([first, replace(first, attempt=2)], (first,)) == [replace(first, attempt=2)]
 
 
 def test_commits_of_a_run_of_which_nothing_is_known_are_no_news() -> None:
-    assert untold([Committed(20.0, 1, "spot-a", 20)], ()) == []
+    assert unrecorded_commits([Committed(20.0, 1, "spot-a", 20)], ()) == []
