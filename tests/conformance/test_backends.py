@@ -1,4 +1,5 @@
-"""What every AttemptBackend must hold, asked of the fake, the simulator and real Ray on this machine.
+"""What every AttemptBackend must hold, asked of the fake, the simulator, the operator on an API
+server in memory, and real Ray on this machine.
 
 A rig says how the world is moved for its backend; the suite never waits by itself but through the rig.
 """
@@ -47,6 +48,7 @@ from spotladder.sim.world.backend import SimBackend
 from spotladder.sim.world.market import Market
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
+from tests.conformance.kubernetes import KubernetesRig
 
 PATIENCE = 90.0
 WORKERS = 2
@@ -194,7 +196,7 @@ class SimRig:
         self.backend.end_program(number, Exit.SUCCEEDED)
 
 
-Rig = FakeRig | LocalRig | SimRig
+Rig = FakeRig | LocalRig | SimRig | KubernetesRig
 
 
 @pytest.fixture(scope="module")
@@ -205,10 +207,15 @@ def real_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRig]:
     rig.close()
 
 
-@pytest.fixture(params=["fake", "sim", pytest.param("local", marks=pytest.mark.ray)])
+@pytest.fixture(params=["fake", "sim", "kubernetes", pytest.param("local", marks=pytest.mark.ray)])
 def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
     if request.param in ("fake", "sim"):
         yield FakeRig() if request.param == "fake" else SimRig()
+        return
+    if request.param == "kubernetes":
+        kubernetes = KubernetesRig()
+        yield kubernetes
+        kubernetes.close()
         return
     local: LocalRig = request.getfixturevalue("real_ray")
     yield local

@@ -1,8 +1,8 @@
 """The port between the decision core and what runs attempts: one `observe`, and one method for each kind of action.
 
-`local.backend` and `core.fake` implement it as it is. On Kubernetes the operator does the same with coroutines and for
-many jobs at once (`load.observe`, `execute.Executor`), so it does not implement this protocol; the conformance suite
-drives it by an adapter, and holds it to the same behaviour.
+`local.backend`, the simulator and `core.fake` implement it as it is. On Kubernetes the operator does the same with
+coroutines and for many jobs at once (`load.observe`, `execute.Executor`), so it does not implement this protocol; the
+conformance suite drives it by an adapter, and holds it to the same behaviour.
 """
 
 from __future__ import annotations

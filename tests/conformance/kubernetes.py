@@ -1,0 +1,224 @@
+"""The operator as an `AttemptBackend`, on an API server in memory.
+
+The operator's own methods are coroutines and serve all jobs; this adapter gives one job's to the conformance suite. It
+calls what the reconciler calls: `load.observe`, and the executor with a decision of one action. KubeRay, the scheduler
+and the program are played by `KubernetesRig`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+
+from spotladder.api.status import TieredJobStatus
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.fake import FakeApiServer, FakeClient
+from spotladder.core.model import (
+    Action,
+    AttemptSeen,
+    Decision,
+    Delete,
+    Drain,
+    Finish,
+    JobState,
+    Launch,
+    Observation,
+    Progress,
+)
+from spotladder.operator import load, reconcile
+from spotladder.operator.leader import LeaderRuntime
+from spotladder.operator.logs import LogAddress, Reading
+from spotladder.operator.metrics import Metrics
+from spotladder.operator.settings import Settings
+from spotladder.workloads import names
+from spotladder.workloads.records import NODES, PODS
+from tests.kube.world import WORKERS, World
+
+T = TypeVar("T")
+NAMESPACE, JOB = "team-a", "digits"
+MOST = 200
+"""Rounds after which something that should come about has not."""
+
+
+class KubernetesBackend:
+    """Implements `AttemptBackend` for one TieredJob."""
+
+    def __init__(self, session: LeaderRuntime, run: Callable[[Coroutine[Any, Any, T]], T]) -> None:
+        self._session = session
+        self._run: Callable[[Coroutine[Any, Any, Any]], Any] = run
+
+    def launch(self, action: Launch) -> None:
+        self._run(self._do(action))
+
+    def drain(self, action: Drain) -> None:
+        self._run(self._do(action))
+
+    def delete(self, action: Delete) -> None:
+        """The operator first keeps the output of the attempt, and deletes when the core asks again: so does this."""
+
+        async def until_marked() -> None:
+            for _ in range(MOST):
+                await self._do(action)
+                left = self._session.clusters.home.inventory.attempts((NAMESPACE, JOB)).get(action.attempt)
+                if left is None or left.top is None or left.top.deleting:
+                    return
+                await asyncio.sleep(0.001)  # outputs are read and written by threads
+            raise AssertionError(f"attempt {action.attempt} is not deleted")
+
+        self._run(until_marked())
+
+    def finish(self, action: Finish) -> None:
+        """In a terminal stage the core asks for the end of every attempt beside `Finish`."""
+        for seen in self.observe().attempts:
+            self.delete(Delete(seen.number, action.reason))
+        self._run(self._do(action))
+
+    def observe(self) -> Observation:
+        async def seen() -> Observation:
+            return self._load().seen
+
+        found: Observation = self._run(seen())
+        return found
+
+    def _load(self) -> load.Loaded:
+        reconciler = self._session.reconcile
+        record = self._session.jobs.get(JOB, NAMESPACE)
+        assert record is not None
+        job, memory = reconciler._specs.of(record), reconcile._Memory()
+        return reconciler._load(
+            record,
+            job,
+            held=TieredJobStatus(),
+            before=JobState(),
+            state=JobState(),
+            tiers=reconciler._tiers(record, job, JobState(), memory),
+            reading=Reading(known=True, progress=Progress()),
+            memory=memory,
+        )
+
+    async def _do(self, action: Action) -> None:
+        loaded = self._load()
+
+        async def address() -> LogAddress:
+            return await self._session.reconcile._readings.address(loaded.record, loaded.job)
+
+        decision = Decision(loaded.state, (action,))
+        result = await self._session.reconcile._executor.execute(
+            loaded, decision, room=lambda _tier: True, address=address
+        )
+        assert (result.blocked, result.failed, result.untidy) == (None, None, None)
+
+
+class KubernetesRig:
+    """KubeRay creates an attempt's pods at once; nodes come, and programs end, when the test says so."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._stack = AsyncExitStack()
+        self._started: set[str] = set()
+        clock = SteppedClock()
+        self._here = World(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
+        self._here.clock = clock
+        self._session = self._loop.run_until_complete(self._enter(clock))
+        self.backend = KubernetesBackend(self._session, self._run)
+
+    async def _enter(self, clock: SteppedClock) -> LeaderRuntime:
+        await self._here.make_namespace()
+        for tier in ("spot-a", "spot-b", "on-demand"):
+            await self._here.capacity(tier, capacityType="on-demand")
+        await self._here.submit(JOB)
+        session = LeaderRuntime(
+            client=self._here.client,
+            sources={},
+            settings=Settings(namespaces=(NAMESPACE,), checkpoint_access=[{"namespaces": ["*"], "uris": ["s3://*"]}]),
+            metrics=Metrics(clock),
+            clock=clock,
+            identity="operator-under-test",
+            open_log=self._here.bucket.open,
+        )
+        await self._stack.enter_async_context(session.ready())
+        return session
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do this; then the cluster does its part, and the caches learn of it."""
+
+        async def all_of_it() -> T:
+            result = await work
+            await self._play()
+            for _ in range(50):
+                await asyncio.sleep(0)
+            return result
+
+        return self._loop.run_until_complete(all_of_it())
+
+    async def _play(self) -> None:
+        """KubeRay, the garbage collector, and programs that stop when they are told."""
+        here, jobs = self._here, set(await self._here.rayjobs())
+        for name in sorted(jobs - self._started):
+            attempt = int(name[-3:])
+            await here.pod(attempt, "head", 0, run=False)
+            for index in range(WORKERS):
+                await here.pod(attempt, "worker", index, run=False)
+        for name in self._started - jobs:
+            await here.collect(int(name[-3:]))
+        self._started = jobs
+        for name in jobs:
+            noticed = [pod for pod in await here.pods(int(name[-3:])) if names.NOTICE in _annotations(pod)]
+            if noticed and all(pod["status"].get("phase") == "Running" for pod in noticed):
+                await self._exit(int(name[-3:]), 75)
+
+    async def _exit(self, number: int, code: int) -> None:
+        message = f"Job entrypoint command failed with exit code {code}"
+        await self._here.report(number, jobDeploymentStatus="Failed", jobStatus="FAILED", message=message)
+
+    def until(self, met: Callable[[Observation], bool]) -> Observation:
+        for _ in range(MOST):
+            if met(seen := self.backend.observe()):
+                return seen
+        raise AssertionError(seen)
+
+    def bring_up(self, number: int) -> AttemptSeen:
+        async def nodes_come() -> None:
+            for pod in await self._here.pods(number):
+                name = pod["metadata"]["name"]
+                node = await self._here.node(f"{name}-node")
+                await self._here.client.merge(PODS, name, NAMESPACE, body={"spec": {"nodeName": node}})
+                await self._here.set_pod(
+                    name,
+                    phase="Running",
+                    conditions=[{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")],
+                )
+            await self._here.report(number, jobDeploymentStatus="Running", jobStatus="RUNNING")
+
+        self._run(nodes_come())
+        seen = self.backend.observe().attempt(number)
+        assert seen is not None
+        return seen
+
+    def kill_worker(self, uid: str) -> None:
+        """The node goes, its pod is not removed yet, and KubeRay creates another."""
+
+        async def gone() -> None:
+            for number in [int(name[-3:]) for name in self._started]:
+                for pod in await self._here.pods(number):
+                    if pod["metadata"]["uid"] == uid:
+                        await self._here.client.delete(NODES, pod["spec"]["nodeName"])
+                        await self._here.pod(number, "worker", WORKERS)
+
+        self._run(gone())
+
+    def let_program_crash(self, number: int) -> None:
+        self._run(self._exit(number, 3))
+
+    def let_program_end(self, number: int) -> None:
+        self._run(self._here.report(number, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED"))
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._stack.aclose())
+        self._loop.close()
+
+
+def _annotations(pod: dict[str, Any]) -> dict[str, str]:
+    return pod["metadata"].get("annotations") or {}
