@@ -1,8 +1,9 @@
-"""A job file and a world file that are right, and what is said about changed ones."""
+"""A valid job file, a valid world file, and the error messages for changed ones."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from spotladder.api.check import checked
 from spotladder.api.document import documents_of
@@ -56,6 +57,28 @@ pools:
     nodes: 2
     price: {perNodeHour: 1.41}
 """
+
+
+TIERS = """\
+  - name: spot-a
+    capacityTier: g5-spot-use1a
+    maxFailures: 3
+    provisionTimeout: 10m
+  - name: on-demand
+    capacityTier: g5-od-use1
+    maxFailures: 1
+    provisionTimeout: 30m
+"""
+"""The tiers of JOB."""
+
+
+class Case(NamedTuple):
+    """One change of a valid file and the exact error message for it."""
+
+    name: str
+    old: str
+    new: str
+    message: str
 
 
 def changed(text: str, *changes: tuple[str, str]) -> str:

@@ -57,17 +57,17 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 2 * DEEPEST))
 
 HOSTILE = {
-    "alias bomb": (BOMB, f"holds more than {MOST_NODES} values"),
-    "aliases nested deeper than any stack": (CHAIN, f"nested deeper than {DEEPEST} levels"),
-    "flow nesting": ("[" * 100_000, f"nested deeper than {DEEPEST} levels"),
-    "block nesting": ("- " * 100_000, f"nested deeper than {DEEPEST} levels"),
-    "too many values": ("- a\n" * (MOST_NODES + 1), f"holds more than {MOST_NODES} values"),
-    "too many documents": ("--- a\n" * (MOST_NODES + 1), f"holds more than {MOST_NODES} values"),
+    "alias bomb": (BOMB, f"must have at most {MOST_NODES} values"),
+    "aliases nested deeper than any stack": (CHAIN, f"must be nested at most {DEEPEST} levels deep"),
+    "flow nesting": ("[" * 100_000, f"must be nested at most {DEEPEST} levels deep"),
+    "block nesting": ("- " * 100_000, f"must be nested at most {DEEPEST} levels deep"),
+    "too many values": ("- a\n" * (MOST_NODES + 1), f"must have at most {MOST_NODES} values"),
+    "too many documents": ("--- a\n" * (MOST_NODES + 1), f"must have at most {MOST_NODES} values"),
     "self-containing": ("a: &a [*a]", 'alias "a" contains itself'),
     "alias of nothing": ("a: *b", 'alias "b" has no anchor before it'),
-    "a list as a key": ("? [a]\n: b", "a list or mapping cannot be a key"),
+    "a list as a key": ("? [a]\n: b", "a key must be a scalar, not a list or mapping"),
     "key missing": (": a", "a key is missing before the colon"),
-    "merge of a word": ("<<: word", "<< takes a mapping"),
+    "merge of a word": ("<<: word", "<< must be a mapping"),
     "future YAML": ("%YAML 9.1\n--- a", "not valid YAML"),
     "impossible character": ('"\\UFFFFFFFF"', "not valid YAML"),
     "control character": ("a: \x07", "special characters are not allowed"),
@@ -115,12 +115,15 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
 def test_ten_megabytes_are_refused_without_reading_them(tmp_path: Path) -> None:
     file = written(tmp_path, "job.yaml", b"- a\n" * (10 * LARGEST_FILE // 4))
     started = time.monotonic()
-    assert refused_file(file) == f"{file}: is larger than 1 MiB: no TieredJob is; give the YAML file alone"
+    assert (
+        refused_file(file)
+        == f"{file}: must be at most 1 MiB: give a YAML file with TieredJobs, CapacityTiers or a world"
+    )
     assert time.monotonic() - started < 2
 
 
 def test_an_endless_file_is_refused() -> None:
-    assert "is larger than 1 MiB" in refused_file("/dev/zero")
+    assert "must be at most 1 MiB" in refused_file("/dev/zero")
 
 
 def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_capacity_tier_with_all_fields() -> None:
 
 TIER_CASES = {
     'price: {perNodeHour: "0.42", source: aws}': "spec.price: needs exactly one of perNodeHour and source",
-    "price: {source: gcp}": "spec.price: table goes with source gcp, and only with it",
+    "price: {source: gcp}": "spec.price: table is required with source gcp and not allowed otherwise",
     'price: {perNodeHour: "0,42"}': 'spec.price.perNodeHour: must be a plain number like "0.42"',
     'price: {perNodeHours: "0.42", perNodeHour: 1}': (
         "spec.price.perNodeHours: is not a known field; did you mean perNodeHour?"

@@ -79,7 +79,7 @@ def test_a_tier_without_pool_is_named_with_the_right_one(tmp_path: Path) -> None
         read_job_and_world(job, written(tmp_path, "world.yaml", WORLD))
     assert str(caught.value) == (
         f'{job}:13:19: spec.tiers[1].capacityTier: "g5-od-us1" is neither a pool of the world file nor a '
-        "CapacityTier here; did you mean g5-od-use1?"
+        "CapacityTier in these files; did you mean g5-od-use1?"
     )
 
 
@@ -120,7 +120,7 @@ def test_the_local_program(tmp_path: Path) -> None:
 def test_a_jobset_does_not_run_here(tmp_path: Path) -> None:
     start = JOB.index("    ray:")
     text = JOB[:start] + "    jobSet: {template: {spec: {replicatedJobs: [{name: workers}]}}}\n"
-    with pytest.raises(InvalidSpec, match=r"a JobSet cannot be run on this machine; use workload\.ray"):
+    with pytest.raises(InvalidSpec, match=r"local mode cannot run a JobSet; use workload\.ray"):
         resolved(tmp_path, text)
 
 
@@ -134,7 +134,9 @@ def refused_job(folder: Path, text: str) -> str:
 
 
 def test_two_documents_are_one_too_many(tmp_path: Path) -> None:
-    said = "job.yaml:32:1: a second document begins here; give a TieredJob alone in its file"
+    said = (
+        "job.yaml:32:1: the file must have one document, but a second one begins here; give a TieredJob in its own file"
+    )
     assert refused_job(tmp_path, f"{JOB}---\n{JOB}") == said
 
 

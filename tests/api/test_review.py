@@ -44,7 +44,7 @@ def test_a_tier_without_pool(tmp_path: Path) -> None:
     assert said(tmp_path, WORLD, job) == [
         (
             '1.yaml:13:19: spec.tiers[1].capacityTier: "g5-od" is neither a pool of the world file nor a CapacityTier '
-            "here; did you mean g5-od-use1?"
+            "in these files; did you mean g5-od-use1?"
         )
     ]
     assert [entry.valid for entry in reviewed(tmp_path, WORLD, job).objects] == [True, False]
@@ -55,7 +55,7 @@ def test_a_pool_that_is_smaller_than_the_job(tmp_path: Path) -> None:
     world = changed(WORLD, ("spot\n    nodes: 2", "spot\n    nodes: 1"))
     assert said(tmp_path, world, JOB) == [
         (
-            '1.yaml:9:19: spec.tiers[0].capacityTier: the pool "g5-spot-use1a" has 1 node, and the job needs 2 workers '
+            '1.yaml:9:19: spec.tiers[0].capacityTier: the pool "g5-spot-use1a" has 1 node, but the job needs 2 workers '
             "at once: set pools.g5-spot-use1a.nodes to 2 or more in the world file, or lower replicas"
         )
     ]
@@ -71,7 +71,7 @@ def test_an_invalid_world_is_not_held_against_the_job(tmp_path: Path) -> None:
 
 def test_two_jobs_of_one_name(tmp_path: Path) -> None:
     assert said(tmp_path, f"{JOB}---\n{JOB}") == [
-        f'0.yaml:35:9: metadata.name: "digits" is taken by the TieredJob at {tmp_path}/0.yaml:4:9'
+        f'0.yaml:35:9: metadata.name: "digits" is already the name of the TieredJob at {tmp_path}/0.yaml:4:9'
     ]
     elsewhere = changed(JOB, ("namespace: team-a", "namespace: team-b"))
     assert said(tmp_path, JOB, elsewhere) == []

@@ -95,9 +95,7 @@ def test_a_jobset(files: Files, capsys: pytest.CaptureFixture[str], world: bool)
     arguments = ["run", str(files.job), "--state-dir", str(files.state)]
     assert main([*arguments, *(["--world", str(files.world)] if world else [])]) == 2
     said = capsys.readouterr().err
-    assert re.search(r"job\.yaml:9:\d+: spec\.workload\.jobSet: a JobSet cannot be run on this machine; use", said), (
-        said
-    )
+    assert re.search(r"job\.yaml:9:\d+: spec\.workload\.jobSet: local mode cannot run a JobSet; use", said), said
 
 
 def test_how_to_go_on_repeats_what_was_asked_for() -> None:
@@ -194,7 +192,7 @@ def test_the_empty_name_of_a_folder(
     monkeypatch.chdir(files.folder)
     before = sorted(files.folder.iterdir())
     assert main(["run", str(files.job), option, ""]) == 2
-    assert "the name of the folder is empty" in capsys.readouterr().err
+    assert "the folder name is empty" in capsys.readouterr().err
     assert sorted(files.folder.iterdir()) == before
 
 

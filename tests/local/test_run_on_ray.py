@@ -182,7 +182,7 @@ def test_stopped_killed_and_resumed(site: Callable[[str], Site]) -> None:
     runner.send_signal(signal.SIGINT)
     code, said = job.end(runner, 60)
     assert code == 75, said
-    assert "to go on: spotladder run job.yaml --world world.yaml" in said
+    assert "to continue: spotladder run job.yaml --world world.yaml" in said
     state = job.saved()
     assert state.stage is Stage.SUSPENDED
     assert state.failures == 0, "a runner that was killed is no failure of the tier"
@@ -195,7 +195,7 @@ def test_stopped_killed_and_resumed(site: Callable[[str], Site]) -> None:
     (job.folder / "train.py").write_text("never read again by this attempt")
     code, said = job.end(impatient(runner), 30)
     assert code == 75, said
-    assert "to go on: spotladder run" in said
+    assert "to continue: spotladder run" in said
     assert members(job.mark(), set()) == []
 
     (job.folder / "train.py").write_text(PROGRAM.format(total=300))

@@ -1,7 +1,7 @@
-"""Addresses of checkpoints and of the services that keep them, in the one form in which they can be compared.
+"""Normalized addresses of checkpoints and of their storage services, for comparison with allowed addresses.
 
-What can be written in several ways (encoded characters, `..`, user information, an IP address as one number) is refused
-instead of normalized: two programs seldom agree on what such an address means.
+The parsers reject addresses with several spellings (encoded characters, `..`, user information, an IP address as one
+number) instead of normalizing them, because programs interpret such addresses differently.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Self
 from spotladder.errors import InvalidSpec
 
 ANY = "*"
-"""As the bucket of an allowed address: every bucket of that vendor."""
+"""The bucket of an allowed address that matches every bucket of the scheme."""
 
 _ADDRESS = re.compile(r"(s3|gs|az|file)://(.*)", re.DOTALL)
 _BUCKET = re.compile(r"[A-Za-z0-9$](?:[A-Za-z0-9_-]|\.[A-Za-z0-9_-])*")
@@ -30,7 +30,7 @@ _LONGEST_HOST = 253
 
 @dataclass(frozen=True, slots=True)
 class StoreAddress:
-    """A folder in a bucket or, with `file` and no bucket, on a disk. `folders` are the parts of its path."""
+    """A folder in a bucket or, with scheme `file` and no bucket, on a disk. `folders` are the parts of its path."""
 
     scheme: str
     bucket: str
@@ -42,7 +42,7 @@ class StoreAddress:
         matched = _ADDRESS.fullmatch(text)
         if matched is None:
             raise InvalidSpec(
-                f"{text!r} is not an address of checkpoints: write s3://bucket/folder, gs://, az://, file:///"
+                f"{text!r} is not a checkpoint address: write s3://bucket/folder, gs://, az:// or file:///"
             )
         scheme, rest = matched[1], matched[2]
         bucket, _, path = rest.partition("/")
@@ -51,13 +51,13 @@ class StoreAddress:
             raise InvalidSpec(f"{text!r} needs three slashes and a full path: write file:///folder")
         if scheme != "file" and not wild and not _BUCKET.fullmatch(bucket):
             raise InvalidSpec(
-                f"{text!r} names no plain bucket (letters, digits, '.', '_', '-'): write {scheme}://bucket/folder"
+                f"{text!r} has an invalid bucket name (expected letters, digits, '.', '_', '-'): write {scheme}://bucket/folder"
             )
         folders = tuple(path.removesuffix("/").split("/")) if path.removesuffix("/") else ()
         for folder in folders:
             if folder in ("", ".", "..") or _NOT_IN_A_FOLDER.search(folder):
                 raise InvalidSpec(
-                    f"{text!r} is not in plain form: write the folder without '//', '.', '..', '%', '*', '?', '#', '\\'"
+                    f"{text!r} is not normalized: write the folder without '//', '.', '..', '%', '*', '?', '#', '\\'"
                 )
         return cls(scheme, bucket, folders)
 
@@ -72,7 +72,7 @@ class StoreAddress:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a service answers. `host` is a name in lower case, or an IP address in its usual form."""
+    """The address of a service. `host` is a name in lower case or an IP address in canonical form."""
 
     scheme: str
     host: str
@@ -85,16 +85,16 @@ class Endpoint:
         authority = _AUTHORITY.fullmatch(matched[2]) if matched else None
         if matched is None or authority is None or {".", ".."} & set(matched[3].split("/")):
             raise InvalidSpec(
-                "is not a plain endpoint: write http://host:port or https://host, with no user, '%', '?', '#'"
+                "is not a valid endpoint: write http://host:port or https://host, without user, '%', '?', '#'"
             )
         scheme = matched[1].lower()
         port = int(authority[2]) if authority[2] else _PORTS[scheme]
         if not 0 < port <= _LAST_PORT:
-            raise InvalidSpec(f"has no such port (expected 1 to {_LAST_PORT}, got {port})")
+            raise InvalidSpec(f"has an invalid port (expected 1 to {_LAST_PORT}, got {port})")
         return cls(scheme, _host(authority[1], pattern=pattern), port)
 
     def matches(self, allowed: Endpoint) -> bool:
-        """Whether scheme, host and port are those that are allowed."""
+        """Whether scheme, host and port match the allowed endpoint."""
         if (self.scheme, self.port) != (allowed.scheme, allowed.port):
             return False
         if allowed.host.startswith("*."):
@@ -111,15 +111,15 @@ def _host(text: str, *, pattern: bool) -> str:
         try:
             return str(IPv6Address(text[1:-1]))
         except AddressValueError:
-            raise InvalidSpec("holds no IPv6 address between '[' and ']'") from None
+            raise InvalidSpec("must have an IPv6 address between '[' and ']'") from None
     host = text.lower().removesuffix(".")
     labels = host.split(".")
-    if _NUMBER.fullmatch(labels[-1]):  # a number, for every resolver
+    if _NUMBER.fullmatch(labels[-1]):  # every resolver reads this as a number
         try:
             return str(IPv4Address(host))
         except AddressValueError:
-            raise InvalidSpec("has an IP address in an unusual form: write it as 10.0.0.1") from None
+            raise InvalidSpec("has an IP address that is not in dotted form: write it as 10.0.0.1") from None
     named = labels[1:] if pattern and labels[0] == ANY and len(labels) > 2 else labels
     if len(host) > _LONGEST_HOST or not all(_LABEL.fullmatch(label) for label in named):
-        raise InvalidSpec("has no plain host name (letters, digits, '-', '.')")
+        raise InvalidSpec("must have a valid host name (letters, digits, '-', '.')")
     return host

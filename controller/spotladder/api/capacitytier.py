@@ -24,7 +24,7 @@ from spotladder.core.model import CapacityType
 
 
 class Provider(StrEnum):
-    """Whose nodes they are."""
+    """The cloud that provides the nodes."""
 
     AWS = "aws"
     GCP = "gcp"
@@ -33,28 +33,28 @@ class Provider(StrEnum):
 
 
 class ApplyTo(StrEnum):
-    """Which pods go onto the tier's nodes."""
+    """The pods that run on the tier's nodes."""
 
     WORKERS = "Workers"
     WORKERS_AND_HEAD = "WorkersAndHead"
 
 
 class PriceSource(StrEnum):
-    """Who knows the price."""
+    """The source of a price lookup."""
 
     AWS = "aws"
     GCP = "gcp"
 
 
 class TolerationOperator(StrEnum):
-    """How a toleration compares."""
+    """The operator of a toleration."""
 
     EQUAL = "Equal"
     EXISTS = "Exists"
 
 
 class TaintEffect(StrEnum):
-    """What a taint does."""
+    """The effect of a taint."""
 
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -64,91 +64,102 @@ class TaintEffect(StrEnum):
 class Toleration(Record):
     """A Kubernetes toleration."""
 
-    key: str | None = Field(default=None, description="The taint's key; all keys when absent (with Exists).")
+    key: str | None = Field(default=None, description="Key of the taint. Default: all keys (with Exists).")
     operator: Annotated[TolerationOperator, choice(TolerationOperator)] = Field(
         default=TolerationOperator.EQUAL, description="Equal or Exists."
     )
-    value: str | None = Field(default=None, description="The taint's value, with Equal.")
+    value: str | None = Field(default=None, description="Value of the taint (with Equal).")
     effect: Annotated[TaintEffect, choice(TaintEffect)] | None = Field(
-        default=None, description="NoSchedule, PreferNoSchedule or NoExecute; all when absent."
+        default=None, description="NoSchedule, PreferNoSchedule or NoExecute. Default: all effects."
     )
-    toleration_seconds: WholeNumber | None = Field(default=None, description="For how long, with NoExecute.")
+    toleration_seconds: WholeNumber | None = Field(
+        default=None, description="Seconds for which the taint is tolerated (with NoExecute)."
+    )
 
 
 class TierPrice(Record):
-    """What a node costs: given here, or looked up."""
+    """The price of a node: a fixed value or a lookup."""
 
     per_node_hour: Usd | None = Field(default=None, description="USD per node and hour.")
     on_demand_per_node_hour: Usd | None = Field(
-        default=None, description="USD per hour for the same node on demand: the yardstick for savings."
+        default=None, description="USD per hour for the same node on demand, the basis of savings."
     )
     source: Annotated[PriceSource, choice(PriceSource)] | None = Field(
-        default=None, description="Look the price up: aws (spot price history) or gcp (a table)."
+        default=None, description="Source of the price lookup: aws (spot price history) or gcp (a table)."
     )
-    table: FilledText | None = Field(default=None, description="The price table, with source gcp.")
+    table: FilledText | None = Field(default=None, description="Address of the price table (with source gcp).")
 
     @model_validator(mode="after")
     def _given_or_looked_up(self) -> TierPrice:
         if (self.per_node_hour is None) == (self.source is None):
             raise refused("needs exactly one of perNodeHour and source")
         if (self.table is not None) != (self.source is PriceSource.GCP):
-            raise refused("table goes with source gcp, and only with it")
+            raise refused("table is required with source gcp and not allowed otherwise")
         return self
 
 
 class TierLimits(Record):
-    """How much of the tier may be used."""
+    """Limits on the use of the tier."""
 
-    nodes: Count | None = Field(default=None, description="Nodes in use at once, over all jobs.")
+    nodes: Count | None = Field(
+        default=None, description="Maximum number of nodes in use at the same time, over all jobs."
+    )
 
 
 class CapacityTierSpec(Record):
-    """What the capacity is, where it is and what it costs."""
+    """Type, location and price of the capacity."""
 
     capacity_type: Annotated[CapacityType, choice(CapacityType)] = Field(
-        default=CapacityType.ON_DEMAND, description="How it is bought: spot, on-demand or reserved."
+        default=CapacityType.ON_DEMAND, description="Purchase option: spot, on-demand or reserved."
     )
     provider: Annotated[Provider, choice(Provider)] = Field(
         default=Provider.GENERIC,
-        description="Whose nodes: aws, gcp, azure or generic. It gives the default selectors, tolerations and notice.",
+        description="Cloud of the nodes: aws, gcp, azure or generic. Determines the default selectors, tolerations "
+        "and notice.",
     )
-    cluster: Name = Field(default="home", description="The cluster: an entry of the controller's cluster registry.")
-    region: FilledText | None = Field(default=None, description="The region, for price and egress.")
-    zones: list[FilledText] = Field(default_factory=list, description="Zones that may be used; all when empty.")
+    cluster: Name = Field(
+        default="home", description="Cluster of the nodes: home, or a name under clusters in the controller's settings."
+    )
+    region: FilledText | None = Field(default=None, description="Region of the nodes, for prices and egress.")
+    zones: list[FilledText] = Field(default_factory=list, description="Zones of the nodes. Default: all.")
     instance_types: list[FilledText] = Field(
-        default_factory=list, description="Instance types that may be used; all that fit when empty."
+        default_factory=list, description="Instance types of the nodes. Default: all that fit."
     )
     extra_selectors: dict[LabelKey, LabelValue] = Field(
         default_factory=dict,
-        description="Node labels asked for beside the provider's own. With one of karpenter.sh/… the nodes are "
-        "Karpenter's on any provider; with eks.amazonaws.com/nodegroup they are a managed node group's.",
+        description="Node labels to select, in addition to the provider's. With a label karpenter.sh/… the tier "
+        "selects "
+        "Karpenter's nodes on any provider; with eks.amazonaws.com/nodegroup it selects a managed node group.",
     )
     extra_tolerations: list[Toleration] = Field(
-        default_factory=list, description="Tolerations given beside the provider's own."
+        default_factory=list, description="Tolerations, in addition to the provider's."
     )
     apply_to: Annotated[ApplyTo, choice(ApplyTo)] = Field(
         default=ApplyTo.WORKERS,
-        description="Which pods run on these nodes: Workers (the head stays on on-demand capacity) or WorkersAndHead.",
+        description="Pods that run on these nodes: Workers (the head runs on on-demand capacity) or WorkersAndHead.",
     )
     head_selectors: dict[LabelKey, LabelValue] = Field(
-        default_factory=dict, description="Node labels asked for by the head when it is not on this tier."
+        default_factory=dict, description="Node labels for the head if it does not run on this tier."
     )
     notice: Duration | None = Field(
         default=None,
-        description="How long before a reclaim the cloud says so. Default: aws 120s, gcp and azure 30s, generic 0s.",
+        description="Time between the cloud's notice and the reclaim. Default: aws 120s, gcp and azure 30s, generic "
+        "0s.",
     )
-    price: TierPrice | None = Field(default=None, description="What a node costs; nothing is known when absent.")
+    price: TierPrice | None = Field(default=None, description="Price of a node. Default: unknown.")
     egress_per_gi_b: Usd | None = Field(
-        default=None, alias="egressPerGiB", description="USD per GiB read from a checkpoint bucket elsewhere."
+        default=None,
+        alias="egressPerGiB",
+        description="USD per GiB read from a checkpoint bucket in another region or cloud.",
     )
-    limits: TierLimits = Field(default_factory=TierLimits, description="How much of the tier may be used.")
+    limits: TierLimits = Field(default_factory=TierLimits, description="Limits on the use of the tier.")
 
 
 class CapacityTier(Record):
-    """One kind of capacity in one place: what it is, how pods get there, what it costs."""
+    """One kind of capacity in one cluster: its type, its node selection and its price."""
 
     api_version: Literal["spotladder.io/v1alpha1"] = Field(description=f"Always {API_VERSION}.")
     kind: Literal["CapacityTier"] = Field(description="Always CapacityTier.")
-    metadata: Metadata = Field(description="The tier's name; tiers have no namespace.")
-    spec: CapacityTierSpec = Field(description="What the capacity is, where it is and what it costs.")
+    metadata: Metadata = Field(description="Name of the tier. CapacityTiers are cluster-scoped.")
+    spec: CapacityTierSpec = Field(description="Type, location and price of the capacity.")
     status: dict[str, Any] | None = Field(default=None, description="Set by the controller; ignored in files.")

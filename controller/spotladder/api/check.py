@@ -1,4 +1,4 @@
-"""Turns a document into a model, and what pydantic has to say into problems with their place."""
+"""Validates a document as a model and converts pydantic's errors into problems with their location."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def checked(document: Document, model: type[M]) -> M:
 
 
 def _worth_saying(problems: list[Problem]) -> list[Problem]:
-    """In the file's order, without the field that is only missing because its name is misspelt."""
+    """The problems in the order of the file, without "is required" for a field whose name is misspelt."""
     meant = {
         f"{problem.path.rpartition('.')[0]}.{problem.message.rpartition('did you mean ')[2].rstrip('?')}".lstrip(".")
         for problem in problems
@@ -91,7 +91,7 @@ def _message(detail: ErrorDetails, path: Path, model: type[Record]) -> str:
     return _MESSAGES.get(kind) or detail["msg"]
 
 
-# --- what fields there are -------------------------------------------------------------------------------------------
+# --- known fields ----------------------------------------------------------------------------------------------------
 
 
 def _unknown_field(path: Path, model: type[Record]) -> str:
@@ -112,7 +112,7 @@ def _unknown_field(path: Path, model: type[Record]) -> str:
 
 
 def description(path: Path, model: type[Record]) -> str:
-    """What the models say about a field; "" for one that they do not know."""
+    """The description of a field in the models; "" for an unknown field."""
     around = _model_at(path[:-1], model)
     if around is None:
         return ""
@@ -140,7 +140,7 @@ def _model_at(path: Path, model: type[Record]) -> type[Record] | None:
 
 
 def _places(model: type[Record], prefix: str = "") -> Iterator[str]:
-    """All fields of a model and of those inside it: `spec.tiers[].maxFailures`."""
+    """The paths of all fields of a model and its nested models: `spec.tiers[].maxFailures`."""
     for field in model.model_fields.values():
         place = f"{prefix}{field.alias}"
         yield place

@@ -1,7 +1,8 @@
-"""The CustomResourceDefinitions, made from the models: what the API server checks is what the models say.
+"""Generates the CustomResourceDefinitions from the models, so that the API server validates what the models validate.
 
-A structural schema with descriptions, defaults and bounds; rules in CEL for what a schema cannot say. The API server
-limits what rules may cost, by the largest object that the schema admits: so every list and text of a spec is bounded.
+The structural schemas have descriptions, defaults and bounds; CEL rules express the remaining constraints. The API
+server limits the estimated cost of CEL rules by the largest possible object, so every list and text of a spec has a
+bound.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ MOST_ITEMS = 64
 MOST_PROPERTIES = 256
 LONGEST_TEXT = 1024
 LONGEST_VALUE = 32768
-"""Characters of a value in a map (an environment variable, an annotation)."""
+"""Maximum length of a value in a map (an environment variable, an annotation), in characters."""
 
 Schema = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of `kubectl get`. A priority of 1 shows it with `-o wide` only."""
+    """A column of `kubectl get`. A column with priority 1 is shown only with `-o wide`."""
 
     name: str
     path: str
@@ -43,7 +44,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A rule in CEL at a place in the object: `spec.workload`, `spec.tiers[]`; "" is the object itself."""
+    """A CEL rule at a path in the object: `spec.workload`, `spec.tiers[]`; "" is the object itself."""
 
     at: str
     rule: str
@@ -81,26 +82,27 @@ _JOB_RULES = (
     _Rule(
         "",
         f"size(self.metadata.name) <= {LONGEST_JOB_NAME}",
-        f"the job's name has at most {LONGEST_JOB_NAME} characters: RayJobs are named after it",
+        f"the job's name must have at most {LONGEST_JOB_NAME} characters, because RayJob names are derived from it",
     ),
     _Rule(
         "",
         "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        "the job's name is lower-case letters, digits and '-', beginning with a letter: Services are named after it",
+        "the job's name must have only lower-case letters, digits and '-' and begin with a letter, like a Service name",
     ),
     _Rule(
         "",
         "!has(oldSelf.status) || !has(oldSelf.status.tiers) || !has(oldSelf.status.tier) || "
         f"oldSelf.spec.tiers.all(t, !oldSelf.status.tiers.exists(u, {_LEFT}) || "
         "self.spec.tiers.exists(s, s.name == t.name && s.capacityTier == t.capacityTier))",
-        "a tier that the job has left cannot be removed, renamed or given other capacity: its history has its name",
+        "a tier that the job has left cannot be removed, renamed or given other capacity: the job's history refers to "
+        "it",
     ),
     _Rule("spec.workload", "has(self.ray) != has(self.jobSet)", "needs exactly one of ray and jobSet"),
     _Rule("spec.workload", "has(self.ray) == has(oldSelf.ray)", "cannot change from ray to jobSet or back"),
     _Rule(
         "spec.checkpoints.uri",
         "self == oldSelf",
-        "cannot change: the job resumes from there; make a new job to begin elsewhere",
+        "cannot change: the job resumes from this address; create a new job for another address",
     ),
 )
 
@@ -109,18 +111,18 @@ _TIER_RULES = (
     _Rule(
         "spec.price",
         "has(self.table) == (has(self.source) && self.source == 'gcp')",
-        "table goes with source gcp, and only with it",
+        "table is required with source gcp and not allowed otherwise",
     ),
     _Rule(
         "",
         f"size(self.metadata.name) <= {LONGEST_LABEL} && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
-        f"the name is at most {LONGEST_LABEL} lower-case letters, digits and '-': it becomes a label",
+        f"the name must have at most {LONGEST_LABEL} lower-case letters, digits and '-', because it becomes a label",
     ),
 )
 
 
 def crds() -> list[dict[str, Any]]:
-    """Both definitions, ready to be written as YAML."""
+    """Both definitions as plain data for YAML."""
     return [
         _definition(
             TieredJob, TieredJobStatus, plural="tieredjobs", short="tj", scope="Namespaced", categories=["all"],
@@ -150,7 +152,7 @@ def _definition(
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": f"{plural}.{GROUP}",
-            # `helm uninstall` would delete every job with its definition.
+            # Without this, `helm uninstall` would delete the definitions and with them every job.
             "annotations": {"helm.sh/resource-policy": "keep"},
             "labels": {"app.kubernetes.io/part-of": "spotladder"},
         },
@@ -220,7 +222,7 @@ _KEPT = ("description", "type", "format", "enum", "pattern", "minLength", "maxLe
 
 
 def _structural(source: Schema, definitions: dict[str, Schema]) -> Schema:
-    """Without references, nulls, titles and unions, which a structural schema does not have."""
+    """The schema without references, nulls, titles and unions, which structural schemas do not allow."""
     if "$ref" in source:
         target = definitions[source["$ref"].rpartition("/")[2]]
         source = {**target, **{key: value for key, value in source.items() if key != "$ref"}}
@@ -242,7 +244,7 @@ def _structural(source: Schema, definitions: dict[str, Schema]) -> Schema:
 
 
 def _bounded(schema: Schema) -> Schema:
-    """With a bound for what has none. Only for what users write: a status must never be too long to be saved."""
+    """The schema with default bounds. Only for specs: a status must not become too long to be stored."""
     kind = schema.get("type")
     if kind == "string" and not schema.keys() & {"maxLength", "enum", "format"}:
         schema["maxLength"] = LONGEST_TEXT
@@ -259,7 +261,8 @@ def _bounded(schema: Schema) -> Schema:
 
 
 def _merged_by_key(schema: Schema) -> Schema:
-    """With the keys by which entries of a list are told apart: they make them unique, and let two writers share one."""
+    """The schema with list map keys, which make entries unique and let several field managers own entries of one
+    list."""
     if schema.get("type") == "array":
         required = schema["items"].get("required", ())
         keys = next((keys for keys in (("kind", "name"), ("name",), ("type",)) if set(keys) <= set(required)), None)
@@ -271,7 +274,7 @@ def _merged_by_key(schema: Schema) -> Schema:
 
 
 def _without_defaults(schema: Schema) -> Schema:
-    """For the status: there, what is not written is not known."""
+    """The schema without defaults, for the status: a missing field is unknown."""
     schema.pop("default", None)
     for inner in _inside(schema):
         _without_defaults(inner)

@@ -1,4 +1,4 @@
-"""A deadline that has passed before the job begins. Stored jobs are not checked: there it is how a job ends."""
+"""Rejects a deadline in the past before a job starts. Stored jobs are not checked: a passed deadline ends them."""
 
 from __future__ import annotations
 

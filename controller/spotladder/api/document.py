@@ -1,7 +1,7 @@
 """YAML files with the line and column of every field, read within fixed bounds of size, depth and expansion.
 
-The parser's events are turned into values here, not by the YAML library: so duplicate keys, alias bombs, ambiguous
-words and foreign tags are seen with their place, and nothing in a file can make reading slow or large.
+This module builds the values from the parser's events itself. It can therefore report duplicate keys, alias bombs,
+ambiguous words and unknown tags with their location, and it limits the time and memory that a file takes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from spotladder.api.scalars import meaning
 from spotladder.errors import InvalidSpec
 
 LARGEST_FILE = 1024 * 1024
-"""Bytes. Kubernetes itself refuses objects of about this size."""
+"""Maximum file size in bytes. Kubernetes rejects objects of about this size."""
 
 DEEPEST = 64
 MOST_NODES = 20_000
-"""Scalars, lists and mappings of one file, aliases expanded."""
+"""Maximum number of scalars, lists and mappings in one file, with aliases expanded."""
 
 _TAGS = {"str", "int", "float", "bool", "null", "map", "seq"}
 _MERGE = "<<"
@@ -30,7 +30,7 @@ _MERGE = "<<"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML document. `keys` and `values` tell the place of each field's name and of its value."""
+    """One YAML document. `keys` and `values` map each field to the location of its name and of its value."""
 
     file: str
     data: Any
@@ -46,7 +46,7 @@ class Document:
         return self.values.get(path, self.file)
 
     def where_named(self, name: str) -> str:
-        """The same of a field as messages call it: `spec.tiers[1].maxFailures`."""
+        """`file:line:column` of a field in the notation of error messages: `spec.tiers[1].maxFailures`."""
         around = [
             path
             for path in self.values
@@ -76,12 +76,12 @@ def read_documents(path: str | File) -> list[Document]:
 
 
 def file_name(path: str | File) -> str:
-    """What messages call the file."""
+    """The name of the file in error messages."""
     return "<stdin>" if str(path) == "-" else printable(str(path))
 
 
 def documents_of(text: str, file: str) -> list[Document]:
-    """The non-empty documents in a text; `file` is what messages call it."""
+    """The non-empty documents in a text; `file` is its name in error messages."""
     problems: list[Problem] = []
     documents = []
     for root in _roots(text, file):
@@ -105,7 +105,9 @@ def _text(path: str | File, name: str) -> str:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InvalidSpec(f"cannot be read: {reason}; give the path of a YAML file", where=name) from None
     if len(raw) > LARGEST_FILE:
-        raise InvalidSpec("is larger than 1 MiB: no TieredJob is; give the YAML file alone", where=name)
+        raise InvalidSpec(
+            "must be at most 1 MiB: give a YAML file with TieredJobs, CapacityTiers or a world", where=name
+        )
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -159,7 +161,7 @@ def _tag(event: Any) -> str:
 
 
 class _Tree:
-    """The nodes of one file, built up from events, within the bounds."""
+    """Builds the nodes of one file from parser events and enforces the limits."""
 
     def __init__(self) -> None:
         self.anchors: dict[str, _Node] = {}
@@ -167,7 +169,7 @@ class _Tree:
         self._size = 0
 
     def add(self, node: _Node, where: str, anchor: str | None = None) -> _Node | None:
-        """Put a finished node where it belongs. Returns it when it is a whole document."""
+        """Add a finished node to its parent. Returns the node if it is a complete document."""
         self._bound(node, where)
         if anchor:
             self.anchors[anchor] = node
@@ -179,7 +181,7 @@ class _Tree:
         return None
 
     def open(self, node: _Node, where: str, anchor: str | None) -> None:
-        """Begin a list or mapping: what follows belongs into it, until `close`."""
+        """Begin a list or mapping, which contains the following nodes until `close`."""
         self._bound(node, where)
         node.closed = False
         if anchor:
@@ -187,14 +189,14 @@ class _Tree:
         self._open.append(node)
 
     def close(self) -> _Node | None:
-        """End the innermost list or mapping. Returns it when it is a whole document."""
+        """End the innermost list or mapping. Returns it if it is a complete document."""
         node = self._open.pop()
         node.closed = True
         self._size -= node.size
         return self.add(node, node.where)
 
     def aliased(self, name: str, where: str) -> _Node:
-        """The node that an alias stands for."""
+        """The node that an alias refers to."""
         node = self.anchors.get(name)
         if node is None:
             raise InvalidSpec(f"alias {quoted(name)} has no anchor before it", where=where)
@@ -205,9 +207,9 @@ class _Tree:
     def _bound(self, node: _Node, where: str) -> None:
         self._size += node.size
         if self._size > MOST_NODES:
-            raise InvalidSpec(f"holds more than {MOST_NODES} values (aliases expanded); no TieredJob does", where=where)
+            raise InvalidSpec(f"must have at most {MOST_NODES} values (with aliases expanded)", where=where)
         if len(self._open) + node.height > DEEPEST:
-            raise InvalidSpec(f"is nested deeper than {DEEPEST} levels; no field of ours is", where=where)
+            raise InvalidSpec(f"must be nested at most {DEEPEST} levels deep", where=where)
 
 
 def _syntax(error: Exception, file: str) -> InvalidSpec:
@@ -215,7 +217,7 @@ def _syntax(error: Exception, file: str) -> InvalidSpec:
     where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).split("\n")[0]
     if "\\t" in problem:
-        return InvalidSpec("a tab stands where YAML wants spaces: indent with spaces", where=where)
+        return InvalidSpec("a tab is not allowed in YAML indentation: indent with spaces", where=where)
     if "mapping values are not allowed" in problem:
         problem += "; check the indentation, and put text that contains ': ' in quotes"
     return InvalidSpec(f"is not valid YAML: {printable(problem)[:200]}", where=where)
@@ -253,7 +255,7 @@ class _Builder:
         merged: list[_Node] = []
         for key_node, value_node in zip(node.content[::2], node.content[1::2], strict=True):
             if key_node.kind != "scalar":
-                self._problem(key_node, path, "a list or mapping cannot be a key; write a word")
+                self._problem(key_node, path, "a key must be a scalar, not a list or mapping; write a word")
             elif key_node.plain and key_node.content == _MERGE:
                 merged += value_node.content if value_node.kind == "list" else [value_node]
             elif key_node.content in result:
@@ -271,12 +273,12 @@ class _Builder:
         self.keys[(*path, key)] = key_node.where
         result[key] = self.build(value_node, (*path, key))
         if value_node.plain and not value_node.content:
-            self.values[(*path, key)] = key_node.where  # a value that is not there has no place of its own
+            self.values[(*path, key)] = key_node.where  # a missing value has no location of its own
 
     def _merge(self, other: _Node, path: Path, result: dict[str, Any]) -> None:
-        """The entries of a `<<` that the mapping itself does not have."""
+        """Add the entries of a `<<` that the mapping itself does not define."""
         if other.kind != "mapping":
-            self._problem(other, path, "<< takes a mapping, or a list of mappings")
+            self._problem(other, path, "<< must be a mapping or a list of mappings")
             return
         nested: list[_Node] = []
         for key_node, value_node in zip(other.content[::2], other.content[1::2], strict=True):

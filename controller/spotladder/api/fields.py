@@ -1,6 +1,6 @@
-"""The kinds of value that several fields share: each with its check, its message and its JSON schema.
+"""Value types that several fields share, each with its validation, its error message and its JSON schema.
 
-Messages continue the field's path: `spec.grace: must not be negative`.
+An error message follows the path of its field: `spec.grace: must not be negative`.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from spotladder.core.durations import format_duration, parse_duration
 from spotladder.core.policies import registry
 
 LONGEST_LABEL = 63
-"""Characters of a Kubernetes label value, and of the names that become one."""
+"""Maximum length of a Kubernetes label value, in characters, and of names that become label values."""
 
 LONGEST_RAYJOB_NAME = 47
 ATTEMPT_SUFFIX = "-a001"
 LONGEST_JOB_NAME = LONGEST_RAYJOB_NAME - len(ATTEMPT_SUFFIX)
 
 LARGEST_NUMBER = 2**31 - 1
-"""What every program on the way can hold; no count of ours comes near it."""
+"""Maximum of integer fields: the largest 32-bit integer, which all Kubernetes clients support."""
 
 LONGEST_DURATION = 10 * 365 * 86_400
 SHORTEST_DURATION = 0.001
-"""Seconds. A shorter one would be written as 0s."""
+"""Minimum of positive durations, in seconds. A shorter duration would be formatted as 0s."""
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _STEPS = re.compile(r"([0-9]{1,12}) ?steps?")
@@ -48,16 +48,16 @@ _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 OWN_ENVIRONMENT = VARIABLES - {Variable.UID}
-"""Variables that a template may not set: each attempt has its own values."""
+"""Environment variables that a template must not set, because spotladder sets them for each attempt."""
 
 
 def refused(message: str) -> PydanticCustomError:
-    """What a validator raises; braces in the message are the user's, not a template's."""
+    """The error that a validator raises. Braces in the message are literal, not template fields."""
     return PydanticCustomError("spotladder", "{message}", {"message": message})
 
 
 class Finding(NamedTuple):
-    """A problem below the field that is being validated. `at_key`: with the field's name, not with its value."""
+    """An error in a field below the validated one. `at_key`: located at the field's name instead of its value."""
 
     path: Path
     message: str
@@ -65,7 +65,7 @@ class Finding(NamedTuple):
 
 
 def several(found: list[Finding]) -> PydanticCustomError:
-    """What a validator raises for problems in several places; each is reported at its own."""
+    """The error that a validator raises for several findings; each is reported at its own location."""
     text = "; ".join(f"{dotted(finding.path)} {finding.message}" for finding in found)
     return PydanticCustomError("spotladder_several", "{text}", {"text": text, "found": found})
 
@@ -161,7 +161,7 @@ Rate = Annotated[float, BeforeValidator(_number)]
 
 def _timestamp(value: Any) -> Any:
     if isinstance(value, datetime) and value.tzinfo is not None:
-        return value  # made by us; files and the API server have text
+        return value  # from spotladder's own code; files and the API server contain text
     if isinstance(value, str) and _RFC3339.fullmatch(value):
         try:
             instant = datetime.fromisoformat(value.upper())
@@ -207,9 +207,9 @@ def _name(value: Any, longest: int, why: str, *, letter_first: bool = False) -> 
         meant = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:longest].strip("-")
         meant = meant.lstrip("0123456789-") if letter_first else meant
         hint = f'; for example "{meant}"' if meant else ""
-        raise refused(f"{quoted(name)} is no valid name: lower-case letters, digits and '-', {ends}{hint}")
+        raise refused(f"{quoted(name)} is not a valid name: use lower-case letters, digits and '-', {ends}{hint}")
     if len(name) > longest:
-        raise refused(f"has {len(name)} characters, the most is {longest}{why}")
+        raise refused(f"has {len(name)} characters, but the maximum is {longest}{why}")
     return name
 
 
@@ -218,7 +218,7 @@ def _label_name(value: Any) -> str:
 
 
 def _job_name(value: Any) -> str:
-    why = f" (a RayJob's name has {LONGEST_RAYJOB_NAME}, of which {ATTEMPT_SUFFIX} is added for the attempt)"
+    why = f" (a RayJob's name has {LONGEST_RAYJOB_NAME}, including {ATTEMPT_SUFFIX} for the attempt)"
     return _name(value, LONGEST_JOB_NAME, why, letter_first=True)
 
 
@@ -238,7 +238,8 @@ def _label_value(value: Any) -> str:
     text = _text(value)
     if not _LABEL_VALUE.fullmatch(text):
         raise refused(
-            f"{quoted(text)} is no valid label value: at most {LONGEST_LABEL} letters, digits, '-', '_' and '.', "
+            f"{quoted(text)} is not a valid label value: use at most {LONGEST_LABEL} letters, digits, '-', '_' and "
+            f"'.', "
             "beginning and ending with a letter or digit"
         )
     return text
@@ -250,7 +251,9 @@ LabelValue = Annotated[str, BeforeValidator(_label_value)]
 def _label_key(value: Any) -> str:
     key = _text(value)
     if not _LABEL_KEY.fullmatch(key):
-        raise refused(f"{quoted(key)} is no valid label name: like team or example.com/team, at most 63 after the '/'")
+        raise refused(
+            f"{quoted(key)} is not a valid label name: write team or example.com/team, at most 63 characters after '/'"
+        )
     return key
 
 
@@ -260,7 +263,7 @@ LabelKey = Annotated[str, BeforeValidator(_label_key)]
 def _secret_name(value: Any) -> str:
     name = _text(value)
     if len(name) > _LONGEST_SUBDOMAIN or not _SUBDOMAIN.fullmatch(name):
-        raise refused(f"{quoted(name)} is no valid name of a Secret: lower-case letters, digits, '-' and '.'")
+        raise refused(f"{quoted(name)} is not a valid Secret name: use lower-case letters, digits, '-' and '.'")
     return name
 
 
@@ -270,7 +273,7 @@ SecretName = Annotated[str, BeforeValidator(_secret_name)]
 def _environment_name(value: Any) -> str:
     name = _text(value)
     if not _ENVIRONMENT_NAME.fullmatch(name):
-        raise refused(f"{quoted(name)} is no valid name of an environment variable: letters, digits and '_' only")
+        raise refused(f"{quoted(name)} is not a valid name of an environment variable: use letters, digits and '_'")
     if name in OWN_ENVIRONMENT:
         raise refused(f"{name} is set by spotladder for each attempt; remove it")
     return name
@@ -286,7 +289,7 @@ def _private_text(value: Any) -> str:
 
 
 PrivateText = Annotated[str, BeforeValidator(_private_text)]
-"""Never shown in messages: it may be a secret."""
+"""Text that error messages never contain, because it may be a secret."""
 
 
 def _filled(value: Any) -> str:
@@ -308,7 +311,7 @@ def _quantity(value: Any) -> str:
 
 
 Quantity = Annotated[str, BeforeValidator(_quantity), WithJsonSchema({"x-kubernetes-int-or-string": True})]
-"""Kubernetes' notation for amounts of CPU, memory and devices."""
+"""A Kubernetes resource quantity (CPU, memory, devices)."""
 
 
 # --- policies --------------------------------------------------------------------------------------------------------
@@ -320,13 +323,13 @@ def _policy_name(value: Any) -> str:
     if name in known:
         return name
     near = closest(name, known, cutoff=0.8)
-    more = "(another must be installed here and where the controller runs)"
+    more = "(install another policy on this machine and in the controller's image)"
     hint = f"did you mean {near}?" if near else f"installed here: {', '.join(known)} {more}"
     raise refused(f"{quoted(name)} is not an installed policy; {hint}")
 
 
 PolicyName = Annotated[str, BeforeValidator(_policy_name)]
-"""A policy that is installed here: whether any other is one, nobody could tell before the controller does."""
+"""The name of a policy that is installed on this machine. The controller also rejects unknown names."""
 
 
 # --- checkpoints -----------------------------------------------------------------------------------------------------
@@ -368,7 +371,9 @@ def _uri(value: Any) -> str:
     if scheme.lower() not in _SCHEMES:
         other = _OTHER_SCHEMES.get(scheme.lower()) or closest(scheme.lower(), _SCHEMES)
         hint = f"; write {other}://…" if other else ""
-        raise refused(f"scheme {quoted(scheme)} is not known: s3://, gs://, az://, file:// or a plain path{hint}")
+        raise refused(
+            f"scheme {quoted(scheme)} is not supported: use s3://, gs://, az://, file:// or a plain path{hint}"
+        )
     if "@" in rest.split("/")[0]:
         raise refused("must not contain credentials: set them in the environment or name a secret in credentials")
     if "?" in rest or "#" in rest:
@@ -377,7 +382,7 @@ def _uri(value: Any) -> str:
         if not rest.startswith("/"):
             raise refused(f"needs an absolute path after file://: write file:///{rest}")
     elif not rest.split("/")[0]:
-        raise refused(f"names no bucket: write {scheme.lower()}://bucket/prefix")
+        raise refused(f"has no bucket: write {scheme.lower()}://bucket/prefix")
     if not {".", ".."}.isdisjoint(rest.split("/")):
         raise refused('must not contain "." or ".." as a part of the path: write the path without it')
     return f"{scheme.lower()}://{rest}"
@@ -390,7 +395,7 @@ CheckpointUri = Annotated[str, BeforeValidator(_uri)]
 
 
 def choice(kind: type[StrEnum]) -> BeforeValidator:
-    """Takes one of the enum's values; a misspelt one is answered with the right one."""
+    """A validator that accepts the enum's values. The error for a misspelt value suggests the closest one."""
 
     def check(value: Any) -> Any:
         values = [str(member) for member in kind]

@@ -1,4 +1,4 @@
-"""An object of a user's file as a cluster takes it."""
+"""Converts an object of a user's file into a Kubernetes manifest."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from spotladder.api.tieredjob import TieredJob
 
 
 def manifest(thing: TieredJob | CapacityTier) -> dict[str, Any]:
-    """What the user wrote, in the notation of the CRD: it has no floats, no nulls and one way to write `50steps`.
+    """The user's fields in the notation of the CRD: no floats, no nulls, and normalized values such as `50steps`.
 
-    Without defaults, which are the cluster's to fill in, and without what Kubernetes and the controller set.
+    The manifest has no defaults, which the API server adds, and no fields that Kubernetes or the controller sets.
     """
     return thing.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True, exclude={"status"})

@@ -1,4 +1,4 @@
-"""What is wrong with a user's file: every problem with its place and field, all of a file reported at once."""
+"""Errors in a user's file. All errors of a file are reported at once, each with its location and field."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from spotladder.errors import InvalidSpec
 
 Path = tuple[str | int, ...]
-"""Where in a document: `("spec", "tiers", 1, "maxFailures")`."""
+"""A field in a document: `("spec", "tiers", 1, "maxFailures")`."""
 
 _LONGEST_QUOTE = 60
 _SHOWN_PROBLEMS = 20
@@ -18,7 +18,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to correct. `where` is `file:line:column`, `path` the field as users write it."""
+    """One error. `where` is `file:line:column`, `path` the field in the users' notation, such as `spec.grace`."""
 
     where: str
     path: str
@@ -29,7 +29,7 @@ class Problem:
 
 
 class InvalidDocument(InvalidSpec):
-    """A file with at least one problem. Its text is one line per problem."""
+    """A file with at least one error. `str()` returns one line for each."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         first = problems[0]
@@ -44,7 +44,7 @@ class InvalidDocument(InvalidSpec):
 
 
 def dotted(path: Iterable[str | int]) -> str:
-    """`spec.tiers[1].maxFailures`; keys that are no plain word are quoted: `labels["a.b/c"]`."""
+    """The path as text: `spec.tiers[1].maxFailures`. Keys that are not plain words are quoted: `labels["a.b/c"]`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -57,7 +57,7 @@ def dotted(path: Iterable[str | int]) -> str:
 
 
 def quoted(value: object) -> str:
-    """The value as it may stand in a one-line message: in quotes, shortened, no control characters."""
+    """The value for a one-line message: in quotes, shortened, without control characters."""
     text = str(value)
     if len(text) > _LONGEST_QUOTE:
         text = f"{text[: _LONGEST_QUOTE - 20]}…{text[-19:]}"
@@ -65,5 +65,5 @@ def quoted(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """One line of visible characters; the others as escapes."""
+    """The text on one line, with non-printable characters escaped."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

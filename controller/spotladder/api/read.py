@@ -1,4 +1,4 @@
-"""Reads a user's files: one TieredJob, one world, or any mix of our kinds for validation."""
+"""Reads a user's files: one TieredJob, one world, or any mix of kinds for validation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_job(path: str | File) -> TieredJob:
 
 
 def read_world(path: str | File) -> World:
-    """The world of a file; its traces can be read. Raises InvalidSpec with every problem found."""
+    """The world of a file, with readable traces. Raises InvalidSpec with every problem found."""
     document, world = _only(path, World, "a world file (pools: …)")
     if problems := trace_problems(world, document, File(path).parent):
         raise InvalidDocument(problems)
@@ -38,7 +38,8 @@ def read_world(path: str | File) -> World:
 
 
 def read_job_and_world(job_path: str | File, world_path: str | File) -> tuple[TieredJob, World]:
-    """Both, and every tier of the job has its pool, large enough. Raises InvalidSpec with every problem found."""
+    """The job and the world; each tier of the job has a pool with enough nodes. Raises InvalidSpec with every problem
+    found."""
     document, job = _only(job_path, TieredJob, "a TieredJob")
     world = read_world(world_path)
     if problems := missing_capacity(job, world.pools, document) + small_pools(job, world.pools, document):
@@ -47,9 +48,9 @@ def read_job_and_world(job_path: str | File, world_path: str | File) -> tuple[Ti
 
 
 def located(error: InvalidSpec, path: str | File) -> InvalidSpec:
-    """The error with the line and column of the field that it names, where it has no place yet.
+    """The error with the line and column of its field, if it has no location yet.
 
-    For what is found to be wrong with a file long after it was read. Standard input cannot be read again.
+    For errors that are detected after the file was read. Standard input cannot be read again.
     """
     if error.where or not error.path:
         return error
@@ -59,21 +60,21 @@ def located(error: InvalidSpec, path: str | File) -> InvalidSpec:
 
 
 def model_of(document: Document) -> TieredJob | CapacityTier | World:
-    """The document as the model that its `kind` names (a world has none). Raises InvalidSpec."""
+    """The document as the model of its `kind` (a world has no `kind`). Raises InvalidSpec."""
     return checked(document, kind_of(document))
 
 
 def kind_of(document: Document) -> type[TieredJob | CapacityTier | World]:
-    """Which model the document is meant to be. Raises InvalidSpec for one that is none of ours."""
+    """The model of the document, by its `kind`. Raises InvalidSpec for an unknown kind."""
     data = document.data
     if not isinstance(data, dict):
-        raise _refused(document, (), "is no mapping: a TieredJob begins with apiVersion, kind, metadata and spec")
+        raise _refused(document, (), "must be a mapping: a TieredJob begins with apiVersion, kind, metadata and spec")
     if "kind" not in data and "pools" in data:
         return World
     if "kind" not in data:
         near = next((key for key in data if closest(key, ["kind", "pools"], cutoff=0.7)), None)
         hint = f"; is {quoted(near)} misspelt?" if near else ""
-        raise _refused(document, (), f"has neither kind (TieredJob, CapacityTier) nor pools (a world file){hint}")
+        raise _refused(document, (), f"must have kind (TieredJob, CapacityTier) or pools (a world file){hint}")
     kind = data["kind"]
     if isinstance(kind, str) and kind in KINDS:
         return KINDS[kind]
@@ -87,7 +88,11 @@ def _only(path: str | File, model: type[M], wanted: str) -> tuple[Document, M]:
     if not documents:
         raise InvalidSpec(f"is empty; give {wanted}", where=file_name(path))
     if len(documents) > 1:
-        raise _refused(documents[1], (), f"a second document begins here; give {wanted} alone in its file")
+        raise _refused(
+            documents[1],
+            (),
+            f"the file must have one document, but a second one begins here; give {wanted} in its own file",
+        )
     kind = kind_of(documents[0])
     if kind is not model:
         name = "a world file" if kind is World else f"a {kind.__name__}"

@@ -1,4 +1,4 @@
-"""What all of our API's models have in common, and the metadata of Kubernetes objects."""
+"""The base class of the API models, and the metadata of Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spotladder.api.fields import LabelKey, LabelValue, Name, PrivateText
 
 API_VERSION = "spotladder.io/v1alpha1"
 
-# Kubernetes sets these; `kubectl get -o yaml` prints them, so files made from its output have them.
+# Fields that Kubernetes sets. Files made from the output of `kubectl get -o yaml` contain them.
 _SET_BY_KUBERNETES = frozenset(
     {
         "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generation",
@@ -21,15 +21,17 @@ _SET_BY_KUBERNETES = frozenset(
 
 
 class Record(BaseModel):
-    """A frozen model with camelCase names in files, in which an unknown field is an error."""
+    """A frozen model with camelCase field names in files. Unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel)
 
 
 class Metadata(Record):
-    """Which object it is."""
+    """Metadata of a Kubernetes object."""
 
-    name: Name = Field(description="The object's name. It becomes a label: at most 63 lower-case letters, digits, '-'.")
+    name: Name = Field(
+        description="Name of the object: at most 63 lower-case letters, digits, '-', since it becomes a label."
+    )
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict, description="Labels of the object.")
     annotations: dict[LabelKey, PrivateText] = Field(default_factory=dict, description="Annotations of the object.")
 

@@ -1,4 +1,4 @@
-"""The fields of the users' files as Markdown tables, from the models themselves: docs/reference.md is made of this."""
+"""Generates docs/reference.md, tables of all fields of the users' files, from the models."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from spotladder.core.durations import format_duration
 
 HEAD = """# Fields of the files
 
-This page is made from the models that check the files (`make reference`). A field without a default must be given.
+Look up the fields of TieredJobs, CapacityTiers and world files. Fields without a default are required. This page is
+generated from the models that validate the files (`make reference`).
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """The page as Markdown."""
     kinds: tuple[tuple[str, type[BaseModel]], ...] = (
         ("TieredJob", TieredJob),
         ("World file of local mode", World),
@@ -51,7 +52,8 @@ def _fields(node: dict[str, Any], types: dict[str, Any], path: str) -> Iterator[
 
 
 def _resolve(field: dict[str, Any], types: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """What the field holds, through references, optionals, lists and maps, and how its path is written."""
+    """The schema of the field's innermost value, through references, optionals, lists and maps, and the suffix of its
+    path."""
     options = [option for option in field.get("anyOf", []) if option.get("type") != "null"]
     if len(options) == 1:
         field = {**field, **options[0]}

@@ -1,4 +1,4 @@
-"""From what users write to what the core decides on: defaults filled in, tiers with their capacity and price."""
+"""Converts a TieredJob into the core's JobSpec, with defaults and with the capacity and price of each tier."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STALL_INTERVALS = 5
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What the decision core knows of the capacity behind a tier."""
+    """The capacity of a tier for the decision core. `notice` is in seconds."""
 
     capacity_type: CapacityType
     price: Price
@@ -31,7 +31,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class LocalProgram:
-    """What local mode runs. `ignored` names the keys of runtimeEnvYAML that it does not apply."""
+    """The program of local mode. `ignored` names the keys of runtimeEnvYAML that local mode does not apply."""
 
     entrypoint: str
     workers: int
@@ -55,9 +55,9 @@ def capacity_of(world: World) -> dict[str, Capacity]:
 def job_spec(
     job: TieredJob, capacity: Mapping[str, Capacity], *, submitted_at: Instant, workers: int | None = None
 ) -> JobSpec:
-    """The job as the core sees it. Raises InvalidSpec for every tier whose capacity is not known.
+    """The job as the core's JobSpec. Raises InvalidSpec with one problem for each tier with unknown capacity.
 
-    `workers` is the number of pods that make the job whole, for workloads other than Ray.
+    `workers` is the number of worker pods, for workloads other than Ray.
     """
     if problems := missing_capacity(job, capacity):
         raise InvalidDocument(problems)
@@ -101,10 +101,10 @@ def missing_capacity(
     known: Mapping[str, object],
     document: Document | None = None,
     *,
-    nowhere: str = "is neither a pool of the world file nor a CapacityTier here",
+    nowhere: str = "is neither a pool of the world file nor a CapacityTier in these files",
 ) -> list[Problem]:
-    """One problem for each tier that names capacity that is not known; `document` tells where it was read, `nowhere`
-    where it was looked for."""
+    """One problem for each tier with unknown capacity. `document` provides its location; `nowhere` completes the
+    message with the places that were searched."""
     problems = []
     for index, tier in enumerate(job.spec.tiers):
         if tier.capacity_tier in known:
@@ -118,8 +118,8 @@ def missing_capacity(
 
 
 def small_pools(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:
-    """One problem for each tier whose pool of a world has nodes, but fewer than the job has workers: it can never be
-    whole there. A pool of 0 nodes stands for one without capacity."""
+    """One problem for each tier whose pool in the world has fewer nodes than the job has workers. A pool of 0 nodes is
+    allowed: it simulates missing capacity."""
     ray = job.spec.workload.ray
     workers = workers_of(ray.template.spec) if ray else 0
     problems = []
@@ -130,7 +130,7 @@ def small_pools(job: TieredJob, known: Mapping[str, object], document: Document 
         path: Path = ("spec", "tiers", index, "capacityTier")
         name, has = tier.capacity_tier, "1 node" if pool.nodes == 1 else f"{pool.nodes} nodes"
         message = (
-            f'the pool "{name}" has {has}, and the job needs {workers} workers at once: '
+            f'the pool "{name}" has {has}, but the job needs {workers} workers at once: '
             f"set pools.{name}.nodes to {workers} or more in the world file, or lower replicas"
         )
         problems.append(Problem(document.where(path) if document else "", dotted(path), message))
@@ -138,7 +138,7 @@ def small_pools(job: TieredJob, known: Mapping[str, object], document: Document 
 
 
 def local_program(job: TieredJob, tier: str) -> LocalProgram:
-    """What to run on this machine when the job is on that tier. Raises InvalidSpec for a workload without Ray."""
+    """The program to run on this machine for the given tier. Raises InvalidSpec for a workload without Ray."""
     spec = _ray_spec(job)
     documents = documents_of(spec.get("runtimeEnvYAML") or "", "runtimeEnvYAML")
     runtime_env = documents[0].data if documents else {}
@@ -154,7 +154,7 @@ def local_program(job: TieredJob, tier: str) -> LocalProgram:
 def _ray_spec(job: TieredJob) -> dict[str, Any]:
     ray = job.spec.workload.ray
     if ray is None:
-        raise InvalidSpec("a JobSet cannot be run on this machine; use workload.ray", path="spec.workload.jobSet")
+        raise InvalidSpec("local mode cannot run a JobSet; use workload.ray", path="spec.workload.jobSet")
     return ray.template.spec
 
 

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a set of files: each document by itself, and what they say about each other."""
+"""Validates a set of files: each document, and the references between documents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Model = TieredJob | CapacityTier | World
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """One object of the files. `model` is None when it is wrong by itself."""
+    """One object of the files. `model` is None if the object is invalid."""
 
     document: Document
     kind: str
@@ -35,13 +35,13 @@ class Reviewed:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What was found, in the order of the files."""
+    """The objects and problems of the files, in the order of the files."""
 
     objects: tuple[Reviewed, ...]
     problems: tuple[Problem, ...]
 
     def with_problems(self, more: Iterable[Problem]) -> Review:
-        """The same, with problems that were found by looking further."""
+        """This review with additional problems."""
         more = tuple(more)
         faulty = {problem.where for problem in more}
         objects = (
@@ -52,10 +52,10 @@ class Review:
 
 
 def review(files: Sequence[Path | str], *, more_capacity: bool = False, now: Instant | None = None) -> Review:
-    """Check all documents of all files. Never raises for what is in them.
+    """Validate all documents of all files. Invalid content is returned as problems, not raised.
 
-    `more_capacity`: jobs may name CapacityTiers that are not in the files. `now`: jobs whose deadline is earlier are
-    refused.
+    `more_capacity`: jobs may name CapacityTiers that are not in the files. `now`: jobs with an earlier deadline are
+    invalid.
     """
     problems: list[Problem] = []
     broken: list[Problem] = []
@@ -89,7 +89,7 @@ def review(files: Sequence[Path | str], *, more_capacity: bool = False, now: Ins
 
 
 def problems_of(error: InvalidSpec) -> tuple[Problem, ...]:
-    """The problems that an error stands for."""
+    """The problems of an error."""
     if isinstance(error, InvalidDocument):
         return error.problems
     return (Problem(error.where, error.path, error.message),)
@@ -108,7 +108,7 @@ def _taken_names(found: _Found) -> list[Problem]:
         identity = (model.kind, namespace, model.metadata.name)
         where = document.where(("metadata", "name"))
         if first.get(identity, where) != where:
-            message = f'"{model.metadata.name}" is taken by the {model.kind} at {first[identity]}'
+            message = f'"{model.metadata.name}" is already the name of the {model.kind} at {first[identity]}'
             problems.append(Problem(where, "metadata.name", message))
         first.setdefault(identity, where)
     return problems

@@ -1,8 +1,8 @@
-"""What an unquoted YAML scalar means: the YAML 1.2 core schema, without the words on which YAML readers disagree.
+"""Values of unquoted YAML scalars: the YAML 1.2 core schema, without the words on which YAML parsers disagree.
 
-`no`, `on`, `010` and `1_000` are text or numbers to one reader and booleans or other numbers to the next (kubectl
-follows YAML 1.1 there). A file that means different things to different tools is refused, and told what to write.
-Numbers are not repeated in messages: they may be somebody's secret.
+Some parsers read `no`, `on`, `010` and `1_000` as text or numbers, others as booleans or different numbers (kubectl
+follows YAML 1.1 here). This module rejects such scalars, and the error names the unambiguous spelling.
+Errors do not repeat numbers, because a number may be a secret.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _LONGEST_NUMBER = 40
 
 
 def meaning(text: str) -> Scalar:
-    """The value of an unquoted scalar. Raises ValueError for one that YAML readers disagree about."""
+    """The value of an unquoted scalar. Raises ValueError for a scalar on which YAML parsers disagree."""
     if text in _FIXED:
         return _FIXED[text]
     if (switch := _SWITCHES.get(text.lower())) and text in (text.lower(), text.upper(), text.capitalize()):
-        raise ValueError(f'{text} is a boolean to some YAML readers and text to others: write {switch}, or "{text}"')
+        raise ValueError(f'{text} is a boolean for some YAML parsers and text for others: write {switch}, or "{text}"')
     if not text[0].isdigit() and text[0] not in "+-.":
         return text
     if len(text) > _LONGEST_NUMBER:
         return text
     if _LEADING_ZERO.fullmatch(text):
-        raise ValueError("a number with a leading zero is octal to some YAML readers: write it without, or in quotes")
+        raise ValueError("a number with a leading zero is octal for some YAML parsers: remove the zero, or use quotes")
     if _UNDERSCORES.fullmatch(text):
-        raise ValueError("digits with _ are a number only to some YAML readers: write them without, or in quotes")
+        raise ValueError("digits with _ are a number only for some YAML parsers: remove the _, or use quotes")
     if _INTEGER.fullmatch(text):
         return int(text)
     if _RADIX.fullmatch(text):

@@ -1,7 +1,8 @@
-"""The status of our objects: what the controller writes and what `kubectl get` shows. Nobody else writes it.
+"""The status of TieredJobs and CapacityTiers. Only the controller writes it.
 
-Everything is optional, since an object has no status at first. Times are RFC 3339, money is in US dollars as decimal
-text (Kubernetes objects have no exact fractions), and `state` is the controller's memory in `core.codec`'s form.
+All fields are optional, because a new object has no status. Times are RFC 3339. Money is in US dollars as decimal
+text (Kubernetes objects have no exact fractions). `state` is the controller's stored state in the format of
+`core.codec`.
 """
 
 from __future__ import annotations
@@ -15,128 +16,127 @@ from spotladder.api.record import Record
 from spotladder.core.model import Phase
 
 MOST_TIERS = 256
-"""Tiers that a job may have had in its life, edits included. A bound, so that rules about them may be long."""
+"""Maximum number of tiers in a job's history, including removed ones. The bound limits the estimated cost of CEL
+rules."""
 
 
 class StatusRecord(Record):
-    """Written by us in Python, read from the cluster: both spellings of a field's name are right."""
+    """A status record. Accepts the Python names and the camelCase names of its fields."""
 
     model_config = ConfigDict(validate_by_name=True)
 
 
 class Condition(StatusRecord):
-    """One aspect of an object's state, as Kubernetes writes them."""
+    """A Kubernetes condition."""
 
-    type: str = Field(description="Which aspect; one entry for each.", max_length=316)
+    type: str = Field(description="Type of the condition, unique in the list.", max_length=316)
     status: Literal["True", "False", "Unknown"] = Field(description="True, False or Unknown.")
-    reason: str = Field(description="Why, in one word.", max_length=1024)
-    message: str = Field(default="", description="Why, in a sentence.", max_length=32768)
-    last_transition_time: Timestamp = Field(description="When the status last changed.")
-    observed_generation: int | None = Field(default=None, description="Which generation of the spec this is about.")
+    reason: str = Field(description="Reason of the status, in CamelCase.", max_length=1024)
+    message: str = Field(default="", description="Reason of the status, for people.", max_length=32768)
+    last_transition_time: Timestamp = Field(description="Time of the last change of the status.")
+    observed_generation: int | None = Field(default=None, description="Generation of the spec that this refers to.")
 
 
 class TierStatus(StatusRecord):
-    """What happened on one tier so far."""
+    """History of one tier."""
 
-    name: str = Field(max_length=LONGEST_LABEL, description="The tier's name.")
-    failures: int = Field(default=0, description="Worker pods lost there, counted towards maxFailures.")
-    attempts: int = Field(default=0, description="Attempts made there.")
-    node_seconds: float = Field(default=0, description="Seconds of nodes held there.")
-    cost: str = Field(default="0", description="USD spent there; as in cost.spent.")
-    last_reason: str = Field(default="", description="Why the last attempt there ended.")
-    spent: str = Field(default="", description="Why the tier is not used again; empty while it may be.")
+    name: str = Field(max_length=LONGEST_LABEL, description="Name of the tier.")
+    failures: int = Field(default=0, description="Worker pods lost on the tier that count towards maxFailures.")
+    attempts: int = Field(default=0, description="Number of attempts on the tier.")
+    node_seconds: float = Field(default=0, description="Node-seconds used on the tier.")
+    cost: str = Field(default="0", description="Cost of the tier in USD, in the format of cost.spent.")
+    last_reason: str = Field(default="", description="Reason why the last attempt on the tier ended.")
+    spent: str = Field(default="", description="Reason why the tier is exhausted; empty while it can be used.")
     removed: bool = Field(
-        default=False, description="True: the spec has no such tier any more. Its cost stays part of cost.spent."
+        default=False, description="True: the tier was removed from the spec. Its cost remains part of cost.spent."
     )
 
 
 class AttemptStatus(StatusRecord):
-    """One attempt that is over."""
+    """One ended attempt."""
 
-    number: int = Field(description="The attempt's number; it only grows.")
-    tier: str = Field(default="", description="The tier it ran on.")
-    cluster: str = Field(default="", description="The cluster it ran in.")
-    started_at: Timestamp | None = Field(default=None, description="When it was planned.")
-    running_at: Timestamp | None = Field(default=None, description="When it first had all its workers.")
-    ended_at: Timestamp | None = Field(default=None, description="When it was over.")
-    reason: str = Field(default="", description="Why it ended.")
-    failures: int = Field(default=0, description="Worker pods lost in it.")
-    start_step: int = Field(default=0, description="The step it resumed from.")
-    end_step: int = Field(default=0, description="The newest step that was committed when it ended.")
+    number: int = Field(description="Number of the attempt, increasing.")
+    tier: str = Field(default="", description="Tier of the attempt.")
+    cluster: str = Field(default="", description="Cluster of the attempt.")
+    started_at: Timestamp | None = Field(default=None, description="Time at which the attempt was planned.")
+    running_at: Timestamp | None = Field(default=None, description="Time at which all workers were first ready.")
+    ended_at: Timestamp | None = Field(default=None, description="Time at which the attempt ended.")
+    reason: str = Field(default="", description="Reason why the attempt ended.")
+    failures: int = Field(default=0, description="Worker pods lost during the attempt.")
+    start_step: int = Field(default=0, description="Step from which the attempt resumed.")
+    end_step: int = Field(default=0, description="Newest committed step at the end of the attempt.")
 
 
 class ProgressStatus(StatusRecord):
     """The newest commit."""
 
-    step: int = Field(default=0, description="Steps that are done and committed.")
-    total: int = Field(default=0, description="Steps in all; 0 when the program does not say.")
-    committed_at: Timestamp | None = Field(default=None, description="When the newest commit was made.")
-    uri: str = Field(default="", description="Where the newest commit lies.")
-    text: str = Field(default="", description="The same for people: 120/500.")
+    step: int = Field(default=0, description="Number of committed steps.")
+    total: int = Field(default=0, description="Total number of steps; 0 if unknown.")
+    committed_at: Timestamp | None = Field(default=None, description="Time of the newest commit.")
+    uri: str = Field(default="", description="Address of the newest commit.")
+    text: str = Field(default="", description="Progress as text: 120/500.")
 
 
 class WaitingStatus(StatusRecord):
-    """Why the job waits. Nothing, while it does not."""
+    """Why the job waits; unset while it does not wait."""
 
-    reason: str = Field(description="Why, in one word, as in the condition Provisioned.")
-    message: str = Field(default="", description="Why, in the words of the scheduler, the autoscaler or Kueue.")
-    since: Timestamp = Field(description="Since when this is the reason.")
-    timer: str = Field(default="", description="The limit that runs meanwhile; empty when none does.")
-    until: Timestamp | None = Field(default=None, description="When that limit is reached.")
-    then: str = Field(default="", description="What follows when it is.")
+    reason: str = Field(description="Reason of the wait, as in the condition Provisioned.")
+    message: str = Field(default="", description="Message of the scheduler, the autoscaler or Kueue.")
+    since: Timestamp = Field(description="Time since which the job waits for this reason.")
+    timer: str = Field(default="", description="Timeout that limits the wait; empty if none.")
+    until: Timestamp | None = Field(default=None, description="Time at which the timeout expires.")
+    then: str = Field(default="", description="Action after the timeout.")
 
 
 class CostStatus(StatusRecord):
-    """What the job has cost so far."""
+    """Cost of the job so far."""
 
     spent: str = Field(
-        default="", description='USD; ">12.30" when a part of it has no known price, "unknown" when nothing has.'
+        default="", description='Cost in USD; ">12.30" if some prices are unknown, "unknown" if all are.'
     )
-    on_demand_equivalent: str = Field(default="", description="USD that the same nodes would have cost on demand.")
+    on_demand_equivalent: str = Field(default="", description="Cost of the same nodes on demand, in USD.")
     savings_percent: str = Field(
-        default="", description="How much less that is, in percent; empty when not all prices are known."
+        default="", description="Savings compared with on demand, in percent; empty unless all prices are known."
     )
-    unpriced: list[str] = Field(
-        default_factory=list, description="Tiers that were used while their price was not known."
-    )
+    unpriced: list[str] = Field(default_factory=list, description="Tiers that were used while their price was unknown.")
 
 
 class TieredJobStatus(StatusRecord):
-    """How far the job is."""
+    """Observed state of a TieredJob."""
 
     phase: Phase | None = Field(default=None, description="Pending, Running, Draining, Suspended, Succeeded or Failed.")
-    message: str = Field(default="", description="What happened last, in a sentence.")
-    attempt: int = Field(default=0, description="The number of the live or last attempt.")
-    tier: str = Field(default="", max_length=LONGEST_LABEL, description="The tier of the live or last attempt.")
-    cluster: str = Field(default="", description="The cluster that this tier is in.")
+    message: str = Field(default="", description="Last event of the job, for people.")
+    attempt: int = Field(default=0, description="Number of the current or last attempt.")
+    tier: str = Field(default="", max_length=LONGEST_LABEL, description="Tier of the current or last attempt.")
+    cluster: str = Field(default="", description="Cluster of this tier.")
     failures: int = Field(default=0, description="Worker pods lost so far, over all tiers.")
-    observed_generation: int = Field(default=0, description="Which generation of the spec this is about.")
+    observed_generation: int = Field(default=0, description="Generation of the spec that this refers to.")
     conditions: list[Condition] = Field(
         default_factory=list,
         description="Valid, Provisioned, Running, Evicted, FellBack, Checkpointing, Completed and Degraded.",
     )
-    tiers: list[TierStatus] = Field(
-        default_factory=list, max_length=MOST_TIERS, description="What happened on each tier so far."
-    )
-    attempts: list[AttemptStatus] = Field(default_factory=list, description="The newest finished attempts.")
+    tiers: list[TierStatus] = Field(default_factory=list, max_length=MOST_TIERS, description="History of each tier.")
+    attempts: list[AttemptStatus] = Field(default_factory=list, description="Newest ended attempts.")
     progress: ProgressStatus = Field(default_factory=ProgressStatus, description="The newest commit.")
-    cost: CostStatus = Field(default_factory=CostStatus, description="What the job has cost so far.")
-    waiting: WaitingStatus | None = Field(default=None, description="Why the job waits, and what follows when.")
-    state: str = Field(default="", description="The controller's memory. Not for reading, never to be edited.")
+    cost: CostStatus = Field(default_factory=CostStatus, description="Cost of the job so far.")
+    waiting: WaitingStatus | None = Field(default=None, description="Why the job waits, and until when.")
+    state: str = Field(default="", description="Stored state of the controller. Do not read or edit it.")
 
 
 class CapacityTierStatus(StatusRecord):
-    """What is known of the capacity."""
+    """Observed state of a CapacityTier."""
 
     conditions: list[Condition] = Field(default_factory=list, description="Valid, Available and Priced.")
-    last_unavailable_at: Timestamp | None = Field(default=None, description="When it last could not be had.")
-    jobs_in_use: int = Field(default=0, description="TieredJobs that hold or wait for nodes of it now.")
-    nodes_in_use: int = Field(default=0, description="Nodes of it that hold pods of our jobs now.")
-    price: str = Field(default="", description="USD per node and hour that is counted with; empty when not known.")
-    on_demand_price: str = Field(default="", description="The same node's price on demand; empty when not known.")
-    attempts: int = Field(default=0, description="Attempts that asked for it.")
-    refusals: int = Field(default=0, description="Attempts that did not get it in time.")
-    evictions: int = Field(default=0, description="Failures counted on it.")
-    evictions_per_node_hour: str = Field(default="", description="How often a node of it was lost, per hour.")
-    availability: str = Field(default="", description="The share of attempts that got it in time, 0 to 1.")
-    observed_hours: str = Field(default="", description="For how many node hours it has been observed.")
+    last_unavailable_at: Timestamp | None = Field(
+        default=None, description="Last time at which the tier could not provide nodes."
+    )
+    jobs_in_use: int = Field(default=0, description="TieredJobs that hold or wait for nodes of the tier.")
+    nodes_in_use: int = Field(default=0, description="Nodes of the tier with pods of TieredJobs.")
+    price: str = Field(default="", description="Effective price in USD per node and hour; empty if unknown.")
+    on_demand_price: str = Field(default="", description="Price of the same node on demand; empty if unknown.")
+    attempts: int = Field(default=0, description="Number of attempts that requested nodes of the tier.")
+    refusals: int = Field(default=0, description="Number of attempts that did not get nodes in time.")
+    evictions: int = Field(default=0, description="Number of failures on the tier.")
+    evictions_per_node_hour: str = Field(default="", description="Node losses per node and hour.")
+    availability: str = Field(default="", description="Share of attempts that got nodes in time, 0 to 1.")
+    observed_hours: str = Field(default="", description="Node-hours of observation.")

@@ -1,4 +1,4 @@
-"""The right word for a misspelt one."""
+"""Suggests the intended word for a misspelt one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LONGEST = 64
 
 
 def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The known word that was probably meant. Case, `_` and `-` do not count as differences."""
+    """The known word closest to `word`, or None. Case, `_` and `-` are ignored."""
     if len(word) > _LONGEST:
         return None
     by_folded = {_folded(name): name for name in known}

@@ -22,14 +22,15 @@ _FORMAT = '{"metadata": {"gap_seconds": 600}, "data": [0, 0, 1]} with 1 = taken 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A pool's recorded availability: one sample every `gap` seconds, True where the capacity was taken away."""
+    """The recorded availability of a pool: one sample every `gap` seconds. True means that the capacity is taken
+    away."""
 
     gap: Seconds
     taken: tuple[bool, ...]
 
 
 def read_trace(path: File) -> Trace:
-    """The trace in a file. Raises InvalidSpec, located at the file, for one that is missing, torn or malformed."""
+    """The trace in a file. Raises InvalidSpec, located at the file, for a missing, truncated or malformed one."""
     return trace_of(read_document(path), path)
 
 
@@ -53,7 +54,7 @@ def trace_of(document: Any, path: File) -> Trace:
 
 
 def trace_problems(world: World, document: Document, folder: File) -> list[Problem]:
-    """One problem for each pool whose trace cannot be used. Relative paths start at `folder`."""
+    """One problem for each pool with an invalid trace. Relative paths start at `folder`."""
     problems = []
     for name, pool in world.pools.items():
         if pool.interruptions is None or pool.interruptions.trace is None:

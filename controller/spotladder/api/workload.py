@@ -1,6 +1,6 @@
-"""What a TieredJob runs: a RayJob or a JobSet, given as a template.
+"""The workload of a TieredJob: a template of a RayJob or of a JobSet.
 
-The template's `spec` is the other project's and is passed through; only what spotladder relies on or owns is checked.
+KubeRay and JobSet define the template's `spec`. This module validates only the fields that spotladder needs or sets.
 """
 
 from __future__ import annotations
@@ -37,22 +37,23 @@ _RUNTIME_ENV_FIELDS = (
     "nsight", "pip", "py_executable", "py_modules", "uv", "worker_process_setup_hook", "working_dir",
 )  # fmt: skip
 
-# Every layer has one owner: what spotladder decides must not be decided in the template as well.
+# Fields that spotladder sets and a template must therefore not set.
 _OWNED = {
-    "backoffLimit": "is spotladder's: a retry here would compete with it; use spec.restartPolicy.backoffLimit",
-    "suspend": "is spotladder's: use spec.suspend",
-    "managedBy": "is spotladder's: remove it",
-    "clusterSelector": "cannot be used: every attempt gets a cluster of its own; describe it in rayClusterSpec",
-    "jobId": "is spotladder's: every attempt has its own; remove it",
+    "backoffLimit": "must not be set: KubeRay's retries would compete with spotladder's; use "
+    "spec.restartPolicy.backoffLimit",
+    "suspend": "must not be set: use spec.suspend",
+    "managedBy": "must not be set: remove it",
+    "clusterSelector": "must not be set: every attempt has its own cluster; describe it in rayClusterSpec",
+    "jobId": "must not be set: every attempt has its own id; remove it",
 }
 
 
 class TemplateMetadata(Record):
-    """Labels and annotations of the objects made from a template."""
+    """Labels and annotations of the objects that are created from a template."""
 
-    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict, description="Labels of the objects made from it.")
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict, description="Labels of the created objects.")
     annotations: dict[LabelKey, PrivateText] = Field(
-        default_factory=dict, description="Annotations of the objects made from it."
+        default_factory=dict, description="Annotations of the created objects."
     )
 
 
@@ -61,10 +62,10 @@ class RayTemplate(Record):
 
     metadata: TemplateMetadata = Field(
         default_factory=TemplateMetadata,
-        description="Labels and annotations of the RayJobs. Their names are spotladder's.",
+        description="Labels and annotations of the RayJobs. spotladder sets their names.",
     )
     spec: dict[str, Any] = Field(
-        description="A RayJob's spec (ray.io/v1): entrypoint and rayClusterSpec at least.",
+        description="Spec of a RayJob (ray.io/v1), with at least entrypoint and rayClusterSpec.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
 
@@ -88,10 +89,10 @@ class JobSetTemplate(Record):
 
     metadata: TemplateMetadata = Field(
         default_factory=TemplateMetadata,
-        description="Labels and annotations of the JobSets. Their names are spotladder's.",
+        description="Labels and annotations of the JobSets. spotladder sets their names.",
     )
     spec: dict[str, Any] = Field(
-        description="A JobSet's spec (jobset.x-k8s.io/v1alpha2): replicatedJobs at least.",
+        description="Spec of a JobSet (jobset.x-k8s.io/v1alpha2), with at least replicatedJobs.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
 
@@ -116,7 +117,7 @@ class JobSetWorkload(Record):
 
 
 class Workload(Record):
-    """What runs: exactly one of its fields."""
+    """Program of the job: exactly one of the fields."""
 
     ray: RayWorkload | None = Field(default=None, description="A Ray program (KubeRay's RayJob).")
     job_set: JobSetWorkload | None = Field(default=None, description="A program without Ray (JobSet).")
@@ -129,7 +130,7 @@ class Workload(Record):
 
 
 def workers_of(spec: dict[str, Any]) -> int:
-    """The number of worker pods that a RayJob spec asks for."""
+    """The number of worker pods of a RayJob spec."""
     groups = spec.get("rayClusterSpec", {}).get("workerGroupSpecs", [])
     return sum(group.get("replicas", 0) * group.get("numOfHosts", 1) for group in groups)
 
@@ -170,20 +171,20 @@ def _worker_problems(cluster: dict[str, Any]) -> list[Finding]:
             if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= 100_000:
                 found.append(Finding((*at, index, name), f"must be a whole number of at least {least}"))
     if not found and workers_of({"rayClusterSpec": cluster}) == 0:
-        found.append(Finding(at, "asks for no workers: set replicas of a worker group to 1 or more"))
+        found.append(Finding(at, "must have at least one worker: set replicas of a worker group to 1 or more"))
     return found
 
 
 def _bound_to_a_node(template: Any, at: Path) -> list[Finding]:
-    """A pod that names its node is not scheduled: the tier's selectors would not apply to it."""
+    """Findings for a pod template with nodeName: the scheduler ignores the tier's selectors for such a pod."""
     if not _inner(template, "spec", "nodeName"):
         return []
-    message = "binds the pod to one node, whatever the tier says: remove it, or use nodeSelector"
+    message = "must not be set: it bypasses the node selectors of the tier; remove it, or use nodeSelector"
     return [Finding((*at, "spec", "nodeName"), message, at_key=True)]
 
 
 def _inner(thing: Any, *names: str) -> Any:
-    """The value below these keys; None where one is missing or is not a mapping."""
+    """The value below these keys; None if one is missing or is not a mapping."""
     for name in names:
         thing = thing.get(name) if isinstance(thing, dict) else None
     return thing
@@ -194,16 +195,16 @@ def _runtime_env_problems(text: Any) -> list[Finding]:
     if text is None:
         return []
     if not isinstance(text, str):
-        return [Finding(at, "must be text that holds YAML: write runtimeEnvYAML: | and indent the lines below")]
+        return [Finding(at, "must be text with YAML: write runtimeEnvYAML: | and indent the lines below")]
     try:
         documents = documents_of(text, "line")
     except InvalidSpec as error:
-        return [Finding(at, f"holds invalid YAML: {line}") for line in str(error).splitlines()]
+        return [Finding(at, f"contains invalid YAML: {line}") for line in str(error).splitlines()]
     if not documents:
         return []
     data = documents[0].data
     if len(documents) > 1 or not isinstance(data, dict):
-        return [Finding(at, "must hold one YAML mapping, like env_vars: {KEY: value}")]
+        return [Finding(at, "must contain one YAML mapping, like env_vars: {KEY: value}")]
     unknown = [
         Finding(at, f"{printable(str(finding.path[-1]))} {finding.message}")
         for finding in _unknown(data, _RUNTIME_ENV_FIELDS, (), cutoff=0.6)
@@ -221,18 +222,18 @@ def _runtime_env_problems(text: Any) -> list[Finding]:
 
 
 def _unbalanced(command: str) -> str:
-    """What is wrong with the command's quotes; "" for one with comments or several lines, which only a shell reads."""
+    """The error in the command's quoting; "" if none. Commands with comments or several lines are not checked."""
     if "#" in command or "\n" in command:
         return ""
     try:
         shlex.split(command)
     except ValueError as error:
-        return f"cannot be read as a command: {str(error).lower()}; close the quotes, or write \\ before a single one"
+        return f"cannot be read as a command: {str(error).lower()}; close the quotes, or escape a single one with \\"
     return ""
 
 
 def _unknown(given: dict[str, Any], known: tuple[str, ...], at: Path, *, cutoff: float = 0.8) -> list[Finding]:
-    """Misspelt fields. One that resembles nothing known may belong to a newer KubeRay and passes."""
+    """Findings for misspelt fields. A field unlike any known one is accepted: a newer KubeRay may have it."""
     return [
         Finding((*at, name), f"is not a known field; did you mean {near}?", at_key=True)
         for name in given

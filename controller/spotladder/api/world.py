@@ -1,4 +1,4 @@
-"""The world file of local mode: which pools of nodes this machine pretends to have, and how they fail."""
+"""The world file of local mode: the simulated pools of nodes, and when they lose nodes."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ MOST_NODES_PER_POOL = 64
 
 
 class PoolPrice(Record):
-    """What a pool's node is taken to cost."""
+    """The simulated price of a pool's node."""
 
     per_node_hour: Usd = Field(description="USD per node and hour.")
     on_demand_per_node_hour: Usd | None = Field(
         default=None,
-        description="USD per hour for the same node on demand, the yardstick for savings. Default: perNodeHour.",
+        description="USD per hour for the same node on demand, the basis of savings. Default: perNodeHour.",
     )
 
 
 class Interruptions(Record):
-    """When nodes are taken away: given times or steps, a random rate, or a recorded trace."""
+    """When nodes are taken away: at given times or steps, at a random rate, or by a recorded trace."""
 
     at: list[Duration] | None = Field(
-        default=None, description="One node is taken at each of these times after the start of the run."
+        default=None, description="One node is taken away at each of these times after the start of the run."
     )
     at_steps: list[Annotated[WholeNumber, Field(ge=1)]] | None = Field(
         default=None,
-        description="One node is taken when the job has done each of these steps on this pool: the same story on a "
-        "machine of any speed.",
+        description="One node is taken away when the job completes each of these steps on this pool. The result does "
+        "not depend on the speed of the machine.",
     )
     hazard_per_hour: Rate | None = Field(
-        default=None, description="Each node is taken at random, on average this many times an hour."
+        default=None, description="Each node is taken away at random, on average this many times an hour."
     )
     seed: Count | None = Field(
-        default=None, description="Repeats the same random interruptions (with hazardPerHour). Default: 0."
+        default=None, description="Seed of the random interruptions (with hazardPerHour). Default: 0."
     )
     trace: FilledText | None = Field(
-        default=None, description="A recorded trace of the pool's availability (path, relative to the world file)."
+        default=None, description="Path of a recorded availability trace, relative to the world file."
     )
     speedup: Rate | None = Field(
-        default=None, gt=0, description="How many times faster the trace is played (with trace). Default: 1."
+        default=None, gt=0, description="Factor by which the trace is replayed faster (with trace). Default: 1."
     )
 
     @model_validator(mode="after")
@@ -62,17 +62,19 @@ class Interruptions(Record):
         if sum(given is not None for given in (self.at, self.at_steps, self.hazard_per_hour, self.trace)) != 1:
             raise refused("needs exactly one of at, atSteps, hazardPerHour and trace")
         if self.seed is not None and self.hazard_per_hour is None:
-            raise refused("seed goes with hazardPerHour")
+            raise refused("seed is only allowed with hazardPerHour")
         if self.speedup is not None and self.trace is None:
-            raise refused("speedup goes with trace")
+            raise refused("speedup is only allowed with trace")
         return self
 
 
 class Unavailable(Record):
-    """A time in which the pool gives no new node."""
+    """A period in which the pool provides no new node."""
 
-    from_: Duration = Field(default=0.0, alias="from", description="When it begins, after the start of the run.")
-    to: Duration | None = Field(default=None, description="When it ends; never when absent.")
+    from_: Duration = Field(
+        default=0.0, alias="from", description="Start of the period, relative to the start of the run."
+    )
+    to: Duration | None = Field(default=None, description="End of the period. Default: the end of the run.")
 
     @model_validator(mode="after")
     def _ends_after_it_begins(self) -> Unavailable:
@@ -85,25 +87,30 @@ class Pool(Record):
     """Nodes of one kind."""
 
     capacity_type: Annotated[CapacityType, choice(CapacityType)] = Field(
-        default=CapacityType.ON_DEMAND, description="How it is bought: spot, on-demand or reserved."
+        default=CapacityType.ON_DEMAND, description="Purchase option: spot, on-demand or reserved."
     )
     nodes: WholeNumber = Field(
-        default=1, ge=0, le=MOST_NODES_PER_POOL, description="How many nodes the pool has at most; each is a process."
+        default=1,
+        ge=0,
+        le=MOST_NODES_PER_POOL,
+        description="Maximum number of nodes in the pool. Each node is a process.",
     )
     cpus_per_node: WholeNumber = Field(default=1, ge=1, le=1024, description="CPUs that each node offers to Ray.")
-    price: PoolPrice | None = Field(default=None, description="What a node is taken to cost; nothing when absent.")
-    provision_delay: Duration = Field(default=0.0, description="How long the pool takes to give a node.")
+    price: PoolPrice | None = Field(default=None, description="Price of a node. Default: 0.")
+    provision_delay: Duration = Field(default=0.0, description="Time that the pool takes to provide a node.")
     notice: Duration = Field(
         default=30.0,
-        description="How long before it is killed a node is told. 0s: it is killed without a word.",
+        description="Time between the eviction notice of a node and its loss. 0s: the node is lost without notice.",
     )
-    interruptions: Interruptions | None = Field(default=None, description="When nodes are taken away; never if absent.")
+    interruptions: Interruptions | None = Field(default=None, description="When nodes are taken away. Default: never.")
     unavailable: list[Unavailable] = Field(
-        default_factory=list, description="Times in which the pool gives no new node."
+        default_factory=list, description="Periods in which the pool provides no new node."
     )
 
 
 class World(Record):
-    """What this machine pretends to be in local mode."""
+    """The simulated capacity of local mode."""
 
-    pools: dict[Name, Pool] = Field(min_length=1, description="The pools by name; a job's capacityTier names one.")
+    pools: dict[Name, Pool] = Field(
+        min_length=1, description="The pools by name. capacityTier of a job's tier is such a name."
+    )

@@ -1,0 +1,189 @@
+"""Messages for invalid numbers, durations, amounts and times. The messages are compared exactly."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.api.builders import JOB, Case, changed, said_about
+
+CASES = [
+    Case(
+        "integer above 32 bits",
+        "maxFailures: 3",
+        f"maxFailures: {10**30}",
+        "job.yaml:10:18: spec.tiers[0].maxFailures: must be at most 2147483647",
+    ),
+    Case(
+        "optional integer above 32 bits",
+        "  grace: 90s",
+        f"  restartPolicy: {{backoffLimit: {10**30}}}",
+        "job.yaml:16:33: spec.restartPolicy.backoffLimit: must be at most 2147483647",
+    ),
+    Case(
+        "duration above the maximum",
+        "provisionTimeout: 10m",
+        "provisionTimeout: 99999999999h",
+        "job.yaml:11:23: spec.tiers[0].provisionTimeout: must be at most 87600h (ten years)",
+    ),
+    Case(
+        "duration below the minimum",
+        "provisionTimeout: 10m",
+        "provisionTimeout: 0.1ms",
+        "job.yaml:11:23: spec.tiers[0].provisionTimeout: must be more than 0s (at least 1ms)",
+    ),
+    Case(
+        "maxFailures -2",
+        "maxFailures: 3",
+        "maxFailures: -2",
+        "job.yaml:10:18: spec.tiers[0].maxFailures: must be at least -1, not -2",
+    ),
+    Case(
+        "maxFailures as text",
+        "maxFailures: 3",
+        'maxFailures: "3"',
+        "job.yaml:10:18: spec.tiers[0].maxFailures: must be a whole number without quotes",
+    ),
+    Case(
+        "maxFailures as a fraction",
+        "maxFailures: 3",
+        "maxFailures: 3.5",
+        "job.yaml:10:18: spec.tiers[0].maxFailures: must be a whole number without quotes",
+    ),
+    Case(
+        "number without unit",
+        "grace: 90s",
+        "grace: 90",
+        "job.yaml:16:10: spec.grace: needs a unit: write 90s for seconds (or 10m, 1h30m)",
+    ),
+    Case(
+        "negative duration",
+        "grace: 90s",
+        "grace: -5s",
+        "job.yaml:16:10: spec.grace: must not be negative",
+    ),
+    Case(
+        "startTimeout of 0",
+        "grace: 90s",
+        "startTimeout: 0s",
+        "job.yaml:16:17: spec.startTimeout: must be more than 0s",
+    ),
+    Case(
+        "contactTimeout without unit",
+        "grace: 90s",
+        "contactTimeout: 100",
+        "job.yaml:16:19: spec.contactTimeout: needs a unit: write 100s for seconds (or 10m, 1h30m)",
+    ),
+    Case(
+        "negative number as duration",
+        "grace: 90s",
+        "grace: -5",
+        "job.yaml:16:10: spec.grace: must not be negative",
+    ),
+    Case(
+        "duration in days",
+        "grace: 90s",
+        "grace: 1d",
+        'job.yaml:16:10: spec.grace: "1d" is not a duration: write 24h',
+    ),
+    Case(
+        "duration in words",
+        "grace: 90s",
+        "grace: 10 minutes",
+        'job.yaml:16:10: spec.grace: "10 minutes" is not a duration: write 10m',
+    ),
+    Case(
+        "duration as a clock time",
+        "grace: 90s",
+        "grace: 1:30",
+        'job.yaml:16:10: spec.grace: "1:30" is not a duration: write 1m30s',
+    ),
+    Case(
+        "text that is not a duration",
+        "grace: 90s",
+        "grace: soon",
+        'job.yaml:16:10: spec.grace: "soon" is not a duration: write one like 90s, 10m, 1h30m or 500ms',
+    ),
+    Case(
+        "empty duration",
+        "grace: 90s",
+        'grace: ""',
+        'job.yaml:16:10: spec.grace: "" is not a duration: write one like 90s, 10m, 1h30m or 500ms',
+    ),
+    Case(
+        "provisionTimeout of 0",
+        "provisionTimeout: 10m",
+        "provisionTimeout: 0s",
+        "job.yaml:11:23: spec.tiers[0].provisionTimeout: must be more than 0s",
+    ),
+    Case(
+        "interval without unit",
+        "interval: 5m",
+        "interval: 50",
+        "job.yaml:20:15: spec.checkpoints.interval: needs a unit: write 50steps or 50s",
+    ),
+    Case(
+        "boolean as text",
+        "suspend: false",
+        'suspend: "no"',
+        "job.yaml:21:12: spec.suspend: must be true or false",
+    ),
+    Case(
+        "budget with a sign",
+        "  grace: 90s",
+        "  budget: $250",
+        'job.yaml:16:11: spec.budget: must be a plain number like "250"',
+    ),
+    Case(
+        "negative budget",
+        "  grace: 90s",
+        "  budget: -1",
+        "job.yaml:16:11: spec.budget: must not be negative",
+    ),
+    Case(
+        "budget of .nan",
+        "  grace: 90s",
+        "  budget: .nan",
+        "job.yaml:16:11: spec.budget: must be finite",
+    ),
+    Case(
+        "duration that is not a number",
+        "  grace: 90s",
+        "  grace: .nan",
+        "job.yaml:16:10: spec.grace: must be a duration like 90s, 10m or 1h30m",
+    ),
+    Case(
+        "infinite duration",
+        "  grace: 90s",
+        "  grace: .inf",
+        "job.yaml:16:10: spec.grace: must be a duration like 90s, 10m or 1h30m",
+    ),
+    Case(
+        "interval that is not a number",
+        "interval: 5m",
+        "interval: .nan",
+        "job.yaml:20:15: spec.checkpoints.interval: must be a number of steps or a duration, like 50steps or 5m",
+    ),
+    Case(
+        "deadline without zone",
+        "  grace: 90s",
+        "  deadline: 2026-12-01T00:00:00",
+        'job.yaml:16:13: spec.deadline: "2026-12-01T00:00:00" has no time zone: write 2026-12-01T00:00:00Z for UTC',
+    ),
+    Case(
+        "deadline with an invalid date",
+        "  grace: 90s",
+        "  deadline: 2026-02-30T00:00:00Z",
+        'job.yaml:16:13: spec.deadline: "2026-02-30T00:00:00Z" is not a date and time: day is out of range for month',
+    ),
+    Case(
+        "deadline as a date",
+        "  grace: 90s",
+        "  deadline: 2026-12-01",
+        "job.yaml:16:13: spec.deadline: must be a date and time with zone, like 2026-12-01T00:00:00Z",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_message(case: Case) -> None:
+    assert said_about(changed(JOB, (case.old, case.new))) == [case.message]
