@@ -77,7 +77,7 @@ def test_show_one_commit(place: Path, capsys: Output) -> None:
     assert out.splitlines()[-1].split() == ["weights", "3000", f"{zlib.crc32(b'w' * 3000):08x}"]
     code, _, err = run(capsys, "show", str(place), "--step", "21")
     assert code == 2
-    assert "there is no commit of step 21; committed steps: 10, 20, 30" in err
+    assert "step 21 has no commit; committed steps: 10, 20, 30" in err
 
 
 def test_verify(place: Path, capsys: Output) -> None:
@@ -126,7 +126,7 @@ def test_gc_of_what_programs_printed(place: Path, capsys: Output) -> None:
 def test_where_there_is_no_log(tmp_path: Path, capsys: Output) -> None:
     code, _, err = run(capsys, "ls", str(tmp_path))
     assert code == 2
-    assert f"{tmp_path}: no commit log here or one folder below" in err
+    assert f"{tmp_path}: no commit log found here or one folder below" in err
 
 
 def test_what_else_lies_beside_a_job_is_passed_by(place: Path, capsys: Output) -> None:
@@ -155,7 +155,7 @@ def test_where_there_are_several(place: Path, capsys: Output) -> None:
     CommitLog(open_store(place), "other").start(1)
     code, _, err = run(capsys, "ls", str(place))
     assert code == 2
-    assert f"holds the logs of 2 jobs: say which: {place}/digits, {place}/other" in err
+    assert f"contains the logs of 2 jobs: name one: {place}/digits, {place}/other" in err
 
 
 def test_a_torn_entry_is_named(place: Path, capsys: Output) -> None:

@@ -51,7 +51,9 @@ def test_a_cluster_that_does_not_answer(capsys: Capture, tmp_path: Path) -> None
         server = f"http://127.0.0.1:{free.getsockname()[1]}"
     answer = call(capsys, "get", "--kubeconfig", kubeconfig(tmp_path, server))
     assert (answer.code, answer.out) == (5, "")
-    assert answer.err.startswith(f"error: context east: the cluster at {server} cannot be reached (list tieredjobs: ")
+    assert answer.err.startswith(
+        f"error: context east: the API server at {server} cannot be reached (list tieredjobs: "
+    )
     assert len(answer.err.splitlines()) == 1
 
 
@@ -65,13 +67,13 @@ def test_without_the_extra(capsys: Capture, tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("get", "digits", "-A"), "a job is in one namespace: give names or --all-namespaces"),
+        (("get", "digits", "-A"), "NAME and --all-namespaces exclude each other"),
         (("stop", "digits", "--timeout", "soon"), "--timeout: "),
         (("submit", "none.yaml"), "none.yaml: cannot be read: No such file or directory"),
-        (("logs", "digits", "--context-for", "east"), "--context-for east: give the cluster's name and a context: "),
+        (("logs", "digits", "--context-for", "east"), "--context-for east: expected CLUSTER=CONTEXT"),
         (
             ("events", "digits", "--context-for", "=east"),
-            "--context-for =east: give the cluster's name and a context: ",
+            "--context-for =east: expected CLUSTER=CONTEXT",
         ),
         (("logs", "digits", "--attempt", "0"), "Invalid value for '--attempt'"),
     ],
@@ -92,7 +94,7 @@ def test_as_a_plugin_of_kubectl_it_is_called_so(capsys: Capture, monkeypatch: py
 def test_what_is_no_name_is_refused_before_the_cluster_is_asked(command: str, name: str, capsys: Capture) -> None:
     answer = call(capsys, command, "--kubeconfig", "none", "--", name)
     assert (answer.code, answer.out) == (2, "")
-    said = "it is empty: is a variable not set?" if not name else f"{name!r} is no Kubernetes name: "
+    said = "the name is empty: is a shell variable unset?" if not name else f"{name!r} is not a valid Kubernetes name: "
     assert said in answer.err
     assert len(answer.err.splitlines()) == 1
 
@@ -112,7 +114,7 @@ def test_a_contexts_namespace_that_is_none_can_be_replaced(capsys: Capture, tmp_
     file.write_text(file.read_text().replace("{cluster: east}", "{cluster: east, namespace: ..}"))
     answer = call(capsys, "get", "digits", "--kubeconfig", file)
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err.startswith("error: context east: its namespace: '..' is no Kubernetes name: ")
+    assert answer.err.startswith("error: context east: invalid namespace: '..' is not a valid Kubernetes name: ")
     assert answer.err.endswith("; give another with --namespace\n")
     assert call(capsys, "get", "digits", "--kubeconfig", file, "-n", "team-a").code == 5
 
@@ -130,8 +132,8 @@ def deleted(*finalizers: str, observed: int = 3, degraded: str = "", **status: A
     ("job", "said"),
     [
         pytest.param(deleted(), "", id="it goes at once"),
-        pytest.param(deleted("team/backup"), "it has the finalizers team/backup", id="somebody else's finalizer"),
-        pytest.param(deleted(FINALIZER, observed=2), "no controller has taken note", id="no controller"),
+        pytest.param(deleted("team/backup"), "waiting for the finalizers team/backup", id="somebody else's finalizer"),
+        pytest.param(deleted(FINALIZER, observed=2), "no controller has seen", id="no controller"),
         pytest.param(
             deleted(FINALIZER, degraded="attempt 1 (east) is not gone: its cluster cannot be reached"),
             "attempt 1 (east) is not gone: its cluster cannot be reached",
@@ -144,7 +146,7 @@ def deleted(*finalizers: str, observed: int = 3, degraded: str = "", **status: A
         ),
         pytest.param(
             deleted(FINALIZER, phase="Suspended", attempt=2, tier="spot-b"),
-            "what is left of attempt 2 on spot-b is removed",
+            "the controller removes attempt 2 on spot-b",
             id="stopped",
         ),
     ],

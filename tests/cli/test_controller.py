@@ -21,5 +21,5 @@ def test_settings_that_are_no_text(capsys: Capture, tmp_path: Path) -> None:
 @pytest.mark.parametrize("port", ["65536", "99999", "9" * 30])
 def test_a_port_that_is_none(port: str, capsys: Capture, tmp_path: Path) -> None:
     answer = call(capsys, "controller", "--listen", f"127.0.0.1:{port}", "--kubeconfig", tmp_path / "none")
-    said = f"error: --listen: 127.0.0.1:{port}: a port is 65535 at most: give HOST:PORT, such as 127.0.0.1:8080\n"
+    said = f"error: --listen: the port must be at most 65535, got {port}: give HOST:PORT, such as 127.0.0.1:8080\n"
     assert (answer.code, answer.out, answer.err) == (2, "", said)

@@ -85,7 +85,7 @@ def test_a_picture_is_the_same_each_time(capsys: Capture, tmp_path: Path) -> Non
 def test_an_unknown_kind_of_picture(capsys: Capture, tmp_path: Path) -> None:
     answer = call(capsys, *REFERENCE, "--plot", tmp_path / "curve.pdf")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err == "error: --plot: write a file name that ends with .png or .svg, not 'curve.pdf'\n"
+    assert answer.err == "error: --plot: must be a file name that ends with .png or .svg, not 'curve.pdf'\n"
 
 
 def test_a_folder_that_is_not_there(capsys: Capture, tmp_path: Path) -> None:

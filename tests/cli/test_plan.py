@@ -53,8 +53,8 @@ def test_what_is_not_known_is_not_made_up(capsys: Capture, tmp_path: Path) -> No
     trace = changed(WORLD, ("interruptions: {at: [20s, 45s]}", "interruptions: {at: [20s]}"))
     answer = planned(capsys, tmp_path, world=trace)
     assert answer.code == 0
-    assert "cannot be told" in answer.out
-    assert "give --evictions-per-node-hour" in answer.out
+    assert "cannot be estimated" in answer.out
+    assert "set --evictions-per-node-hour" in answer.out
     found = json.loads(planned(capsys, tmp_path, "-o", "json", world=trace).out)
     assert (found["choices"], found["cheapest"]) == ([], None)
 
@@ -68,8 +68,8 @@ def test_bad_input(capsys: Capture, tmp_path: Path) -> None:
         (("-f", job, "--world", world, "--hours", "5", "--overhead", "-1"), "--overhead"),
         (("-f", world, "--world", world, "--hours", "5"), "TieredJob"),
         (("-f", job, "--world", job, "--hours", "5"), "world"),
-        (("--hours", "5", "--world", world), "give the job's file"),
-        ((job, "-f", job, "--hours", "5", "--world", world), "once"),
+        (("--hours", "5", "--world", world), "expected exactly one job file"),
+        ((job, "-f", job, "--hours", "5", "--world", world), "exactly one"),
     ):
         answer = call(capsys, "plan", *arguments)
         assert (answer.code, answer.out) == (2, ""), arguments
@@ -94,7 +94,9 @@ def test_more_failures_than_a_plan_is_for(capsys: Capture, tmp_path: Path) -> No
     answer = planned(capsys, tmp_path, "--evictions-per-node-hour", "1e6", job=job)
     assert (answer.code, answer.out) == (2, "")
     assert (
-        answer.err == "error: 1e+07 failures are to be expected, a plan is for 1e+06 at most: is the rate per hour?\n"
+        answer.err
+        == "error: the expected number of failures must be at most 1e+06, got 1e+07: check that the eviction rate is "
+        "per hour\n"
     )
 
 

@@ -148,11 +148,11 @@ def test_a_job_that_exists_is_found_before_anything_is_written(
     files = [written(tmp_path, f"{name}.yaml", job(name)) for name in ("new", "old", "older")]
     answer = call(capsys, "submit", *files, written(tmp_path, "tier.yaml", TIER))
     assert (answer.code, answer.out, remembered.written) == (2, "", [])
-    assert [line.partition(":")[2].partition(" is in ")[0] for line in answer.err.splitlines()] == [
+    assert [line.partition(":")[2].partition(" already exists in ")[0] for line in answer.err.splitlines()] == [
         " tieredjob old",
         " tieredjob older",
     ]
-    assert "--update changes it" in answer.err
+    assert "use --update to change it" in answer.err
     told = call(capsys, "submit", "--update", *files).out.splitlines()
     assert [line for line in told if not line.startswith("  ")] == [
         "tieredjob.spotladder.io/new created",
@@ -181,7 +181,10 @@ def test_an_update_shows_what_it_changes(remembered: Remembered, capsys: Capture
 
 @pytest.mark.parametrize(
     ("flag", "says"),
-    [((), "commits and stops; the next one, on the same tier,"), (("--at-next-attempt",), "goes on; the next one has")],
+    [
+        ((), "commits and stops; the next one, on the same tier,"),
+        (("--at-next-attempt",), "continues; the next one has"),
+    ],
 )
 def test_an_update_says_what_it_does_to_the_running_attempt(
     flag: tuple[str, ...], says: str, remembered: Remembered, capsys: Capture, tmp_path: Path
@@ -203,7 +206,7 @@ def test_changed_pods_may_wait_for_the_next_attempt(remembered: Remembered, caps
     file, tier = written(tmp_path, "job.yaml", job()), written(tmp_path, "tier.yaml", TIER)
     refused = call(capsys, "submit", file, tier, "--at-next-attempt")
     assert (refused.code, remembered.written) == (2, [])
-    assert "it needs --update" in refused.err
+    assert "is only allowed with --update" in refused.err
     assert call(capsys, "submit", file, tier, "--update", "--at-next-attempt").code == 0
     capacity, sent = remembered.written
     assert sent["spec"]["updateStrategy"] == "AtNextAttempt"
@@ -234,7 +237,9 @@ def test_a_misspelt_tier_beside_its_capacity_is_refused(
     misspelt = written(tmp_path, "job.yaml", job(tier="spto"))
     answer = call(capsys, "submit", misspelt, written(tmp_path, "tier.yaml", TIER))
     assert (answer.code, answer.out, remembered.written) == (2, "", [])
-    assert 'spec.tiers[0].capacityTier: "spto" is no CapacityTier of these files or of the cluster' in answer.err
+    assert (
+        'spec.tiers[0].capacityTier: "spto" is neither a CapacityTier in these files nor in the cluster' in answer.err
+    )
     assert "did you mean spot?" in answer.err
 
 
@@ -261,7 +266,7 @@ def test_two_jobs_of_one_name_are_refused(remembered: Remembered, capsys: Captur
     one, two = written(tmp_path, "1.yaml", job()), written(tmp_path, "2.yaml", job())
     answer = call(capsys, "submit", one, two)
     assert (answer.code, answer.out, remembered.written) == (2, "", [])
-    assert '"digits" is taken by the TieredJob at' in answer.err
+    assert '"digits" is already the name of the TieredJob at' in answer.err
     assert call(capsys, "submit", one, one).code == 0
     assert remembered.names() == ["digits"]
 
@@ -271,7 +276,7 @@ def test_two_jobs_that_come_into_one_namespace(remembered: Remembered, capsys: C
     two = written(tmp_path, "2.yaml", job().replace('"name": "digits"', '"name": "digits", "namespace": "team-a"'))
     answer = call(capsys, "submit", one, two, "-n", "team-a")
     assert (answer.code, answer.out, remembered.written) == (2, "", [])
-    assert '"digits" is taken by the TieredJob at' in answer.err
+    assert '"digits" is already the name of the TieredJob at' in answer.err
 
 
 def test_what_the_controller_would_refuse_is_refused(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
@@ -305,7 +310,7 @@ def test_capacity_is_an_administrators_and_that_is_said_before_anything_is_sent(
     answer = call(capsys, "submit", one, tier)
     assert (answer.code, answer.out, remembered.written) == (5, "", [])
     assert "you may not write CapacityTiers (spot)" in answer.err
-    assert "an administrator makes them" in answer.err
+    assert "ask an administrator to create them" in answer.err
     remembered.has("CapacityTier", "spot")
     assert call(capsys, "submit", one).code == 0
 
@@ -328,7 +333,7 @@ def test_what_a_policy_of_the_cluster_refuses_is_refused_before_anything_is_sent
     files = [written(tmp_path, f"{name}.yaml", job(name)) for name in ("first", "second")]
     answer = call(capsys, "submit", *files, written(tmp_path, "tier.yaml", TIER))
     assert (answer.code, answer.out, remembered.written) == (2, "", [])
-    assert "the cluster refuses it: spec.checkpoints.uri is not allowed" in answer.err
+    assert "the cluster rejects the object: spec.checkpoints.uri is not allowed" in answer.err
 
 
 def test_without_credentials_the_administrator_must_allow_it(

@@ -45,7 +45,7 @@ def with_server(server: Server, work: Callable[[Cluster], Awaitable[Any]]) -> An
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (change, delete):
-        monkeypatch.setattr(module, "PAUSE", 0.0)
+        monkeypatch.setattr(module, "POLL_INTERVAL", 0.0)
 
 
 @pytest.mark.parametrize("status", [500, 503])
@@ -53,7 +53,7 @@ def test_a_server_in_trouble_was_reached(status: int) -> None:
     with pytest.raises(EnvironmentFailure) as raised:
         with_server(Server(status), lambda cluster: cluster.job("digits"))
     said = str(raised.value)
-    assert f"is in trouble (get tieredjobs/digits: the API server answers {status} Why: because of this)" in said
+    assert f"fails (get tieredjobs/digits: the API server answers {status} Why: because of this)" in said
     assert said.endswith("; try again later")
     assert "cannot be reached" not in said
 
@@ -79,7 +79,7 @@ def test_trouble_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(delete, "NO_ANSWER_TIMEOUT", 0.01)
     with pytest.raises(EnvironmentFailure, match="try again later"):
         with_server(Server(503), lambda cluster: delete._until_gone(cluster, JOB))
-    with pytest.raises(EnvironmentFailure, match="has not stopped in time: it is Draining"):
+    with pytest.raises(EnvironmentFailure, match="has not stopped within the timeout: its phase is Draining"):
         with_server(Server(JOB), lambda cluster: change._until_stopped(cluster, JOB, 0.01))
     with pytest.raises(EnvironmentFailure, match="try again later"):
         with_server(Server(503), lambda cluster: change._until_stopped(cluster, JOB, 0.01))
@@ -87,5 +87,5 @@ def test_trouble_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_refusal_ends_the_waiting() -> None:
-    with pytest.raises(EnvironmentFailure, match="who runs the cluster can grant it"):
+    with pytest.raises(EnvironmentFailure, match="ask an administrator of the cluster for this permission"):
         with_server(Server(JOB, 403), lambda cluster: delete._until_gone(cluster, JOB))

@@ -51,7 +51,10 @@ async def test_a_job_is_submitted_shown_and_deleted(api_server: ApiServer, cli: 
 
         again = await cli("submit", file, "-n", here.namespace)
         assert (again.code, again.out) == (2, "")
-        assert f"error: tieredjob digits is in namespace {here.namespace} already: --update changes it" in again.err
+        assert (
+            f"error: tieredjob digits already exists in namespace {here.namespace}: use --update to change it"
+            in again.err
+        )
         assert (await cli("submit", file, "--update", "-n", here.namespace)).out.endswith("unchanged\n")
 
         table = (await cli("get", "-n", here.namespace)).out.splitlines()
@@ -104,7 +107,7 @@ async def test_the_namespace_is_that_of_the_flag_or_of_the_file(
         file = job_file(tmp_path, here, namespace=here.namespace)
         refused = await cli("submit", file, "-n", "elsewhere")
         assert refused.code == 2
-        assert f"the job says namespace {here.namespace}, --namespace says elsewhere" in refused.err
+        assert f"the file has namespace {here.namespace}, but --namespace is elsewhere" in refused.err
         assert (await cli("submit", file)).code == 0
         assert (await here.job())["metadata"]["namespace"] == here.namespace
 
@@ -258,7 +261,7 @@ async def test_a_job_is_followed_through_its_attempts(api_server: ApiServer, cli
         assert "state" not in plain
 
         over = await cli("suspend", "digits", "-n", here.namespace)
-        assert (over.code, over.err) == (2, "error: tieredjob digits is Succeeded: there is nothing to stop\n")
+        assert (over.code, over.err) == (2, "error: tieredjob digits is Succeeded: it cannot be suspended\n")
 
 
 async def test_a_failed_job_ends_the_watching_with_its_own_code(api_server: ApiServer, cli: Cli) -> None:
@@ -291,7 +294,7 @@ async def test_a_stopped_job_holds_nothing_and_goes_on(api_server: ApiServer, cl
             "tieredjob.spotladder.io/digits suspended",
             "tieredjob digits is Suspended, nothing committed",
         ]
-        assert (await cli("suspend", "digits", "-n", here.namespace)).out.endswith("suspended already\n")
+        assert (await cli("suspend", "digits", "-n", here.namespace)).out.endswith("already suspended\n")
         assert (await cli("resume", "digits", "-n", here.namespace)).out == "tieredjob.spotladder.io/digits resumed\n"
         await eventually(lambda: here.is_on("spot-a", 2))
 
@@ -305,7 +308,7 @@ async def test_stopping_without_a_controller_is_told(api_server: ApiServer, cli:
         await here.submit()
         answer = await cli("stop", "digits", "--timeout", "1s", "-n", here.namespace)
         assert answer.code == 5
-        assert "no controller has looked at it" in answer.err
+        assert "no controller has reconciled it" in answer.err
 
 
 async def test_deleting_without_a_controller_says_what_it_waits_for(
@@ -322,7 +325,7 @@ async def test_deleting_without_a_controller_says_what_it_waits_for(
         await here.client.merge(TIEREDJOBS, "digits", here.namespace, body={"metadata": {"finalizers": []}})
         answer = await asyncio.wait_for(deleting, 30)
         assert answer.out == "tieredjob.spotladder.io/digits deleted\n"
-        assert "digits is not gone yet: no controller has taken note of the deletion" in answer.err
+        assert "digits is not deleted yet: no controller has seen the deletion" in answer.err
         assert len(answer.err.splitlines()) == 1
 
 
@@ -415,8 +418,8 @@ async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tm
         assert (answer.code, answer.out) == (0, "step 40\n\nstep 41\n")
         assert answer.err.splitlines() == [
             "==> attempt 1 on spot-a: MaxFailuresExceeded, steps 0 → 40 <==",
-            "its pods are gone",
-            f"nothing of its output is kept in file://{tmp_path}/digits/outputs",
+            "the pods of the attempt are gone",
+            f"no stored output found in file://{tmp_path}/digits/outputs",
             "==> attempt 2 on spot-b <==",
         ]
         last = await cli("logs", "digits", "--attempt", 2, "--tail", 1, "-n", here.namespace)
@@ -424,7 +427,7 @@ async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tm
         both = await cli("logs", "digits", "--attempt", 2, "--all-pods", "-n", here.namespace)
         assert sorted(both.out.splitlines()) == [f"[{head}] gcs", f"[{worker}] raylet"]
         missing = await cli("logs", "digits", "--attempt", 7, "-n", here.namespace)
-        assert (missing.code, missing.err) == (2, "error: tieredjob digits has no attempt 7: it had 2\n")
+        assert (missing.code, missing.err) == (2, "error: tieredjob digits has no attempt 7: its newest attempt is 2\n")
 
         following = asyncio.create_task(cli("logs", "digits", "-f", "--attempt", 2, "-n", here.namespace))
 
@@ -473,8 +476,8 @@ async def test_what_does_not_exist_is_said_in_one_line(api_server: ApiServer, cl
             answer = await cli(command, "nothing", "-n", here.namespace)
             assert (answer.code, answer.out) == (2, "")
             assert answer.err == (
-                f"error: tieredjob nothing is not in namespace {here.namespace}: "
-                f"spotladder get -n {here.namespace} shows what is\n"
+                f"error: tieredjob nothing not found in namespace {here.namespace}: "
+                f"spotladder get -n {here.namespace} lists all jobs\n"
             )
 
 
@@ -483,9 +486,9 @@ async def test_rights_and_credentials(api_server: ApiServer, cli: Cli) -> None:
     answer = await cli("get", "--kubeconfig", limited)
     assert answer.code == 5
     assert answer.err.startswith("error: context tests: tieredjobs.spotladder.io is forbidden: User ")
-    assert answer.err.endswith("; who runs the cluster can grant it\n")
+    assert answer.err.endswith("; ask an administrator of the cluster for this permission\n")
     unknown = await cli("get", "digits", "--kubeconfig", api_server.kubeconfig_of("nobody", "nobody"))
-    assert unknown == Answer(5, "", "error: context tests: the cluster does not take its credentials: log in again\n")
+    assert unknown == Answer(5, "", "error: context tests: the cluster rejects its credentials: log in again\n")
 
 
 async def test_a_cluster_without_our_kinds(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -497,7 +500,7 @@ async def test_a_cluster_without_our_kinds(api_server: ApiServer, cli: Cli, monk
         answer = await cli(*arguments)
         assert answer.code == 5
         assert answer.err == (
-            "error: context tests: this cluster has no TieredJobs: "
+            "error: context tests: TieredJobs are not installed in this cluster: "
             "helm install spotladder-crds charts/spotladder-crds\n"
         )
 

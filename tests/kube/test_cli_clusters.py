@@ -62,15 +62,14 @@ async def test_logs_are_read_where_each_attempt_ran(
 
             unknown = await cli("logs", "digits", "-n", here.namespace)
             assert (unknown.code, unknown.out) == (0, "step 41\n")
-            why = (
-                "no context is known of cluster east: give it with --context-for east=CONTEXT (one of tests, prod-east)"
-            )
+            why = "cluster east has no context of the same name: set --context-for east=CONTEXT (contexts: tests, "
+            "prod-east)"
             assert unknown.err.splitlines() == [TITLE, why, "==> attempt 2 on spot-b <=="]
             alone = await cli("logs", "digits", "--attempt", 1, "-n", here.namespace)
             assert (alone.code, alone.out, alone.err) == (5, "", f"error: {why}\n")
 
             wrong = await cli("logs", "digits", "-n", here.namespace, "--context-for", "east=tests")
-            assert wrong.err.splitlines()[1] == "its pods are gone in its cluster (context tests)"
+            assert wrong.err.splitlines()[1] == "the pods of the attempt are gone in its cluster (context tests)"
 
 
 async def test_a_cluster_that_does_not_answer_hides_no_other(
@@ -84,12 +83,12 @@ async def test_a_cluster_that_does_not_answer_hides_no_other(
         answer = await cli("logs", "digits", "-n", here.namespace)
         assert (answer.code, answer.out) == (0, "step 41\n")
         assert answer.err.splitlines()[1].startswith(
-            "context east: the cluster at https://127.0.0.1:1 cannot be reached"
+            "context east: the API server at https://127.0.0.1:1 cannot be reached"
         )
         events = await cli("events", "digits", "--all", "-n", here.namespace)
         assert events.code == 0
         assert events.err.startswith(
-            "without the Events of cluster east: context east: the cluster at https://127.0.0.1:1"
+            "Events of cluster east are missing: context east: the API server at https://127.0.0.1:1"
         )
 
 

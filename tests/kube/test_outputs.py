@@ -68,7 +68,7 @@ async def test_a_program_that_fails_is_told_by_its_error_and_its_output_is_kept(
         answer = await cli("logs", "digits", "--tail", 1, "-n", here.namespace)
         assert (answer.code, answer.out) == (0, "ValueError: no data\n")
         assert answer.err.splitlines()[1:] == [
-            "its pods are gone", f"its output was kept in file://{tmp_path}/digits/outputs",
+            "the pods of the attempt are gone", f"stored output from file://{tmp_path}/digits/outputs",
         ]  # fmt: skip
         ended = await cli("watch", "digits", "-n", here.namespace)
         assert ended.out.splitlines()[-1] == f"tieredjob digits is Failed: {told}"

@@ -148,7 +148,7 @@ async def test_once_looks_at_every_job_and_exits(api_server: ApiServer, tmp_path
         )  # fmt: skip
         output, complaint = await process.communicate()
         assert process.returncode == 0, complaint
-        assert b"looked at 1 jobs" in output
+        assert b"reconciled 1 jobs" in output
         assert await here.rayjobs() == ["digits-a001"]
 
 

@@ -93,7 +93,7 @@ async def test_a_log_that_cannot_be_read_from_here(
     assert answer.code == 0
     uri = (tmp_path / "checkpoints").as_uri()
     assert answer.err.splitlines() == [
-        f"warning: commits are not known: {uri}: nothing of it is seen from this machine",
+        f"warning: commits are missing: {uri}: no commits found from this machine",
         "warning: timeline.png is not drawn: pip install matplotlib",
     ]
     assert sorted(path.name for path in (tmp_path / "report").iterdir()) == ["report.html", "report.json"]
@@ -110,7 +110,7 @@ async def test_a_job_that_nobody_has_looked_at(api_server: ApiServer, cli: Cli, 
         assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["attempts"] == []
         await here.client.delete(CAPACITYTIERS, f"{here.namespace}-spot-b")
         unseen = await cli("report", "digits", "-n", here.namespace, "--to", tmp_path)
-        told = "he CapacityTiers of spot-b cannot be seen: they are shown as on-demand"
+        told = "he CapacityTiers of spot-b cannot be read: the tiers are shown as on-demand"
         assert unseen.err == f"warning: t{told}\n"
         assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["gaps"] == [f"T{told}."]
         (tmp_path / "file").touch()

@@ -72,7 +72,7 @@ def test_what_nobody_has_observed_is_not_guessed() -> None:
     unknown = question(TierFacts(SPOT, "a"), TierFacts(ON_DEMAND, "b"))
     assert expect(unknown) is None
     assert choices(unknown) == []
-    assert any("nobody has seen how often" in sentence for sentence in risks(unknown, None))
+    assert any("its eviction rate is unknown" in sentence for sentence in risks(unknown, None))
 
 
 def test_a_job_without_prices_is_planned_in_hours() -> None:
@@ -81,7 +81,7 @@ def test_a_job_without_prices_is_planned_in_hours() -> None:
     assert found is not None
     assert found.usd is None
     assert found.scenario.spot_discount == 0.9
-    assert any("no price is known" in sentence for sentence in risks(question(free), found))
+    assert any("its price is unknown" in sentence for sentence in risks(question(free), found))
 
 
 def test_a_job_that_is_all_right_has_no_risks() -> None:
@@ -91,20 +91,20 @@ def test_a_job_that_is_all_right_has_no_risks() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (question(TierFacts(SPOT, "a", 5.0, 100)), "all are spot"),
-        (question(TierFacts(SPOT, "a", 5.0, 100)), "are likely to be spent with 4.5 h of work left"),
+        (question(TierFacts(SPOT, "a", 5.0, 100)), "all tiers are spot"),
+        (question(TierFacts(SPOT, "a", 5.0, 100)), "are likely to be exhausted with 4.5 h of work left"),
         (question(TierFacts(replace(SPOT, max_failures=-1), "a", 0.1, 100), TierFacts(ON_DEMAND, "b")), "-1"),
-        (question(TierFacts(SPOT, "a", 0.1, 2.0), TierFacts(ON_DEMAND, "b")), "observed for 2.0 node hours only"),
-        (question(TierFacts(SPOT, "a", 0.1, 100, room=1), TierFacts(ON_DEMAND, "b")), "1 nodes at most"),
-        (question(TierFacts(SPOT, "a", 0.1, 100, trouble="dry"), TierFacts(ON_DEMAND, "b")), "cannot be had now: dry"),
+        (question(TierFacts(SPOT, "a", 0.1, 2.0), TierFacts(ON_DEMAND, "b")), "based on only 2.0 node-hours"),
+        (question(TierFacts(SPOT, "a", 0.1, 100, room=1), TierFacts(ON_DEMAND, "b")), "at most 1 nodes"),
+        (question(TierFacts(SPOT, "a", 0.1, 100, trouble="dry"), TierFacts(ON_DEMAND, "b")), "is unavailable now: dry"),
         (question(TierFacts(replace(SPOT, price=Price(1.0, 1.0)), "a", 0.1, 100)), "as much as on demand"),
         (question(TierFacts(replace(SPOT, notice=20.0), "a", 0.1, 100)), "notice is 20s"),
-        (question(TierFacts(replace(ON_DEMAND, max_failures=0), "b")), "its first lost pod fails the job"),
+        (question(TierFacts(replace(ON_DEMAND, max_failures=0), "b")), "the first lost pod fails the job"),
         (question(TierFacts(SPOT, "a", 20.0, 100), TierFacts(ON_DEMAND, "b")), "longer than the"),
         (question(stall_timeout=60.0), "stallTimeout is shorter"),
         (question(max_duration=5 * 3600.0), "maxDuration 5h"),
-        (question(deadline=3600.0), "spec.deadline comes before"),
-        (question(budget=3.0), "spec.budget 3.00 USD is less than the 5.52 USD"),
+        (question(deadline=3600.0), "spec.deadline is before the end"),
+        (question(budget=3.0), "spec.budget 3.00 USD is less than the expected 5.52 USD"),
         (question(backoff_limit=2), "backoffLimit 2"),
         (question(overhead=5.0), "save nothing"),
     ],

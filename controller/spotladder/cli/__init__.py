@@ -1,4 +1,4 @@
-"""The command line. Each command lives in its own module and is imported only when it is used."""
+"""The command line. Each command has its own module, which is imported only when the command runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import TracebackType
 
 
 def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Ctrl-C may come while modules are still read, before `main` can catch it: it is as quiet as later ones."""
+    """Exit without a traceback on Ctrl-C, also while modules are imported and `main` cannot catch it yet."""
     if issubclass(kind, KeyboardInterrupt):
         os._exit(130)
     sys.__excepthook__(kind, error, trace)

@@ -1,4 +1,4 @@
-"""The break-even curve as a picture."""
+"""Draws the break-even curve."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _HIGHEST_PERCENT = 500.0
 
 
 def draw(file: Path, scenario: Scenario, accounting: Accounting) -> None:
-    """Write the curve of `accounting` with the scenario on it. Raises InvalidSpec, EnvironmentFailure."""
+    """Write the curve of `accounting` with the scenario as a point. Raises InvalidSpec, EnvironmentFailure."""
     if file.suffix.lower() not in FORMATS:
-        raise InvalidSpec(f"write a file name that ends with .png or .svg, not {file.name!r}", path="--plot")
+        raise InvalidSpec(f"must be a file name that ends with .png or .svg, not {file.name!r}", path="--plot")
     try:
         import matplotlib as mpl
         from matplotlib.backends.backend_agg import FigureCanvasAgg

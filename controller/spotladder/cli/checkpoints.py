@@ -1,4 +1,4 @@
-"""`spotladder checkpoints`: look into the commit log of a job, verify its checkpoints, delete old ones."""
+"""`spotladder checkpoints`: inspects the commit log of a job, verifies its checkpoints and deletes old ones."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ StepOption = Annotated[int | None, typer.Option("--step", help="Only the commit 
 
 @app.callback(invoke_without_command=True)
 def _root(context: typer.Context) -> None:
-    """Look into the commit log of a job, verify its checkpoints, delete old ones.
+    """Inspect the commit log of a job, verify its checkpoints, and delete old ones.
 
-    URI is a job's folder (the job's checkpoints.uri, a slash, its name), or the folder above if only one job is there.
+    URI is a job's folder (its checkpoints.uri, a slash, its name), or the parent folder if it contains only one job.
 
     \b
     Examples:
@@ -44,7 +44,7 @@ def _root(context: typer.Context) -> None:
 
 @app.command("ls")
 def list_commits(uri: UriArgument, output: OutputOption = Format.TABLE) -> None:
-    """The commits that can be resumed from, oldest first.
+    """List the commits from which the job can resume, oldest first.
 
     \b
     Example:
@@ -62,9 +62,9 @@ def list_commits(uri: UriArgument, output: OutputOption = Format.TABLE) -> None:
     print_table(["step", "attempt", "tier", "committed", "files", "size", "metrics", "path"], rows, title=log.uri)
 
 
-@app.command(short_help="What the log says, entry by entry.")
+@app.command(short_help="Show the entries of the log.")
 def show(uri: UriArgument, step: StepOption = None, output: OutputOption = Format.TABLE) -> None:
-    """What the log says: the job, its outcome, every entry; with --step the files of one commit.
+    """Show the log: the job, its outcome and every entry; with --step the files of one commit.
 
     \b
     Examples:
@@ -100,7 +100,7 @@ def show(uri: UriArgument, step: StepOption = None, output: OutputOption = Forma
 
 @app.command(short_help="Compare the files of all commits with the log.")
 def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = Format.TABLE) -> None:
-    """Read the files of all commits and compare them with what was committed; exit code 5 when one differs.
+    """Read the files of all commits and compare their checksums with the log; exit code 5 if one differs.
 
     \b
     Examples:
@@ -124,16 +124,18 @@ def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = For
         raise typer.Exit(CORRUPT)
 
 
-@app.command(short_help="Delete the checkpoints that are not needed.")
+@app.command(short_help="Delete old checkpoints.")
 def gc(
     uri: UriArgument,
-    keep: Annotated[int, typer.Option(help="How many of the newest commits stay.")] = 3,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted, delete nothing.")] = False,
+    keep: Annotated[int, typer.Option(help="Number of newest commits to keep.")] = 3,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be deleted, but delete nothing.")
+    ] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Delete the checkpoints that are not needed; until the job has ended, the newest of each attempt stays too.
+    """Delete old checkpoints. Until the job has ended, the newest commit of each attempt is also kept.
 
-    Of what programs printed, the output of the newest 20 attempts stays. A job that runs is not disturbed.
+    The program output of the newest 20 attempts is kept. The command is safe while the job runs.
 
     \b
     Example:
@@ -159,7 +161,7 @@ def gc(
 
 
 def _open(uri: str) -> CommitLog:
-    """The log at the address, or the one log below it."""
+    """The log at the address, or the only log one folder below it."""
     from spotladder.checkpoints.log import CommitLog
     from spotladder.checkpoints.open_store import open_store
     from spotladder.checkpoints.store import folder_of
@@ -173,19 +175,19 @@ def _open(uri: str) -> CommitLog:
     base = uri.rstrip("/")
     if jobs:
         raise InvalidSpec(
-            f"{uri} holds the logs of {len(jobs)} jobs: say which: {', '.join(f'{base}/{j}' for j in jobs)}"
+            f"{uri}: contains the logs of {len(jobs)} jobs: name one: {', '.join(f'{base}/{j}' for j in jobs)}"
         )
     raise InvalidSpec(
-        f"{uri}: no commit log here or one folder below: the address is checkpoints.uri of the job and its name"
+        f"{uri}: no commit log found here or one folder below: give the job's checkpoints.uri, a slash and its name"
     )
 
 
 def _jobs_below(store: Store) -> Iterator[str]:
-    """The names of the folders right below that hold a log."""
+    """The names of the folders directly below that contain a log."""
     from spotladder.checkpoints.disk import DiskStore
     from spotladder.errors import StoreUnavailable
 
-    if isinstance(store, DiskStore):  # below a folder of a disk may be anything, and without end
+    if isinstance(store, DiskStore):  # list only one level: a folder on a disk may contain any number of files
         for name in store.folders():
             with suppress(StoreUnavailable):
                 if any(meta.key.endswith(".json") for meta in store.list(f"{name}/log/")):
@@ -206,7 +208,7 @@ def _chosen(log: CommitLog, step: int | None) -> list[Commit]:
     chosen = [commit for commit in commits if commit.step == step]
     if not chosen:
         known = ", ".join(str(commit.step) for commit in commits) or "none"
-        raise InvalidSpec(f"{log.uri}: there is no commit of step {step}; committed steps: {known}")
+        raise InvalidSpec(f"{log.uri}: step {step} has no commit; committed steps: {known}")
     return chosen
 
 
@@ -225,7 +227,7 @@ def _commit(commit: Commit) -> dict[str, Any]:
 
 
 def _plain(record: Any) -> dict[str, Any]:
-    """A record's fields as JSON knows them."""
+    """A record's fields as JSON data."""
     import json
     from dataclasses import asdict
 
@@ -245,9 +247,9 @@ def _about(entry: Entry) -> str:
         case "end":
             return ": ".join(part for part in (entry.outcome, entry.message) if part)
         case "drop":
-            return f"{len(entry.paths)} checkpoints no longer count: {', '.join(entry.paths)}"
+            return f"{len(entry.paths)} checkpoints removed: {', '.join(entry.paths)}"
         case "snapshot":
-            return f"everything before: {len(entry.commits)} commits count"
+            return f"{len(entry.commits)} commits before this entry"
 
 
 def _metrics(commit: Commit) -> str:

@@ -1,4 +1,4 @@
-"""`spotladder controller`: the process that looks after the TieredJobs of a cluster."""
+"""`spotladder controller`: the process that reconciles the TieredJobs of a cluster."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ LAST_PORT = 65535
 
 
 def controller(  # noqa: PLR0917 – typer reads the options from the parameters
-    config: Annotated[Path | None, typer.Option("--config", help="YAML file with these settings; flags win.")] = None,
-    kubeconfig: Annotated[str | None, typer.Option(help="The cluster's kubeconfig; in a pod none is needed.")] = None,
-    context: Annotated[str | None, typer.Option(help="The kubeconfig's context.")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="YAML file with these settings; flags override it.")
+    ] = None,
+    kubeconfig: Annotated[str | None, typer.Option(help="Kubeconfig of the home cluster. Not needed in a pod.")] = None,
+    context: Annotated[str | None, typer.Option(help="Context in the kubeconfig.")] = None,
     namespace: Annotated[
         list[str] | None,
         typer.Option(
@@ -23,30 +25,32 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
             "-n",
             metavar="<str>",
             parser=names.namespace,
-            help="Look after this namespace only; repeatable.",
+            help="Reconcile only this namespace; repeatable.",
         ),
     ] = None,
     cluster: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=ADDRESS",
-            help="A cluster beside home, repeatable: NAME=secret:SECRET, NAME=kubeconfig:FILE#CONTEXT, "
+            help="A cluster in addition to home, repeatable: NAME=secret:SECRET, NAME=kubeconfig:FILE#CONTEXT, "
             "NAME=eks:REGION/NAME or NAME=gke:PROJECT/LOCATION/NAME.",
         ),
     ] = None,
-    lease_namespace: Annotated[str | None, typer.Option(help="Where the lease is; default: the own namespace.")] = None,
-    lease_name: Annotated[str | None, typer.Option(help="The lease's name.  [default: spotladder-controller]")] = None,
+    lease_namespace: Annotated[
+        str | None, typer.Option(help="Namespace of the Lease. Default: the controller's own.")
+    ] = None,
+    lease_name: Annotated[str | None, typer.Option(help="Name of the Lease.  [default: spotladder-controller]")] = None,
     listen: Annotated[
         str | None,
         typer.Option(help="Address of /healthz, /readyz and /metrics.  [default: 127.0.0.1:8080]"),
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Jobs looked at at the same time.  [default: 16]")] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of jobs reconciled in parallel.  [default: 16]")] = None,
     log_format: Annotated[
         str, typer.Option(help="json, text, or auto: text on a terminal.", metavar="FORMAT")
     ] = "auto",
-    once: Annotated[bool, typer.Option("--once", help="Look at every job once and exit.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Reconcile every job once and exit.")] = False,
 ) -> None:
-    """Run the operator: deploy each TieredJob's attempts, watch them, and move on to the next tier.
+    """Run the controller: launch the attempts of each TieredJob, watch them, and fall back to the next tier.
 
     \b
     Examples:
@@ -80,13 +84,13 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     settings = read_settings(config, flags)
     port = settings.listen.rpartition(":")[2]
     if port.isdecimal() and int(port) > LAST_PORT:
-        given = f"{settings.listen}: a port is {LAST_PORT} at most"
-        raise InvalidSpec(f"{given}: give HOST:PORT, such as 127.0.0.1:8080", path="--listen")
+        message = f"the port must be at most {LAST_PORT}, got {port}: give HOST:PORT, such as 127.0.0.1:8080"
+        raise InvalidSpec(message, path="--listen")
 
     async def run() -> None:
         process = Controller(settings)
         if once:
-            typer.echo(f"looked at {await process.once()} jobs")
+            typer.echo(f"reconciled {await process.once()} jobs")
         else:
             await process.run()
 

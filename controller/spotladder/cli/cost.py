@@ -1,4 +1,4 @@
-"""`spotladder cost`: the closed formulas, the break-even table and its curve."""
+"""`spotladder cost`: closed cost formulas, break-even table and break-even curve."""
 
 from __future__ import annotations
 
@@ -24,26 +24,28 @@ _BAR_WIDTH = 40
 
 def cost(
     *,
-    hours: Annotated[float, typer.Option(help="Hours that the job takes if it runs on demand only (T).")],
-    spot_fraction: Annotated[
-        float, typer.Option(help="Share of the work done on spot before the fallback, 0 to 1 (α).")
-    ],
-    max_failures: Annotated[int, typer.Option(help="Failures that are tolerated on spot (M).")],
-    overhead: Annotated[float, typer.Option(help="Hours that each failure costs: restart and lost work (Δt).")],
+    hours: Annotated[float, typer.Option(help="Duration of the job on demand only, in hours (T).")],
+    spot_fraction: Annotated[float, typer.Option(help="Share of the work on spot before the fallback, 0 to 1 (α).")],
+    max_failures: Annotated[int, typer.Option(help="Number of failures tolerated on spot (M).")],
+    overhead: Annotated[float, typer.Option(help="Cost of each failure in hours: restart and repeated work (Δt).")],
     spot_discount: Annotated[
-        float, typer.Option(help="How much less spot costs than on demand, 0 to 1.")
+        float, typer.Option(help="Discount of spot compared with on demand, 0 to 1.")
     ] = _PUBLISHED_DISCOUNT,
     accounting: Annotated[
-        Accounting, typer.Option(help="Who pays for the overhead: on demand, both in proportion, or spot.")
+        Accounting,
+        typer.Option(
+            help="Accounting of the overhead: at the on-demand price, at both prices in proportion, or at the spot "
+            "price."
+        ),
     ] = Accounting.BLENDED,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the break-even curve into a .png or .svg file.")
+        Path | None, typer.Option(metavar="FILE", help="Write the break-even curve to a .png or .svg file.")
     ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """What spot capacity saves, by the closed formulas.
+    """Compute the savings of spot capacity by closed formulas.
 
-    Costs are in hours at the on-demand price: 2.76 h means as much as 2.76 hours on demand.
+    Costs are in on-demand hours: 2.76 h is the price of 2.76 hours on demand.
 
     \b
     Examples:
@@ -93,14 +95,14 @@ def _print_break_even(scenario: Scenario, accounting: Accounting, *, chart: bool
         row = [f"{fraction:.1f}", _percent(limit), f"{1 + limit:.2f}×" if math.isfinite(limit) else "–"]
         rows.append([*row, _bar(limit, scenario.overhead_share, widest)] if chart else row)
     if chart:
-        columns.append(f"│ = this job, {_percent(scenario.overhead_share)} longer: bars beyond it save")
-    print_table(columns, rows, f"Break-even ({accounting}): how much longer than on demand until nothing is saved")
+        columns.append(f"│ = this job, {_percent(scenario.overhead_share)} longer: longer bars save money")
+    print_table(columns, rows, f"Break-even ({accounting}): how much longer than on demand the job may take")
     if accounting is Accounting.BLENDED and scenario.spot_discount == _PUBLISHED_DISCOUNT:
         typer.echo(PUBLISHED_NOTE)
 
 
 def _bar(limit: float, here: float, widest: float) -> str:
-    """A bar as long as the limit, with a mark where the job itself is."""
+    """A bar whose length is the limit, with a mark at the job's own overhead."""
     length = _BAR_WIDTH if math.isinf(limit) else round(_BAR_WIDTH * limit / widest)
     mark = min(_BAR_WIDTH - 1, round(_BAR_WIDTH * here / widest))
     cells = ["█" if index < length else " " for index in range(_BAR_WIDTH)]
@@ -152,5 +154,5 @@ def _plain_estimate(result: Estimate) -> dict[str, object]:
 
 
 def _rounded(value: float) -> float | None:
-    """Without the noise of binary fractions; None for what has no limit."""
+    """The value rounded to 6 digits; None if it is infinite."""
     return round(value, 6) if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""`spotladder crds`: the CustomResourceDefinitions, for kubectl, GitOps and the chart."""
+"""`spotladder crds`: prints the CustomResourceDefinitions for kubectl, GitOps and the chart."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ def crds(
     to: Annotated[
         Path | None,
         typer.Option(
-            "--to", metavar="DIR", parser=folder, help="Write one file for each into this folder, instead of printing."
+            "--to",
+            metavar="DIR",
+            parser=folder,
+            help="Write one file for each definition into this folder instead of printing.",
         ),
     ] = None,
-    output: Annotated[Format, typer.Option("--output", "-o", help="How to print them: yaml or json.")] = Format.YAML,
+    output: Annotated[Format, typer.Option("--output", "-o", help="Output format: yaml or json.")] = Format.YAML,
 ) -> None:
     """Print the CustomResourceDefinitions of TieredJob and CapacityTier.
 
@@ -39,7 +42,7 @@ def crds(
 
 
 def as_yaml(definition: dict[str, object]) -> str:
-    """One definition as it stands in a file."""
+    """One definition as YAML text."""
     from io import StringIO
 
     from ruamel.yaml import YAML
@@ -60,5 +63,5 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise EnvironmentFailure(
-            f"cannot be written ({error.strerror}); give a folder of yours to --to: {path}"
+            f"{path}: cannot be written ({error.strerror}); name a writable folder with --to"
         ) from None

@@ -11,14 +11,15 @@ from spotladder.errors import EnvironmentFailure
 
 
 def folder(text: str) -> Path:
-    """The folder that an option names. An empty name is refused: it is mostly an unset shell variable."""
+    """The folder that an option names. Raises BadParameter for an empty name, which is usually an unset shell
+    variable."""
     if not text.strip():
-        raise typer.BadParameter("the name of the folder is empty")
+        raise typer.BadParameter("the folder name is empty: is a shell variable unset?")
     return Path(text).expanduser()
 
 
 def check_writable(path: Path) -> None:
-    """Make the folder and a file in it, which is removed. Raises EnvironmentFailure when that is refused."""
+    """Create the folder and a temporary file in it. Raises EnvironmentFailure if either fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):

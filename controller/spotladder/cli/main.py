@@ -1,8 +1,8 @@
-"""`spotladder`: finds the command, runs it, and turns errors into one line each and an exit code.
+"""`spotladder`: selects the command, runs it, and converts errors into messages and an exit code.
 
-A command's module is imported only when that command is used, so that `spotladder --help` answers at once.
+A command's module is imported only when the command runs, which keeps `spotladder --help` fast.
 Exit codes: 0 ok · 1 job failed · 2 usage or invalid spec · 3 tiers exhausted · 4 deadline or budget ·
-5 environment · 75 interrupted, resumable · 76 fenced · 130 interrupted · 141 the reader of the output went away.
+5 environment · 75 interrupted, resumable · 76 fenced · 130 interrupted · 141 closed output pipe.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PIPE_CLOSED = 141
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Where a command is: `attribute` is a function, or a `typer.Typer` with subcommands."""
+    """The module of a command. `attribute` is a function, or a `typer.Typer` with subcommands."""
 
     module: str
     attribute: str
@@ -35,31 +35,31 @@ class _Entry:
 
 
 COMMANDS = {
-    "run": _Entry("spotladder.cli.run", "run", "Run a job here, on nodes that come and go like spot capacity."),
-    "validate": _Entry("spotladder.cli.validate", "validate", "Check job, capacity and world files, offline."),
-    "plan": _Entry("spotladder.cli.plan", "plan", "What a job will cost on its tiers, and what is risky about it."),
+    "run": _Entry("spotladder.cli.run", "run", "Run a job on this machine, on simulated spot nodes."),
+    "validate": _Entry("spotladder.cli.validate", "validate", "Validate job, capacity and world files, offline."),
+    "plan": _Entry("spotladder.cli.plan", "plan", "Estimate the cost and the risks of a job on its tiers."),
     "simulate": _Entry("spotladder.cli.simulate", "simulate", "Compare policies on recorded capacity, offline."),
-    "checkpoints": _Entry("spotladder.cli.checkpoints", "app", "Look into the commit log of a job, verify, clean up."),
-    "status": _Entry("spotladder.cli.status", "status", "Show where a job is, on this machine or a cluster."),
-    "submit": _Entry("spotladder.cli.cluster.submit", "submit", "Hand a job to a cluster."),
-    "get": _Entry("spotladder.cli.cluster.get", "get", "Show the jobs of a cluster."),
-    "watch": _Entry("spotladder.cli.cluster.watch", "watch", "Follow a job of a cluster until it has ended."),
-    "logs": _Entry("spotladder.cli.cluster.logs", "logs", "Print what a job's program printed, attempt by attempt."),
-    "events": _Entry("spotladder.cli.cluster.events", "events", "Show what happened to a job, oldest first."),
-    "report": _Entry("spotladder.cli.cluster.report", "report", "Show what a job came to: attempts, tiers, money."),
-    "suspend": _Entry("spotladder.cli.cluster.change", "suspend", "Let a job commit and give its nodes back."),
-    "resume": _Entry("spotladder.cli.cluster.change", "resume", "Let a suspended job go on."),
-    "stop": _Entry("spotladder.cli.cluster.change", "stop", "Suspend a job and wait until it holds nothing."),
-    "delete": _Entry("spotladder.cli.cluster.delete", "delete", "Delete jobs; their checkpoints stay."),
-    "infra": _Entry("spotladder.cli.infra", "app", "Clusters, pools and buckets from one fleet file."),
-    "crds": _Entry("spotladder.cli.crds", "crds", "Print the CustomResourceDefinitions for a cluster."),
-    "controller": _Entry("spotladder.cli.controller", "controller", "Run the operator of a Kubernetes cluster."),
-    "cost": _Entry("spotladder.cli.cost", "cost", "What spot capacity saves, by the closed formulas."),
+    "checkpoints": _Entry("spotladder.cli.checkpoints", "app", "Inspect, verify and clean up the commit log of a job."),
+    "status": _Entry("spotladder.cli.status", "status", "Show the state of jobs, on this machine or a cluster."),
+    "submit": _Entry("spotladder.cli.cluster.submit", "submit", "Create or update jobs in a cluster."),
+    "get": _Entry("spotladder.cli.cluster.get", "get", "List the jobs of a cluster."),
+    "watch": _Entry("spotladder.cli.cluster.watch", "watch", "Follow a job in a cluster until it ends."),
+    "logs": _Entry("spotladder.cli.cluster.logs", "logs", "Print the output of a job's program, by attempt."),
+    "events": _Entry("spotladder.cli.cluster.events", "events", "Show the Events of a job, oldest first."),
+    "report": _Entry("spotladder.cli.cluster.report", "report", "Show the attempts, tiers, time and cost of a job."),
+    "suspend": _Entry("spotladder.cli.cluster.change", "suspend", "Commit a job and release its nodes."),
+    "resume": _Entry("spotladder.cli.cluster.change", "resume", "Continue a suspended job."),
+    "stop": _Entry("spotladder.cli.cluster.change", "stop", "Suspend a job and wait until its nodes are released."),
+    "delete": _Entry("spotladder.cli.cluster.delete", "delete", "Delete jobs; their checkpoints remain."),
+    "infra": _Entry("spotladder.cli.infra", "app", "Manage clusters, pools and buckets from a fleet file."),
+    "crds": _Entry("spotladder.cli.crds", "crds", "Print the CustomResourceDefinitions."),
+    "controller": _Entry("spotladder.cli.controller", "controller", "Run the controller of a Kubernetes cluster."),
+    "cost": _Entry("spotladder.cli.cost", "cost", "Compute the savings of spot capacity by formula."),
 }
 
 
 class _Root(TyperGroup):
-    """The root command; a reader that goes away (`| head`) ends it quietly."""
+    """The root command. It exits without a message when the output pipe is closed (`| head`)."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -72,14 +72,14 @@ class _Root(TyperGroup):
 
 
 class _Argument(TyperArgument):
-    """An argument as kubectl's help shows it: FILE..., without braces and Python types."""
+    """An argument in kubectl's notation: FILE..., without braces and Python types."""
 
     def _usage_display_name(self) -> str:
         name = self.display_name_raw.removesuffix("...") + ("..." if self.nargs != 1 else "")
         return name if self.required else f"[{name}]"
 
     def display_type_rich(self, ctx: Any) -> None:
-        """No type: the name and the help say what is meant."""
+        """Print no type: the name and the help text are sufficient."""
 
 
 def _with_plain_arguments(command: Any) -> Any:
@@ -92,7 +92,7 @@ def _with_plain_arguments(command: Any) -> Any:
 
 
 class _Deferred(TyperCommand):
-    """Stands for a command in the list of commands; becomes it when it is used."""
+    """A placeholder in the list of commands that loads the command on first use."""
 
     def __init__(self, name: str, entry: _Entry) -> None:
         super().__init__(name, short_help=entry.summary, rich_markup_mode=None)
@@ -140,7 +140,7 @@ def _root(
 
 
 def group() -> TyperGroup:
-    """The root command with all others, none of them imported yet."""
+    """The root command with all subcommands, without importing their modules."""
     app = typer.Typer(name="spotladder", cls=_Root, rich_markup_mode=None)
     app.callback(invoke_without_command=True)(_root)
     root = get_command(app)
@@ -162,21 +162,21 @@ def main(arguments: list[str] | None = None) -> int:
         return _complain([_usage(error)], error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
-    except OSError as error:  # a full disk, a descriptor too many: the machine's, not the program's
+    except OSError as error:  # a full disk or too many open files: a problem of the machine
         _give_up_output()
         about = f": {error.filename}" if error.filename else ""
-        return _complain([f"{error.strerror or error}{about}; free what is missing and run it again"], 5)
+        return _complain([f"{error.strerror or error}{about}; free the resource and run the command again"], 5)
     return outcome if isinstance(outcome, int) else 0
 
 
 def _called() -> str:
-    """What the user typed: kubectl runs `kubectl-spotladder` as `kubectl spotladder`."""
+    """The program name for messages: kubectl runs `kubectl-spotladder` as `kubectl spotladder`."""
     return "kubectl spotladder" if Path(sys.argv[0]).stem == "kubectl-spotladder" else "spotladder"
 
 
 def _never_fail_on_output() -> None:
-    """A terminal that cannot show a character gets an escape, a closed one nothing; neither a traceback."""
-    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 – for as long as the process lives
+    """Escape characters that the terminal cannot show, and ignore a closed one, instead of raising an error."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 – stays open until the process exits
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
@@ -185,7 +185,8 @@ def _never_fail_on_output() -> None:
 
 
 def _give_up_output() -> None:
-    """If what is still buffered cannot be written, let the interpreter's last flush succeed."""
+    """Redirect output to the null device if the buffer cannot be written, so that the interpreter's last flush
+    succeeds."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -201,7 +202,7 @@ def _usage(error: typer.TyperException) -> str:
 
 def _complain(lines: list[str], exit_code: int) -> int:
     for line in lines:
-        print(f"error: {line}", file=sys.stderr)  # noqa: T201 – this is the CLI's one place for errors
+        print(f"error: {line}", file=sys.stderr)  # noqa: T201 – the only place where the CLI prints errors
     return exit_code
 
 

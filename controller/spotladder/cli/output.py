@@ -1,4 +1,4 @@
-"""What commands print: tables (drawn on a terminal, plain text elsewhere), JSON and YAML."""
+"""Output of commands: tables (drawn on a terminal, plain text otherwise), JSON and YAML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 
 class Format(StrEnum):
-    """How a command prints its result."""
+    """Output format of a command."""
 
     TABLE = "table"
     JSON = "json"
@@ -20,23 +20,23 @@ class Format(StrEnum):
 
 
 GAP = 3
-"""Columns between two cells of a drawn table, and its margin."""
+"""Width of the gap between two cells of a drawn table and of its margin, in characters."""
 
 LEAST_COLUMN = 16
-"""Columns that the last cell of a drawn table needs: the others are not folded."""
+"""Minimum width of the last column of a drawn table, in characters; the other columns are not folded."""
 
 _NUMBER = re.compile(r"[-−+$]{0,2}[0-9][0-9,]*(\.[0-9]+)?( ?[%×h])?")
 
-OutputOption = Annotated[Format, typer.Option("--output", "-o", help="How to print the result.")]
+OutputOption = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
 
 
 def on_terminal() -> bool:
-    """Whether a person reads the output."""
+    """Whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
 def print_data(data: Any, output: Format) -> None:
-    """Print plain data (dicts, lists, text, numbers) as JSON or YAML."""
+    """Print dicts, lists, text and numbers as JSON or YAML."""
     if output is Format.YAML:
         from ruamel.yaml import YAML
 
@@ -52,7 +52,7 @@ def print_data(data: Any, output: Format) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Print rows under headings. Columns of numbers stand to the right."""
+    """Print rows with column headings. Columns of numbers are right-aligned."""
     numeric = [bool(rows) and all(_is_number(row[index]) for row in rows) for index in range(len(columns))]
     if on_terminal():
         _draw(columns, rows, title, numeric)
@@ -80,7 +80,8 @@ def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, num
 
 
 def _list(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
-    """Each row as lines of name and value, for a terminal that is too narrow for a table. Empty cells are left out."""
+    """Print each row as lines of name and value, for a terminal that is too narrow for a table. Empty cells are
+    omitted."""
     if title:
         typer.echo(title)
     width = max(map(len, columns))

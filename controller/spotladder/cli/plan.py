@@ -1,4 +1,4 @@
-"""`spotladder plan`: what a job will cost on its tiers, before anything is bought."""
+"""`spotladder plan`: estimates the cost and the risks of a job on its tiers."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from spotladder.planner.plan import Choice, Question, TierFacts
 
 RESTART = 0.05
-"""Hours until a job is whole again, when nobody says more: 3 minutes."""
+"""Default restart time after a failure, in hours (3 minutes)."""
 
 
 def plan(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="The job's file.")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="File of the job.")] = None,
     *,
     filename: Annotated[
-        Path | None, typer.Option("--filename", "-f", metavar="FILE", help="The same, as kubectl has it.")
+        Path | None, typer.Option("--filename", "-f", metavar="FILE", help="File of the job, as in kubectl.")
     ] = None,
     hours: Annotated[
-        float, typer.Option(min=0.001, max=MOST, help="Hours that the job takes if it runs on demand only (T).")
+        float, typer.Option(min=0.001, max=MOST, help="Duration of the job on demand only, in hours (T).")
     ],
     overhead: Annotated[
         float | None,
         typer.Option(
-            min=0, max=MOST, help="Hours that each failure costs (Δt). Default: 3 minutes and half a commit interval."
+            min=0, max=MOST, help="Cost of each failure in hours (Δt). Default: 3 minutes and half a commit interval."
         ),
     ] = None,
     evictions: Annotated[
@@ -47,22 +47,27 @@ def plan(
             "--evictions-per-node-hour",
             min=0,
             max=MOST,
-            help="How often a spot node is lost, per hour. Default: as each CapacityTier has been observed.",
+            help="Losses per spot node and hour. Default: the observed rate of each CapacityTier.",
         ),
     ] = None,
     world: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Plan on the pools of a world file, without a cluster.")
+        Path | None, typer.Option(metavar="FILE", help="Use the pools of a world file instead of a cluster.")
     ] = None,
     accounting: Annotated[
-        Accounting, typer.Option(help="Who pays for the overhead: on demand, both in proportion, or spot.")
+        Accounting,
+        typer.Option(
+            help="Accounting of the overhead: at the on-demand price, at both prices in proportion, or at the spot "
+            "price."
+        ),
     ] = Accounting.BLENDED,
     output: OutputOption = Format.TABLE,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """What a job is likely to cost and how long it will take, tier by tier, and which of its settings are risky.
+    """Estimate the cost and the duration of a job on each tier, and list risky settings.
 
-    Prices and evictions are those of the cluster's own CapacityTiers, or of a world file's pools. Nothing is begun.
+    Prices and eviction rates come from the cluster's CapacityTiers, or from the pools of a world file. Nothing is
+    started.
 
     \b
     Examples:
@@ -74,7 +79,7 @@ def plan(
 
     given = [path for path in (file, filename) if path is not None]
     if len(given) != 1:
-        raise Refused("give the job's file, once: spotladder plan job.yaml --hours 5")
+        raise Refused("expected exactly one job file: spotladder plan job.yaml --hours 5")
     job = read_job(given[0])
     if world is not None:
         facts, spec = _of_world(job, world)
@@ -160,7 +165,7 @@ async def _of_cluster(cluster: Cluster, job: TieredJob) -> tuple[tuple[TierFacts
     return tuple(facts), spec
 
 
-# --- showing ---------------------------------------------------------------------------------------------------------
+# --- output ----------------------------------------------------------------------------------------------------------
 
 
 def _print(question: Question, accounting: Accounting) -> None:
@@ -179,9 +184,12 @@ def _print(question: Question, accounting: Accounting) -> None:
         title = f"By the closed formulas ({accounting}), {60 * question.overhead:.3g} min lost at each failure"
         print_table(headings, rows, title)
         if best is not None:
-            typer.echo("* is the cheapest; what is saved beyond it is little, and each failure takes time")
+            typer.echo("* is the cheapest; higher values save little more, and each failure takes time")
     else:
-        typer.echo("What it will cost cannot be told: it is not known how often nodes of its spot tiers are lost.")
+        typer.echo(
+            "The cost cannot be estimated: the eviction rates of the spot tiers are unknown; set "
+            "--evictions-per-node-hour."
+        )
     for sentence in risks(question, own):
         typer.echo(f"risk: {sentence}")
 
@@ -267,7 +275,7 @@ def _plain_choice(choice: Choice) -> dict[str, Any]:
 
 
 def _finite(found: Estimate) -> float | None:
-    """None for what has no limit."""
+    """The number of failures; None if it is infinite."""
     return found.break_even_failures if math.isfinite(found.break_even_failures) else None
 
 

@@ -1,4 +1,4 @@
-"""`spotladder run`: a job on this machine, with nodes that come and go like spot capacity."""
+"""`spotladder run`: runs a job on this machine, on simulated spot nodes."""
 
 from __future__ import annotations
 
@@ -26,37 +26,36 @@ def run(
     *,
     world: Annotated[
         Path | None,
-        typer.Option(metavar="WORLD.yaml", help="The pools this machine stands for. Default: each tier has its nodes."),
+        typer.Option(metavar="WORLD.yaml", help="The simulated pools. Default: each tier has enough nodes."),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin anew: an earlier run is removed, and its checkpoints.")
+        bool, typer.Option("--fresh", help="Start from step 0: remove the previous run and its checkpoints.")
     ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an earlier run, from its newest commit.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the previous run from its newest commit.")] = False,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", parser=folder, help="Where the report is written. Default: with the run's state."),
+        typer.Option(metavar="DIR", parser=folder, help="Folder of the report. Default: the run's state folder."),
     ] = None,
     state_dir: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             parser=folder,
-            help="Where runs keep their state. Default: $SPOTLADDER_STATE, or ~/.local/state/spotladder.",
+            help="State folder of runs. Default: $SPOTLADDER_STATE, or ~/.local/state/spotladder.",
         ),
     ] = None,
     logs: Annotated[
-        bool, typer.Option("--logs", help="Print what the program prints, too, as lines instead of the live picture.")
+        bool, typer.Option("--logs", help="Also print the program's output, as lines instead of the live view.")
     ] = False,
 ) -> None:
-    """Run a job on this machine, on real Ray nodes that are taken away as the world file says.
+    """Run a job on this machine, on Ray nodes that are taken away according to the world file.
 
-    Ctrl-C drains and commits; a second one kills; --resume goes on after either, and after a crash or reboot.
+    Ctrl-C drains the job and commits; a second Ctrl-C kills it. --resume continues after either, and after a crash or
+    reboot.
 
     \b
-    Exit codes: 0 succeeded, 1 failed, 2 wrong input, 3 every tier is spent, 4 deadline or budget,
-    5 environment, 75 stopped and can be resumed, 76 another run owns the job.
+    Exit codes: 0 succeeded, 1 failed, 2 invalid input, 3 all tiers exhausted, 4 deadline or budget,
+    5 environment, 75 stopped, can be resumed, 76 another run owns the job.
 
     \b
     Examples:
@@ -112,13 +111,13 @@ def run(
     if outcome.message:
         typer.echo(outcome.message)
     if outcome.exit_code in (75, 5):
-        verb = "to try again" if outcome.state.stage in TERMINAL else "to go on"
+        verb = "to retry" if outcome.state.stage in TERMINAL else "to continue"
         typer.echo(f"{verb}: {_again(job, world, report, state_dir)}")
     raise typer.Exit(outcome.exit_code)
 
 
 def _plenty(job: TieredJob) -> World:
-    """The world when none is given: every tier has as many nodes as the job has workers, and keeps them."""
+    """The default world: every tier has as many nodes as the job has workers and never loses them."""
     from spotladder.api.resolve import local_program
     from spotladder.api.world import World
 
@@ -138,7 +137,7 @@ def _report(outcome: Outcome, folder: Path | None, console: object) -> None:
     try:
         place = folder or own
         facts = write_report(place, recorded, outcome.state)
-    except SpotladderError as error:  # it was writable when the run began
+    except SpotladderError as error:  # the folder was writable when the run started
         if folder is None:
             raise
         typer.echo(f"warning: {error}", err=True)

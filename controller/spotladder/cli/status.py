@@ -1,4 +1,4 @@
-"""`spotladder status`: where jobs are, on this machine or a cluster."""
+"""`spotladder status`: shows the state of jobs, on this machine or a cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = ("Namespace", "Name", "Phase", "Tier", "Attempt", "Failures", "Progres
 
 def status(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", parser=kubernetes.job, help="The job; all when none is given.")
+        str | None, typer.Argument(metavar="[NAME]", parser=kubernetes.job, help="Name of the job. Default: all jobs.")
     ] = None,
     *,
     output: OutputOption = Format.TABLE,
@@ -31,10 +31,10 @@ def status(
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Show where a job is, how far, and at what cost.
+    """Show the phase, progress and cost of jobs.
 
-    A job that was run on this machine (spotladder run) is shown from its state there; --context or --kubeconfig means a
-    cluster, as does a name that was never run here. Without a name: all runs on this machine.
+    A job of this machine (spotladder run) takes precedence over a job of a cluster. --context or --kubeconfig selects
+    the cluster. Without a name, the command lists all runs on this machine.
 
     \b
     Examples:
@@ -62,7 +62,7 @@ def _show(runs: list[LocalRun], output: Format, root: Path) -> None:
     elif runs:
         print_table(COLUMNS, [_row(run) for run in runs])
     else:
-        typer.echo(f"No runs on this machine ({root}); for a cluster's jobs: spotladder get", err=True)
+        typer.echo(f"No runs found on this machine ({root}); to list the jobs of a cluster: spotladder get", err=True)
 
 
 def _show_one(run: LocalRun, output: Format) -> None:

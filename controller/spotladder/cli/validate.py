@@ -1,4 +1,4 @@
-"""`spotladder validate`: schema and meaning of files, offline, with line numbers."""
+"""`spotladder validate`: validates files offline and reports errors with line numbers."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ def validate(
         typer.Argument(metavar="FILE", help="YAML files with TieredJobs, CapacityTiers or a world; - is stdin."),
     ],
     *,
-    cluster: Annotated[bool, typer.Option("--cluster", help="Also check what only a cluster needs.")] = False,
+    cluster: Annotated[bool, typer.Option("--cluster", help="Also run the checks that only a cluster needs.")] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Check job, capacity and world files, offline.
+    """Validate job, capacity and world files, offline.
 
-    Every problem is printed with file, line, column, field and remedy. The capacity that jobs name is looked up when
-    a CapacityTier or a world file is among the files. Exit code 2 when there is any problem.
+    Each problem is printed with file, line, column, field and remedy. The capacity of jobs is checked if the files
+    include a CapacityTier or a world file. Exit code 2 if there is any problem.
 
-    A file may be right for `spotladder run` and not for a cluster, where pods need images and checkpoints a bucket:
-    --cluster also checks that, as `spotladder submit` does, without asking the cluster. Jobs with a JobSet run on a
-    cluster only and are always checked so.
+    A file may be valid for `spotladder run` but not for a cluster, where pods need images and checkpoints need a
+    bucket.
+    --cluster also runs these checks, as `spotladder submit` does, without a connection to the cluster. Jobs with a
+    JobSet run only on clusters and always get these checks.
 
     \b
     Examples:

@@ -1,1 +1,1 @@
-"""What a job will cost before anything is bought, from the same core as everything else."""
+"""Estimates the cost of a job with the formulas of the core."""

@@ -1,9 +1,9 @@
-"""What to expect of a job on its tiers, by the closed formulas of `core.cost`.
+"""Estimates the cost of a job on its tiers with the closed formulas of `core.cost`.
 
-The formulas want α, the share of the work that spot does, and M, the failures. Both follow from how often a node of
-each tier is lost: a job of n workers on a tier where each is lost λ times an hour fails n·λ times an hour, so it stays
-there for (maxFailures + 1) / (n·λ) hours on average, or until it is done. Tiers that are not spot are taken to hold. It
-is an expectation, not a simulation: the hours that failures themselves cost are exposed to no further ones.
+The formulas need α, the share of the work on spot, and M, the number of failures. Both follow from the eviction rate
+of each tier. A job of n workers on a tier where each node is lost λ times an hour has n·λ failures an hour, so on
+average it stays on the tier for (maxFailures + 1) / (n·λ) hours, or until it is done. On-demand and reserved tiers
+have no losses. The result is an expectation, not a simulation: the hours that failures add have no further failures.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Seconds, Tier
 from spotladder.errors import InvalidSpec
 
 CHOICES = (0, 1, 2, 3, 5, 8, 13)
-"""Values of maxFailures that are compared with those of the job."""
+"""Values of maxFailures that are compared with the job's own."""
 
 MOST = 1_000_000
-"""Hours, failures: more is a slip of the hand."""
+"""Maximum of hours and failures. Larger values are input errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class TierFacts:
-    """One tier of the job, with what is known of its capacity. `evictions` are per node and hour, None: not known.
-    `observed` is for how many node hours that was observed, `trouble` why the tier cannot be had just now, `room` how
-    many nodes it has at most."""
+    """One tier of the job and its capacity. `evictions` is the rate per node and hour, None if unknown. `observed` is
+    the number of node-hours behind that rate, `trouble` the reason why the tier is unavailable now, and `room` the
+    maximum number of nodes."""
 
     tier: Tier
     capacity: str
@@ -43,8 +43,8 @@ class TierFacts:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked. `hours` is what the job takes on demand only, `overhead` what a failure costs, in hours;
-    `interval` is the time between commits, None when it is counted in steps."""
+    """The input of an estimate. `hours` is the duration on demand only, `overhead` the cost of a failure in hours, and
+    `interval` the seconds between commits, None if commits are counted in steps."""
 
     spec: JobSpec
     tiers: tuple[TierFacts, ...]
@@ -54,7 +54,7 @@ class Question:
 
     @property
     def on_demand_price(self) -> float | None:
-        """USD per hour for all workers on demand; None when no tier says."""
+        """USD per hour for all workers on demand; None if no tier has an on-demand price."""
         prices = (facts.tier.price.on_demand for facts in self.tiers if facts.tier.price.on_demand)
         price = next(prices, None)
         return None if price is None else price * self.spec.workers
@@ -62,7 +62,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The hours of work on each tier, by its name; the failures on spot; the hours of work that no tier is left for."""
+    """The hours of work on each tier by name, the failures on spot, and the hours of work left after the last tier."""
 
     hours: Mapping[str, float]
     failures: float
@@ -71,7 +71,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What one choice of maxFailures comes to; None: as the job has it. `usd` is None without prices."""
+    """The estimate for one value of maxFailures; None is the job's own. `usd` is None without prices."""
 
     max_failures: int | None
     expected: Expected
@@ -81,7 +81,7 @@ class Choice:
 
 
 def expect(question: Question) -> Expected | None:
-    """Where the work is done, and how often it fails; None when the evictions of a spot tier are not known."""
+    """The expected hours and failures; None if the eviction rate of a spot tier is unknown."""
     left, failures, hours = question.hours, 0.0, dict[str, float]()
     for facts in question.tiers:
         if left <= 0:
@@ -100,7 +100,7 @@ def expect(question: Question) -> Expected | None:
 
 
 def choose(question: Question, max_failures: int | None = None) -> Choice | None:
-    """What to expect with so many failures tolerated on each spot tier; None: not to be told, as `expect` says."""
+    """The estimate with `max_failures` on each spot tier; None if `expect` returns None."""
     if max_failures is not None:
         tiers = tuple(
             replace(facts, tier=replace(facts.tier, max_failures=max_failures)) if facts.spot else facts
@@ -111,8 +111,8 @@ def choose(question: Question, max_failures: int | None = None) -> Choice | None
     if expected is None:
         return None
     if expected.failures > MOST:
-        told = f"{expected.failures:g} failures are to be expected, a plan is for {MOST:g} at most"
-        raise InvalidSpec(f"{told}: is the rate per hour?")
+        told = f"the expected number of failures must be at most {MOST:g}, got {expected.failures:g}"
+        raise InvalidSpec(f"{told}: check that the eviction rate is per hour")
     spot = {facts.tier.name: facts.tier for facts in question.tiers if facts.spot}
     on_spot = sum(hours for name, hours in expected.hours.items() if name in spot)
     scenario = Scenario(
@@ -129,8 +129,8 @@ def choose(question: Question, max_failures: int | None = None) -> Choice | None
 
 
 def choices(question: Question) -> list[Choice]:
-    """The job as it is, and the choices of maxFailures beside it, as far as they differ; none when nothing can be
-    expected."""
+    """The estimates for the job's own maxFailures and for CHOICES, without repetitions; empty if no estimate is
+    possible."""
     found = [choose(question, number) for number in (None, *CHOICES)]
     told: list[Choice] = []
     for choice in found:
@@ -140,13 +140,13 @@ def choices(question: Question) -> list[Choice]:
 
 
 def cheapest(found: list[Choice], accounting: Accounting) -> Choice | None:
-    """The choice that costs least and gets the work done; the fewest failures among equals."""
+    """The cheapest choice that completes the work; of equal ones, the one with the lowest maxFailures."""
     done = [choice for choice in found if choice.max_failures is not None and choice.expected.left == 0]
     return min(done, key=lambda choice: round(choice.estimates[accounting].cost, 9), default=None)
 
 
 def _discount(spot: Mapping[str, Tier], expected: Expected) -> float:
-    """How much less spot costs than on demand, over the hours spent there; the usual nine tenths without prices."""
+    """The discount of spot compared with on demand, weighted by hours; 0.9 without prices."""
     paid = on_demand = 0.0
     for name, hours in expected.hours.items():
         if name in spot and spot[name].price.known and spot[name].price.on_demand:
@@ -156,6 +156,6 @@ def _discount(spot: Mapping[str, Tier], expected: Expected) -> float:
 
 
 def between_failures(question: Question) -> float:
-    """Hours between two failures on the first spot tier; infinite when it has none, or nobody knows."""
+    """Hours between two failures on the first spot tier with a known rate; infinite if the job has none."""
     rates = [facts.evictions * question.spec.workers for facts in question.tiers if facts.spot and facts.evictions]
     return 1 / rates[0] if rates else math.inf

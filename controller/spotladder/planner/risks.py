@@ -1,4 +1,4 @@
-"""Settings of a job that are likely to be regretted, each in a sentence that says what and where."""
+"""Finds risky settings of a job, each described in one sentence with its field."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from spotladder.core.model import FOR_EVER, Exhausted
 from spotladder.planner.plan import Choice, Question, between_failures
 
 FEW_HOURS = 24.0
-"""Node hours of observation below which a rate of evictions says little."""
+"""Node-hours of observation below which an eviction rate is unreliable."""
 
 
 def risks(question: Question, own: Choice | None) -> list[str]:
-    """All that applies. `own` is the job as it is written, None when nothing can be expected of it."""
+    """All risks of the job. `own` is the estimate of the job, None if unknown."""
     found = [sentence for check in _CHECKS for sentence in check(question)]
     return found + (list(_outlook(question, own)) if own is not None else [])
 
@@ -25,23 +25,26 @@ def _tiers(question: Question) -> Iterator[str]:
     for index, facts in enumerate(question.tiers):
         at, tier = f"spec.tiers[{index}] ({facts.tier.name})", facts.tier
         if facts.trouble:
-            yield f"{at}: cannot be had now: {facts.trouble}"
+            yield f"{at}: is unavailable now: {facts.trouble}"
         if facts.room is not None and facts.room < question.spec.workers:
-            yield f"{at}: has {facts.room} nodes at most, the job needs {question.spec.workers}: it is never used"
+            yield (
+                f"{at}: has at most {facts.room} nodes, but the job needs {question.spec.workers}: the tier is never "
+                "used"
+            )
         if not tier.price.known:
-            yield f"{at}: no price is known, so its cost is not in this plan"
+            yield f"{at}: its price is unknown, so the estimate does not include its cost"
         elif facts.spot and 0 < tier.price.on_demand <= tier.price.per_node_hour:
             yield f"{at}: spot costs as much as on demand"
         if facts.spot and facts.evictions is None:
-            yield f"{at}: nobody has seen how often its nodes are lost: give --evictions-per-node-hour"
+            yield f"{at}: its eviction rate is unknown: set --evictions-per-node-hour"
         elif facts.spot and 0 < facts.observed < FEW_HOURS:
-            yield f"{at}: its evictions were observed for {facts.observed:.1f} node hours only"
+            yield f"{at}: its eviction rate is based on only {facts.observed:.1f} node-hours"
         if facts.spot and tier.max_failures == FOR_EVER and index < last:
-            yield f"{at}: maxFailures -1: later tiers are reached only when it cannot be had for provisionTimeout"
+            yield f"{at}: maxFailures is -1: the job reaches later tiers only after provisionTimeout without capacity"
         if facts.spot and 0 < tier.notice < question.spec.grace:
             yield (
                 f"{at}: its notice is {format_duration(tier.notice)}, grace is "
-                f"{format_duration(question.spec.grace)}: a commit that takes longer than the notice is lost"
+                f"{format_duration(question.spec.grace)}: commits that take longer than the notice are lost"
             )
 
 
@@ -50,10 +53,13 @@ def _end(question: Question) -> Iterator[str]:
     if spec.exhausted is not Exhausted.FAIL:
         return
     if all(facts.spot for facts in question.tiers) and last.tier.max_failures != FOR_EVER:
-        yield "spec.tiers: all are spot: once the last is spent the job fails; end with on-demand, or set exhausted"
+        yield (
+            "spec.tiers: all tiers are spot: the job fails when the last one is exhausted; add on-demand, or set "
+            "exhausted"
+        )
     elif not last.spot and last.tier.max_failures == 0:
         at = f"spec.tiers[{len(question.tiers) - 1}] ({last.tier.name})"
-        yield f"{at}: it is the last, and its first lost pod fails the job: set maxFailures"
+        yield f"{at}: it is the last tier, and the first lost pod fails the job: set maxFailures"
 
 
 def _commits(question: Question) -> Iterator[str]:
@@ -63,28 +69,28 @@ def _commits(question: Question) -> Iterator[str]:
     if question.interval > between:
         yield (
             f"spec.checkpoints.interval: {format_duration(question.interval)} is longer than the "
-            f"{format_duration(round(between))} between two failures: the job may never get on"
+            f"{format_duration(round(between))} between two failures: the job may never progress"
         )
     if question.spec.stall_timeout < question.interval:
-        yield "spec.stallTimeout is shorter than spec.checkpoints.interval: a job that is well is called stalled"
+        yield "spec.stallTimeout is shorter than spec.checkpoints.interval: a healthy job counts as stalled"
 
 
 _CHECKS: tuple[Callable[[Question], Iterator[str]], ...] = (_tiers, _end, _commits)
 
 
 def _outlook(question: Question, own: Choice) -> Iterator[str]:
-    """What follows from the expectation."""
+    """Risks that follow from the estimate."""
     spec, hours = question.spec, own.scenario.total_hours
     if own.expected.left > 0 and spec.exhausted is Exhausted.FAIL:
-        yield f"all tiers are likely to be spent with {own.expected.left:.1f} h of work left"
+        yield f"all tiers are likely to be exhausted with {own.expected.left:.1f} h of work left"
     if spec.max_duration is not None and hours * HOUR > spec.max_duration:
-        yield f"spec.maxDuration {format_duration(spec.max_duration)} is shorter than the {hours:.1f} h to expect"
+        yield f"spec.maxDuration {format_duration(spec.max_duration)} is shorter than the expected {hours:.1f} h"
     if spec.deadline is not None and spec.submitted_at + hours * HOUR > spec.deadline:
-        yield f"spec.deadline comes before the {hours:.1f} h to expect are over"
+        yield f"spec.deadline is before the end of the expected {hours:.1f} h"
     if spec.budget is not None and own.usd is not None and own.usd[Accounting.BLENDED] > spec.budget:
-        yield f"spec.budget {spec.budget:.2f} USD is less than the {own.usd[Accounting.BLENDED]:.2f} USD to expect"
+        yield f"spec.budget {spec.budget:.2f} USD is less than the expected {own.usd[Accounting.BLENDED]:.2f} USD"
     limit = own.estimates[Accounting.BLENDED].break_even_failures
     if own.scenario.max_failures > limit:
-        yield f"{own.scenario.max_failures} failures are to be expected, and more than {limit:g} save nothing"
+        yield f"{own.scenario.max_failures} failures are expected, but more than {limit:g} save nothing"
     if spec.backoff_limit is not None and own.expected.failures > spec.backoff_limit:
-        yield f"spec.restartPolicy.backoffLimit {spec.backoff_limit} is less than the failures to expect"
+        yield f"spec.restartPolicy.backoffLimit {spec.backoff_limit} is less than the expected number of failures"

@@ -76,7 +76,7 @@ def test_status_lists_all_runs_or_one(runs: Runs, capsys: pytest.CaptureFixture[
     assert "runner   none" in one.out
     assert json.loads(call(capsys, "status", "digits", "-o", "json").out)["progress"] == {"step": 60, "total": 60}
     assert len(json.loads(call(capsys, "status", "-o", "json").out)) == 2
-    assert call(capsys, "status", "-n", "nobody").err.startswith("No runs on this machine")
+    assert call(capsys, "status", "-n", "nobody").err.startswith("No runs found on this machine")
 
 
 def test_a_run_that_is_at_work_says_its_process(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +96,7 @@ def test_logs_prints_every_attempt_in_order_with_its_title_on_stderr(
     assert call(capsys, "logs", "digits", "--tail", "1").out == "two\nfour\n"
     assert call(capsys, "logs", "digits", "--attempt", "1").out == "one\ntwo\n"
     refused = call(capsys, "logs", "digits", "--attempt", "3")
-    assert (refused.code, refused.err) == (2, "error: digits has no attempt 3: it had 2\n")
+    assert (refused.code, refused.err) == (2, "error: digits has no attempt 3: its newest attempt is 2\n")
     assert call(capsys, "logs", "digits", "--all-pods").code == 2
 
 
@@ -152,10 +152,10 @@ def test_what_is_meant_is_said_when_there_is_no_such_run(
 ) -> None:
     elsewhere = call(capsys, verb, "nothing", "--state-dir", tmp_path)
     assert elsewhere.code == 2
-    assert "there is no run of default/nothing" in elsewhere.err
+    assert "no run of default/nothing found" in elsewhere.err
     both = call(capsys, verb, "digits", "--state-dir", runs.root, "--context", "prod")
     assert both.code == 2
-    assert "give one" in both.err
+    assert "remove one of them" in both.err
     cluster = call(capsys, verb, "digits", "--kubeconfig", tmp_path / "none")
     assert cluster.code != 0, "a cluster was meant"
     assert "none" in cluster.err

@@ -1,6 +1,6 @@
-"""The clusters that a job's attempts run in, reached through the contexts of the user's kubeconfig.
+"""Connects to the clusters of a job's attempts through the contexts of the user's kubeconfig.
 
-The controller names clusters by its own configuration. `--context-for east=prod-east` maps such a name to a context; a
+The controller's settings name the clusters. `--context-for east=prod-east` maps such a name to a context; a
 context with the same name as the cluster needs no mapping.
 """
 
@@ -15,15 +15,15 @@ from spotladder.cli.cluster.cluster import MANAGER, Cluster, Refused, Target, in
 from spotladder.errors import EnvironmentFailure, SpotladderError
 
 HERE = ""
-"""The cluster that the TieredJob is in, by a name that no other has."""
+"""The name of the cluster of the TieredJob. No other cluster has an empty name."""
 
 
 class NoContext(EnvironmentFailure):
-    """No context is known of a cluster."""
+    """The kubeconfig has no context for a cluster."""
 
 
 class AttemptClusters:
-    """Use as `async with`. `said` are the contexts of clusters that the user gave. Connections are made when needed."""
+    """An async context manager. `said` maps clusters to contexts from the command line. Connects on first use."""
 
     def __init__(self, home: Cluster, target: Target, said: Mapping[str, str]) -> None:
         self._home = home
@@ -40,7 +40,7 @@ class AttemptClusters:
 
     @asynccontextmanager
     async def on(self, name: str) -> AsyncIterator[Cluster]:
-        """The cluster that the controller calls so; its errors leave in words for the user. Raises NoContext."""
+        """The cluster of that name, with API errors converted into messages for the user. Raises NoContext."""
         cluster = self._home if is_home(name) else self._open.get(name) or await self._reach(name)
         try:
             yield cluster
@@ -65,15 +65,15 @@ class AttemptClusters:
         try:
             known = contexts(self._target.kubeconfig)
         except EnvironmentFailure:
-            known = ()  # home was found without a kubeconfig
+            known = ()  # the home cluster needs no kubeconfig in a pod
         if name in known:
             return name
-        choice = f"one of {', '.join(known)}" if known else "the kubeconfig has none"
-        raise NoContext(f"no context is known of cluster {name}: give it with --context-for {name}=CONTEXT ({choice})")
+        choice = f"contexts: {', '.join(known)}" if known else "the kubeconfig has no contexts"
+        raise NoContext(f"cluster {name} has no context of the same name: set --context-for {name}=CONTEXT ({choice})")
 
 
 def cluster_of(job: Mapping[str, Any], attempt: int) -> str:
-    """The cluster that an attempt ran in or runs in, by the controller's name; "" when it is not known."""
+    """The cluster of an attempt, by its name in the controller's settings; "" if unknown."""
     status = job.get("status") or {}
     ended = next((entry for entry in status.get("attempts") or [] if entry.get("number") == attempt), None)
     if ended is not None:
@@ -82,7 +82,7 @@ def cluster_of(job: Mapping[str, Any], attempt: int) -> str:
 
 
 def clusters_of(job: Mapping[str, Any]) -> list[str]:
-    """The other clusters that attempts of the job ran in or run in, in the order in which it came to them."""
+    """The clusters of the job's attempts other than home, in the order of the attempts."""
     status = job.get("status") or {}
     ended = sorted(status.get("attempts") or [], key=lambda entry: entry.get("number", 0))
     names = [str(entry.get("cluster") or "") for entry in (*ended, status)]
@@ -90,7 +90,7 @@ def clusters_of(job: Mapping[str, Any]) -> list[str]:
 
 
 def is_home(name: str) -> bool:
-    """Whether this is the cluster that the TieredJob is in."""
+    """Whether this is the cluster of the TieredJob."""
     from spotladder.clusters.registry import HOME
 
     return name in (HERE, HOME)
@@ -102,6 +102,6 @@ def contexts_given(values: Iterable[str] | None) -> Mapping[str, str]:
     for value in values or ():
         name, _, context = value.partition("=")
         if not (name and context):
-            raise Refused(f"--context-for {value}: give the cluster's name and a context: --context-for east=CONTEXT")
+            raise Refused(f"--context-for {value}: expected CLUSTER=CONTEXT, such as east=prod-east")
         given[name] = context
     return given

@@ -1,4 +1,4 @@
-"""A job's capacity as far as its user may see it, and the job as the core sees it with that."""
+"""The CapacityTiers that the user may read, and the core's JobSpec built from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def capacity_in(cluster: Cluster) -> Mapping[str, CapacityRecord]:
-    """The CapacityTiers by name; none when they may not be seen."""
+    """The CapacityTiers by name; empty if the user may not list them."""
     from spotladder.clusters.errors import Forbidden
     from spotladder.operator.records import CAPACITYTIERS, CapacityRecord
 
@@ -25,7 +25,7 @@ async def capacity_in(cluster: Cluster) -> Mapping[str, CapacityRecord]:
 
 
 def price_in(record: CapacityRecord) -> Price:
-    """The price that is given, or that the controller has looked up."""
+    """The price in the spec, or else the price that the controller has looked up."""
     from pydantic_core import from_json
 
     from spotladder.core.model import Price
@@ -40,7 +40,7 @@ def price_in(record: CapacityRecord) -> Price:
 
 
 def core_spec(job: JobRecord, capacity: Callable[[str], CapacityRecord | None]) -> JobSpec:
-    """The job as the core sees it; capacity that may not be seen has no price. Raises InvalidSpec."""
+    """The job as the core's JobSpec. Capacity that the user may not read has no price. Raises InvalidSpec."""
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.core.model import Price
     from spotladder.operator.load import Specs, resolve, spec_of

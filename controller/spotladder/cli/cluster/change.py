@@ -1,4 +1,4 @@
-"""`spotladder suspend`, `resume` and `stop`: whether a job may hold nodes."""
+"""`spotladder suspend`, `resume` and `stop`: change whether a job may hold nodes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from spotladder.cli.cluster.options import ContextOption, JobArgument, Kubeconfi
 from spotladder.cli.cluster.waiting import OutageTolerance
 from spotladder.errors import EnvironmentFailure
 
-PAUSE = 0.5
-"""Seconds between two looks at a job that is being stopped."""
+POLL_INTERVAL = 0.5
+"""Seconds between two polls of a job that is being stopped."""
 
 STOP_TIMEOUT = "10m"
 
@@ -27,7 +27,7 @@ def suspend(
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Let a job commit and give its nodes back, until it is resumed. Returns at once.
+    """Commit a job and release its nodes until it is resumed. The command returns at once.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def resume(
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Let a suspended job go on from its newest commit.
+    """Continue a suspended job from its newest commit.
 
     \b
     Examples:
@@ -55,12 +55,14 @@ def resume(
 def stop(
     name: JobArgument,
     *,
-    timeout: Annotated[str, typer.Option(metavar="DURATION", help="How long to wait; 0s: as suspend.")] = STOP_TIMEOUT,
+    timeout: Annotated[
+        str, typer.Option(metavar="DURATION", help="Maximum wait; 0s: return at once, like suspend.")
+    ] = STOP_TIMEOUT,
     namespace: NamespaceOption = None,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Let a job commit, and wait until it holds nothing any more. `spotladder resume` goes on with it.
+    """Suspend a job and wait until its nodes are released. `spotladder resume` continues the job.
 
     \b
     Examples:
@@ -89,10 +91,10 @@ async def _set(cluster: Cluster, name: str, *, suspended: bool) -> Object:
     job = await cluster.job(name)
     phase = (job.get("status") or {}).get("phase")
     if phase in ("Succeeded", "Failed"):
-        raise Refused(f"tieredjob {name} is {phase}: there is nothing to {'stop' if suspended else 'resume'}")
+        raise Refused(f"tieredjob {name} is {phase}: it cannot be {'suspended' if suspended else 'resumed'}")
     word = "suspended" if suspended else "resumed"
     if bool(job["spec"].get("suspend")) is suspended:
-        typer.echo(f"tieredjob.spotladder.io/{name} {word} already")
+        typer.echo(f"tieredjob.spotladder.io/{name} already {word}")
         return job
     body = {"spec": {"suspend": suspended}}
     job = await cluster.client.merge(TIEREDJOBS, name, cluster.namespace, body=body)
@@ -114,9 +116,11 @@ async def _until_stopped(cluster: Cluster, job: Object, longest: float) -> Objec
         if time.monotonic() > end:
             if tolerance.error:
                 raise tolerance.error
-            seen = f"it is {status.get('phase')}" if status else "no controller has looked at it"
-            raise EnvironmentFailure(f"tieredjob {name} has not stopped in time: {seen}; it will once it is drained")
-        await asyncio.sleep(PAUSE)
+            seen = f"its phase is {status.get('phase')}" if status else "no controller has reconciled it"
+            raise EnvironmentFailure(
+                f"tieredjob {name} has not stopped within the timeout: {seen}; it stops after its drain"
+            )
+        await asyncio.sleep(POLL_INTERVAL)
 
 
 def _seconds(text: str) -> float:

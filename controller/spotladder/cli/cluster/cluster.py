@@ -1,4 +1,4 @@
-"""One command's talk with the API server: the operator's client, and its answers in words for who typed the command."""
+"""Connects a command to the API server with the operator's client, and converts API errors into messages for users."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ T = TypeVar("T")
 Object = dict[str, Any]
 
 MANAGER = "spotladder-cli"
-"""The field manager of what these commands write."""
+"""Field manager of the commands' writes."""
 
 
 class Refused(SpotladderError):
-    """The command cannot be carried out as it was given."""
+    """The command's arguments are invalid, or the cluster rejects the request. Exit code 2."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Which cluster and namespace, as it was said on the command line."""
+    """The cluster and namespace from the command line; None for the defaults of the kubeconfig."""
 
     namespace: str | None = None
     context: str | None = None
@@ -39,7 +39,8 @@ class Target:
 
 
 class Cluster:
-    """The cluster while a command runs. `namespace` is where names are looked up; `context` is what messages say."""
+    """A connected cluster. `namespace` is the namespace of job names; `context` is the name of the cluster in
+    messages."""
 
     def __init__(self, client: Client, target: Target) -> None:
         self.client = client
@@ -47,7 +48,7 @@ class Cluster:
         self.namespace = target.namespace or _namespace_of(client.connection)
 
     async def job(self, name: str) -> Object:
-        """The TieredJob. Raises Refused when there is none of that name."""
+        """The TieredJob. Raises Refused if it does not exist."""
         from spotladder.clusters.errors import NotFound
         from spotladder.operator.records import TIEREDJOBS
 
@@ -57,14 +58,14 @@ class Cluster:
             raise await self.absent(name) from None
 
     async def absent(self, name: str) -> SpotladderError:
-        """Why there is no such TieredJob."""
+        """The error for a missing TieredJob: TieredJobs are not installed, or the job does not exist."""
         if not await self.installed():
             return _not_installed(self.context)
         listing = f"spotladder get -n {self.namespace}"
-        return Refused(f"tieredjob {name} is not in namespace {self.namespace}: {listing} shows what is")
+        return Refused(f"tieredjob {name} not found in namespace {self.namespace}: {listing} lists all jobs")
 
     async def installed(self) -> bool:
-        """Whether the cluster knows TieredJobs, as far as can be asked."""
+        """Whether the cluster has the TieredJob definition; True if the cluster does not answer."""
         from spotladder.operator.records import TIEREDJOBS
 
         try:
@@ -74,7 +75,7 @@ class Cluster:
 
 
 def on_cluster(target: Target, work: Callable[[Cluster], Awaitable[T]]) -> T:
-    """Do the work on the cluster that is meant. Raises SpotladderError in words for the user."""
+    """Run `work` with a connection to the target cluster. Raises SpotladderError with a message for the user."""
     try:
         from spotladder.clusters.client import Client
         from spotladder.clusters.connection import connect
@@ -95,38 +96,44 @@ def on_cluster(target: Target, work: Callable[[Cluster], Awaitable[T]]) -> T:
 
 
 async def in_words(error: SpotladderError, cluster: Cluster) -> SpotladderError:
-    """The error as it is said to who typed the command."""
+    """The API error with a message for the user of the command."""
     from spotladder.clusters.errors import ClusterUnreachable, Forbidden, Invalid, NotFound, ServerTrouble, Unauthorized
 
     where = f"context {cluster.context}" if cluster.context else "the kubeconfig"
     match error:
         case Unauthorized():
-            return EnvironmentFailure(f"{where}: the cluster does not take its credentials: log in again")
+            return EnvironmentFailure(f"{where}: the cluster rejects its credentials: log in again")
         case Forbidden():
-            return EnvironmentFailure(f"{where}: {error.message}; who runs the cluster can grant it")
+            return EnvironmentFailure(
+                f"{where}: {error.message}; ask an administrator of the cluster for this permission"
+            )
         case ServerTrouble():
             server = cluster.client.connection.server
-            return EnvironmentFailure(f"{where}: the cluster at {server} is in trouble ({error}); try again later")
+            return EnvironmentFailure(f"{where}: the API server at {server} fails ({error}); try again later")
         case ClusterUnreachable():
             server = cluster.client.connection.server
-            return EnvironmentFailure(f"{where}: the cluster at {server} cannot be reached ({error}); try --context")
+            return EnvironmentFailure(
+                f"{where}: the API server at {server} cannot be reached ({error}); check the network, or choose "
+                f"another --context"
+            )
         case NotFound():
             return Refused(error.message) if await cluster.installed() else _not_installed(cluster.context)
         case Invalid():
-            return Refused(f"the cluster refuses it: {error.message}")
+            return Refused(f"the cluster rejects the object: {error.message}")
     return error
 
 
 def _namespace_of(connection: Connection) -> str:
-    """The context's own. Raises Refused."""
+    """The namespace of the context. Raises Refused if it is not a valid name."""
     try:
         return names.namespace(connection.namespace)
     except typer.BadParameter as error:
-        wrong = f"context {connection.context}: its namespace: {error.message}"
+        wrong = f"context {connection.context}: invalid namespace: {error.message}"
         raise Refused(f"{wrong}; give another with --namespace") from None
 
 
 def _not_installed(context: str) -> EnvironmentFailure:
     return EnvironmentFailure(
-        f"context {context}: this cluster has no TieredJobs: helm install spotladder-crds charts/spotladder-crds"
+        f"context {context}: TieredJobs are not installed in this cluster: helm install spotladder-crds "
+        f"charts/spotladder-crds"
     )

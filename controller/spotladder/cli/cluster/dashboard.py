@@ -1,4 +1,4 @@
-"""What a program printed, as Ray's dashboard on the head knows it: with HTTPMode nobody else does."""
+"""Reads program output from Ray's dashboard on the head, the only source with HTTPMode."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from spotladder.clusters.client import Client
 
 PORT = 8265
-PAUSE = 1.0
+POLL_INTERVAL = 1.0
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 async def printed(client: Client, pod: str, namespace: str, *, follow: bool, tail: int | None) -> AsyncIterator[bytes]:
-    """The output of the one job that was submitted to this head, in pieces; with `follow` until the job has ended."""
+    """Yield the output of the job on this head in pieces; with `follow` until the job has ended."""
     shown = 0
     while True:
         jobs = await client.ask(pod, namespace, PORT, "api/jobs/")
@@ -30,4 +30,4 @@ async def printed(client: Client, pod: str, namespace: str, *, follow: bool, tai
                 shown = len(text)
         if not follow or (job is not None and job.get("status") in ENDED):
             return
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(POLL_INTERVAL)

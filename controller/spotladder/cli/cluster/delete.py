@@ -1,4 +1,4 @@
-"""`spotladder delete`: a job and everything that was made for it."""
+"""`spotladder delete`: deletes a job and its objects."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.waiting import OutageTolerance
 
-PAUSE = 0.5
+POLL_INTERVAL = 0.5
 
-SAYS_AFTER = 5.0
-"""Seconds after which the command says what it waits for."""
+REPORT_DELAY = 5.0
+"""Seconds after which the command prints what it waits for."""
 
 NO_ANSWER_TIMEOUT = 300.0
-"""Seconds that a cluster may leave requests unanswered while the command waits for its jobs."""
+"""Seconds for which the API server may fail to answer while the command waits."""
 
 
 def delete(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", parser=kubernetes.job, help="TieredJobs.")],
     *,
-    wait: Annotated[bool, typer.Option(help="Return when nothing is left of them.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until all objects of the jobs are gone.")] = True,
     force: Annotated[
-        bool, typer.Option("--force", help="Let go of what cannot be reached, e.g. in a cluster that is gone.")
+        bool, typer.Option("--force", help="Do not wait for objects that cannot be reached, e.g. in a deleted cluster.")
     ] = False,
     namespace: NamespaceOption = None,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Delete jobs: each commits, gives its nodes back, and goes. Its checkpoints and its kept output stay.
+    """Delete jobs: each commits and releases its nodes. Its checkpoints and stored output remain.
 
-    Waits until nothing is left of them, and says what it waits for. Ctrl-C ends the waiting, not the deletion.
+    The command waits until all objects are gone and prints what it waits for. Ctrl-C ends the wait, not the deletion.
 
     \b
     Examples:
@@ -66,7 +66,7 @@ async def _delete(cluster: Cluster, job: Object, *, force: bool) -> None:
             await cluster.client.merge(TIEREDJOBS, name, cluster.namespace, body=body)
         await cluster.client.delete(TIEREDJOBS, name, cluster.namespace, uid=uid)
     except NotFound:
-        pass  # somebody else was quicker
+        pass  # another client has deleted it
 
 
 async def _until_gone(cluster: Cluster, job: Object) -> None:
@@ -76,7 +76,7 @@ async def _until_gone(cluster: Cluster, job: Object) -> None:
     from spotladder.clusters.errors import NotFound
     from spotladder.operator.records import TIEREDJOBS
 
-    name, told, found, tolerance = job["metadata"]["name"], "", job, OutageTolerance(NO_ANSWER_TIMEOUT)
+    name, reported, found, tolerance = job["metadata"]["name"], "", job, OutageTolerance(NO_ANSWER_TIMEOUT)
     began = time.monotonic()
     while True:
         try:
@@ -85,25 +85,25 @@ async def _until_gone(cluster: Cluster, job: Object) -> None:
         except NotFound:
             return
         if found["metadata"]["uid"] != job["metadata"]["uid"]:
-            return  # another of the same name
-        waits = waits_for(found) if time.monotonic() - began >= SAYS_AFTER else ""
-        if waits and waits != told:
-            told = waits
-            typer.echo(f"tieredjob {name} is not gone yet: {told}", err=True)
-        await asyncio.sleep(PAUSE)
+            return  # a new job of the same name
+        waits = waits_for(found) if time.monotonic() - began >= REPORT_DELAY else ""
+        if waits and waits != reported:
+            reported = waits
+            typer.echo(f"tieredjob {name} is not deleted yet: {reported}", err=True)
+        await asyncio.sleep(POLL_INTERVAL)
 
 
 def waits_for(job: Object) -> str:
-    """What keeps a TieredJob that is being deleted, in words for the user; "" when nothing is known to."""
+    """What the deletion of a TieredJob waits for, as a message for the user; "" if unknown."""
     from spotladder.operator.records import FINALIZER
 
     metadata, status = job["metadata"], job.get("status") or {}
     finalizers = metadata.get("finalizers") or []
     if FINALIZER not in finalizers:
-        return f"it has the finalizers {', '.join(finalizers)}" if finalizers else ""
+        return f"waiting for the finalizers {', '.join(finalizers)}" if finalizers else ""
     if (status.get("observedGeneration") or 0) < metadata.get("generation", 0):
         return (
-            "no controller has taken note of the deletion: is one running, and does it look after this namespace? "
+            "no controller has seen the deletion: check that a controller runs and reconciles this namespace "
             "(kubectl get pods -A -l app.kubernetes.io/name=spotladder)"
         )
     degraded = display.condition(job, "Degraded")
@@ -112,4 +112,4 @@ def waits_for(job: Object) -> str:
     where = f"attempt {status.get('attempt')} on {status.get('tier')}"
     if status.get("phase") == "Draining":
         return f"{where} commits and stops"
-    return f"what is left of {where} is removed" if status.get("attempt") else ""
+    return f"the controller removes {where}" if status.get("attempt") else ""

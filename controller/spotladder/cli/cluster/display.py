@@ -1,4 +1,4 @@
-"""TieredJobs as table rows or as objects for `--output`."""
+"""Formats TieredJobs as table rows or as objects for `--output`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLUMNS = ("Name", "Phase", "Tier", "Attempt", "Failures", "Progress", "Cost", "
 
 
 def row(job: Mapping[str, Any], now: float) -> tuple[str, ...]:
-    """One line of `get`: the columns that `kubectl get tieredjobs` has."""
+    """One row of `get`, with the columns of `kubectl get tieredjobs`."""
     status = job.get("status") or {}
     cost = status.get("cost") or {}
     saved = cost.get("savingsPercent")
@@ -31,22 +31,23 @@ def row(job: Mapping[str, Any], now: float) -> tuple[str, ...]:
 
 
 def _phase(job: Mapping[str, Any]) -> str:
-    """The phase of the status; Deleting for a job that is being deleted, which the status says to be suspended."""
+    """The phase of the status, or Deleting for a job with a deletion timestamp, whose status has the phase
+    Suspended."""
     phase = (job.get("status") or {}).get("phase") or ""
     ended = phase in ("Succeeded", "Failed")
     return "Deleting" if job["metadata"].get("deletionTimestamp") and not ended else phase
 
 
 def money(spent: str | None) -> str:
-    """A sum as the status has it: $1.20, more than $1.20, or unknown."""
+    """An amount of the status: $1.20, >$1.20 or unknown."""
     if not spent or not spent.strip(">").replace(".", "").isdigit():
         return spent or ""
     return f">${spent[1:]}" if spent.startswith(">") else f"${spent}"
 
 
 def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Columns and rows: with the namespace in front when there are several, and with what jobs wait for at the end when
-    one does."""
+    """Columns and rows, with the namespace first if `namespaces`, and with the reason of the wait last if any job
+    waits."""
     now = time.time()
     columns: tuple[str, ...] = COLUMNS
     found = [row(job, now) for job in jobs]
@@ -60,7 +61,8 @@ def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[
 
 
 def waits(waiting: Mapping[str, Any] | None, now: float) -> str:
-    """`status.waiting` in words: what the job waits for, for how long, and what follows when; "" for nothing."""
+    """`status.waiting` as text: the message, the duration, and the timeout with its action; "" if the job does not
+    wait."""
     from spotladder.display.figures import span
 
     if not waiting:
@@ -73,31 +75,31 @@ def waits(waiting: Mapping[str, Any] | None, now: float) -> str:
 
 
 def age(written: str | None, now: float) -> str:
-    """How long ago that was."""
+    """The time since a timestamp, such as 5m."""
     from spotladder.display.figures import span
 
     return span(now - datetime.fromisoformat(written).timestamp()) if written else ""
 
 
 def cleaned(thing: Object) -> Object:
-    """The object without what only the API server needs, as kubectl shows it."""
+    """The object without `managedFields`, as kubectl shows it."""
     metadata = {key: value for key, value in thing["metadata"].items() if key != "managedFields"}
     return {"apiVersion": thing["apiVersion"], "kind": thing["kind"], **thing, "metadata": metadata}
 
 
 def listed(things: Sequence[Object]) -> Object:
-    """Several objects as one."""
+    """The objects as a Kubernetes List."""
     return {"apiVersion": "v1", "kind": "List", "items": [cleaned(thing) for thing in things]}
 
 
 def condition(job: Mapping[str, Any], kind: str) -> Object:
-    """The condition of that type; empty when there is none."""
+    """The condition of that type; empty if it does not exist."""
     conditions = (job.get("status") or {}).get("conditions") or []
     return next((entry for entry in conditions if entry.get("type") == kind), {})
 
 
 def exit_code(job: Mapping[str, Any]) -> int:
-    """What a job that has ended means for who waited for it."""
+    """The exit code for the outcome of an ended job."""
     from spotladder.core.model import Phase
     from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 

@@ -1,4 +1,4 @@
-"""`spotladder events`: what happened to a job, oldest first."""
+"""`spotladder events`: shows the Events of a job, oldest first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.errors import SpotladderError
 
 _Located = tuple[str, Object]
-"""An Event, and the cluster that it is in."""
+"""The name of a cluster, and an Event in it."""
 
 COLUMNS = ("Age", "Type", "Reason", "Object", "Message")
 
@@ -30,7 +30,8 @@ def events(
     name: JobArgument,
     *,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also those about its attempts' RayJobs, JobSets and pods, wherever they ran.")
+        bool,
+        typer.Option("--all", help="Include the Events of its attempts' RayJobs, JobSets and pods, in all clusters."),
     ] = False,
     context_for: ContextForOption = None,
     output: OutputOption = Format.TABLE,
@@ -38,7 +39,7 @@ def events(
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Show the Events of a job, oldest first. Clusters keep them for an hour or so; `report` knows the attempts longer.
+    """Show the Events of a job, oldest first. Clusters keep Events for about an hour; `report` shows older attempts.
 
     \b
     Examples:
@@ -68,11 +69,11 @@ def events(
             rows.append((age, where or "–", *rest) if several else (age, *rest))
         print_table((COLUMNS[0], "Cluster", *COLUMNS[1:]) if several else COLUMNS, rows)
     else:
-        typer.echo(f"No Events about tieredjob {name}.", err=True)
+        typer.echo(f"No Events found for tieredjob {name}.", err=True)
 
 
 async def of_job(cluster: Cluster, job: Object) -> list[Object]:
-    """The Events about this very TieredJob, oldest first."""
+    """The Events of this TieredJob (by uid), oldest first."""
     metadata = job["metadata"]
     fields = f"involvedObject.kind=TieredJob,involvedObject.name={metadata['name']}"
     found = await _list(cluster, fields)
@@ -80,7 +81,7 @@ async def of_job(cluster: Cluster, job: Object) -> list[Object]:
 
 
 async def _attempts_too(home: Cluster, clusters: AttemptClusters, job: Object) -> list[_Located]:
-    """Those about its attempts, too, wherever they ran; what cannot be asked is told."""
+    """The Events of the job and of its attempts in all clusters. Prints a line for each cluster that cannot be read."""
     found = [(HERE, event) for event in await of_job(home, job)]
     for name in (HERE, *clusters_of(job)):
         try:
@@ -89,7 +90,7 @@ async def _attempts_too(home: Cluster, clusters: AttemptClusters, job: Object) -
         except SpotladderError as error:
             if is_home(name):
                 raise
-            typer.echo(f"without the Events of cluster {name}: {error}", err=True)
+            typer.echo(f"Events of cluster {name} are missing: {error}", err=True)
     return sorted(found, key=lambda located: when(located[1]))
 
 
@@ -115,7 +116,7 @@ async def _list(cluster: Cluster, fields: str) -> list[Object]:
 
 
 def when(event: Object) -> float:
-    """When it last happened; components disagree about the field."""
+    """Time of the last occurrence. Components set different fields."""
     from spotladder.workloads.records import EventRecord
 
     return EventRecord.of(event).at or 0.0

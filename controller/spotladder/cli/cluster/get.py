@@ -1,4 +1,4 @@
-"""`spotladder get`: the jobs of a namespace, or those that are named."""
+"""`spotladder get`: lists the jobs of a namespace, or shows the named ones."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from spotladder.cli.output import Format, OutputOption, print_data, print_table
 def get(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", parser=kubernetes.job, help="TieredJobs; all when none."),
+        typer.Argument(metavar="[NAME]...", parser=kubernetes.job, help="Names of TieredJobs. Default: all."),
     ] = None,
     *,
-    everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Those of all namespaces.")] = False,
+    everywhere: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="List the jobs of all namespaces.")
+    ] = False,
     output: OutputOption = Format.TABLE,
     namespace: NamespaceOption = None,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Show the jobs of a cluster: where each is, how far, and at what cost.
+    """List the jobs of a cluster with their phase, tier, progress and cost.
 
     \b
     Examples:
@@ -34,7 +36,7 @@ def get(
     """
 
     if names and everywhere:
-        raise Refused("a job is in one namespace: give names or --all-namespaces")
+        raise Refused("NAME and --all-namespaces exclude each other: remove one of them")
 
     async def find(cluster: Cluster) -> tuple[list[Object], str]:
         if names:

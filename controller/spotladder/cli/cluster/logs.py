@@ -1,4 +1,4 @@
-"""`spotladder logs`: what the program printed, attempt after attempt."""
+"""`spotladder logs`: prints the output of a job's program, attempt by attempt."""
 
 from __future__ import annotations
 
@@ -26,32 +26,34 @@ from spotladder.errors import SpotladderError
 if TYPE_CHECKING:
     from spotladder.workloads.records import Object as Found
 
-PAUSE = 1.0
-"""Seconds between two looks for pods that are to come."""
+POLL_INTERVAL = 1.0
+"""Seconds between two polls for pods that do not exist yet."""
 
 
 def logs(
     name: JobArgument,
     *,
-    attempt: Annotated[int | None, typer.Option(min=1, help="This attempt only. Default: all, in order.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
-    tail: Annotated[int | None, typer.Option(min=0, help="So many lines of each at the end only.")] = None,
-    every_pod: Annotated[bool, typer.Option("--all-pods", help="All pods, each line with the pod's name.")] = False,
+    attempt: Annotated[int | None, typer.Option(min=1, help="Only this attempt. Default: all, in order.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the output until the job ends.")] = False,
+    tail: Annotated[int | None, typer.Option(min=0, help="Number of last lines of each log.")] = None,
+    every_pod: Annotated[
+        bool, typer.Option("--all-pods", help="Print the logs of all pods, each line with the pod's name.")
+    ] = False,
     state_dir: StateDirOption = None,
     context_for: ContextForOption = None,
     namespace: NamespaceOption = None,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Print what the program of a job printed: attempts in order, each under a line that says which (on stderr).
+    """Print the output of a job's program: attempts in order, each after a title line on stderr.
 
-    A job that was run on this machine (spotladder run) is read from its state there; --context or --kubeconfig means a
-    cluster, as does a name that was never run here.
+    A job of this machine (spotladder run) takes precedence over a job of a cluster. --context or --kubeconfig selects
+    the cluster.
 
-    Kubernetes keeps the logs of pods that exist. Of an attempt whose pods are gone, the controller has kept the last
-    lines beside the checkpoints: they are shown when this machine may read the job's bucket (credentials as for
-    `spotladder checkpoints`). Attempts in other clusters are read there, by the context that --context-for gives or
-    that has the cluster's name.
+    Kubernetes keeps the logs of existing pods. For other attempts, the controller stores the last lines beside the
+    checkpoints; the command prints them if this machine can read the job's bucket (credentials as for
+    `spotladder checkpoints`). For attempts in other clusters, it uses the context of --context-for, or the context
+    with the cluster's name.
 
     \b
     Examples:
@@ -64,14 +66,14 @@ def logs(
     target, said = Target(namespace, context, kubeconfig), contexts_given(context_for)
     if here := run_of(name, target, state_dir):
         if every_pod:
-            raise Refused("a run on this machine has no pods: each attempt has one log, without --all-pods")
+            raise Refused("a run on this machine has no pods: remove --all-pods")
         return print_logs(here, attempt, follow=follow, tail=tail)
 
     async def run(cluster: Cluster) -> None:
         job = await cluster.job(name)
         last = _last(job)
         if attempt is not None and attempt > last and not follow:
-            raise Refused(f"tieredjob {name} has no attempt {attempt}: it had {last}")
+            raise Refused(f"tieredjob {name} has no attempt {attempt}: its newest attempt is {last}")
         async with AttemptClusters(cluster, target, said) as clusters:
             await _Printing(cluster, clusters, name, tail, follow=follow, every_pod=every_pod).attempts(attempt)
 
@@ -80,7 +82,7 @@ def logs(
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A container whose log is to be printed. Without a name: the pod is a head, and its dashboard is asked."""
+    """A container whose log is printed. With an empty container name, the log comes from the dashboard of the head."""
 
     pod: str
     container: str
@@ -99,7 +101,7 @@ class _Printing:
         self._every_pod = every_pod
 
     async def attempts(self, only: int | None) -> None:
-        """Print them in order; with --follow also those that are still to come."""
+        """Print the attempts in order; with --follow also future ones."""
         number = only or 1
         while True:
             job = await self._home.job(self._name)
@@ -110,10 +112,10 @@ class _Printing:
                 number += 1
             elif _ended(job) or not self._follow:
                 if number == 1:
-                    typer.echo(f"tieredjob {self._name} has had no attempt yet", err=True)
+                    typer.echo(f"tieredjob {self._name} has no attempts yet", err=True)
                 return
             else:
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(POLL_INTERVAL)
 
     async def _attempt(self, job: Object, number: int, only: bool) -> None:
         where = cluster_of(job, number)
@@ -130,7 +132,7 @@ class _Printing:
     async def _printed(self, cluster: Cluster, job: Object, number: int) -> None:
         sources = await self._sources(cluster, job, number)
         while self._follow and not any(source.started for source in sources) and _live(job, number):
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(POLL_INTERVAL)
             job = await self._home.job(self._name)
             sources = await self._sources(cluster, job, number)
         typer.echo(f"==> {title(job, number)} <==", err=True)
@@ -144,12 +146,12 @@ class _Printing:
         else:
             _, said = await self._kept(job, number)
             where = "" if is_home(cluster_of(job, number)) else f" in its cluster (context {cluster.context})"
-            said = [*(failed or [f"its pods are gone{where}"]), *said]
+            said = [*(failed or [f"the pods of the attempt are gone{where}"]), *said]
         for why in said:
             typer.echo(why, err=True)
 
     async def _print(self, cluster: Cluster, source: _Source, write: _Lines) -> str:
-        """Why nothing could be printed; "" when it was."""
+        """Print one log. Returns the reason if that fails, otherwise ""."""
         from spotladder.cli.cluster import dashboard
         from spotladder.clusters.errors import ClusterUnreachable, NotFound
 
@@ -162,7 +164,7 @@ class _Printing:
         try:
             await write.all(pieces, prefix)
         except NotFound:
-            return f"pod {source.pod} is gone, and its log with it"
+            return f"pod {source.pod} and its log are gone"
         except ClusterUnreachable:
             if source.container:
                 raise
@@ -170,7 +172,7 @@ class _Printing:
         return ""
 
     async def _kept(self, job: Object, number: int) -> tuple[bool, list[str]]:
-        """Print what was kept of an attempt that is over; whether there was anything, and what is to be said of it."""
+        """Print the stored output of an ended attempt. Returns whether it exists, and remarks for stderr."""
         from spotladder.checkpoints import outputs
         from spotladder.checkpoints.open_store import open_store
         from spotladder.checkpoints.store import folder_of
@@ -184,20 +186,20 @@ class _Printing:
             shown = found if self._every_pod else [output for output in found if output.restart == newest][:1]
             texts = await asyncio.to_thread(outputs.read, store, shown)
         except SpotladderError as error:
-            return False, [f"what is kept of its output cannot be read from this machine: {error}"]
+            return False, [f"the stored output cannot be read from this machine: {error}"]
         if not found:
-            return False, [f"nothing of its output is kept in {store.uri}/{outputs.FOLDER}"]
+            return False, [f"no stored output found in {store.uri}/{outputs.FOLDER}"]
         for output, text in zip(shown, texts, strict=True):
             lines = text.splitlines()
             prefix = f"[{output.title}] " if self._every_pod else ""
             for line in lines if self._tail is None else lines[len(lines) - min(self._tail, len(lines)) :]:
                 typer.echo(f"{prefix}{line}")
         others = [output.title for output in found if output not in shown]
-        more = [f"also kept: {', '.join(others)} (--all-pods shows all)"] if others else []
-        return True, [f"its output was kept in {store.uri}/{outputs.FOLDER}", *more]
+        more = [f"also stored: {', '.join(others)} (--all-pods prints all)"] if others else []
+        return True, [f"stored output from {store.uri}/{outputs.FOLDER}", *more]
 
     async def _sources(self, cluster: Cluster, job: Object, number: int) -> list[_Source]:
-        """The containers that print what the program prints, or the first of every pod."""
+        """The containers with the program's output, or with --all-pods the first container of every pod."""
         from spotladder.workloads.names import ATTEMPT, JOB_UID, attempt_name
         from spotladder.workloads.rayjob.records import SUBMITTER
 
@@ -207,7 +209,7 @@ class _Printing:
         submitters = [pod for pod in pods if _has(pod, SUBMITTER)]
         if submitters:
             return [_source(pod, SUBMITTER) for pod in submitters]
-        # K8sJobMode: a pod of its own, made by a Job of the attempt's name.
+        # K8sJobMode: KubeRay creates a submitter Job with the attempt's name.
         own = await _pods(cluster, f"job-name={attempt_name(self._name, number)}")
         if own:
             return [_source(pod, _first(pod)) for pod in own[-1:]]
@@ -218,7 +220,7 @@ class _Printing:
 
 
 class _Lines:
-    """Writes whole lines only, so that several logs at once do not mix inside of one."""
+    """Writes complete lines only, so that lines of parallel logs do not mix."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write
@@ -244,7 +246,7 @@ async def _pods(cluster: Cluster, labels: str) -> list[Object]:
 
 
 def title(job: Mapping[str, Any], number: int) -> str:
-    """Which attempt it is, where it ran, and how it ended."""
+    """The title of an attempt: number, tier, cluster, outcome and steps."""
     known = _record(job, number)
     name = cluster_of(job, number)
     where = "" if is_home(name) else f" in cluster {name}"
@@ -258,7 +260,7 @@ def title(job: Mapping[str, Any], number: int) -> str:
 def _why_not_yet(sources: list[_Source]) -> str:
     if sources:
         return f"pod {sources[0].pod} has not started yet"
-    return "its pods do not exist yet (`spotladder events NAME --all` may say why)"
+    return "the pods of the attempt do not exist yet (see `spotladder events NAME --all`)"
 
 
 def _record(job: Mapping[str, Any], number: int) -> Object | None:

@@ -1,5 +1,4 @@
-"""Names as Kubernetes has them, looked at before a request is made of them: one that is empty would ask for all there
-are, and `..` for something else."""
+"""Validates Kubernetes names before requests: an empty name would select all objects, and `..` another path."""
 
 from __future__ import annotations
 
@@ -25,7 +24,9 @@ def namespace(text: str) -> str:
 
 def _taken(text: str, form: re.Pattern[str], what: str) -> str:
     if not text:
-        raise typer.BadParameter("it is empty: is a variable not set?")
+        raise typer.BadParameter("the name is empty: is a shell variable unset?")
     if len(text) > _LONGEST or not form.fullmatch(text):
-        raise typer.BadParameter(f"{text!r} is no Kubernetes name: {what}, with a letter or digit at both ends")
+        raise typer.BadParameter(
+            f"{text!r} is not a valid Kubernetes name: use {what}, with a letter or digit at both ends"
+        )
     return text

@@ -1,4 +1,4 @@
-"""The options that all commands of a cluster have, as kubectl has them."""
+"""The options that all cluster commands share, with kubectl's names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from spotladder.cli.cluster import names
 
-JobArgument = Annotated[str, typer.Argument(metavar="NAME", parser=names.job, help="The TieredJob.")]
+JobArgument = Annotated[str, typer.Argument(metavar="NAME", parser=names.job, help="Name of the TieredJob.")]
 NamespaceOption = Annotated[
     str | None,
     typer.Option(
@@ -16,10 +16,10 @@ NamespaceOption = Annotated[
         "-n",
         metavar="<str>",
         parser=names.namespace,
-        help="The job's namespace. Default: the context's.",
+        help="Namespace of the job. Default: the context's namespace.",
     ),
 ]
-ContextOption = Annotated[str | None, typer.Option("--context", help="The kubeconfig's context.")]
+ContextOption = Annotated[str | None, typer.Option("--context", help="Context in the kubeconfig.")]
 KubeconfigOption = Annotated[
     str | None, typer.Option("--kubeconfig", help="Default: $KUBECONFIG, a pod's service account, ~/.kube/config.")
 ]
@@ -28,6 +28,7 @@ ContextForOption = Annotated[
     typer.Option(
         "--context-for",
         metavar="CLUSTER=CONTEXT",
-        help="The context of another cluster that attempts run in, may be repeated. Default: the one of the same name.",
+        help="Context of another cluster with attempts of the job; repeatable. Default: the context with the "
+        "cluster's name.",
     ),
 ]

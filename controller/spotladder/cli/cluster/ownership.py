@@ -1,10 +1,10 @@
-"""Which of an object's fields `spotladder submit` owns, as server-side apply keeps it in `metadata.managedFields`.
+"""Field ownership of `spotladder submit` in `metadata.managedFields`, as server-side apply records it.
 
-An apply removes the fields that its manager applied before and leaves out now. Earlier versions created objects with
-POST, which records the fields as an Update of the same manager: an apply leaves those alone for ever. So before an
-apply these entries are turned into entries of an apply, as client-go's csaupgrade does.
+An apply removes fields that its manager applied before and now omits. Earlier versions of spotladder created objects
+with POST, which records the fields as an Update by the same manager, and an apply never removes such fields. Before an
+apply, this module therefore converts these entries into Apply entries, as client-go's csaupgrade does.
 
-`spec.suspend` stays an Update: `spotladder suspend` writes it so, and a file that does not mention it must not resume
+`spec.suspend` remains an Update: `spotladder suspend` writes it, and a file without the field must not resume
 the job.
 """
 
@@ -20,7 +20,7 @@ _SPEC, _SUSPEND = "f:spec", "f:suspend"
 
 
 def migrated(entries: Sequence[Entry], manager: str) -> list[Entry] | None:
-    """`metadata.managedFields` with the manager's created fields applied; None when there is nothing to change."""
+    """`metadata.managedFields` with the manager's Update entries converted to Apply; None if nothing changes."""
     kept: list[Entry] = []
     created: list[Entry] = []
     applied: Entry | None = None
@@ -45,7 +45,7 @@ def migrated(entries: Sequence[Entry], manager: str) -> list[Entry] | None:
 
 
 def _split(fields: Mapping[str, Any]) -> tuple[Fields, Fields]:
-    """The fields that are to be applied, and those that stay updated."""
+    """The fields to convert to Apply, and the fields that remain an Update."""
     spec = fields.get(_SPEC) or {}
     left = {_SPEC: {_SUSPEND: spec[_SUSPEND]}} if _SUSPEND in spec else {}
     inner = {name: below for name, below in spec.items() if name != _SUSPEND}

@@ -1,4 +1,4 @@
-"""Checks of files against the cluster before `spotladder submit` writes the first object."""
+"""Checks files against the cluster before `spotladder submit` writes the first object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def look(cluster: Cluster, files: Review, *, update: bool) -> None:
-    """Warn of what the jobs will wait for. Raises InvalidDocument and Refused for what cannot be sent."""
+    """Check the files and warn about missing capacity. Raises InvalidDocument and Refused if a file cannot be sent."""
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.problems import InvalidDocument
     from spotladder.api.resolve import missing_capacity
@@ -31,7 +31,7 @@ async def look(cluster: Cluster, files: Review, *, update: bool) -> None:
     problems = [*for_cluster(files, valid), *_taken_names([entry for entry, _ in jobs], cluster.namespace)]
     if given and known is not None:
         everywhere = dict.fromkeys((*known, *given))
-        nowhere = "is no CapacityTier of these files or of the cluster"
+        nowhere = "is neither a CapacityTier in these files nor in the cluster"
         for entry, job in jobs:
             problems += missing_capacity(job, everywhere, entry.document, nowhere=nowhere)
     if problems:
@@ -52,15 +52,16 @@ async def look(cluster: Cluster, files: Review, *, update: bool) -> None:
 
 
 def exists(name: str, namespace: str) -> str:
-    """Why a job of a name that is taken is not sent."""
+    """The error for a job that exists already."""
     return (
-        f"tieredjob {name} is in namespace {namespace} already: "
-        "--update changes it; a new run needs another name, or `spotladder delete` first"
+        f"tieredjob {name} already exists in namespace {namespace}: "
+        "use --update to change it; to start again, use another name, or `spotladder delete` first"
     )
 
 
 async def _capacity(cluster: Cluster) -> Mapping[str, CapacityRecord] | None:
-    """The cluster's CapacityTiers; None when they cannot be seen: who may submit jobs need not be allowed to."""
+    """The cluster's CapacityTiers; None if the user may not list them. Submitting jobs does not need that
+    permission."""
     from spotladder.clusters.errors import Forbidden
     from spotladder.operator.records import CAPACITYTIERS, CapacityRecord
 
@@ -72,7 +73,8 @@ async def _capacity(cluster: Cluster) -> Mapping[str, CapacityRecord] | None:
 
 
 async def _try(cluster: Cluster, files: Review) -> None:
-    """Let the cluster refuse a job before anything is sent, by its admission policies, quotas or namespaces."""
+    """Create each job as a dry run, so that admission policies, quotas or missing namespaces fail before the first
+    write."""
     from spotladder.api.manifest import manifest
     from spotladder.api.tieredjob import TieredJob
     from spotladder.operator.records import TIEREDJOBS
@@ -85,7 +87,7 @@ async def _try(cluster: Cluster, files: Review) -> None:
 
 
 def _taken_names(jobs: list[Reviewed], default: str) -> list[Problem]:
-    """Jobs that become one because one of them says its namespace and the other gets it from the command."""
+    """Problems for jobs with the same identity, when one names its namespace and the other gets it from the command."""
     from spotladder.api.problems import Problem
 
     first: dict[tuple[str, str], str] = {}
@@ -93,7 +95,7 @@ def _taken_names(jobs: list[Reviewed], default: str) -> list[Problem]:
     for entry in jobs:
         identity, where = (namespace_of(entry, default), entry.name), entry.document.where(("metadata", "name"))
         if first.setdefault(identity, where) != where:
-            message = f'"{entry.name}" is taken by the TieredJob at {first[identity]}'
+            message = f'"{entry.name}" is already the name of the TieredJob at {first[identity]}'
             problems.append(Problem(where, "metadata.name", message))
     return problems
 
@@ -105,6 +107,6 @@ async def _exists(cluster: Cluster, job: Reviewed) -> str:
     namespace = namespace_of(job, cluster.namespace)
     try:
         await cluster.client.get(TIEREDJOBS, job.name, namespace)
-    except (NotFound, Forbidden):  # who may not look is told when the job is created
+    except (NotFound, Forbidden):  # without permission to read, the creation reports the conflict
         return ""
     return exists(job.name, namespace)

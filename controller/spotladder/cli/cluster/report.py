@@ -1,4 +1,4 @@
-"""`spotladder report`: what a job of a cluster came to so far, attempt by attempt and tier by tier."""
+"""`spotladder report`: shows the attempts, tiers, time and cost of a job in a cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def report(
     to: Annotated[
         Path | None,
         typer.Option(
-            "--to", metavar="DIR", parser=folder, help="Also write report.html, report.json and timeline.png there."
+            "--to",
+            metavar="DIR",
+            parser=folder,
+            help="Also write report.html, report.json and timeline.png to this folder.",
         ),
     ] = None,
     output: OutputOption = Format.TABLE,
@@ -37,13 +40,13 @@ def report(
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Show what a job came to: attempts, tiers, steps, time and money. The newest 20 attempts are known.
+    """Show the attempts, tiers, steps, time and cost of a job. The status has the newest 20 attempts.
 
-    A job that was run on this machine (spotladder run) is read from its state there; --context or --kubeconfig means a
-    cluster, as does a name that was never run here.
+    A job of this machine (spotladder run) takes precedence over a job of a cluster. --context or --kubeconfig selects
+    the cluster.
 
-    --to writes the report that `spotladder run` writes, of a job that goes on, too. Commits and the loss are in it when
-    this machine may read the job's bucket (credentials as for `spotladder checkpoints`).
+    --to writes the report that `spotladder run` writes, also for a running job. It includes commits and the loss if
+    this machine can read the job's bucket (credentials as for `spotladder checkpoints`).
 
     \b
     Examples:
@@ -74,7 +77,7 @@ def _print(job: Mapping[str, Any]) -> None:
     status = job.get("status") or {}
     ended = [_attempt(entry) for entry in sorted(status.get("attempts") or [], key=lambda entry: entry["number"])]
     if ended:
-        print_table(ATTEMPTS, ended, "Attempts that are over")
+        print_table(ATTEMPTS, ended, "Ended attempts")
         typer.echo()
     if tiers := status.get("tiers"):
         print_table(TIERS, [_tier(entry) for entry in tiers], "Tiers")
@@ -124,14 +127,14 @@ def _tier(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _rounded(cost: str) -> str:
-    """To cents."""
+    """The cost rounded to cents."""
     sign, amount = (">", cost[1:]) if cost.startswith(">") else ("", cost)
     return f"{sign}${float(amount):.2f}" if amount.replace(".", "").isdigit() else cost
 
 
 def _sentences(job: Mapping[str, Any]) -> list[tuple[str, str]]:
     status = job.get("status") or {}
-    phase = status.get("phase") or "not looked at by a controller yet"
+    phase = status.get("phase") or "not reconciled by a controller yet"
     where = f", attempt {status['attempt']} on {status.get('tier')}" if status.get("attempt") else ""
     said = [("job", f"{job['metadata']['namespace']}/{job['metadata']['name']}: {phase}{where}")]
     if status.get("message"):
@@ -144,9 +147,7 @@ def _sentences(job: Mapping[str, Any]) -> list[tuple[str, str]]:
     cost = status.get("cost") or {}
     if cost.get("spent"):
         unpriced = ", ".join(cost.get("unpriced") or ())
-        said.append(
-            ("paid", display.money(cost["spent"]) + (f" (no price is known of {unpriced})" if unpriced else ""))
-        )
+        said.append(("paid", display.money(cost["spent"]) + (f" (unknown price: {unpriced})" if unpriced else "")))
     if cost.get("savingsPercent"):
         percent = f"{cost['savingsPercent']} %".replace("-", "−")
         said.append(("saved", f"{percent} of ${cost['onDemandEquivalent']}, the same nodes on demand"))

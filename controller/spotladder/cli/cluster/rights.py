@@ -1,4 +1,4 @@
-"""Whether the user may write what the files hold: asked of the cluster before the first write."""
+"""Checks the user's permissions for all objects in the files before the first write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def namespace_of(job: Reviewed, default: str) -> str:
 
 
 async def may_send(cluster: Cluster, files: Review, *, update: bool) -> None:
-    """Raises EnvironmentFailure when the user has no right to write what the files hold."""
+    """Raises EnvironmentFailure if the user may not write an object in the files."""
     from spotladder.errors import EnvironmentFailure
     from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
 
@@ -26,8 +26,8 @@ async def may_send(cluster: Cluster, files: Review, *, update: bool) -> None:
     if tiers and not await _may(cluster, "patch", CAPACITYTIERS, ""):
         names = ", ".join(entry.name for entry in tiers)
         raise EnvironmentFailure(
-            f"{where}: you may not write CapacityTiers ({names}), which belong to the whole cluster: an administrator "
-            "makes them. Submit the jobs alone, on CapacityTiers that the cluster has (kubectl get capacitytiers); "
+            f"{where}: you may not write CapacityTiers ({names}), which are cluster-scoped: ask an administrator to "
+            "create them, and submit only the jobs, with existing CapacityTiers (kubectl get capacitytiers); "
             "nothing was sent"
         )
     verbs = ("patch",) if update else ("create", "patch")
@@ -36,13 +36,13 @@ async def may_send(cluster: Cluster, files: Review, *, update: bool) -> None:
         for verb in verbs:
             if not await _may(cluster, verb, TIEREDJOBS, namespace):
                 raise EnvironmentFailure(
-                    f"{where}: you may not {verb} TieredJobs in namespace {namespace}: an administrator can give you "
-                    "Kubernetes' role edit there; nothing was sent"
+                    f"{where}: you may not {verb} TieredJobs in namespace {namespace}: ask an administrator for "
+                    "Kubernetes' role edit in this namespace; nothing was sent"
                 )
 
 
 async def _may(cluster: Cluster, verb: str, kind: GVR, namespace: str) -> bool:
-    """Whether the user has that right; also when the cluster does not say."""
+    """Whether the user has the permission; True if the cluster does not answer."""
     from spotladder.errors import SpotladderError
     from spotladder.workloads.records import ACCESS_REVIEWS
 
@@ -56,5 +56,5 @@ async def _may(cluster: Cluster, verb: str, kind: GVR, namespace: str) -> bool:
     try:
         answer = await cluster.client.create(ACCESS_REVIEWS, body)
     except SpotladderError:
-        return True  # the write itself shows it
+        return True  # the write itself will fail
     return bool((answer.get("status") or {}).get("allowed", True))

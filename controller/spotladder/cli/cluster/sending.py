@@ -1,4 +1,4 @@
-"""One object of a file to the cluster, by server-side apply, and what that changed."""
+"""Applies one object of a file to the cluster by server-side apply and reports the changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spotladder.core.model import UpdateStrategy
 from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
 
 TRIES = 5
-"""Attempts to write an object that a controller writes at the same time."""
+"""Maximum number of writes of an object while other clients change it."""
 
 _CONTEXT = 1  # unchanged lines around each change
 _SHOWN = ("labels", "annotations")
@@ -20,8 +20,8 @@ _SHOWN = ("labels", "annotations")
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What came of it: the object as it is now, `created`, `configured` or `unchanged`, the lines that changed, and
-    what the change does to a running attempt ("" when nothing)."""
+    """The result of an apply: the new object; `created`, `configured` or `unchanged`; the changed lines; and the effect
+    on the running attempt ("" if none)."""
 
     thing: Object
     word: str
@@ -30,7 +30,7 @@ class Sent:
 
 
 async def send(cluster: Cluster, body: Object, *, update: bool) -> Sent:
-    """Apply the object as the one manager of its fields. Raises Refused for a job that exists, unless `update`."""
+    """Apply the object as the only manager of its fields. Raises Refused for an existing job, unless `update`."""
     from spotladder.cli.cluster.preflight import exists
 
     kind = TIEREDJOBS if body["kind"] == "TieredJob" else CAPACITYTIERS
@@ -39,7 +39,7 @@ async def send(cluster: Cluster, body: Object, *, update: bool) -> Sent:
         namespace = body["metadata"].setdefault("namespace", cluster.namespace)
         if not update:
             try:
-                # Without force: a job that another manager has created since the check is not overwritten.
+                # Without force, a job that another manager has created since the check is not overwritten.
                 return Sent(await cluster.client.apply(kind, body), "created")
             except Conflict:
                 raise Refused(exists(name, namespace)) from None
@@ -52,7 +52,7 @@ async def send(cluster: Cluster, body: Object, *, update: bool) -> Sent:
 
 
 async def _owned(cluster: Cluster, body: Object) -> Object | None:
-    """The object as it is, its fields applied by us also where an older version created them; None: there is none."""
+    """The current object, with our field ownership migrated from older versions; None if it does not exist."""
     from spotladder.cli.cluster.ownership import migrated
 
     kind = TIEREDJOBS if body["kind"] == "TieredJob" else CAPACITYTIERS
@@ -78,23 +78,23 @@ async def _owned(cluster: Cluster, body: Object) -> Object | None:
 
 
 def difference(before: Object, after: Object) -> tuple[str, ...]:
-    """What changed, in lines of a unified diff of the objects' YAML; empty when nothing did."""
+    """The changes as lines of a unified diff of the objects' YAML; empty if nothing changed."""
     lines = difflib.unified_diff(_lines(before), _lines(after), n=_CONTEXT, lineterm="")
     return tuple(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
 def effect(before: Object, after: Object) -> str:
-    """What the change does to the attempt that runs; "" when there is none, or its pods do not change."""
+    """The effect of the change on the running attempt; "" if no attempt runs or its pods do not change."""
     phase = (before.get("status") or {}).get("phase")
     if before["kind"] != TIEREDJOBS.kind or phase != "Running" or _pods(before) == _pods(after):
         return ""
     if after["spec"].get("updateStrategy") == UpdateStrategy.AT_NEXT_ATTEMPT:
-        return "the running attempt goes on; the next one has the changed pods"
+        return "the running attempt continues; the next one has the changed pods"
     return "the running attempt commits and stops; the next one, on the same tier, has the changed pods"
 
 
 def _pods(job: Object) -> object:
-    """What the pods of the job's present tier are made from."""
+    """The fields that determine the pods on the job's current tier."""
     tier = (job.get("status") or {}).get("tier")
     overrides = next((entry.get("overrides") for entry in job["spec"]["tiers"] if entry["name"] == tier), None)
     return job["spec"]["workload"], overrides

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the cluster knows. `uri` is where the commit log lies, `unseen` are tiers whose CapacityTier is not there or
-    may not be seen."""
+    """A job on a cluster. `uri` is the address of the commit log; `unseen` are tiers whose CapacityTier does not exist
+    or cannot be read."""
 
     job: JobRecord
     spec: JobSpec
@@ -27,22 +27,22 @@ class Snapshot:
     noted: tuple[Lost | Noted, ...]
 
     def timeline(self, now: Instant) -> tuple[Recorded, list[str]]:
-        """Its timeline, and what the user could do something about that is missing from it. Reads the log, which may
-        take long: not for the cluster's event loop."""
+        """The timeline, and warnings about missing data for the user. Reads the commit log, which may block: do not
+        call it on the event loop."""
         from spotladder.display.retrace import retraced
 
         commits, why = self._commits()
-        job, missing = self.job, [f"commits are not known: {why}"] if why else []
+        job, missing = self.job, [f"commits are missing: {why}"] if why else []
         printed = () if why else self._printed()
         found = retraced(job.name, job.namespace, self.spec, self.state, commits=commits, noted=self.noted, now=now)
         if self.unseen:
-            told = f"the CapacityTiers of {', '.join(self.unseen)} cannot be seen: they are shown as on-demand"
+            told = f"the CapacityTiers of {', '.join(self.unseen)} cannot be read: the tiers are shown as on-demand"
             found = replace(found, gaps=(*found.gaps, f"{told[0].upper()}{told[1:]}."))
             missing.append(told)
         return replace(found, printed=printed), missing
 
     def _printed(self) -> tuple[tuple[int, str, tuple[str, ...]], ...]:
-        """The last lines of what is kept of the attempts' output; none where it cannot be read."""
+        """The last lines of the attempts' stored output; empty if it cannot be read."""
         from spotladder.checkpoints import outputs
         from spotladder.checkpoints.open_store import open_store
         from spotladder.checkpoints.store import folder_of
@@ -64,19 +64,19 @@ class Snapshot:
         from spotladder.errors import SpotladderError
 
         if self.state.progress.committed_at is None:
-            return [], ""  # there is nothing to read
+            return [], ""  # the job has no commits
         job = self.job
         try:
             found = CommitLog(open_store(self.uri), job.name, namespace=job.namespace, uid=job.uid).told()
         except SpotladderError as error:
             return None, str(error)
         if not found:
-            return None, f"{self.uri}: nothing of it is seen from this machine"
+            return None, f"{self.uri}: no commits found from this machine"
         return [Committed.of(commit) for commit in found], ""
 
 
 async def snapshot_of(cluster: Cluster, job: Object) -> Snapshot:
-    """Ask the cluster. Raises Refused when the job is not valid."""
+    """Read the job from the cluster. Raises Refused if the job is invalid."""
     from spotladder.cli.cluster import events
     from spotladder.cli.cluster.capacity import capacity_in, core_spec
     from spotladder.errors import InvalidSpec
@@ -89,7 +89,7 @@ async def snapshot_of(cluster: Cluster, job: Object) -> Snapshot:
         spec = core_spec(record, capacity.get)
     except InvalidSpec as error:
         why = "; ".join(str(error).splitlines())
-        raise Refused(f"tieredjob {record.name} is not valid, so there is nothing to draw: {why}") from None
+        raise Refused(f"tieredjob {record.name} is invalid, so it has no report: {why}") from None
     state = status.state_of(status.held(record))
     uri = job["spec"]["checkpoints"]["uri"]
     unseen = tuple(tier for tier, named in record.tiers if named not in capacity)
@@ -97,7 +97,7 @@ async def snapshot_of(cluster: Cluster, job: Object) -> Snapshot:
 
 
 def _noted(found: Iterable[Object]) -> Iterator[Lost | Noted]:
-    """The Events that say more than the state does: failures, recoveries, troubles."""
+    """The Events with information that the state does not have: failures, recoveries and impediments."""
     from spotladder.cli.cluster.events import when
     from spotladder.core.model import Stage
     from spotladder.core.reasons import Reason

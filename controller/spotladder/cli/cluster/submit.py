@@ -1,4 +1,4 @@
-"""`spotladder submit`: jobs, and the capacity they name, from files to a cluster."""
+"""`spotladder submit`: creates or updates the jobs and CapacityTiers of files in a cluster."""
 
 from __future__ import annotations
 
@@ -23,24 +23,26 @@ def submit(
         list[Path], typer.Argument(metavar="FILE...", help="YAML files with TieredJobs and CapacityTiers; - is stdin.")
     ],
     *,
-    update: Annotated[bool, typer.Option("--update", help="Change jobs that exist; else these are an error.")] = False,
-    at_next_attempt: Annotated[
-        bool, typer.Option("--at-next-attempt", help="With --update: changed pods wait for the next attempt.")
+    update: Annotated[
+        bool, typer.Option("--update", help="Update existing jobs; without this flag they are an error.")
     ] = False,
-    follow: Annotated[bool, typer.Option("--watch", "-w", help="Then watch the job until it has ended.")] = False,
+    at_next_attempt: Annotated[
+        bool, typer.Option("--at-next-attempt", help="With --update: pod changes take effect with the next attempt.")
+    ] = False,
+    follow: Annotated[bool, typer.Option("--watch", "-w", help="Watch the job until it ends.")] = False,
     output: OutputOption = Format.TABLE,
     namespace: NamespaceOption = None,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Check jobs and hand them to a cluster.
+    """Validate jobs and create them in a cluster.
 
-    All files are checked first, as `spotladder validate --cluster` does, and against what the cluster has: when
-    anything is wrong, or a job exists already, nothing is sent. CapacityTiers are created or updated before the jobs.
+    All files are validated first, as by `spotladder validate --cluster`, and checked against the cluster. If a check
+    fails, or a job exists already, nothing is sent. CapacityTiers are created or updated before the jobs.
 
-    --update changes jobs that exist: fields that are not in the file any more are removed, and the changes are shown.
-    Pods that change (image, workers, resources) take effect with a planned next attempt: the job commits, stops and
-    goes on on the same tier; with --at-next-attempt (spec.updateStrategy) the running attempt is left alone.
+    --update changes existing jobs: it removes fields that are no longer in the file and prints the changes. Changes of
+    pods (image, workers, resources) take effect with a planned next attempt: the job commits, stops and continues on
+    the same tier. With --at-next-attempt (spec.updateStrategy) the running attempt is not interrupted.
 
     \b
     Examples:
@@ -64,9 +66,9 @@ def submit(
         raise InvalidDocument(found.problems)
     jobs = [entry for entry in found.objects if entry.kind == "TieredJob"]
     if follow and len(jobs) != 1:
-        raise Refused(f"--watch follows one job, and there are {len(jobs)} in these files")
+        raise Refused(f"--watch follows one job, but the files contain {len(jobs)}")
     if at_next_attempt and not update:
-        raise Refused("--at-next-attempt says when a change takes effect: it needs --update")
+        raise Refused("--at-next-attempt is only allowed with --update")
     _agree(jobs, namespace)
     made: list[Sent] = []
 
@@ -81,7 +83,7 @@ def submit(
     try:
         on_cluster(Target(namespace, context, kubeconfig), send_all)
     finally:
-        _tell(made, output)  # also when a later one was refused
+        _report(made, output)  # also if the cluster rejects a later object
     if follow:
         from spotladder.cli.cluster.watch import follow_to_the_end
 
@@ -89,7 +91,7 @@ def submit(
         raise typer.Exit(follow_to_the_end(Target(job["namespace"], context, kubeconfig), job["name"]))
 
 
-def _tell(made: list[Sent], output: Format) -> None:
+def _report(made: list[Sent], output: Format) -> None:
 
     things = [sent.thing for sent in made]
     if output is Format.TABLE:
@@ -105,9 +107,9 @@ def _tell(made: list[Sent], output: Format) -> None:
 
 
 def _agree(jobs: list[Reviewed], namespace: str | None) -> None:
-    """As kubectl: a namespace in the file and another on the command line is a mistake."""
+    """Raise Refused if a job's namespace differs from --namespace, as in kubectl."""
     for job in jobs:
         said = job.document.data["metadata"].get("namespace")
         if said and namespace and said != namespace:
             where = job.document.where(("metadata", "namespace"))
-            raise Refused(f"{where}: the job says namespace {said}, --namespace says {namespace}: remove one of them")
+            raise Refused(f"{where}: the file has namespace {said}, but --namespace is {namespace}: remove one of them")

@@ -19,7 +19,7 @@ class OutageTolerance:
         """The error of the last request; None if the API server answered it."""
         self._seconds = seconds
         self._since = 0.0
-        self._told = False
+        self._reported = False
 
     def __enter__(self) -> None:
         return None
@@ -38,7 +38,7 @@ class OutageTolerance:
         self.error = error
         if now - self._since > self._seconds:
             return False
-        if not self._told:
-            self._told = True
+        if not self._reported:
+            self._reported = True
             typer.echo(f"{error}: retrying", err=True)
         return True

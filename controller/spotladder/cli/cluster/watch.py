@@ -1,4 +1,4 @@
-"""`spotladder watch`: a job of a cluster in the live view that `spotladder run` has."""
+"""`spotladder watch`: shows a job in a cluster in the live view of `spotladder run`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 DRAW_INTERVAL = 1.0
 """Seconds between two updates of the view."""
 
-DEAF = 90.0
-"""A server that was not heard of for so long has gone: there is a word from it every minute."""
+SILENCE_TIMEOUT = 90.0
+"""Seconds without data from the API server after which the view warns. A watch receives a bookmark every minute."""
 
 
 def watch(
@@ -36,10 +36,10 @@ def watch(
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Follow a job until it has ended. Ctrl-C ends the watching, not the job.
+    """Follow a job until it ends. Ctrl-C ends the view, not the job.
 
     \b
-    Exit codes: 0 succeeded, 1 failed, 2 no such job, 3 every tier is spent, 4 deadline or budget,
+    Exit codes: 0 succeeded, 1 failed, 2 job not found, 3 all tiers exhausted, 4 deadline or budget,
     5 environment.
 
     \b
@@ -50,15 +50,15 @@ def watch(
 
 
 def follow_to_the_end(target: Target, name: str) -> int:
-    """Show the job until it has ended; the exit code that this means."""
+    """Show the job until it ends. Returns the exit code of its outcome."""
     from rich.console import Console
 
     from spotladder.display.view import view_on
 
     async def follow(cluster: Cluster) -> Mapping[str, Any]:
-        await cluster.job(name)  # says at once what is wrong
+        await cluster.job(name)  # fails at once if the job does not exist
         with view_on(Console()) as view:
-            await _Watching(cluster, name, view).run()
+            await _JobObserver(cluster, name, view).run()
         return await cluster.job(name)
 
     job = on_cluster(target, follow)
@@ -68,8 +68,8 @@ def follow_to_the_end(target: Target, name: str) -> int:
     return display.exit_code(job)
 
 
-class _Watching:
-    """What is on the cluster, told to a view."""
+class _JobObserver:
+    """Feeds a view from the objects in the cluster."""
 
     def __init__(self, cluster: Cluster, name: str, view: View) -> None:
         from spotladder.clusters.clock import SystemClock
@@ -88,15 +88,15 @@ class _Watching:
             client, EVENTS, EventRecord.of, clock=self._clock, namespace=cluster.namespace, fields=about
         )
         self._capacity: Cache[CapacityRecord] = Cache(client, CAPACITYTIERS, CapacityRecord.of, clock=self._clock)
-        self._told: dict[str, float] = {}
+        self._reported: dict[str, float] = {}
         self._step = 0
         self._uid = ""
         self._generation = 0
         self._spec: JobSpec | None = None
-        self._trouble = ""
+        self._warning_text = ""
 
     async def run(self) -> None:
-        """Return when the job has ended. Raises Refused when it is deleted meanwhile."""
+        """Return when the job has ended. Raises Refused if it is deleted."""
         from spotladder.core.model import TERMINAL
         from spotladder.operator import status
 
@@ -111,7 +111,7 @@ class _Watching:
                 self._uid = job.uid
                 held = status.held(job)
                 state = status.state_of(held)
-                self._tell(job, state, held)
+                self._report(job, state, held)
                 if state.stage in TERMINAL:
                     return
                 await asyncio.sleep(DRAW_INTERVAL)
@@ -120,7 +120,7 @@ class _Watching:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    def _tell(self, job: JobRecord, state: JobState, held: TieredJobStatus) -> None:
+    def _report(self, job: JobRecord, state: JobState, held: TieredJobStatus) -> None:
         from spotladder.display.timeline import Began, Committed, Noted
 
         now = self._clock.now()
@@ -130,8 +130,8 @@ class _Watching:
                 self._view.tell(Began(job.created_at, job.name, job.namespace, self._spec))
         for event in sorted(self._events.all(), key=lambda found: found.at or 0.0):
             at = event.at or now
-            if event.about_uid in ("", job.uid) and self._told.get(event.uid, 0.0) < at:
-                self._told[event.uid] = at
+            if event.about_uid in ("", job.uid) and self._reported.get(event.uid, 0.0) < at:
+                self._reported[event.uid] = at
                 self._view.tell(Noted(at, f"{event.reason}: {event.message}", warning=not event.normal))
         progress = state.progress
         if progress.committed_at is not None and progress.step > self._step:
@@ -140,18 +140,20 @@ class _Watching:
                 Committed(progress.committed_at, progress.attempt, state.tier, progress.step, progress.total)
             )
         silent = self._clock.ticks() - self._jobs.heard_at
-        trouble = f"no word from the cluster: {self._jobs.problem or 'it is asked again'}" if silent > DEAF else ""
-        trouble = trouble or ("" if self._spec else held.message)
-        if trouble and trouble != self._trouble:
-            self._view.tell(Noted(now, trouble))
-        self._trouble = trouble
+        warning_text = (
+            f"the cluster does not answer: {self._jobs.problem or 'retrying'}" if silent > SILENCE_TIMEOUT else ""
+        )
+        warning_text = warning_text or ("" if self._spec else held.message)
+        if warning_text and warning_text != self._warning_text:
+            self._view.tell(Noted(now, warning_text))
+        self._warning_text = warning_text
         if self._spec is not None:
-            hint = trouble or "Ctrl-C ends the watching, not the job"
+            hint = warning_text or "Ctrl-C ends the view, not the job"
             waiting = None if held.waiting is None else held.waiting.model_dump(mode="json", by_alias=True)
             self._view.update(replace(snapshot_of(self._spec, state, now, hint), waits=display.waits(waiting, now)))
 
     def _spec_of(self, job: JobRecord) -> JobSpec | None:
-        """The job as the core sees it; None while it is not valid."""
+        """The job as the core's JobSpec; None while it is invalid."""
         from spotladder.cli.cluster.capacity import core_spec
         from spotladder.errors import InvalidSpec
 
@@ -162,7 +164,7 @@ class _Watching:
 
 
 def snapshot_of(spec: JobSpec, state: JobState, now: Instant, hint: str) -> ViewSnapshot:
-    """What the status says, for the view. The cost is that of `now`: the status is written every five minutes."""
+    """The status for the view. The cost is extrapolated to `now`, because the status is written every five minutes."""
     from spotladder.core.accounting import account
     from spotladder.core.model import Observation
     from spotladder.display.view_state import ViewSnapshot
@@ -172,7 +174,7 @@ def snapshot_of(spec: JobSpec, state: JobState, now: Instant, hint: str) -> View
 
 
 def _attempts(state: JobState, spec: JobSpec) -> tuple[AttemptSeen, ...]:
-    """The live attempt with its workers as the status has them: how many run, and how many are still wanted."""
+    """The current attempt with its running and pending workers according to the status."""
     from spotladder.core.model import AttemptSeen, PodPhase, PodSeen
 
     attempt = state.attempt

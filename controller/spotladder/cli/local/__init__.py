@@ -1,1 +1,1 @@
-"""Commands that take a run on this machine as they take a job of a cluster."""
+"""Commands that accept a run on this machine as well as a job in a cluster."""

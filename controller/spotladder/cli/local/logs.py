@@ -1,4 +1,4 @@
-"""The output of a run's programs, attempt by attempt."""
+"""Prints the output of a local run's programs, attempt by attempt."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from spotladder.local.look import LocalRun
 
 POLL_INTERVAL = 0.25
-"""Seconds between two looks with --follow."""
+"""Seconds between two reads of the log with --follow."""
 
 
 def print_logs(run: LocalRun, attempt: int | None, *, follow: bool, tail: int | None) -> None:
-    """Print the output of that attempt, or of all; with `follow` until the run has ended or stopped.
+    """Print the output of one attempt, or of all; with `follow` until the run has ended or stopped.
 
-    Raises Refused when there is no such attempt.
+    Raises Refused if the attempt does not exist.
     """
     if attempt is not None and attempt not in run.attempts() and not (follow and run.process is not None):
-        raise Refused(f"{run.name} has no attempt {attempt}: it had {max(run.attempts(), default=0)}")
+        raise Refused(f"{run.name} has no attempt {attempt}: its newest attempt is {max(run.attempts(), default=0)}")
     say_where(run)
     if not run.attempts() and not follow:
-        typer.echo(f"{run.name} has had no attempt yet", err=True)
+        typer.echo(f"{run.name} has no attempts yet", err=True)
     number = attempt or 1
     while True:
         known = [each for each in run.attempts() if each >= number]
@@ -57,7 +57,7 @@ def _print_attempt(run: LocalRun, number: int, *, follow: bool, tail: int | None
     _print(kept if live else deque([*kept, *reader.rest()], maxlen=tail))
     while live:
         time.sleep(POLL_INTERVAL)
-        live = _is_live(run, number)  # before the last look: what is written until then is printed
+        live = _is_live(run, number)  # check before the last read, which then includes all output
         while lines := reader.lines():
             _print(lines)
         if not live:

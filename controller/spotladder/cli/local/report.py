@@ -1,4 +1,4 @@
-"""The report of a run on this machine, also of one that goes on."""
+"""Prints the report of a run on this machine, ended or not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def print_report_of(run: LocalRun, to: Path | None, output: Format) -> None:
-    """Print what the run came to; with `to` also write the report's files there."""
+    """Print the report; with `to`, also write its files to that folder."""
     from rich.console import Console
 
     from spotladder.display.report import gather, write_report

@@ -1,6 +1,6 @@
-"""Whether a command means a run on this machine or a job of a cluster.
+"""Decides whether a command refers to a run on this machine or to a job in a cluster.
 
-A job that was run here is meant unless --context or --kubeconfig is given; --state-dir means this machine.
+A run on this machine takes precedence unless --context or --kubeconfig is given. --state-dir selects this machine.
 """
 
 from __future__ import annotations
@@ -23,23 +23,26 @@ StateDirOption = Annotated[
     typer.Option(
         "--state-dir",
         metavar="DIR",
-        help="Where runs on this machine keep their state. Default: $SPOTLADDER_STATE, or ~/.local/state/spotladder.",
+        help="State folder of runs on this machine. Default: $SPOTLADDER_STATE, or ~/.local/state/spotladder.",
     ),
 ]
 
 
 def state_folder(state_dir: Path | None) -> Path:
-    """The folder of all runs' states."""
+    """The state folder of all runs."""
     from spotladder.local.state import state_root
 
     return state_dir.expanduser().resolve() if state_dir else state_root(os.environ)
 
 
 def run_of(name: str, target: Target, state_dir: Path | None) -> LocalRun | None:
-    """The run on this machine that is meant; None when a cluster is. Raises Refused."""
+    """The run on this machine with that name; None if the command refers to a cluster. Raises Refused."""
     if target.context is not None or target.kubeconfig is not None:
         if state_dir is not None:
-            raise Refused("--state-dir means a run on this machine, --context and --kubeconfig a cluster: give one")
+            raise Refused(
+                "--state-dir selects a run on this machine, but --context and --kubeconfig select a cluster: remove "
+                "one of them"
+            )
         return None
     from spotladder.local.look import local_run
 
@@ -48,10 +51,13 @@ def run_of(name: str, target: Target, state_dir: Path | None) -> LocalRun | None
     found = local_run(root, namespace, name)
     if found is None and state_dir is not None:
         listing = f"spotladder status --state-dir {state_dir}"
-        raise Refused(f"{root}: there is no run of {namespace}/{name}: {listing} shows what is")
+        raise Refused(f"{root}: no run of {namespace}/{name} found: {listing} lists all runs")
     return found
 
 
 def say_where(run: LocalRun) -> None:
-    """Say on stderr that this machine was meant."""
-    typer.echo(f"{run.namespace}/{run.name} on this machine ({run.folder.path}); --context means a cluster", err=True)
+    """Print on stderr that the command refers to this machine."""
+    typer.echo(
+        f"{run.namespace}/{run.name} on this machine ({run.folder.path}); use --context for a job in a cluster",
+        err=True,
+    )
