@@ -31,8 +31,7 @@ def test_a_failure_is_judged_after_kubernetes_can_know_that_a_node_is_lost_and_w
         ({"namespaces": ["*"], "uris": ["bucket/x"]}, "0.uris: 'bucket/x' is not a checkpoint address"),
         ({"namespaces": ["*"], "uris": ["s3://b/../x"]}, "'s3://b/../x' is not normalized"),
         ({"namespaces": ["*"], "endpoints": ["minio:9000"]}, "'minio:9000' is not a valid endpoint"),
-        ({"namespaces": ["*"], "endpoints": ["http://0x7f.1"]}, "'http://0x7f.1' has an IP address that is not in "
-        "dotted form"),
+        ({"namespaces": ["*"], "endpoints": ["http://0x7f.1"]}, "'http://0x7f.1' has an IP address that is not in"),
         ({"namespaces": ["*"], "uri": ["s3://b"]}, "checkpointAccess.0.uri: Extra inputs are not permitted"),
     ],
 )  # fmt: skip
