@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.core.model import Progress, TierView
+from spotladder.core.lifecycle import decide
+from spotladder.core.model import JobState, Observation, Progress, Stage, TierChoice, TierView
 from spotladder.core.policies import registry
 from spotladder.core.policies.ordered import Ordered
 from spotladder.errors import InvalidSpec
-from tests.core.builders import START, tier
+from tests.core.builders import START, spec, tier
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,21 @@ def test_ordered(current: str, open_tiers: str, available: str, live: bool, chos
         spent_usd=0.0,
     )
     assert Ordered().choose(view).tier == chosen
+
+
+class Restless:
+    """Always prefers the tier that the job is not on."""
+
+    def choose(self, view: TierView) -> TierChoice:
+        return TierChoice(next(tier.name for tier in view.tiers if tier.name != view.current))
+
+
+def test_a_policy_that_contradicts_itself_does_not_make_a_decision_endless() -> None:
+    wanted, state = spec(tier("a", -1), tier("b", -1)), JobState()
+    for number in (1, 2, 3):
+        decision = decide(wanted, state, Observation(0), START, Restless())
+        state = decision.state
+        assert (state.stage, state.last_number, decision.actions) == (Stage.STARTING, number, ())
 
 
 def test_policies_are_found_by_name() -> None:

@@ -85,6 +85,8 @@ def decide(spec: JobSpec, state: JobState, seen: Observation, now: Instant, poli
     draft.explain()
     while _step(draft):
         draft.explain()
+        if draft.state.stage is Stage.STARTING:
+            break  # one plan per decision: a policy that contradicts itself makes many decisions, not an endless one
     moves, losses = tuple(draft.moves), tuple(draft.losses)
     if moves or draft.replanned:
         return Decision(draft.state, (), draft.state.reason, now, moves, losses)
