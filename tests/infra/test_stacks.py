@@ -67,6 +67,18 @@ def test_the_api_server_is_private_unless_it_is_opened(configuration: Configurat
     assert (access["endpoint_public_access"], access["public_access_cidrs"]) == (True, ["203.0.113.0/24"])
 
 
+def test_gke_has_authorized_networks_only_with_its_ip_endpoints(configuration: Configuration, tmp_path: Path) -> None:
+    """They are rules of the IP endpoints; the DNS endpoint is guarded by IAM."""
+    plane = configuration["west"]["resource"]["google_container_cluster"]["cluster"]
+    assert plane["control_plane_endpoints_config"]["ip_endpoints_config"] == {"enabled": False}
+    assert "master_authorized_networks_config" not in plane
+    network = "    network: {cidr: 10.1.0.0/20}\n"
+    opened = one(tmp_path, (network, f"{network}    api: {{allowed: [203.0.113.0/24]}}\n"), cluster="west")
+    plane = opened["resource"]["google_container_cluster"]["cluster"]
+    assert plane["control_plane_endpoints_config"]["ip_endpoints_config"] == {"enabled": True}
+    assert plane["master_authorized_networks_config"]["cidr_blocks"] == [{"cidr_block": "203.0.113.0/24"}]
+
+
 @pytest.mark.parametrize(("nat", "gateways"), [("single", 1), ("per-zone", 2), ("none", 0)])
 def test_ways_out(nat: str, gateways: int, tmp_path: Path) -> None:
     network = f"    network: {{cidr: 10.0.0.0/16, nat: {nat}, interfaceEndpoints: true}}\n"
@@ -144,10 +156,10 @@ def test_options(tmp_path: Path) -> None:
     assert replication["delete_marker_replication"]["status"] == "Disabled"
 
 
-def one(tmp_path: Path, *changes: tuple[str, str]) -> Configuration:
-    """The EKS stack of a changed fleet."""
+def one(tmp_path: Path, *changes: tuple[str, str], cluster: str = "east") -> Configuration:
+    """The stack of one cluster of a changed fleet."""
     fleet: Fleet = fleet_file(tmp_path, *changes).fleet
-    folder = synth(fleet, [fleet.cluster("east")], tmp_path / "out", tmp_path / "state")[0]
+    folder = synth(fleet, [fleet.cluster(cluster)], tmp_path / "out", tmp_path / "state")[0]
     found: Configuration = json.loads((folder / "cdk.tf.json").read_text())
     return found
 
