@@ -1,4 +1,4 @@
-"""How kubectl and helm reach a cluster of the fleet."""
+"""Access to a cluster of the fleet for kubectl and helm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `destroy` does with the checkpoint bucket of a cluster: keep it, or delete it with every object in it."""
+"""The checkpoint bucket of a cluster in `destroy`: it is kept, or deleted with every object in it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PREFIXES = ("checkpoints", "replica", "replication")
 
 
 def resources(addresses: Iterable[str]) -> list[str]:
-    """Those resources of a stack that belong to the checkpoint bucket: bucket, key, replica, settings."""
+    """The resources of a stack that belong to the checkpoint bucket: bucket, key, replica, settings."""
     return [address for address in addresses if address.partition(".")[2].partition("-")[0] in PREFIXES]
 
 

@@ -1,4 +1,4 @@
-"""What a fleet costs while no job runs, and what an hour of each of its tiers costs. Pure; on-demand list prices."""
+"""The cost of a fleet while no job runs, and of an hour of each of its tiers. Pure; on-demand list prices."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Rate:
 
 
 def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
-    """What a created cluster costs with all worker and head nodes given back."""
+    """The cost of a created cluster without any worker or head node."""
     cloud = str(cluster.cloud)
     zones = len(zones_of(cluster))
     instance = system_instance_of(cluster)

@@ -48,7 +48,7 @@ EXTRAS = {"boto3": "aws", "google-auth": "gcp", "google-cloud-container": "gcp"}
 
 
 def examine(clusters: Sequence[Cluster]) -> Iterator[Result]:
-    """What these clusters need on this machine."""
+    """The results for the programs and packages that these clusters need."""
     clouds = {cluster.cloud for cluster in clusters}
     if clouds & set(CREATED):
         yield terraform()

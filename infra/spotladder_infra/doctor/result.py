@@ -28,7 +28,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What pools need of one quota, in its unit: for one node, and with all pools at their limits."""
+    """The demand of pools for one quota, in its unit: for one node, and with all pools at their limits."""
 
     least: float
     most: float

@@ -1,1 +1,1 @@
-"""What the clouds offer and charge: small tables, each with the date on which it was read."""
+"""Offers and prices of the clouds: small tables, each with the date on which it was read."""

@@ -21,7 +21,7 @@ OLDEST = timedelta(days=120)
 """Age of an image from which on a fleet is warned."""
 
 ALIAS = re.compile(r"(al2023|bottlerocket)@(?:latest|v[0-9]{8}|v?[0-9]+\.[0-9]+\.[0-9]+)")
-"""What Karpenter takes as an alias: a family and a release."""
+"""The form of an alias in Karpenter: a family and a release."""
 
 _DATED = re.compile(r"[a-z0-9]+@v([0-9]{8})")
 

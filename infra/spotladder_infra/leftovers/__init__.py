@@ -1,4 +1,4 @@
-"""What of a cluster is still in its account or project: what bills, and what blocks the deletion of its network.
+"""The remaining resources of a cluster in its account or project: those that bill, or keep its network.
 
 Terraform knows its own resources only. Nodes that Karpenter launched, disks and load balancers that Kubernetes made,
 and what an interrupted apply created before it could write its state are found by tags, labels, networks and names.

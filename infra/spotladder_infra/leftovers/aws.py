@@ -1,4 +1,4 @@
-"""What of a cluster is still in an AWS account, found by tags and names."""
+"""The remaining resources of a cluster in an AWS account, found by tags and names."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ _DESCRIBED = (
     ("internet gateway", "describe_internet_gateways", "InternetGateways", "InternetGatewayId", ""),
     ("VPC", "describe_vpcs", "Vpcs", "VpcId", ""),
 )
-"""What EC2 describes with a filter for tags: kind, operation, list, id, and where the state is."""
+"""Operations of EC2 that filter by tags: kind, operation, list, id, and where the state is."""
 
 
 def _state(entry: dict[str, Any], path: str) -> str:
@@ -141,7 +141,7 @@ _TAGS_PER_CALL = 20
 
 
 def _named(session: Any, cluster: Cluster) -> Iterator[Leftover]:
-    """What has the cluster's name in its own. EKS may write a last log after its log group was deleted."""
+    """Resources that are named after the cluster. EKS may write a last log after its log group was deleted."""
     eks = session.client("eks")
     if cluster.name in eks.list_clusters()["clusters"]:
         yield Leftover("EKS cluster", cluster.name)

@@ -1,4 +1,4 @@
-"""What of a cluster is still in a Google Cloud project, found by labels, by the cluster's network and by names."""
+"""The remaining resources of a cluster in a Google Cloud project, found by labels, by its network and by names."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _leftover(kind: str, place: str, entry: dict[str, Any]) -> Leftover:
 
 
 def _named(cloud: Google, cluster: Cluster) -> Iterator[Leftover]:
-    """What has the cluster's name in its own."""
+    """Resources that are named after the cluster."""
     project, region = cluster.project or "", cluster.region or ""
     if cloud.cluster_labels(project, region, cluster.name) is not None:
         yield Leftover("GKE cluster", cluster.name, region)

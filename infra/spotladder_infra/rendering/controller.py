@@ -17,7 +17,7 @@ SCHEMES = {Cloud.AWS: "s3", Cloud.GCP: "gs"}
 
 
 def controller_values(fleet: Fleet, cluster: Cluster) -> Object:
-    """What is installed of the controller in the cluster.
+    """The values of the controller's chart in the cluster.
 
     At home, the service account has the name that the identities of the stacks are bound to (EKS Pod Identity,
     Workload Identity Federation), so it needs no annotation. Every other cluster gives the controller a service account

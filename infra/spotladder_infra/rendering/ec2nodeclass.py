@@ -17,7 +17,7 @@ PARALLEL_PULL_THROUGHPUT = 600
 """MiB/s of the root volume from which on AWS recommends parallel pulls; with less, pulls become slower."""
 
 IOPS = 3000
-"""What every gp3 volume has without a surcharge."""
+"""Operations per second of every gp3 volume without a surcharge."""
 
 IOPS_PER_MIB = 4
 """IOPS that a gp3 volume needs for each MiB/s of throughput."""

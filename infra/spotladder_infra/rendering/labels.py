@@ -1,4 +1,4 @@
-"""How a pod finds the nodes of a pool: one label and one taint, written on the nodes and asked for by the tier."""
+"""The label and the taint of the nodes of a pool, and the selectors and tolerations of its tier."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def taints(cluster: Cluster, pool: Pool) -> list[Object]:
 
 
 def tolerations(cluster: Cluster, pool: Pool) -> list[Object]:
-    """What the pods of the pool's tier tolerate: the pool's taints, and that of GPU nodes."""
+    """The tolerations of the pods of the pool's tier: the pool's taints, and that of GPU nodes."""
     found = [toleration(taint) for taint in taints(cluster, pool)]
     if cluster.cloud is Cloud.GCP and not has_karpenter(cluster, pool):
         found.append({"key": COMPUTE_CLASS, "operator": "Equal", "value": pool.name, "effect": "NoSchedule"})
@@ -52,7 +52,7 @@ def tolerations(cluster: Cluster, pool: Pool) -> list[Object]:
 
 
 def toleration(taint: Object) -> Object:
-    """What tolerates exactly this taint."""
+    """The toleration of exactly this taint."""
     return {"key": taint["key"], "operator": "Equal", "value": taint.get("value", ""), "effect": taint["effect"]}
 
 

@@ -20,7 +20,7 @@ _NODE_CLASS = {Cloud.AWS: ec2_node_class, Cloud.GCP: gce_node_class}
 
 
 def values(fleet: Fleet, cluster: Cluster) -> Object:
-    """What is installed for the cluster's pools. The CapacityTiers of the whole fleet go to its home cluster."""
+    """The values of the chart for the cluster's pools. The CapacityTiers of the whole fleet go to its home cluster."""
     provisioned = [pool for pool in cluster.pools if has_karpenter(cluster, pool)]
     classes = [_NODE_CLASS[cluster.cloud](fleet, cluster, pool) for pool in provisioned if pool.node_class is None]
     compute_classes = cluster.pools if cluster.cloud is Cloud.GCP and not provisioned else []

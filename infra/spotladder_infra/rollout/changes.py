@@ -1,4 +1,4 @@
-"""What a change of a resource means, in words."""
+"""Describes the change of a resource in one line."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Report = Callable[[str, str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """What a stack shall hold. `releases` are in the order of their installation, with revision 0 where unknown."""
+    """The desired content of a stack. `releases` are in the order of installation; an unknown revision is 0."""
 
     crds: tuple[tuple[str, str, str], ...]
     releases: tuple[Installed, ...]
@@ -48,7 +48,7 @@ class Place:
         return charts.find(chart, self.folder, self.state / "charts")
 
     def target(self, cluster: Cluster) -> access.Target:
-        """How the cluster is reached."""
+        """The context of the cluster."""
         return access.target(self.fleet, cluster, self.state)
 
 
@@ -62,7 +62,7 @@ class Platform:
         self.tools = Tools(self.target)
 
     def desired(self) -> tuple[Desired, dict[str, str]]:
-        """What the fleet file asks for, and the path of each chart."""
+        """The releases that the fleet file asks for, and the path of each chart."""
         asked: Plan = plan(self.place.fleet, self.cluster)
         found = {chart.name: self.place.chart(chart) for chart in asked.charts}
         crds = tuple((chart.name, found[chart.name].version, found[chart.name].digest) for chart in asked.crds)
@@ -99,7 +99,7 @@ class Platform:
                 )
 
     def preview(self, report: Report) -> list[Change]:
-        """What a rollout would change."""
+        """The changes of a rollout, without applying them."""
         desired, paths = self.desired()
         made: list[Change] = []
         stack = self._stack(paths)

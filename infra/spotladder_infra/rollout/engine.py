@@ -212,5 +212,5 @@ def _reason(text: str) -> str:
 
 
 def resources(changes: Sequence[Change]) -> list[Change]:
-    """Those of releases and CRDs, without the stack itself and providers."""
+    """The changes of releases and CRDs, without those of the stack and of providers."""
     return [entry for entry in changes if entry.new.get("chart") or entry.old.get("chart")]

@@ -1,4 +1,4 @@
-"""What runs in a cluster beside what the fleet file asks for: versions, readiness, drift. Changes nothing."""
+"""Compares a cluster with the fleet file: versions, readiness, drift. Changes nothing."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one cluster gets: first the CRDs of these charts, then the releases in this order."""
+    """The desired state of one cluster: first the CRDs of these charts, then the releases in this order."""
 
     crds: tuple[Chart, ...]
     steps: tuple[Step, ...]

@@ -28,7 +28,7 @@ Properties = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a provider needs on this machine.
+    """The settings of a provider on this machine.
 
     `charts` are paths by chart name; `restore` are the Helm revisions to go back to, by release; None in a rollout.
     """
@@ -84,7 +84,7 @@ class ReleaseProvider(ResourceProvider):
         return {"revision": str(made), "drift": "[]"}
 
     def read(self, id_: str, props: Properties) -> ReadResult:
-        """What runs; an empty id when the release is gone."""
+        """The live release; an empty id when it is gone."""
         release = Release(_context().tools, id_, props["namespace"])
         with _one_line():
             live = release.live(expected=int(props.get("revision") or 0))
@@ -125,7 +125,7 @@ class CrdsProvider(ResourceProvider):
         return {"names": json.dumps(names), "drift": "[]"}
 
     def read(self, id_: str, props: Properties) -> ReadResult:
-        """What the API server has of them."""
+        """The live CRDs."""
         context = _context()
         if context.restore is not None or props["chart"] not in context.charts:
             return ReadResult(id_, props)

@@ -56,12 +56,12 @@ class Tools:
     timeout: float = COMMAND_TIMEOUT
 
     def helm(self, *arguments: str, given: str | None = None) -> str:
-        """What helm prints. Raises CommandFailure."""
+        """Runs helm and returns its output. Raises CommandFailure."""
         command = ["helm", "--kube-context", self.target.context, *arguments]
         return _checked(command, self.target.environment(), given, self.timeout)
 
     def kubectl(self, *arguments: str, given: str | None = None) -> str:
-        """What kubectl prints. Raises CommandFailure."""
+        """Runs kubectl and returns its output. Raises CommandFailure."""
         command = ["kubectl", "--context", self.target.context, *arguments]
         return _checked(command, self.target.environment(), given, self.timeout)
 

@@ -37,7 +37,7 @@ class Stage:
 
 
 def stages(platform: Platform) -> list[Stage]:
-    """What an upgrade does in a cluster, with the versions that run now and those that are pinned."""
+    """The stages of an upgrade of a cluster, with the versions that run now and those that are pinned."""
     name, asked = platform.cluster.name, platform.cluster.kubernetes
     desired, _ = platform.desired()
     live = releases(platform.tools)

@@ -26,7 +26,7 @@ LINK = "link"
 
 
 class Outcome(StrEnum):
-    """What became of a cluster."""
+    """The outcome for a cluster."""
 
     GOOD = "good"
     FAILED = "failed"
@@ -48,7 +48,7 @@ Progress = Callable[[str, str, str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a rollout goes. `concurrency` is clusters at the same time, `timeout` seconds for each component."""
+    """The options of a rollout. `concurrency` is clusters at the same time, `timeout` seconds for each component."""
 
     targets: tuple[str, ...] = ()
     concurrency: int = 4

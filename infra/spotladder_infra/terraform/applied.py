@@ -58,7 +58,7 @@ def stacks_of(
 
 
 def planned(fleet: Fleet, stack: Stack) -> list[Planned]:
-    """What applying a stack would do. What exists already and is the cluster's own is taken over.
+    """The plan of a stack. Existing resources of the cluster are imported.
 
     The plan is kept in the stack's folder for `Stack.apply`.
 
@@ -76,7 +76,7 @@ def planned(fleet: Fleet, stack: Stack) -> list[Planned]:
 
 
 def outputs(fleet: Fleet, cluster: Cluster, out: Path, state: Path) -> ClusterOutputs:
-    """What the stack of a created cluster says to the layer above it.
+    """The outputs of a created cluster's stack for the platform layer.
 
     Read from what `bootstrap` wrote below `state`; where that is missing, from Terraform's state.
 

@@ -53,7 +53,7 @@ class Line:
 
 
 def concern_of(address: str) -> str:
-    """Which part of a cluster a resource belongs to."""
+    """The part of a cluster that a resource belongs to."""
     kind = address.rpartition("module.")[2].partition(".")[0]
     return next((concern for prefix, concern in _CONCERNS if kind.startswith(prefix)), OTHER)
 

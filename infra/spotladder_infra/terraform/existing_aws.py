@@ -16,7 +16,7 @@ _REFERENCE = re.compile(r"^\$\{([a-z0-9_]+)\.([A-Za-z0-9_-]+)\.[a-z_]+\}$")
 
 
 def existing(cluster: Cluster, stack: Mapping[str, Any], creates: set[str]) -> list[Existing]:
-    """Those of the resources at `creates` that exist. Raises EnvironmentFailure.
+    """The resources at `creates` that exist. Raises EnvironmentFailure.
 
     Args:
         stack: The stack's resources by type and name.

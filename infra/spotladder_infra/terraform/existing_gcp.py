@@ -22,7 +22,7 @@ _Found = tuple[str, Mapping[str, str] | None] | None
 
 
 def existing(cluster: Cluster, stack: Mapping[str, Any], creates: set[str]) -> list[Existing]:
-    """Those of the resources at `creates` that exist. Raises EnvironmentFailure.
+    """The resources at `creates` that exist. Raises EnvironmentFailure.
 
     Args:
         stack: The stack's resources by type and name.

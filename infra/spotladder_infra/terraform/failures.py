@@ -11,7 +11,7 @@ from spotladder_infra.terraform.events import Diagnostic
 
 
 class Kind(StrEnum):
-    """What the user has to deal with."""
+    """The kind of an error, by what the user has to do."""
 
     LOCKED = "locked"
     CREDENTIALS = "credentials"

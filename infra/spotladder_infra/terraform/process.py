@@ -23,7 +23,7 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a command ended. `output` has both streams where no `on_line` took the first."""
+    """The result of a command. `output` has both streams where no `on_line` took the first."""
 
     code: int
     output: str

@@ -11,7 +11,7 @@ from spotladder.local.reaper import alive
 from spotladder_infra.terraform.failures import Lock
 
 CLOCKS_DIFFER = timedelta(minutes=1)
-"""How much earlier a lock may seem to have been taken than its run began."""
+"""The largest difference by which a lock's time may lie before the start of its run."""
 
 
 def remember(path: Path, process: int) -> None:

@@ -68,7 +68,7 @@ def find(environment: Mapping[str, str] = os.environ) -> Tool:
 
 
 def environment_of_runs(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment of every run: no questions, no news, and one cache of providers for all stacks.
+    """The environment of every run: no prompts, no update checks, and one cache of providers for all stacks.
 
     A cache that the user has chosen is kept.
     """

@@ -36,7 +36,7 @@ class Autoscaler(StrEnum):
 
 
 class Nat(StrEnum):
-    """How private nodes reach the internet."""
+    """The internet access of private nodes."""
 
     SINGLE = "single"
     PER_ZONE = "per-zone"

@@ -1,4 +1,4 @@
-"""What a fleet file means where it says nothing."""
+"""Defaults of a fleet file that depend on other fields."""
 
 from __future__ import annotations
 

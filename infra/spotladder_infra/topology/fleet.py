@@ -96,7 +96,7 @@ class State(Record):
 
 
 class FleetSpec(Record):
-    """What the fleet consists of."""
+    """The content of the fleet."""
 
     home: Name = Field(description="The cluster in which the controller runs.")
     state: State | None = Field(default=None, description="Where Terraform keeps its state; local files when absent.")

@@ -1,4 +1,4 @@
-"""What a check finds, and the parts of a fleet with their places in the file."""
+"""The finding of a check, and the parts of a fleet with their places in the file."""
 
 from __future__ import annotations
 

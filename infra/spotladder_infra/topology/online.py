@@ -1,4 +1,4 @@
-"""What only the cloud knows: its zones and versions of today, and where an instance type is offered. Only asks."""
+"""Checks against the clouds: current zones, versions, and offers of instance types. Read-only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GCE_NAMES = {
 
 
 def check_online(fleet: Fleet) -> list[Found]:
-    """What the clouds of the created clusters do not offer this account or project. Raises EnvironmentFailure."""
+    """Findings for everything that a cloud does not offer this account or project. Raises EnvironmentFailure."""
     found: list[Found] = []
     cloud: Google | None = None
     for index, cluster in enumerate(fleet.spec.clusters):

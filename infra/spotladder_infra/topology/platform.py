@@ -1,4 +1,4 @@
-"""What runs in the clusters of a fleet, and how a change reaches them: `spec.platform` and `spec.rollout`."""
+"""The components of the clusters of a fleet, and their rollout: `spec.platform` and `spec.rollout`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Image(Record):
 
 
 class Platform(Record):
-    """What is installed in each cluster."""
+    """The components of each cluster."""
 
     image: Image | None = Field(default=None, description="The image of the controller.")
     charts: FilledText | None = Field(
@@ -55,7 +55,7 @@ class Smoke(Record):
 
 
 class Rollout(Record):
-    """How a change reaches the clusters."""
+    """The rollout of a change to the clusters."""
 
     canary: list[Name] = Field(default_factory=list, description="Clusters that get each change first.")
     concurrency: Annotated[int, Field(ge=1, le=50)] = Field(default=4, description="Clusters at the same time.")

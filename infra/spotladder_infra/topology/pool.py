@@ -53,7 +53,7 @@ class Taint(Record):
 
 
 class PoolLimits(Record):
-    """How large a pool may become."""
+    """The limits of a pool."""
 
     nodes: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Nodes at once.")
     cpu: Quantity | None = Field(default=None, description="CPUs of all nodes.")
@@ -61,7 +61,7 @@ class PoolLimits(Record):
 
 
 class Disruption(Record):
-    """When a node may be given back."""
+    """The conditions under which Karpenter may remove a node."""
 
     consolidate_after: PositiveDuration = Field(
         default=1800.0,
@@ -103,7 +103,7 @@ class NodeClassRef(Record):
 
 
 class PoolPrice(Record):
-    """What a node costs."""
+    """The price of a node."""
 
     per_node_hour: Usd = Field(description="USD per node and hour.")
     on_demand_per_node_hour: Usd | None = Field(

@@ -1,4 +1,4 @@
-"""What the commands of `spotladder infra` share: their options, and how a fleet file is read."""
+"""Options shared by the commands of `spotladder infra`, and the reader of the fleet file."""
 
 from __future__ import annotations
 

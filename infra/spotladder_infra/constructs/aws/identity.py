@@ -1,4 +1,4 @@
-"""What Karpenter, the controller and the training pods may do in the account: EKS Pod Identity, no keys."""
+"""Permissions of Karpenter, the controller and the training pods in the account: EKS Pod Identity, no keys."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ KARPENTER_PERMISSIONS = (
     "container.clusters.get",
     "container.clusters.update",
 )
-"""What karpenter-provider-gcp 0.5 publishes as its minimum, without external addresses: the nodes are private."""
+"""The minimum that karpenter-provider-gcp 0.5 publishes, without external addresses: the nodes are private."""
 
 
 @dataclass(frozen=True, slots=True)
