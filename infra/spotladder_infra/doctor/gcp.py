@@ -160,7 +160,7 @@ def _names(cloud: Google, fleet: Fleet, cluster: Cluster) -> Iterator[Result]:
 
 
 def _demands(cloud: Google, cluster: Cluster) -> dict[str, Demand]:
-    """The demand of a cluster's system nodes and pools, by quota metric. Pools without instance types are not counted."""
+    """The demand of a cluster's system nodes and pools, by quota metric. A pool without instance types has none."""
     found: dict[str, Demand] = {}
     zones = zones_of(cluster)
     if machine := _machine(cloud, cluster, system_instance_of(cluster), zones):
