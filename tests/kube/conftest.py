@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -40,13 +38,3 @@ def cli(api_server: ApiServer, capsys: pytest.CaptureFixture[str], monkeypatch: 
     """Runs commands with the administrator's kubeconfig."""
     monkeypatch.setenv("KUBECONFIG", str(api_server.kubeconfig))
     return commands(capsys)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: Any) -> bool | None:
-    """Run `async def` tests."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(pyfuncitem.obj(**arguments))
-    return True

@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import base64
 import json
-import types
 import typing
 import zlib
-from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, is_dataclass
-from enum import Enum
-from functools import cache
-from typing import Any
 
-from spotladder.core.model import WIRE_NAME, JobState
+from spotladder.core.model import JobState
+from spotladder.core.plain import from_plain, to_plain
 from spotladder.errors import InvalidSpec
 
 VERSION = 1
@@ -73,82 +68,3 @@ def _unpacked(text: str) -> str:
     if not unpacking.eof:
         raise InvalidSpec("the saved state cannot be unpacked; it was cut short or changed")
     return plain.decode(errors="replace")
-
-
-def to_plain(value: Any) -> Any:
-    """Records as dicts and tuples as lists; fields at their default are left out, to keep statuses small."""
-    kind = type(value)
-    if kind in _AS_THEY_ARE:
-        return value
-    if kind is tuple:
-        return [to_plain(item) for item in value]
-    if isinstance(value, Enum):
-        return value.value
-    if is_dataclass(kind):
-        return {
-            wire: to_plain(item)
-            for wire, name, default in _fields(kind)
-            if (item := getattr(value, name)) != default or default is MISSING
-        }
-    return value
-
-
-_AS_THEY_ARE = frozenset({bool, int, float, str, types.NoneType})
-
-
-@cache
-def _fields(kind: type) -> tuple[tuple[str, str, Any], ...]:
-    """Of each field: its name as it is written, its name, its default."""
-    return tuple((_wire_name(spec), spec.name, spec.default) for spec in fields(kind))
-
-
-def from_plain(kind: Any, plain: Any) -> Any:
-    """The inverse of `to_plain`, guided by the type of the record."""
-    return _reader(kind)(plain)
-
-
-def _wire_name(spec: Field[Any]) -> str:
-    return str(spec.metadata.get(WIRE_NAME, spec.name))
-
-
-@cache
-def _reader(kind: Any) -> Callable[[Any], Any]:
-    """What reads a value of that type: found once for each type, as most of the time goes into looking at types."""
-    origin = typing.get_origin(kind)
-    if origin in (types.UnionType, typing.Union):
-        (option,) = [option for option in typing.get_args(kind) if option is not type(None)]
-        read = _reader(option)
-        return lambda plain: None if plain is None else read(plain)
-    if origin is tuple:
-        read = _reader(typing.get_args(kind)[0])
-        return lambda plain: tuple(map(read, plain))
-    if is_dataclass(kind):
-        return _record_reader(typing.cast("type", kind))
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind
-
-    def plain_value(plain: Any) -> Any:
-        if kind is float and isinstance(plain, int):
-            return float(plain)
-        if not isinstance(plain, kind):
-            raise TypeError(f"expected {kind.__name__}, found {plain!r}")
-        return plain
-
-    return plain_value
-
-
-def _record_reader(kind: type) -> Callable[[Any], Any]:
-    hints = typing.get_type_hints(kind)
-    readers = {wire: (name, _reader(hints[name])) for wire, name, _ in _fields(kind)}
-
-    def record(plain: Any) -> Any:
-        unknown = plain.keys() - readers.keys()
-        if unknown:
-            raise ValueError(f"unknown fields {', '.join(sorted(unknown))}")
-        values = {}
-        for wire, item in plain.items():
-            name, read = readers[wire]
-            values[name] = read(item)
-        return kind(**values)
-
-    return record

@@ -1,4 +1,4 @@
-"""Each record of a timeline in one plain sentence: the live view, the plain lines and the report tell one story."""
+"""Each timeline record as one sentence, the same in the live view, the plain lines and the report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from spotladder.display.timeline import (
 
 
 class Tone(StrEnum):
-    """How much a sentence wants to be seen."""
+    """How urgent a sentence is."""
 
     QUIET = "quiet"  # as expected
     GOOD = "good"
@@ -34,8 +34,8 @@ class Tone(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One sentence of the story."""
+class Sentence:
+    """A timeline record in words."""
 
     at: Instant
     tone: Tone
@@ -48,13 +48,13 @@ def tolerated(max_failures: int) -> str:
 
 
 class Narrator:
-    """Tells the records of one timeline in order. Why a job failed is told by its last move, not again at its end."""
+    """Words the records of one timeline in order. The end of a job does not repeat the reason of its last move."""
 
     def __init__(self) -> None:
         self._reason_told = ""
 
-    def tell(self, record: Record, spec: JobSpec | None = None) -> Told | None:
-        """As `tell`, with what was told before in mind."""
+    def tell(self, record: Record, spec: JobSpec | None = None) -> Sentence | None:
+        """As the function `tell`, without a reason that the last move has given already."""
         if isinstance(record, Moved):
             self._reason_told = record.move.message
         elif isinstance(record, Ended) and record.message == self._reason_told:
@@ -62,10 +62,10 @@ class Narrator:
         return tell(record, spec)
 
 
-def tell(record: Record, spec: JobSpec | None = None) -> Told | None:
+def tell(record: Record, spec: JobSpec | None = None) -> Sentence | None:
     """The record as a sentence; None for what is not worth one. `spec` adds how many failures its tier tolerates."""
     said = _say(record, spec)
-    return Told(record.at, *said) if said else None
+    return Sentence(record.at, *said) if said else None
 
 
 def _say(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, get_args
+from typing import TYPE_CHECKING, Self, cast, get_args
 
 from spotladder.core.model import Instant, JobSpec, Loss, Move
+from spotladder.core.plain import from_plain, to_plain
 from spotladder.core.reasons import Cause, Reason
-from spotladder.display.plain import from_plain, to_plain
 from spotladder.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
@@ -321,14 +321,16 @@ def read(path: Path) -> Recorded:
 
 def encode(record: Record) -> str:
     """One line of strict ASCII JSON, without its newline."""
-    return json.dumps({"kind": type(record).__name__, **to_plain(record)}, separators=(",", ":"), allow_nan=False)
+    return json.dumps(
+        {"kind": type(record).__name__, **to_plain(record, full=True)}, separators=(",", ":"), allow_nan=False
+    )
 
 
 def decode(line: str | bytes) -> Record | None:
     """The record of a line; None for a kind of a newer version. Raises ValueError, TypeError or KeyError on damage."""
     value = json.loads(line)
     kind = KINDS.get(value["kind"])
-    return None if kind is None else from_plain(value, kind)
+    return None if kind is None else cast("Record", from_plain(kind, value, lenient=True))
 
 
 def _complete_lines(path: Path) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from spotladder.core.model import Instant, JobSpec, JobState, Observation
-from spotladder.display.narrate import Narrator, Told
+from spotladder.display.narrate import Narrator, Sentence
 from spotladder.display.timeline import Beat, Began, Committed, Record
 
 PACE_WINDOW = 20.0
@@ -36,12 +36,12 @@ class RunSummary:
         self.began: Instant | None = None
         self.beat: Beat | None = None
         self.loss: float | None = None
-        self.events: deque[Told] = deque(maxlen=events)
+        self.events: deque[Sentence] = deque(maxlen=events)
         self._spec: JobSpec | None = None
         self._beats: deque[Beat] = deque()
         self._narrator = Narrator()
 
-    def add(self, record: Record) -> Told | None:
+    def add(self, record: Record) -> Sentence | None:
         """Remember the record; the sentence it is worth, if any."""
         match record:
             case Began():

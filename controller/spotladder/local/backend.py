@@ -43,7 +43,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.local.fleet import Fleet, WorkerNode
 from spotladder.local.nodes import Head, Machine, Worker
 from spotladder.local.pools import PoolClock
-from spotladder.local.program import Beat, Program
+from spotladder.local.program import Program, ProgramProgress
 
 HEAD_STARTS = 3
 """So often an attempt's head is tried: on a starved machine it may time out."""
@@ -120,7 +120,7 @@ class _Attempt:
     head_starts: int = 1
     noted_start: bool = False
     exited_at: Instant | None = None
-    beat: Beat | None = None
+    beat: ProgramProgress | None = None
     without_ray: bool | None = None  # None: not known yet
     lost_before: tuple[str, ...] = ()  # nodes that were lost before that was known, and have been replaced
     went_with: str = ""

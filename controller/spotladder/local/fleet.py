@@ -29,13 +29,16 @@ STARTS = 3
 """So often `ray start` is tried for one pod: on a starved machine one may time out."""
 
 
-class Stage(Enum):
+class NodeStage(Enum):
     WANTED = auto()
     PROVISIONING = auto()
     STARTING = auto()
     UP = auto()
     NOTICED = auto()
     GONE = auto()
+
+
+_READY = (NodeStage.UP, NodeStage.NOTICED)
 
 
 class WorkerNode(Protocol):
@@ -53,7 +56,7 @@ class WorkerNode(Protocol):
 @dataclass(slots=True)
 class _Pod:
     uid: str
-    stage: Stage = Stage.WANTED
+    stage: NodeStage = NodeStage.WANTED
     ordinal: int = 0
     there_at: Instant = 0.0
     there: bool = False  # the node is there; what is missing then is Ray
@@ -96,25 +99,25 @@ class Fleet:
     @property
     def whole(self) -> bool:
         """Whether every pod takes part."""
-        return all(pod.stage in (Stage.UP, Stage.NOTICED) for pod in self._pods if pod.stage is not Stage.GONE)
+        return all(pod.stage in _READY for pod in self._pods if pod.stage is not NodeStage.GONE)
 
     @property
     def lost(self) -> list[str]:
         """The pods that took part and are gone."""
-        return [pod.uid for pod in self._pods if pod.stage is Stage.GONE and pod.up_at]
+        return [pod.uid for pod in self._pods if pod.stage is NodeStage.GONE and pod.up_at]
 
     def close(self, now: Instant) -> None:
         """End all nodes and give their places back to the pool."""
         self._closed = True
         for pod in self._pods:
-            if pod.stage is not Stage.GONE:
-                self._gone(pod, now, Cause.UNKNOWN if pod.stage is not Stage.NOTICED else pod.cause)
+            if pod.stage is not NodeStage.GONE:
+                self._gone(pod, now, Cause.UNKNOWN if pod.stage is not NodeStage.NOTICED else pod.cause)
 
     def _want(self) -> None:
         self._pods.append(_Pod(f"a{self._attempt}-w{len(self._pods) + 1}"))
 
     def _reclaim(self, now: Instant, step: int) -> None:
-        up = [Held(pod.uid, pod.ordinal, pod.up_at) for pod in self._pods if pod.stage is Stage.UP]
+        up = [Held(pod.uid, pod.ordinal, pod.up_at) for pod in self._pods if pod.stage is NodeStage.UP]
         taken = set(self._pool.reclaims(now, up, step))
         notice: Seconds = self._pool.plan.notice
         for pod in self._pods:
@@ -123,21 +126,21 @@ class Fleet:
             pod.cause = Cause.INTERRUPTION
             if notice <= 0:
                 continue  # killed below, without a word
-            pod.stage, pod.ends_at = Stage.NOTICED, now + notice
+            pod.stage, pod.ends_at = NodeStage.NOTICED, now + notice
             pod.node.notice()
             self._note(pod, now, NodeChange.NOTICED, Cause.INTERRUPTION, pod.ends_at)
 
     def _advance(self, pod: _Pod, now: Instant, replace: bool) -> None:
         match pod.stage:
-            case Stage.WANTED:
+            case NodeStage.WANTED:
                 self._ask(pod, now)
-            case Stage.PROVISIONING:
+            case NodeStage.PROVISIONING:
                 self._provision(pod, now)
-            case Stage.STARTING:
+            case NodeStage.STARTING:
                 self._join(pod, now)
-            case Stage.UP | Stage.NOTICED:
+            case NodeStage.UP | NodeStage.NOTICED:
                 killed = pod.cause is Cause.INTERRUPTION and now >= pod.ends_at
-                ended = pod.stage is Stage.UP and (pod.node is None or not pod.node.alive)
+                ended = pod.stage is NodeStage.UP and (pod.node is None or not pod.node.alive)
                 if killed or ended:
                     self._gone(pod, now, pod.cause if pod.cause is not Cause.UNKNOWN else Cause.NODE_LOST)
                     if replace:
@@ -147,42 +150,42 @@ class Fleet:
         ordinal = self._pool.give(now)
         if ordinal is None:
             return
-        pod.stage, pod.ordinal, pod.there_at = Stage.PROVISIONING, ordinal, now + self._pool.plan.provision_delay
+        pod.stage, pod.ordinal, pod.there_at = NodeStage.PROVISIONING, ordinal, now + self._pool.plan.provision_delay
         self._note(pod, now, NodeChange.ASKED)
         self._provision(pod, now)
 
     def _provision(self, pod: _Pod, now: Instant) -> None:
         if not self._pool.available(now):
             self._pool.take_back()
-            pod.stage, pod.there = Stage.WANTED, False
+            pod.stage, pod.there = NodeStage.WANTED, False
         elif now >= pod.there_at:
             pod.there = True
             pod.node = self._start(f"{pod.uid}-{pod.starts + 1}")
             if pod.node is not None:
                 pod.starts += 1
-                pod.stage = Stage.STARTING
+                pod.stage = NodeStage.STARTING
 
     def _join(self, pod: _Pod, now: Instant) -> None:
         node = pod.node
         if node is None:
             return
         if node.up:
-            pod.stage, pod.up_at = Stage.UP, now
+            pod.stage, pod.up_at = NodeStage.UP, now
             self._note(pod, now, NodeChange.UP)
         elif why := node.failed():
             node.kill()
             if pod.starts >= STARTS:
                 raise EnvironmentFailure(f"{why}; free memory and CPU, then run with --resume")
-            pod.stage = Stage.PROVISIONING
+            pod.stage = NodeStage.PROVISIONING
 
     def _gone(self, pod: _Pod, now: Instant, cause: Cause) -> None:
         if pod.node is not None:
             pod.node.kill()
-        if pod.stage is not Stage.WANTED:
+        if pod.stage is not NodeStage.WANTED:
             self._pool.take_back()
-        if pod.stage in (Stage.UP, Stage.NOTICED):
+        if pod.stage in _READY:
             self._note(pod, now, NodeChange.GONE, cause if cause is not Cause.UNKNOWN else None)
-        pod.stage, pod.cause = Stage.GONE, cause
+        pod.stage, pod.cause = NodeStage.GONE, cause
 
     def _note(
         self, pod: _Pod, now: Instant, change: NodeChange, cause: Cause | None = None, until: Instant | None = None
@@ -190,15 +193,15 @@ class Fleet:
         self._tell(NodeChanged(now, pod.uid, self._attempt, self._tier, change, cause, until))
 
     def _seen(self, pod: _Pod) -> PodSeen:
-        phase = {Stage.UP: PodPhase.RUNNING, Stage.NOTICED: PodPhase.RUNNING, Stage.GONE: PodPhase.LOST}
-        noticed = pod.stage is Stage.NOTICED
+        phase = {NodeStage.UP: PodPhase.RUNNING, NodeStage.NOTICED: PodPhase.RUNNING, NodeStage.GONE: PodPhase.LOST}
+        noticed = pod.stage is NodeStage.NOTICED
         return PodSeen(
             uid=pod.uid,
             phase=phase.get(pod.stage, PodPhase.PENDING),
-            ready=pod.stage in (Stage.UP, Stage.NOTICED),
+            ready=pod.stage in _READY,
             noticed=noticed,
             notice_ends_at=pod.ends_at if noticed else None,
-            unschedulable=pod.stage is Stage.WANTED,
+            unschedulable=pod.stage is NodeStage.WANTED,
             cause=pod.cause,
             node=pod.uid,
             scheduled=pod.there,

@@ -42,7 +42,7 @@ EXIT_CODE_TIMEOUT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class ProgramProgress:
     """What the program last said of itself, and when that was first seen to differ from before."""
 
     at: Instant
@@ -60,7 +60,7 @@ class Program:
         self._submitted_at: float | None = None
         self._submissions = 0
         self._gone_since: float | None = None
-        self._beat: Beat | None = None
+        self._beat: ProgramProgress | None = None
         folder.mkdir(parents=True, exist_ok=True)
         driver.note(folder / "program.json", entrypoint=entrypoint, cwd=str(cwd))
 
@@ -169,7 +169,7 @@ class Program:
         """What the program says it does before its first step is done (`train.heartbeat`); "" when it says nothing."""
         return str((_read(self.heartbeat_file) or {}).get("phase", ""))
 
-    def beat(self, now: Instant) -> Beat | None:
+    def beat(self, now: Instant) -> ProgramProgress | None:
         """The last heartbeat. `at` is this observer's clock: the program's is not trusted."""
         said = _read(self.heartbeat_file)
         if said is not None:
@@ -180,7 +180,7 @@ class Program:
             said.pop("at", None)
             if self._beat is None or self._beat.step != step:
                 metrics = {key: float(value) for key, value in said.items() if isinstance(value, (int, float))}
-                self._beat = Beat(now, step, total, metrics)
+                self._beat = ProgramProgress(now, step, total, metrics)
         return self._beat
 
     def outage(self) -> Outage | None:

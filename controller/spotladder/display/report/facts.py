@@ -15,7 +15,7 @@ from itertools import pairwise
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage, Tier, TierRecord
 from spotladder.core.reasons import Cause, Reason
 from spotladder.display.figures import saved
-from spotladder.display.narrate import Narrator, Told
+from spotladder.display.narrate import Narrator, Sentence
 from spotladder.display.report.attempts import AttemptFacts, Span, attempts_of
 from spotladder.display.report.work import Stretch, done_again, stretches
 from spotladder.display.timeline import (
@@ -96,7 +96,7 @@ class Facts:
     progress: tuple[tuple[Seconds, int], ...]
     losses: Mapping[int, tuple[tuple[int, float], ...]]
     bill: tuple[tuple[Seconds, float, float], ...]  # at, spent, on demand
-    story: tuple[tuple[Seconds, Told], ...]
+    story: tuple[tuple[Seconds, Sentence], ...]
     going_on: bool = False
     damaged: int = 0
     gaps: tuple[str, ...] = ()

@@ -1,0 +1,114 @@
+"""Frozen dataclasses as JSON values and back, guided by the types of their fields.
+
+A job's state is read strictly: in full or not at all. A record of the past is read leniently: a field of a newer
+version is ignored.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from functools import cache, partial
+from typing import Any
+
+from spotladder.core.model import WIRE_NAME
+
+
+def to_plain(value: Any, *, full: bool = False) -> Any:
+    """Dataclasses and mappings as dicts, tuples as lists, enums as their values.
+
+    Fields at their default are left out, which keeps statuses small. With `full` they are written, and NaN and the
+    infinities, which JSON lacks, are written as strings.
+    """
+    kind = type(value)
+    if kind is float and full and not math.isfinite(value):
+        return str(value)
+    if kind in _AS_THEY_ARE:
+        return value
+    if kind is tuple or kind is list:
+        return [to_plain(item, full=full) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(kind):
+        return {
+            wire: to_plain(item, full=full)
+            for wire, name, default in _fields(kind)
+            if (item := getattr(value, name)) != default or default is MISSING or full
+        }
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item, full=full) for key, item in value.items()}
+    return value
+
+
+_AS_THEY_ARE = frozenset({bool, int, float, str, types.NoneType})
+
+
+@cache
+def _fields(kind: type) -> tuple[tuple[str, str, Any], ...]:
+    """For each field its wire name, its name and its default."""
+    return tuple((_wire_name(spec), spec.name, spec.default) for spec in fields(kind))
+
+
+def _wire_name(spec: Field[Any]) -> str:
+    return str(spec.metadata.get(WIRE_NAME, spec.name))
+
+
+def from_plain(kind: Any, plain: Any, *, lenient: bool = False) -> Any:
+    """The inverse of `to_plain`. Missing fields take their defaults.
+
+    Unknown fields are an error, or ignored if `lenient`, which also reads what `full` has written. Raises ValueError,
+    TypeError, KeyError or AttributeError when `plain` is not a value of that type.
+    """
+    return _reader(kind, lenient)(plain)
+
+
+@cache
+def _reader(kind: Any, lenient: bool) -> Callable[[Any], Any]:
+    """The function that reads values of a type. It is cached since resolving types takes most of the time."""
+    origin = typing.get_origin(kind)
+    if origin in (types.UnionType, typing.Union):
+        (option,) = [option for option in typing.get_args(kind) if option is not type(None)]
+        read = _reader(option, lenient)
+        return lambda plain: None if plain is None else read(plain)
+    if origin is tuple:
+        read = _reader(typing.get_args(kind)[0], lenient)
+        return lambda plain: tuple(map(read, plain))
+    if origin is Mapping:
+        read = _reader(typing.get_args(kind)[1], lenient)
+        return lambda plain: {key: read(item) for key, item in plain.items()}
+    if is_dataclass(kind):
+        return _record_reader(typing.cast("type", kind), lenient)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind
+    if kind is float and lenient:
+        return float
+    return partial(_scalar, kind)
+
+
+def _scalar(kind: type, plain: Any) -> Any:
+    if kind is float and isinstance(plain, int):
+        return float(plain)
+    if not isinstance(plain, kind):
+        raise TypeError(f"expected {kind.__name__}, found {plain!r}")
+    return plain
+
+
+def _record_reader(kind: type, lenient: bool) -> Callable[[Any], Any]:
+    hints = typing.get_type_hints(kind)
+    readers = {wire: (name, _reader(hints[name], lenient)) for wire, name, _ in _fields(kind)}
+
+    def record(plain: Any) -> Any:
+        unknown = plain.keys() - readers.keys()
+        if unknown and not lenient:
+            raise ValueError(f"unknown fields {', '.join(sorted(unknown))}")
+        values = {}
+        for wire in plain.keys() - unknown:
+            name, read = readers[wire]
+            values[name] = read(plain[wire])
+        return kind(**values)
+
+    return record
