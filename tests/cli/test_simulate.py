@@ -73,6 +73,22 @@ def test_synthetic_traces_and_a_picture(capsys: Capture, tmp_path: Path) -> None
     assert "share of runs" in picture.read_text()
 
 
+def test_traces_like_a_recorded_one_and_their_survival_curves(capsys: Capture, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    file, picture = (
+        written(tmp_path, "zone.json", window((0, 30), (1, 12), (0, 9), (1, 3), (0, 20))),
+        tmp_path / "s.svg",
+    )
+    options = ("--hours", "2", "--deadline", "6h", "--seeds", "2", "--survival", picture, "-o", "json")
+    answer = call(capsys, "simulate", "--trace", f"like=synthetic:{file}", *options)
+    assert (answer.code, answer.err) == (0, "")
+    assert set(json.loads(answer.out)["policies"][0]["runs"][1]["nodeHours"]) == {"like", "on-demand"}
+    assert "Spells without capacity" in picture.read_text()
+    answer = call(capsys, "simulate", "--trace", "synthetic", *options)
+    assert answer.code == 2
+    assert "--survival: needs a recorded trace" in answer.err
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -22,8 +22,9 @@ def simulate(
         list[str],
         typer.Option(
             metavar="[ZONE=]FILE",
-            help="A zone's trace: a file, a folder of windows (one for each seed), or the word synthetic. Repeat it "
-            "for several zones. With --job, ZONE is the capacityTier that has this trace.",
+            help="A zone's trace: a file, a folder of windows (one for each seed), the word synthetic, or "
+            "synthetic:FILE for traces like that one. Repeat it for several zones. With --job, ZONE is the "
+            "capacityTier that has this trace.",
         ),
     ],
     policy: Annotated[list[str] | None, typer.Option(help="A policy to compare; repeat it. Default: ordered.")] = None,
@@ -73,6 +74,13 @@ def simulate(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw costs and finish times into a .png or .svg file.")
     ] = None,
+    survival: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw how long spells of capacity last, in the traces and in synthetic ones fitted to them.",
+        ),
+    ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Compare policies on capacity traces, through the same decisions as in production. Nothing is started.
@@ -113,8 +121,8 @@ def simulate(
     if world is not None and job is None:
         raise InvalidSpec("goes with --job", path="--world")
     scenario = simulation.of_job(job, world, traces, options) if job else simulation.of_traces(traces, options)
-    if plot is not None:
-        simulation.check_plot(plot)
+    simulation.check_plot(plot, "--plot")
+    simulation.check_plot(survival, "--survival")
     policies = list(dict.fromkeys(policy or ["ordered"]))
     with simulation.bar(len(policies) * seeds) as done:
         summaries = compare(scenario, policies, seeds, done)
@@ -122,10 +130,16 @@ def simulate(
         from spotladder.sim.plots import draw
 
         draw(plot, summaries)
+    if survival is not None:
+        from spotladder.sim.plots import draw_survival
+
+        draw_survival(survival, simulation.recorded(traces))
     if output is Format.TABLE:
         _print(summaries, scenario, on_demand_price if job is None else None)
         if plot is not None:
             typer.echo(f"\nPlot: {plot}")
+        if survival is not None:
+            typer.echo(f"\nSurvival curves: {survival}")
     else:
         print_data({"seeds": seeds, "policies": [_plain(summary) for summary in summaries]}, output)
 

@@ -16,7 +16,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.sim.compare import Scenario, ZoneSource
 from spotladder.sim.readers import egress as egress_file
 from spotladder.sim.readers.any_format import Polarity, read_traces
-from spotladder.sim.synthetic import Market
+from spotladder.sim.synthetic import Market, fit
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
@@ -26,8 +26,17 @@ HOUR = 3600
 ON_DEMAND = "on-demand"
 PLOTS = (".png", ".svg")
 
-Traces = dict[str, tuple[Trace, ...]]
-"""By zone, the traces that its seeds take in turn; none: synthetic ones."""
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a zone replays: recorded traces, which its seeds take in turn, or those of a synthetic market."""
+
+    traces: tuple[Trace, ...] = ()
+    synthetic: Market | None = None
+
+
+Traces = dict[str, Source]
+"""By zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +63,21 @@ def read(given: list[str], polarity: str | None, *, sort: bool) -> Traces:
     """The traces that the options name. Raises InvalidSpec."""
     if polarity is not None and polarity not in list(Polarity):
         raise InvalidSpec(f"expected available or preempted, got {polarity!r}", path="--polarity")
+    chosen = Polarity(polarity) if polarity else None
     found: Traces = {}
     for text in given:
         named, _, rest = text.rpartition("=")
-        traces: tuple[Trace, ...] = ()
-        if rest != SYNTHETIC:
-            traces = tuple(read_traces([Path(rest)], Polarity(polarity) if polarity else None, sort=sort))
-        name = named or (Path(rest).stem if len(traces) != 1 else traces[0].zone)
+        kind, _, file = rest.partition(":") if rest.startswith(f"{SYNTHETIC}:") else ("", "", rest)
+        if rest == SYNTHETIC:
+            name, source = named or SYNTHETIC, Source(synthetic=Market())
+        else:
+            traces = tuple(read_traces([Path(file)], chosen, sort=sort))
+            name = named or (Path(file).stem if len(traces) != 1 else traces[0].zone)
+            # The files are times of one zone: what they have in common is no correlation of zones.
+            source = Source(traces, replace(fit(traces), correlation=0.0) if kind else None)
         if name in found:
             raise InvalidSpec(f"zone {name!r} is given twice: name one of them, as in b={rest}", path="--trace")
-        found[name] = traces
+        found[name] = source
     return found
 
 
@@ -71,7 +85,8 @@ def of_traces(traces: Traces, options: Options) -> Scenario:
     """A job whose tiers are the zones of the traces, in their order, and then on-demand."""
     zones, tiers = [], []
     for name, found in traces.items():
-        yardstick = next((trace.on_demand_price for trace in found if trace.on_demand_price), options.on_demand_price)
+        given = (trace.on_demand_price for trace in found.traces if trace.on_demand_price)
+        yardstick = next(given, options.on_demand_price)
         price = Price(options.spot_price, yardstick)
         notice = _seconds("--notice", options.notice)
         zones.append(_zone(name, found, price, notice, options))
@@ -157,8 +172,9 @@ def _program(options: Options, interval: Seconds) -> ProgramPlan:
     )
 
 
-def _zone(name: str, traces: tuple[Trace, ...], price: Price, notice: Seconds, options: Options) -> ZoneSource:
-    return ZoneSource(_plan(name, price, notice, options), traces, None if traces else Market())
+def _zone(name: str, source: Source, price: Price, notice: Seconds, options: Options) -> ZoneSource:
+    recorded = () if source.synthetic is not None else source.traces
+    return ZoneSource(_plan(name, price, notice, options), recorded, source.synthetic)
 
 
 def _plan(name: str, price: Price, notice: Seconds, options: Options) -> ZonePlan:
@@ -181,10 +197,18 @@ def _seconds(option: str, text: str) -> Seconds:
         raise InvalidSpec(f"{text!r} {error}", path=option) from None
 
 
-def check_plot(file: Path) -> None:
+def check_plot(file: Path | None, option: str) -> None:
     """Raises InvalidSpec for a file that cannot be drawn, before anything is simulated."""
-    if file.suffix.lower() not in PLOTS:
-        raise InvalidSpec(f"write a file name that ends with .png or .svg, not {file.name!r}", path="--plot")
+    if file is not None and file.suffix.lower() not in PLOTS:
+        raise InvalidSpec(f"write a file name that ends with .png or .svg, not {file.name!r}", path=option)
+
+
+def recorded(traces: Traces) -> list[tuple[str, tuple[Trace, ...]]]:
+    """The zones with recorded traces. Raises InvalidSpec without one: there is nothing to compare with."""
+    found = [(name, source.traces) for name, source in traces.items() if source.traces]
+    if not found:
+        raise InvalidSpec("needs a recorded trace: give --trace FILE or --trace synthetic:FILE", path="--survival")
+    return found
 
 
 @contextmanager

@@ -9,29 +9,73 @@ from typing import Any
 from spotladder.core.accounting import HOUR
 from spotladder.errors import EnvironmentFailure
 from spotladder.sim.compare import Summary
+from spotladder.sim.synthetic import fit, generate, survival
+from spotladder.sim.trace import Trace
+
+LONGEST = 72
+"""Ages of survival curves, in ticks."""
+
+LEAST_TICKS = 20_000
+"""Length of the synthetic trace behind a survival curve, in ticks."""
+
+SEED = 0
 
 COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f")
 
 
 def draw(file: Path, summaries: Sequence[Summary]) -> None:
-    """Write the picture as .png or .svg. Raises EnvironmentFailure without matplotlib, or if it cannot be written."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise EnvironmentFailure("--plot needs matplotlib: pip install 'spotladder[sim]'") from None
-    figure = Figure(figsize=(10, 4.2 + 0.5 * len(summaries)), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
+    """Draw a comparison into a .png or .svg file. Raises EnvironmentFailure without matplotlib, or if the file cannot
+    be written."""
+    figure = _figure((10, 4.2 + 0.5 * len(summaries)), "--plot")
     grid = figure.add_gridspec(2, 2, height_ratios=(4, 0.8 + 0.6 * len(summaries)))
     _costs(figure.add_subplot(grid[0, 0]), summaries)
     _ends(figure.add_subplot(grid[0, 1]), summaries)
     _timeline(figure.add_subplot(grid[1, :]), summaries)
+    _save(figure, file, "--plot")
+
+
+def draw_survival(file: Path, zones: Sequence[tuple[str, Sequence[Trace]]]) -> None:
+    """Draw, for each zone, the share of its spells that last longer than a time, beside that of a synthetic trace that
+    is fitted to it: on the left spells with capacity, on the right spells without. Raises EnvironmentFailure, and
+    InvalidSpec for traces that cannot be fitted."""
+    figure = _figure((10, 4.2), "--survival")
+    for column, available in enumerate((True, False)):
+        axes = figure.add_subplot(1, 2, column + 1)
+        for (name, traces), colour in zip(zones, _colours(zones), strict=True):
+            market = fit(traces)
+            ticks = sum(len(trace.nodes) for trace in traces)
+            made = [trace.ticks(market.gap) for trace in generate(market, max(ticks, LEAST_TICKS), [name], SEED)]
+            hours = [age * market.gap / HOUR for age in range(LONGEST)]
+            own = survival([trace.ticks(market.gap) for trace in traces], available, LONGEST)
+            axes.step(hours, own, where="post", color=colour, label=name)
+            axes.step(hours, survival(made, available, LONGEST), where="post", color=colour, linestyle="--")
+        kind = "with" if available else "without"
+        axes.set(xlabel="hours", ylabel="share that lasts longer", ylim=(0, 1.02), title=f"Spells {kind} capacity")
+        axes.grid(visible=True, alpha=0.3)
+    axes.plot([], [], "--", color="grey", label="synthetic")
+    axes.legend()
+    _save(figure, file, "--survival")
+
+
+def _figure(size: tuple[float, float], option: str) -> Any:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise EnvironmentFailure(f"{option} needs matplotlib: pip install 'spotladder[sim]'") from None
+    figure = Figure(figsize=size, dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _save(figure: Any, file: Path, option: str) -> None:
+    import matplotlib as mpl
+
     try:
         with mpl.rc_context({"svg.hashsalt": "spotladder", "svg.fonttype": "none"}):
             figure.savefig(file, metadata={"Date": None} if file.suffix.lower() == ".svg" else None)
     except OSError as error:
-        raise EnvironmentFailure(f"--plot: {file} cannot be written: {error.strerror or error}") from None
+        raise EnvironmentFailure(f"{option}: {file} cannot be written: {error.strerror or error}") from None
 
 
 def _costs(axes: Any, summaries: Sequence[Summary]) -> None:
@@ -73,5 +117,5 @@ def _timeline(axes: Any, summaries: Sequence[Summary]) -> None:
     axes.legend(loc="lower right", fontsize="small")
 
 
-def _colours(summaries: Sequence[Summary]) -> list[str]:
-    return [COLOURS[index % len(COLOURS)] for index in range(len(summaries))]
+def _colours(rows: Sequence[object]) -> list[str]:
+    return [COLOURS[index % len(COLOURS)] for index in range(len(rows))]
