@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from spotladder.train.environment import Environment
 from spotladder.train.interruption import Interrupted
 from spotladder.train.membership import Member, join
-from spotladder.train.ranks import World
+from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
 from tests.bench import rows
 from tests.bench.rows import Row
@@ -35,9 +35,9 @@ SIZE = 20 << 20
 GOAL = 1.01
 
 
-def member(folder: Path, world: World | None = None, **more: str) -> Member:
+def member(folder: Path, world: ProcessRank | None = None, **more: str) -> Member:
     settings = {"JOB": "bench", "URI": str(folder), "INTERVAL": "1h", **more}
-    return join(Environment({f"SPOTLADDER_{name}": value for name, value in settings.items()}), world or World())
+    return join(Environment({f"SPOTLADDER_{name}": value for name, value in settings.items()}), world or ProcessRank())
 
 
 def work() -> Callable[[], None]:
@@ -172,7 +172,9 @@ def draining(folder: Path) -> Row:
 def agreeing(folder: Path, size: int) -> Row:
     """Rank 0 settles the step of the next commit with all ranks; nobody else waits for longer than this."""
     with ThreadPoolExecutor(size) as pool:
-        members = list(pool.map(lambda rank: member(folder / f"d{size}", World(rank, size, "bench")), range(size)))
+        members = list(
+            pool.map(lambda rank: member(folder / f"d{size}", ProcessRank(rank, size, "bench")), range(size))
+        )
         took = median(seconds(lambda: members[0].channel.agree(1, stop=False)) for _ in range(50))
         for each in reversed(members):
             each.close()

@@ -13,7 +13,7 @@ from spotladder.core.losses import UNCOUNTED
 from spotladder.core.model import Exhausted, FailureUnit, Handover, JobSpec, Stage
 from spotladder.core.reasons import Reason
 from tests.core.builders import spec, tier
-from tests.core.worlds import TOTAL, Decider, World, edit, suspend
+from tests.core.worlds import TOTAL, Decider, RandomWorld, edit, suspend
 
 many = settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -44,7 +44,7 @@ def test_in_any_world(seed: int, crashes: float) -> None:
     """≤ 1 program without a fence, one tier a number, growing numbers, no busy loop, terminal is terminal (asserted by
     the world and the decider as they go), and every failure is counted once."""
     dice = Random(seed)
-    world = World(specs(dice), dice, silences=dice.choice([0.0, 30.0, 300.0]))
+    world = RandomWorld(specs(dice), dice, silences=dice.choice([0.0, 30.0, 300.0]))
     decider = Decider(world, crashes)
     for _ in range(4):
         decider.run(15)
@@ -64,7 +64,9 @@ def test_never_stuck(seed: int, crashes: float) -> None:
     """From wherever trouble left the job: if one tier works for ever, the job finishes, woken by nothing but itself."""
     dice = Random(seed)
     lasting = dice.choice([Exhausted.RESTART, Exhausted.WAIT])
-    world = World(specs(dice, exhausted=lasting, backoff_limit=None), dice, silences=dice.choice([0.0, 30.0, 300.0]))
+    world = RandomWorld(
+        specs(dice, exhausted=lasting, backoff_limit=None), dice, silences=dice.choice([0.0, 30.0, 300.0])
+    )
     decider = Decider(world, crashes)
     decider.run(25)
     suspend(world, False)
@@ -81,7 +83,7 @@ def test_never_stuck(seed: int, crashes: float) -> None:
 @given(st.integers(0, 2**32))
 def test_a_job_that_fails_had_no_other_way(seed: int) -> None:
     dice = Random(seed)
-    world = World(specs(dice, exhausted=Exhausted.FAIL), dice)
+    world = RandomWorld(specs(dice, exhausted=Exhausted.FAIL), dice)
     decider = Decider(world, 0.0)
     decider.run(60)
     state = decider.state
@@ -100,7 +102,7 @@ def test_a_job_that_fails_had_no_other_way(seed: int) -> None:
 @given(st.integers(0, 2**32))
 def test_losses_of_contact_shorter_than_contact_timeout_cost_no_failure_and_no_attempt(seed: int) -> None:
     dice = Random(seed)
-    world = World(spec(tier("spot-a", 0), contact_timeout=60.0), dice, calm=True, silences=59.0)
+    world = RandomWorld(spec(tier("spot-a", 0), contact_timeout=60.0), dice, calm=True, silences=59.0)
     decider = Decider(world, 0.0)
     for _ in range(400):
         if decider.state.stage is Stage.SUCCEEDED:
@@ -113,7 +115,7 @@ def test_losses_of_contact_shorter_than_contact_timeout_cost_no_failure_and_no_a
 
 @pytest.mark.parametrize("unit", list(FailureUnit))
 def test_a_calm_world_costs_no_failure(unit: FailureUnit) -> None:
-    world = World(spec(failure_unit=unit), Random(1), calm=True)
+    world = RandomWorld(spec(failure_unit=unit), Random(1), calm=True)
     decider = Decider(world, 0.0)
     decider.run_on_timers_only(200)
     assert (decider.state.stage, decider.state.failures, decider.state.last_number) == (Stage.SUCCEEDED, 0, 1)

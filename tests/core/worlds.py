@@ -80,7 +80,7 @@ class Crash(Exception):
 
 
 @dataclass
-class World:
+class RandomWorld:
     spec: JobSpec
     random: Random
     calm: bool = False
@@ -255,7 +255,7 @@ class World:
 class Decider:
     """Drives the decision core like a controller: load, decide, apply, persist – and dies in between."""
 
-    def __init__(self, world: World, crashes: float) -> None:
+    def __init__(self, world: RandomWorld, crashes: float) -> None:
         self.world, self.crashes = world, crashes
         self.state = JobState()
         self.losses: list[Loss] = []
@@ -339,11 +339,11 @@ class Decider:
             self.look()
 
 
-def suspend(world: World, suspended: bool) -> None:
+def suspend(world: RandomWorld, suspended: bool) -> None:
     world.spec = replace(world.spec, suspend=suspended)
 
 
-def edit(world: World) -> None:
+def edit(world: RandomWorld) -> None:
     """The user changes the pods of the job, or when such a change takes effect."""
     dice = world.random
     template = str(dice.randint(1, 3))
@@ -355,4 +355,4 @@ def edit(world: World) -> None:
     )
 
 
-__all__ = ["TOTAL", "Decider", "Stage", "World", "edit", "suspend"]
+__all__ = ["TOTAL", "Decider", "RandomWorld", "Stage", "edit", "suspend"]

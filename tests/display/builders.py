@@ -65,7 +65,7 @@ LIVE = Attempt(1, "spot-a", START)
 
 
 @dataclass
-class World:
+class CloudEvents:
     """What the cloud does, in seconds since the start."""
 
     notices: dict[int, float] = field(default_factory=lambda: {31: 5.0})  # when → how long before the node goes
@@ -80,10 +80,10 @@ class World:
 class Run:
     """One job through one world. `play` goes on until it is over or `until` seconds have passed."""
 
-    def __init__(self, spec: JobSpec = SPEC, world: World | None = None, name: str = "digits") -> None:
+    def __init__(self, spec: JobSpec = SPEC, world: CloudEvents | None = None, name: str = "digits") -> None:
         self.job = Job(spec)
         self.spec = spec
-        self.world = world or World()
+        self.world = world or CloudEvents()
         self.records: list[Record] = [Began(START, name, "team-a", spec)]
         self.shots: list[ViewSnapshot] = []
         self.pods: dict[str, PodSeen] = {}

@@ -30,7 +30,7 @@ from spotladder.display.timeline import Beat, Began, Committed, Ended, Lost, Mov
 from spotladder.errors import EnvironmentFailure
 from tests.core.builders import START
 from tests.display import golden
-from tests.display.builders import PACE, SPEC, TOTAL, Run, World
+from tests.display.builders import PACE, SPEC, TOTAL, CloudEvents, Run
 
 SCHEMA = json.loads((Path(report.__file__).parent / "schema.json").read_text(encoding="utf-8"))
 
@@ -66,8 +66,10 @@ def test_the_printed_table_fits_the_terminal(digits: Facts, width: int) -> None:
     assert any("EvictionNotice" in line for line in lines)
 
 
-@pytest.mark.parametrize("world", [World(), World(suspended=frozenset(range(40, 50)))], ids=["plain", "suspended"])
-def test_attempts_agree_with_the_history_that_the_core_keeps(world: World) -> None:
+@pytest.mark.parametrize(
+    "world", [CloudEvents(), CloudEvents(suspended=frozenset(range(40, 50)))], ids=["plain", "suspended"]
+)
+def test_attempts_agree_with_the_history_that_the_core_keeps(world: CloudEvents) -> None:
     run = Run(world=world).play()
     told = [
         (each.number, each.tier, each.start, each.end, each.reason, each.failures, each.start_step)
@@ -110,7 +112,7 @@ def test_the_time_for_new_steps_is_the_time_they_take_and_the_parts_make_up_the_
 
 
 def test_an_uninterrupted_run_has_no_restart_and_recomputes_nothing() -> None:
-    facts = facts_of(Run(world=World(notices={}, kills=frozenset())).play())
+    facts = facts_of(Run(world=CloudEvents(notices={}, kills=frozenset())).play())
     assert len(facts.attempts) == 1
     assert facts.recomputed == 0
     assert facts.evictions == ()
@@ -245,7 +247,7 @@ def test_a_timeline_without_a_beginning_is_refused() -> None:
 
 
 worlds = st.builds(
-    World,
+    CloudEvents,
     notices=st.dictionaries(st.integers(0, 120), st.floats(1, 8), max_size=3),
     kills=st.frozensets(st.integers(0, 120), max_size=3),
     dry=st.frozensets(st.sampled_from(["spot-a", "spot-b"])),
@@ -257,7 +259,7 @@ worlds = st.builds(
 
 @settings(max_examples=60, deadline=None)
 @given(world=worlds, until=st.integers(1, 400))
-def test_in_any_world_the_numbers_hold_together(world: World, until: int) -> None:
+def test_in_any_world_the_numbers_hold_together(world: CloudEvents, until: int) -> None:
     facts = facts_of(Run(world=world).play(until))
     time = facts.time
     assert all(part >= 0 for part in (time.new, time.recomputed, time.waiting, time.starting, time.handover, time.idle))
@@ -393,7 +395,7 @@ def test_markup_is_joined_as_it_is_and_text_is_escaped() -> None:
 
 def test_many_tiers_attempts_and_steps_keep_the_page_small() -> None:
     tiers = tuple(Tier(f"spot-{index}", 40, 30.0, CapacityType.SPOT, Price(0.4, 1.4)) for index in range(12))
-    world = World(notices={}, kills=frozenset(range(20, 2000, 30)), dry=frozenset(), total=3000)
+    world = CloudEvents(notices={}, kills=frozenset(range(20, 2000, 30)), dry=frozenset(), total=3000)
     run = Run(replace(SPEC, tiers=tiers, recovery_timeout=2.0), world).play(2000)
     text = page(facts_of(run))
     check_page(text)

@@ -19,7 +19,7 @@ from spotladder.display.retrace import retraced
 from spotladder.display.timeline import Committed, Looked, Lost, Noted, Recorded
 from tests.core.builders import START
 from tests.display import golden
-from tests.display.builders import TOTAL, Run, World
+from tests.display.builders import TOTAL, CloudEvents, Run
 
 
 def recorded_of(run: Run, **more: Any) -> Recorded:
@@ -99,7 +99,7 @@ def test_a_job_that_goes_on_is_told_until_now() -> None:
 
 
 def test_a_job_that_recovers_is_not_whole() -> None:
-    run = Run(world=World(kills=frozenset({45}), notices={})).play(until=50)
+    run = Run(world=CloudEvents(kills=frozenset({45}), notices={})).play(until=50)
     assert run.state.stage is Stage.RECOVERING
     facts = facts_of(run)
     assert facts.attempts[-1].whole[-1].end == run.state.recovering_since - START == 45
@@ -148,7 +148,7 @@ def test_a_job_that_was_never_given_anything() -> None:
 
 
 def test_a_job_that_ends_between_two_attempts_fails_then() -> None:
-    dry = World(notices={}, kills=frozenset(), dry=frozenset({"spot-a", "spot-b", "on-demand"}))
+    dry = CloudEvents(notices={}, kills=frozenset(), dry=frozenset({"spot-a", "spot-b", "on-demand"}))
     run = Run(world=dry).play()
     assert run.state.reason is Reason.TIERS_EXHAUSTED
     facts = facts_of(run)

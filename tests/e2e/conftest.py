@@ -19,7 +19,7 @@ from tests.e2e import image as images
 from tests.e2e import provider
 from tests.e2e.kube import Kube
 from tests.e2e.site import SYSTEM, Site, installed
-from tests.e2e.world import World
+from tests.e2e.world import E2eCluster
 
 
 def pytest_sessionstart() -> None:
@@ -50,7 +50,7 @@ def site(tag: str) -> Iterator[Site]:
 
 
 @pytest.fixture
-def here(site: Site) -> Iterator[World]:
+def here(site: Site) -> Iterator[E2eCluster]:
     """A namespace in the shared cluster."""
     with site.world() as made:
         yield made
@@ -58,7 +58,7 @@ def here(site: Site) -> Iterator[World]:
 
 
 @pytest.fixture
-def alone(here: World, site: Site) -> Iterator[World]:
+def alone(here: E2eCluster, site: Site) -> Iterator[E2eCluster]:
     """The installed controller is at rest meanwhile."""
     site.listen()
     system = Kube(here.cluster.kubeconfig, SYSTEM)
@@ -72,7 +72,7 @@ def alone(here: World, site: Site) -> Iterator[World]:
 
 
 @contextmanager
-def controller(here: World, folder: Path, *, fail: str = "", **more: Any) -> Iterator[subprocess.Popen[bytes]]:
+def controller(here: E2eCluster, folder: Path, *, fail: str = "", **more: Any) -> Iterator[subprocess.Popen[bytes]]:
     """A controller of this machine, with more settings, or one that dies at a fail point."""
     config = folder / "controller.yaml"
     settings = {"namespaces": [here.namespace], "leaseNamespace": here.namespace, "listen": "127.0.0.1:0"}

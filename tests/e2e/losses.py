@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tests.e2e.kube import Object
 from tests.e2e.steps import Step
-from tests.e2e.world import HEADS, World
+from tests.e2e.world import HEADS, E2eCluster
 
 SPOT = "spot"
 INTERVAL = 5
@@ -27,7 +27,7 @@ class Loss:
     bounds the steps that are lost by it: an interval, and the step that was under way."""
 
     name: str
-    act: Callable[[World, Sequence[str]], None]
+    act: Callable[[E2eCluster, Sequence[str]], None]
     pools: tuple[str, ...] = (SPOT,)
     again: int = INTERVAL + 1
 
@@ -36,7 +36,7 @@ class Loss:
         return self.pools.count(pool)
 
 
-def _notice(grace: float) -> Callable[[World, Sequence[str]], None]:
+def _notice(grace: float) -> Callable[[E2eCluster, Sequence[str]], None]:
     return lambda here, nodes: here.processes.extend(here.cluster.notice(node, grace) for node in nodes)
 
 
@@ -70,14 +70,14 @@ class Seen:
     again: int
 
 
-def _in_its_work(here: World, name: str) -> Step:
+def _in_its_work(here: E2eCluster, name: str) -> Step:
     """A step of the process that is at work now, and goes on."""
     newest = here.done(name)[-1]
     here.until("it is in the middle of its work", lambda: here.done(name)[-1].step > newest.step + 2, 60)
     return newest
 
 
-def lose(here: World, loss: Loss, name: str = "job", limit: float = 240.0) -> Seen:
+def lose(here: E2eCluster, loss: Loss, name: str = "job", limit: float = 240.0) -> Seen:
     """Do it; returns when the job has made a step that it never made before."""
     status = here.status(name)
     failures, attempt = status["failures"], status["attempt"]
@@ -101,7 +101,7 @@ def lose(here: World, loss: Loss, name: str = "job", limit: float = 240.0) -> Se
     return Seen(loss.name, at["counted"], at.get("next"), first.at - began, len(again))
 
 
-def lose_alone(here: World, loss: Loss, name: str = "job", limit: float = ALONE) -> float | None:
+def lose_alone(here: E2eCluster, loss: Loss, name: str = "job", limit: float = ALONE) -> float | None:
     """The same to a RayJob that nobody but KubeRay looks after; None when it makes no new step in time."""
     here.until("it works", lambda: here.done(name), 180)
     newest = _in_its_work(here, name)

@@ -14,7 +14,7 @@ from tests.e2e.bucket import Bucket, bucket
 from tests.e2e.kube import Kube
 from tests.e2e.provider import Cluster
 from tests.e2e.steps import Steps, steps
-from tests.e2e.world import HEADS, SECRET, SHARED, World, world
+from tests.e2e.world import HEADS, SECRET, SHARED, E2eCluster, world
 
 SYSTEM = "spotladder-system"
 CHARTS = images.ROOT / "charts"
@@ -53,7 +53,7 @@ class Site:
         CALLS.mkdir(exist_ok=True)
         (CALLS / f"{self.cluster.name}.json").write_text(json.dumps(sorted(self.calls)))
 
-    def world(self) -> AbstractContextManager[World]:
+    def world(self) -> AbstractContextManager[E2eCluster]:
         """A namespace in it."""
         return world(self.cluster, self.bucket, self.told, images.reference(self.tag))
 

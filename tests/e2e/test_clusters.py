@@ -15,7 +15,7 @@ from tests.e2e.conftest import controller
 from tests.e2e.kube import Kube
 from tests.e2e.provider import Cluster, call, tool
 from tests.e2e.site import Site
-from tests.e2e.world import HEADS, SHARED, World
+from tests.e2e.world import HEADS, SHARED, E2eCluster
 
 SECRET = "cluster-west"
 
@@ -32,10 +32,10 @@ def west(site: Site) -> Iterator[Cluster]:
         cluster.down()
 
 
-def test_a_cluster_is_cut_off_and_swept_when_it_is_back(alone: World, west: Cluster, tmp_path: Path) -> None:
+def test_a_cluster_is_cut_off_and_swept_when_it_is_back(alone: E2eCluster, west: Cluster, tmp_path: Path) -> None:
     """The controller is on this machine, which reaches both clusters; pods of one do not reach the other."""
     here = alone
-    there = World(west, Kube(west.kubeconfig, here.namespace), here.bucket, here.told, here.image)
+    there = E2eCluster(west, Kube(west.kubeconfig, here.namespace), here.bucket, here.told, here.image)
     there.prepare()
     here.pool("west", 0, cluster="west")
     there.nodes["west"] = []

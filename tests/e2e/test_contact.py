@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from tests.e2e.kube import Object
-from tests.e2e.world import HEADS, World
+from tests.e2e.world import HEADS, E2eCluster
 
 SILENCE = 25.0
 """Seconds for which the nodes are cut off; the cluster marks them after 10."""
@@ -27,7 +27,7 @@ def tolerant(spec: Object) -> Object:
     return spec
 
 
-def test_all_nodes_of_a_job_are_cut_off_for_a_while(here: World) -> None:
+def test_all_nodes_of_a_job_are_cut_off_for_a_while(here: E2eCluster) -> None:
     here.heads(1)
     here.pool("spot", 2)
     here.pool("on-demand", 2)
@@ -48,7 +48,7 @@ def test_all_nodes_of_a_job_are_cut_off_for_a_while(here: World) -> None:
     here.is_the_uninterrupted_result(steps=here.steps())
 
 
-def test_a_flag_that_ray_does_not_know_spends_no_tier(here: World) -> None:
+def test_a_flag_that_ray_does_not_know_spends_no_tier(here: E2eCluster) -> None:
     here.pool("spot", 2)
     here.pool("on-demand", 0)
     spec = here.ray("chain.py")

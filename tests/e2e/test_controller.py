@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spotladder.operator.failpoints import CRASHED, Point
 from tests.e2e.conftest import controller
-from tests.e2e.world import World
+from tests.e2e.world import E2eCluster
 
 POINTS = [
     Point.AFTER_LOAD,
@@ -22,7 +22,7 @@ POINTS = [
 ]
 
 
-def test_it_is_killed_at_every_step_of_a_fallback(alone: World, tmp_path: Path) -> None:
+def test_it_is_killed_at_every_step_of_a_fallback(alone: E2eCluster, tmp_path: Path) -> None:
     """A tier without machines for each step; the last one finishes the job."""
     here = alone
     tiers = [f"dry-{index}" for index in range(len(POINTS))]

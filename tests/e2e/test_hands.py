@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.e2e.world import SECRET, World
+from tests.e2e.world import SECRET, E2eCluster
 
 
-def test_things_are_deleted_by_hand_and_the_spec_is_changed(here: World) -> None:
+def test_things_are_deleted_by_hand_and_the_spec_is_changed(here: E2eCluster) -> None:
     here.pool("spot", 2)
     here.pool("on-demand", 2)
     here.submit({"name": "spot", "maxFailures": 1}, "on-demand", program="chain.py --steps 100000")
@@ -38,7 +38,7 @@ def test_things_are_deleted_by_hand_and_the_spec_is_changed(here: World) -> None
     assert here.kube.list("rayjobs,rayclusters,poddisruptionbudgets") == []
 
 
-def test_two_jobs_want_one_pool(here: World) -> None:
+def test_two_jobs_want_one_pool(here: E2eCluster) -> None:
     """Who came first keeps it; the other goes on to the next tier when its own provisionTimeout is over."""
     here.pool("spot", 2)
     here.pool("on-demand", 2)

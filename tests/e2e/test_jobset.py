@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.e2e.world import World
+from tests.e2e.world import E2eCluster
 
 
-def test_a_jobset_restarts_on_its_tier_and_then_moves_on(here: World) -> None:
+def test_a_jobset_restarts_on_its_tier_and_then_moves_on(here: E2eCluster) -> None:
     """The first dead machine is JobSet's own to recover from, inside the attempt; the second one is too many."""
     here.pool("spot", 2)
     here.pool("on-demand", 1)

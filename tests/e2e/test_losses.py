@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tests.e2e.losses import LOSSES, SPOT, lose
-from tests.e2e.world import HEADS, World
+from tests.e2e.world import HEADS, E2eCluster
 
 LIMIT = 150.0
 """Seconds from a loss to a new step, on a machine with other things to do. docs/benchmarks.md has the figures."""
 
 
-def test_every_way_to_lose_a_machine(here: World) -> None:
+def test_every_way_to_lose_a_machine(here: E2eCluster) -> None:
     here.heads(1)
     here.pool(SPOT, 3, notice="30s")
     here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.e2e.world import World
+from tests.e2e.world import E2eCluster
 
 
-def test_a_ray_program_that_fails_leaves_its_error_and_its_output(here: World) -> None:
+def test_a_ray_program_that_fails_leaves_its_error_and_its_output(here: E2eCluster) -> None:
     here.pool("spot", 2)
     spec = here.ray("chain.py")
     spec["entrypoint"] = "sh -c 'seq 1 4500; python /programs/none.py'"

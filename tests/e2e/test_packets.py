@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.e2e.world import SHARED, World
+from tests.e2e.world import SHARED, E2eCluster
 
 
-def test_one_packet_in_twenty_is_lost(here: World) -> None:
+def test_one_packet_in_twenty_is_lost(here: E2eCluster) -> None:
     """The controller is on such a machine, too: nothing is done twice, nothing waits for ever.
 
     Ray's own checks take a machine for dead now and then over such a network: the job may lose more than is taken.

@@ -21,7 +21,7 @@ from tests.e2e import image as images
 from tests.e2e.kube import Kube, Object
 from tests.e2e.provider import program
 from tests.e2e.site import CHARTS, SYSTEM, Site, installed
-from tests.e2e.world import World
+from tests.e2e.world import E2eCluster
 
 TYPE = "karpenter.sh/capacity-type"
 POOL = "karpenter.sh/nodepool"
@@ -123,7 +123,9 @@ def test_what_the_grace_period_of_a_node_does_to_its_pods(kube: Kube) -> None:
 
 def test_spot_nodes_go_spot_is_dry_on_demand_is_bought(site: Site) -> None:
     """A TieredJob of a team: its namespace, quota, service account and NodePools are all from the fleet file."""
-    here = World(site.cluster, Kube(site.cluster.kubeconfig, TEAM), site.bucket, site.told, images.reference(site.tag))
+    here = E2eCluster(
+        site.cluster, Kube(site.cluster.kubeconfig, TEAM), site.bucket, site.told, images.reference(site.tag)
+    )
     here.prepare()
     try:
         here.submit(
@@ -146,7 +148,7 @@ def test_spot_nodes_go_spot_is_dry_on_demand_is_bought(site: Site) -> None:
         here.close()
 
 
-def training(here: World) -> Object:
+def training(here: E2eCluster) -> Object:
     """Two workers that fit one node each, as the Pod Security Standard `restricted` wants them."""
     spec = here.ray("chain.py --steps 100000")
     cluster = spec["rayClusterSpec"]
@@ -161,7 +163,7 @@ def training(here: World) -> Object:
     return spec
 
 
-def stands_on(here: World) -> set[str]:
+def stands_on(here: E2eCluster) -> set[str]:
     """Of which capacity type the workers' nodes are."""
     types = {node["metadata"]["name"]: node["metadata"]["labels"].get(TYPE, "") for node in here.kube.list("nodes")}
     return {types[pod["spec"]["nodeName"]] for pod in here.pods("worker")}

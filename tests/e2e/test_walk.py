@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import groupby, pairwise
 
-from tests.e2e.world import World
+from tests.e2e.world import E2eCluster
 
 
-def test_notice_then_no_capacity_then_killed_nodes_then_on_demand(here: World) -> None:
+def test_notice_then_no_capacity_then_killed_nodes_then_on_demand(here: E2eCluster) -> None:
     """As `make demo`, on real nodes: digits with TensorFlow."""
     here.pool("spot-a", 2, notice="30s")
     here.pool("spot-b", 0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from tests.e2e.world import World
+from tests.e2e.world import E2eCluster
 
 
-def test_a_zombie_trains_on_and_commits_nothing(here: World) -> None:
+def test_a_zombie_trains_on_and_commits_nothing(here: E2eCluster) -> None:
     here.pool("spot", 2, applyTo="WorkersAndHead")
     here.pool("on-demand", 2)
     here.submit("spot", "on-demand", program="chain.py --steps 100000", contactTimeout="20s")
@@ -26,7 +26,7 @@ def test_a_zombie_trains_on_and_commits_nothing(here: World) -> None:
     here.cluster.heal(*here.nodes["spot"])
 
 
-def silent(here: World, attempt: int, seconds: float = 5.0) -> bool:
+def silent(here: E2eCluster, attempt: int, seconds: float = 5.0) -> bool:
     """Whether nothing is heard of an attempt any more, while the next one goes on."""
     newest = max(step.at for step in here.done())
     return max(step.at for step in here.done() if step.attempt == attempt) < newest - seconds

@@ -6,7 +6,7 @@ import json
 
 from tests.e2e.kube import Kube
 from tests.e2e.site import CALLS, SYSTEM, Site, install
-from tests.e2e.world import World
+from tests.e2e.world import E2eCluster
 from tests.kube.test_chart import granted
 
 UNUSED = {
@@ -44,7 +44,7 @@ def verbs(called: str, status: str) -> tuple[str, ...]:
     return ("patch", "create") if status == "201" else ("patch",)
 
 
-def test_upgrade_and_uninstall_leave_nothing(here: World, site: Site) -> None:
+def test_upgrade_and_uninstall_leave_nothing(here: E2eCluster, site: Site) -> None:
     system = Kube(site.cluster.kubeconfig, SYSTEM)
     here.pool("spot", 0)
     here.submit("spot")

@@ -35,7 +35,7 @@ _numbers = itertools.count(1)
 
 
 @dataclass
-class World:
+class E2eCluster:
     """Use through the fixture `world`."""
 
     cluster: Cluster
@@ -341,9 +341,9 @@ def chain(steps: int) -> str:
 
 
 @contextmanager
-def world(cluster: Cluster, bucket: Bucket, told: Steps, image: str) -> Iterator[World]:
+def world(cluster: Cluster, bucket: Bucket, told: Steps, image: str) -> Iterator[E2eCluster]:
     """A namespace of a test's own."""
-    made = World(cluster, Kube(cluster.kubeconfig, f"t{next(_numbers)}"), bucket, told, image)
+    made = E2eCluster(cluster, Kube(cluster.kubeconfig, f"t{next(_numbers)}"), bucket, told, image)
     made.prepare()
     try:
         yield made

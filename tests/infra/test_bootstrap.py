@@ -52,7 +52,7 @@ LOCK = (
 
 
 @dataclass(frozen=True)
-class World:
+class BootstrapSite:
     folder: Path
     capsys: pytest.CaptureFixture[str]
 
@@ -75,7 +75,7 @@ def world(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> World:
+) -> BootstrapSite:
     program = tmp_path / "terraform"
     log, fails = str(tmp_path / "log"), str(tmp_path / "fails.json")
     program.write_text(PROGRAM.format(python=sys.executable, log=log, fails=fails, outputs=OUTPUTS))
@@ -84,16 +84,16 @@ def world(
     for name, value in {**tool.KEYS, "AWS_ENDPOINT_URL": emulator, "SPOTLADDER_TERRAFORM": str(program)}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
-    made = World(tmp_path, capsys)
+    made = BootstrapSite(tmp_path, capsys)
     made.fails()
     return made
 
 
-def outputs(world: World) -> set[str]:
+def outputs(world: BootstrapSite) -> set[str]:
     return {path.stem for path in (world.folder / ".spotladder" / "outputs").glob("*.json")}
 
 
-def test_a_fleet_is_created_one_after_the_other(world: World) -> None:
+def test_a_fleet_is_created_one_after_the_other(world: BootstrapSite) -> None:
     done = world.run("bootstrap", "--yes")
     assert (done.code, done.err) == (0, "")
     assert "east: 1 to create" in done.out
@@ -107,7 +107,7 @@ def test_a_fleet_is_created_one_after_the_other(world: World) -> None:
     assert outputs(world) == {"east", "west", "alpha"}
 
 
-def test_a_cluster_that_fails_is_named_and_the_others_are_created(world: World) -> None:
+def test_a_cluster_that_fails_is_named_and_the_others_are_created(world: BootstrapSite) -> None:
     world.fails(("west", "apply", "creating node pool", "googleapi: Error 403: Quota 'CPUS' exceeded"))
     done = world.run("bootstrap", "--yes")
     assert done.code == 5
@@ -138,7 +138,7 @@ def test_a_cluster_that_fails_is_named_and_the_others_are_created(world: World) 
     ],
 )
 def test_failures_are_one_line_and_exit_code_5(
-    world: World, command: str, summary: str, detail: str, said: str
+    world: BootstrapSite, command: str, summary: str, detail: str, said: str
 ) -> None:
     world.fails(("east", command, summary, detail))
     done = world.run("bootstrap", "--yes", "--cluster", "east")
@@ -148,13 +148,13 @@ def test_failures_are_one_line_and_exit_code_5(
     assert "Traceback" not in done.err
 
 
-def test_a_plan_that_fails_creates_nothing(world: World) -> None:
+def test_a_plan_that_fails_creates_nothing(world: BootstrapSite) -> None:
     world.fails(("alpha", "plan", "No valid credential sources found", ""))
     assert world.run("bootstrap", "--yes").code == 5
     assert "apply" not in world.calls("east")
 
 
-def test_plan_shows_the_costs_even_where_terraform_fails(world: World) -> None:
+def test_plan_shows_the_costs_even_where_terraform_fails(world: BootstrapSite) -> None:
     shown = world.run("plan", "--cluster", "east")
     assert (shown.code, "apply" in world.calls("east")) == (0, False)
     assert "east: 1 to create" in shown.out
@@ -166,7 +166,7 @@ def test_plan_shows_the_costs_even_where_terraform_fails(world: World) -> None:
     assert "changes" not in data
 
 
-def test_nobody_there_to_confirm(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_there_to_confirm(world: BootstrapSite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
     for command in ("bootstrap", "destroy"):
         refused = world.run(command, "--cluster", "east")
@@ -176,7 +176,7 @@ def test_nobody_there_to_confirm(world: World, monkeypatch: pytest.MonkeyPatch) 
     assert "state rm" not in world.calls("east")
 
 
-def test_destroy_keeps_the_checkpoints(world: World) -> None:
+def test_destroy_keeps_the_checkpoints(world: BootstrapSite) -> None:
     done = world.run("destroy", "--yes", "--cluster", "east", "--skip-platform")
     assert (done.code, done.err) == (0, "")
     assert "east: bucket acme-east is kept, with its key" in done.out
@@ -185,19 +185,19 @@ def test_destroy_keeps_the_checkpoints(world: World) -> None:
     assert "east state rm -lock-timeout=10s aws_s3_bucket.checkpoints" in (world.folder / "log").read_text()
 
 
-def test_a_cluster_that_does_not_answer_is_not_deleted(world: World) -> None:
+def test_a_cluster_that_does_not_answer_is_not_deleted(world: BootstrapSite) -> None:
     refused = world.run("destroy", "--yes", "--cluster", "east")
     assert refused.code == 5
     assert "--skip-platform" in refused.err
     assert "apply" not in world.calls("east")
 
 
-def test_clusters_that_exist_have_nothing_to_create(world: World) -> None:
+def test_clusters_that_exist_have_nothing_to_create(world: BootstrapSite) -> None:
     done = world.run("bootstrap", "--cluster", "lab")
     assert (done.code, done.out) == (0, "nothing to create: these clusters exist already\n")
 
 
-def test_outputs_are_read_without_terraform_after_a_bootstrap(world: World, fleet: Any) -> None:
+def test_outputs_are_read_without_terraform_after_a_bootstrap(world: BootstrapSite, fleet: Any) -> None:
     from spotladder.errors import EnvironmentFailure
     from spotladder_infra import terraform
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spotladder.api.trace import read_trace
 from spotladder.api.world import Pool
 from spotladder.errors import InvalidSpec
-from spotladder.local.pools import Held, PoolClock, PoolPlan, Window, plan_of, windows_of
+from spotladder.local.pools import LentNode, PoolClock, PoolPlan, Window, plan_of, windows_of
 
 BEGAN = 1_000_000.0
 
@@ -33,13 +33,13 @@ def test_a_dry_pool_gives_nothing_and_keeps_what_it_gave() -> None:
     clock = pool(nodes=2, dry=(Window(10, 20),))
     assert clock.give(BEGAN + 9.9) == 1
     assert clock.give(BEGAN + 10) is None
-    assert clock.reclaims(BEGAN + 15, [Held("one", 1, BEGAN)]) == []
+    assert clock.reclaims(BEGAN + 15, [LentNode("one", 1, BEGAN)]) == []
     assert clock.give(BEGAN + 20) == 2
 
 
 def test_each_given_time_takes_the_node_that_is_up_longest_once() -> None:
     clock = pool(nodes=2, taken_at=(20.0, 45.0))
-    old, young = Held("old", 1, BEGAN + 1), Held("young", 2, BEGAN + 2)
+    old, young = LentNode("old", 1, BEGAN + 1), LentNode("young", 2, BEGAN + 2)
     assert clock.reclaims(BEGAN + 19.9, [young, old]) == []
     assert clock.reclaims(BEGAN + 20, [young, old]) == ["old"]
     assert clock.reclaims(BEGAN + 21, [young]) == []
@@ -48,19 +48,19 @@ def test_each_given_time_takes_the_node_that_is_up_longest_once() -> None:
 
 def test_two_times_between_two_looks_take_two_nodes() -> None:
     clock = pool(nodes=2, taken_at=(20.0, 20.5))
-    held = [Held("one", 1, BEGAN), Held("two", 2, BEGAN)]
+    held = [LentNode("one", 1, BEGAN), LentNode("two", 2, BEGAN)]
     assert sorted(clock.reclaims(BEGAN + 30, held)) == ["one", "two"]
 
 
 def test_a_time_at_which_no_node_is_up_takes_none_later() -> None:
     clock = pool(taken_at=(20.0,))
     assert clock.reclaims(BEGAN + 25, []) == []
-    assert clock.reclaims(BEGAN + 26, [Held("one", 1, BEGAN + 25)]) == []
+    assert clock.reclaims(BEGAN + 26, [LentNode("one", 1, BEGAN + 25)]) == []
 
 
 def test_each_given_step_takes_the_node_that_is_up_longest_once_also_when_it_is_done_again() -> None:
     clock = pool(nodes=2, taken_at_steps=(300, 700))
-    held = [Held("old", 1, BEGAN + 1), Held("young", 2, BEGAN + 2)]
+    held = [LentNode("old", 1, BEGAN + 1), LentNode("young", 2, BEGAN + 2)]
     assert clock.reclaims(BEGAN + 9, held, step=0) == []
     assert clock.reclaims(BEGAN + 10, held, step=299) == []
     assert clock.reclaims(BEGAN + 11, held, step=301) == ["old"]
@@ -71,7 +71,7 @@ def test_each_given_step_takes_the_node_that_is_up_longest_once_also_when_it_is_
 
 def test_steps_done_elsewhere_take_nothing_here() -> None:
     clock = pool(taken_at_steps=(300, 700))
-    held = [Held("one", 1, BEGAN)]
+    held = [LentNode("one", 1, BEGAN)]
     assert clock.reclaims(BEGAN + 1, held, step=500) == []
     assert clock.reclaims(BEGAN + 2, held, step=699) == []
     assert clock.reclaims(BEGAN + 3, held, step=700) == ["one"]
@@ -81,20 +81,20 @@ def test_a_time_that_passed_while_nobody_looked_takes_no_node_that_came_later() 
     """The job was on another tier when the time came."""
     clock = pool(nodes=2, taken_at=(20.0,))
     assert clock.reclaims(BEGAN + 10, []) == []
-    assert clock.reclaims(BEGAN + 30, [Held("later", 1, BEGAN + 25)]) == []
-    assert clock.reclaims(BEGAN + 40, [Held("later", 1, BEGAN + 25)]) == []
+    assert clock.reclaims(BEGAN + 30, [LentNode("later", 1, BEGAN + 25)]) == []
+    assert clock.reclaims(BEGAN + 40, [LentNode("later", 1, BEGAN + 25)]) == []
 
 
 def test_a_resumed_run_does_not_suffer_the_same_interruption_again() -> None:
     clock = PoolClock(PoolPlan("a", taken_at=(20.0, 100.0)), BEGAN, BEGAN + 50)
-    held = [Held("one", 1, BEGAN + 10)]
+    held = [LentNode("one", 1, BEGAN + 10)]
     assert clock.reclaims(BEGAN + 51, held) == []
     assert clock.reclaims(BEGAN + 100, held) == ["one"]
 
 
 def test_a_clock_that_steps_back_takes_nothing_twice() -> None:
     clock = pool(taken_at=(20.0,))
-    held = [Held("one", 1, BEGAN)]
+    held = [LentNode("one", 1, BEGAN)]
     assert clock.reclaims(BEGAN + 21, held) == ["one"]
     assert clock.reclaims(BEGAN + 10, held) == []
     assert clock.reclaims(BEGAN + 21, held) == []
@@ -116,7 +116,7 @@ def test_lifetimes_average_what_the_hazard_says() -> None:
 def test_a_node_goes_at_the_end_of_its_lifetime() -> None:
     clock = pool(hazard_per_hour=60, seed=7)
     lifetime = clock.plan.lifetime(1)
-    held = [Held("one", 1, BEGAN + 5)]
+    held = [LentNode("one", 1, BEGAN + 5)]
     assert clock.reclaims(BEGAN + 5 + lifetime - 0.001, held) == []
     assert clock.reclaims(BEGAN + 5 + lifetime + 0.001, held) == ["one"]
 
@@ -154,7 +154,7 @@ def test_a_trace_becomes_windows(tmp_path: Path, samples: tuple[int, ...], windo
 def test_a_traced_pool_takes_all_it_gave_and_gives_nothing_meanwhile(tmp_path: Path) -> None:
     clock = pool(nodes=2, reclaimed=windows_of(read_trace(trace(tmp_path, 0, 1, 0)), speedup=60))
     assert clock.give(BEGAN + 5) == 1
-    held = [Held("one", 1, BEGAN + 5), Held("two", 2, BEGAN + 6)]
+    held = [LentNode("one", 1, BEGAN + 5), LentNode("two", 2, BEGAN + 6)]
     assert clock.reclaims(BEGAN + 10, held) == ["one", "two"]
     assert clock.give(BEGAN + 19) is None
     assert clock.give(BEGAN + 20) == 2

@@ -26,7 +26,7 @@ def said(reason: str, message: str, *, kind: str, name: str, uid: str = "", numb
     }  # fmt: skip
 
 
-class World:
+class PodAndJobSet:
     """A pod and a JobSet of the job digits. `heard` are the jobs that were woken since the last look."""
 
     def __init__(self) -> None:
@@ -62,11 +62,11 @@ class World:
     ],
 )
 def test_whom_an_event_concerns(event: dict[str, Any], concerns: bool) -> None:
-    assert World().hear(event) == ([("team-a", "digits")] if concerns else [])
+    assert PodAndJobSet().hear(event) == ([("team-a", "digits")] if concerns else [])
 
 
 def test_a_refused_claim_concerns_the_pods_that_were_nominated_for_it() -> None:
-    world = World()
+    world = PodAndJobSet()
     world.hear(said("Nominated", NOMINATED, kind="Pod", name="w-0"))
     world.hear(said("Nominated", "Pod should schedule on: nodeclaim/other", kind="Pod", name="stranger", number=9))
     refused = said("InsufficientCapacityError", "", kind="NodeClaim", name="spot-x", number=10)
@@ -82,7 +82,7 @@ def test_refused_claims_are_found_without_looking_through_all_events(monkeypatch
         return capacity.nominated_for(event)
 
     monkeypatch.setattr(inventory, "nominated_for", looking)
-    world, crunch = World(), 50
+    world, crunch = PodAndJobSet(), 50
     for number in range(crunch):  # somebody's, that Karpenter finds nothing for
         nominated = f"Pod should schedule on: nodeclaim/c{number}"
         world.hear(said("Nominated", nominated, kind="Pod", name=f"stranger-{number}", number=2 * number))
@@ -93,7 +93,7 @@ def test_refused_claims_are_found_without_looking_through_all_events(monkeypatch
 
 
 def test_of_all_events_an_attempt_gets_those_that_may_concern_it() -> None:
-    world = World()
+    world = PodAndJobSet()
     world.inventory._nodes.put({"metadata": {**metadata("node-1"), "namespace": "", "uid": "uid-of-the-machine"}})
     for number, (reason, name, uid) in enumerate(
         [

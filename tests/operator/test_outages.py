@@ -21,7 +21,7 @@ BEGAN = 1_800_000_000.0
 AWAY = Outage(BEGAN + 30, "connection refused")
 
 
-class World:
+class RunningJob:
     """A running job; `printed` is what its programs have printed."""
 
     def __init__(self, interval: str = "20steps") -> None:
@@ -70,7 +70,7 @@ class World:
 
 @pytest.mark.parametrize(("interval", "quiet"), [("20steps", QUIET_TIME), ("5m", 300 + QUIET_TIME)])
 async def test_a_program_that_commits_in_time_is_never_asked(interval: str, quiet: float) -> None:
-    world = World(interval)
+    world = RunningJob(interval)
     world.printed = "step 1\n"
     async with world.outages() as outages:
         for _ in range(5):
@@ -82,7 +82,7 @@ async def test_a_program_that_commits_in_time_is_never_asked(interval: str, quie
 
 
 async def test_what_it_says_is_told_with_since_when_until_it_is_over() -> None:
-    world = World()
+    world = RunningJob()
     async with world.outages() as outages:
         outages.look(world.loaded())
         assert outages.of(KEY, 1, Progress()) is None
@@ -104,7 +104,7 @@ async def test_what_it_says_is_told_with_since_when_until_it_is_over() -> None:
 
 
 async def test_a_commit_is_newer_than_what_was_said_before() -> None:
-    world = World()
+    world = RunningJob()
     async with world.outages() as outages:
         outages.look(world.loaded())
         world.say()
@@ -113,7 +113,7 @@ async def test_a_commit_is_newer_than_what_was_said_before() -> None:
 
 
 async def test_a_line_that_does_not_change_is_of_a_process_that_is_gone() -> None:
-    world = World()
+    world = RunningJob()
     async with world.outages() as outages:
         outages.look(world.loaded())
         world.say()
@@ -125,7 +125,7 @@ async def test_a_line_that_does_not_change_is_of_a_process_that_is_gone() -> Non
 
 
 async def test_output_that_cannot_be_read_says_nothing_new() -> None:
-    world = World()
+    world = RunningJob()
     async with world.outages() as outages:
         outages.look(world.loaded())
         world.say()
@@ -136,7 +136,7 @@ async def test_output_that_cannot_be_read_says_nothing_new() -> None:
 
 
 async def test_a_job_without_commits_is_asked_seldom() -> None:
-    world = World()
+    world = RunningJob()
     world.printed = "step 1\n"
     async with world.outages() as outages:
         outages.look(world.loaded())
@@ -151,7 +151,7 @@ async def test_a_job_without_commits_is_asked_seldom() -> None:
     ids=["ending", "over", "the program has ended", "the next attempt"],
 )
 async def test_what_an_attempt_said_is_forgotten_with_it(more: dict[str, Any]) -> None:
-    world = World()
+    world = RunningJob()
     async with world.outages() as outages:
         outages.look(world.loaded())
         world.say()

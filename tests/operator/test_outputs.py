@@ -33,7 +33,7 @@ SECRET = {"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI", "AWS_REGION": "us-east-1"}
 NOTHING = AttemptObjects()
 
 
-class World:
+class ClusterWithBucket:
     """A cluster where `printed` is what can be read now, and a bucket that raises what is in `troubles` first."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ async def settled() -> None:
 
 
 async def test_before_it_is_deleted_the_output_is_read_once_and_kept_without_secrets() -> None:
-    world = World()
+    world = ClusterWithBucket()
     world.printed = {DRIVER: "key wJalrXUtnFEMI in us-east-1\n"}
     async with world.outputs() as outputs:
         for _ in range(3):
@@ -104,7 +104,7 @@ async def test_before_it_is_deleted_the_output_is_read_once_and_kept_without_sec
 
 
 async def test_what_was_there_when_the_program_ended_is_kept_although_its_pods_are_gone() -> None:
-    world = World()
+    world = ClusterWithBucket()
     world.printed = {DRIVER: "boom\n", Output(1, 0, "b"): "going\n"}
     async with world.outputs() as outputs:
         outputs.look(world.loaded(), world.address)  # it still runs
@@ -122,7 +122,7 @@ async def test_what_was_there_when_the_program_ended_is_kept_although_its_pods_a
 
 async def test_deleting_does_not_wait_for_a_log_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "READING", 0.01)
-    world = World()
+    world = ClusterWithBucket()
     world.printed, world.gate = {DRIVER: "x\n"}, asyncio.Event()
     async with world.outputs() as outputs:
         assert await outputs.before_delete(world.loaded(), 1, world.address)
@@ -134,7 +134,7 @@ async def test_deleting_does_not_wait_for_a_log_that_does_not_come(monkeypatch: 
 
 async def test_when_the_job_has_ended_deleting_waits_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "READING", 0.01)
-    world = World()
+    world = ClusterWithBucket()
     world.printed, world.gate = {DRIVER: "accuracy 0.97\n"}, asyncio.Event()
     ended = world.loaded(Exit.SUCCEEDED, stage=Stage.SUCCEEDED)
     async with world.outputs() as outputs:
@@ -151,7 +151,7 @@ async def test_when_the_job_has_ended_deleting_waits_longer(monkeypatch: pytest.
 
 async def test_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "READING", 0.01)
-    world = World()
+    world = ClusterWithBucket()
     world.printed, world.gate = {DRIVER: "x\n"}, asyncio.Event()
     ended = world.loaded(Exit.SUCCEEDED, stage=Stage.SUCCEEDED)
     async with world.outputs() as outputs:
@@ -162,7 +162,7 @@ async def test_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("case", ["forced", "cluster away", "nothing there", "nothing printed"])
 async def test_where_there_is_nothing_to_keep(case: str) -> None:
-    world = World()
+    world = ClusterWithBucket()
     world.printed = {} if case == "nothing printed" else {DRIVER: "x\n"}
     world.problem = "no answer" if case == "cluster away" else ""
     async with world.outputs() as outputs:
@@ -173,7 +173,7 @@ async def test_where_there_is_nothing_to_keep(case: str) -> None:
 
 
 async def test_a_bucket_that_is_away_is_tried_again() -> None:
-    world = World()
+    world = ClusterWithBucket()
     world.printed, world.troubles = {DRIVER: "x\n"}, [StoreUnavailable("503")] * 2
     async with world.outputs() as outputs:
         await outputs.before_delete(world.loaded(), 1, world.address)
@@ -189,7 +189,7 @@ async def test_a_bucket_that_is_away_is_tried_again() -> None:
     "trouble", [StoreRefused("no rights"), ForeignLog("s3://b/p", Owner("other"), Owner("digits"))]
 )
 async def test_a_bucket_that_refuses_is_not(trouble: SpotladderError) -> None:
-    world = World()
+    world = ClusterWithBucket()
     world.printed, world.troubles = {DRIVER: "x\n"}, [trouble]
     async with world.outputs() as outputs:
         await outputs.before_delete(world.loaded(), 1, world.address)
@@ -200,7 +200,7 @@ async def test_a_bucket_that_refuses_is_not(trouble: SpotladderError) -> None:
 
 
 async def test_the_folder_of_another_job_is_left_alone() -> None:
-    world = World()
+    world = ClusterWithBucket()
     world.printed = {DRIVER: "x\n"}
     CommitLog(world.store, "digits", namespace="ns", uid="another").start(1)
     async with world.outputs() as outputs:
@@ -210,7 +210,7 @@ async def test_the_folder_of_another_job_is_left_alone() -> None:
 
 
 async def test_a_defect_in_the_reading_keeps_nothing_from_being_deleted() -> None:
-    world = World()
+    world = ClusterWithBucket()
 
     async def broken(_attempt: int, _found: object) -> Mapping[Output, str]:
         raise KeyError("defect")
@@ -223,7 +223,7 @@ async def test_a_defect_in_the_reading_keeps_nothing_from_being_deleted() -> Non
 
 
 async def test_what_is_being_written_is_written_when_the_lead_is_lost() -> None:
-    world = World()
+    world = ClusterWithBucket()
     world.printed = {DRIVER: "x\n"}
     async with world.outputs() as outputs:
         await outputs.before_delete(world.loaded(), 1, world.address)
@@ -240,7 +240,7 @@ def of_rank(index: int, restart: int = 0) -> Output:
 
 async def test_what_ranks_printed_before_a_restart_in_place_is_kept() -> None:
     """JobSet deletes the pods of all ranks when one of them is lost, and their logs go with them."""
-    world = World()
+    world = ClusterWithBucket()
     killed = member(0, phase="Failed", exit_code=137)
     async with world.outputs() as outputs:
 
@@ -271,7 +271,7 @@ async def test_what_ranks_printed_before_a_restart_in_place_is_kept() -> None:
 
 
 async def test_ranks_that_go_while_they_are_read_are_read_again() -> None:
-    world = World()
+    world = ClusterWithBucket()
     async with world.outputs() as outputs:
         world.gate = asyncio.Event()
         going = world.loaded(stage=Stage.RUNNING, objects=ranks(member(0, phase="Failed"), member(1)))
@@ -289,7 +289,7 @@ async def test_ranks_that_go_while_they_are_read_are_read_again() -> None:
 
 
 async def test_an_attempt_that_is_deleted_after_a_restart_keeps_what_both_printed() -> None:
-    world = World()
+    world = ClusterWithBucket()
     async with world.outputs() as outputs:
         world.printed = {of_rank(0): "killed\n"}
         loaded = world.loaded(objects=ranks(member(0, phase="Failed")))

@@ -11,7 +11,7 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.train.environment import Environment
 from spotladder.train.membership import Member, join
-from spotladder.train.ranks import World
+from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
 
 
@@ -35,9 +35,11 @@ def log_of(folder: Path) -> CommitLog:
     return CommitLog(open_store(folder), "digits")
 
 
-def member(folder: Path, world: World | None = None, *, left: list[int] | None = None, **more: object) -> Member:
+def member(folder: Path, world: ProcessRank | None = None, *, left: list[int] | None = None, **more: object) -> Member:
     """One rank, joined. `left` gets the exit codes with which it would have left."""
-    return join(Environment(variables(folder, **more)), world or World(), leave=None if left is None else left.append)
+    return join(
+        Environment(variables(folder, **more)), world or ProcessRank(), leave=None if left is None else left.append
+    )
 
 
 def job(
@@ -57,7 +59,9 @@ class Ranks:
         per_rank = own or [{}] * size
         self.jobs: list[Job] = list(
             self.pool.map(
-                lambda rank: Job(member(folder, World(rank, size, "test"), **{**more, **per_rank[rank]}), self.clock),
+                lambda rank: Job(
+                    member(folder, ProcessRank(rank, size, "test"), **{**more, **per_rank[rank]}), self.clock
+                ),
                 range(size),
             )
         )

@@ -20,7 +20,7 @@ from spotladder.train import commits, store_retry
 from spotladder.train.ending import exit_code_of
 from spotladder.train.environment import Environment
 from spotladder.train.membership import join
-from spotladder.train.ranks import World
+from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
 from tests.checkpoints.servers import Outage, moto, new_bucket, use_s3
 from tests.train.builders import variables
@@ -53,7 +53,7 @@ def outage(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Outage]:
 def test_training_goes_on_and_commits_when_the_store_is_back(server: str, outage: Outage, kind: str) -> None:
     uri = new_bucket(server)
     settings = variables(Path(), uri=uri, interval="10steps")
-    job = Job(join(Environment(settings), World()))
+    job = Job(join(Environment(settings), ProcessRank()))
     log = CommitLog(open_store(uri), "digits")
     during: list[int] = []
     began = back = 0.0
@@ -90,7 +90,7 @@ def test_an_attempt_waits_for_a_store_that_is_away_when_it_starts(server: str, o
     outage.begin("refused")
     threading.Timer(1.0, outage.end).start()
     began = time.monotonic()
-    job = Job(join(Environment(variables(Path(), uri=uri)), World()))
+    job = Job(join(Environment(variables(Path(), uri=uri)), ProcessRank()))
     assert time.monotonic() - began > 1.0
     job.close()
 
@@ -131,7 +131,7 @@ def user(server: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
 def test_keys_that_are_taken_away_end_the_program_with_77(
     uri: str, user: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = Job(join(Environment(variables(Path(), uri=uri, interval="1steps")), World()))
+    job = Job(join(Environment(variables(Path(), uri=uri, interval="1steps")), ProcessRank()))
 
     def commit(step: int) -> None:
         with job.commit(step) as folder:
@@ -145,4 +145,4 @@ def test_keys_that_are_taken_away_end_the_program_with_77(
     assert exit_code_of(found.value) == 77
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     with pytest.raises(RightsRefused):
-        join(Environment(variables(Path(), uri=uri, attempt=2)), World())
+        join(Environment(variables(Path(), uri=uri, attempt=2)), ProcessRank())

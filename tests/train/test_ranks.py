@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.errors import InvalidSpec
-from spotladder.train.ranks import World, discover, in_tune_trial
+from spotladder.train.ranks import ProcessRank, discover, in_tune_trial
 
 CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
 
@@ -96,7 +96,7 @@ def test_groups_of_one_job_differ() -> None:
 
 
 def test_an_empty_cluster_is_one_process() -> None:
-    assert discover({"TF_CONFIG": "{}"}, {}) == World()
+    assert discover({"TF_CONFIG": "{}"}, {}) == ProcessRank()
 
 
 def test_a_trial_of_a_sweep_is_known() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from spotladder.train.environment import Environment
 from spotladder.train.membership import join
-from spotladder.train.ranks import World
+from spotladder.train.ranks import ProcessRank
 from tests.train.builders import log_of, variables
 from tests.train.machine import Machine, until
 
@@ -75,7 +75,7 @@ def test_a_bug_of_the_program_is_not_retried(machine: Machine, tmp_path: Path) -
 def test_an_attempt_that_was_replaced_ends_with_76(machine: Machine, tmp_path: Path) -> None:
     driver = machine.driver("session_loop", tmp_path, {"total": 5000, "pause": 0.02})
     until(lambda: newest_step(tmp_path) >= 10)
-    replacing = join(Environment(variables(tmp_path, attempt=2)), World())
+    replacing = join(Environment(variables(tmp_path, attempt=2)), ProcessRank())
     before = newest_step(tmp_path)
     assert driver.wait(60) == 76
     assert newest_step(tmp_path) == before

@@ -18,7 +18,7 @@ from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
 from spotladder.train import commits, notice, rendezvous, store_retry
 from spotladder.train.interruption import Interrupted, RankLost
-from spotladder.train.ranks import World
+from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
 from tests.train.builders import Ranks, job, log_of, member, train
 
@@ -186,7 +186,7 @@ def test_ranks_of_a_restarted_group_find_the_new_rank_0(tmp_path: Path) -> None:
 def test_a_rank_that_finds_nobody_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendezvous.seek, "__kwdefaults__", {**rendezvous.seek.__kwdefaults__, "timeout": 0.02})
     with pytest.raises(RankLost, match="rank 1 found no rank 0"):
-        member(tmp_path, World(1, 2, "test"))
+        member(tmp_path, ProcessRank(1, 2, "test"))
 
 
 PROGRAM = """

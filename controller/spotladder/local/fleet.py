@@ -23,7 +23,7 @@ from spotladder.core.model import Instant, Launch, PodPhase, PodSeen, Seconds
 from spotladder.core.reasons import Cause
 from spotladder.display.timeline import NodeChange, NodeChanged, Record
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.pools import Held, PoolClock
+from spotladder.local.pools import LentNode, PoolClock
 
 STARTS = 3
 """So often `ray start` is tried for one pod: on a starved machine one may time out."""
@@ -117,7 +117,7 @@ class Fleet:
         self._pods.append(_Pod(f"a{self._attempt}-w{len(self._pods) + 1}"))
 
     def _reclaim(self, now: Instant, step: int) -> None:
-        up = [Held(pod.uid, pod.ordinal, pod.up_at) for pod in self._pods if pod.stage is NodeStage.UP]
+        up = [LentNode(pod.uid, pod.ordinal, pod.up_at) for pod in self._pods if pod.stage is NodeStage.UP]
         taken = set(self._pool.reclaims(now, up, step))
         notice: Seconds = self._pool.plan.notice
         for pod in self._pods:

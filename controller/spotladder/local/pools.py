@@ -63,8 +63,8 @@ class PoolPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A node that a pool has given and not yet asked back."""
+class LentNode:
+    """A node that a pool has provided and not reclaimed."""
 
     uid: str
     ordinal: int
@@ -98,7 +98,7 @@ class PoolClock:
         """A node that was given is gone."""
         self.held = max(0, self.held - 1)
 
-    def reclaims(self, now: Instant, up: Sequence[Held], step: int = 0) -> list[str]:
+    def reclaims(self, now: Instant, up: Sequence[LentNode], step: int = 0) -> list[str]:
         """The uids of nodes that are to go from now on, when the job has done `step` steps.
 
         Each time of `taken_at` and each step of `taken_at_steps` takes the node that is up longest, if one was up then.

@@ -31,7 +31,7 @@ from spotladder.checkpoints.upload import upload_folder
 from spotladder.errors import Fenced, InvalidSpec, SpotladderError, StoreUnavailable
 from spotladder.train.channel import Channel, described, raised
 from spotladder.train.pending import Checkpoint, Pending
-from spotladder.train.ranks import World
+from spotladder.train.ranks import ProcessRank
 from spotladder.train.store_retry import StoreRetry
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Commits:
         log: CommitLog,
         writer: Writer | None,
         channel: Channel,
-        world: World,
+        world: ProcessRank,
         *,
         keep: int,
         fenced: Callable[[Fenced], None],

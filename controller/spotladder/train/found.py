@@ -15,7 +15,7 @@ from spotladder.checkpoints.entries import Commit, Skipped, decode, encode
 from spotladder.checkpoints.resume import Resumed, rank_folder
 from spotladder.errors import CheckpointCorrupt
 from spotladder.train.channel import Channel
-from spotladder.train.ranks import World
+from spotladder.train.ranks import ProcessRank
 from spotladder.train.store_retry import StoreRetry
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Found:
 
 
 def find(  # noqa: PLR0917 – one call, from `Job.resume`
-    log: CommitLog, channel: Channel, world: World, folder: Path, call: int, retry: StoreRetry
+    log: CommitLog, channel: Channel, world: ProcessRank, folder: Path, call: int, retry: StoreRetry
 ) -> Found | None:
     """The newest commit whose files verify on every rank. Collective; `call` counts the calls of this process.
 
@@ -173,7 +173,7 @@ def _settled(chosen: Commit | Exception | None) -> dict[str, Any] | None:
     return commit
 
 
-def _fetched(log: CommitLog, commit: Commit, target: Path, world: World) -> str | None:
+def _fetched(log: CommitLog, commit: Commit, target: Path, world: ProcessRank) -> str | None:
     """What this rank needs of the commit is below `target`; else why it cannot be."""
     try:
         if world.rank > 0:

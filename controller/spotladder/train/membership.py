@@ -22,7 +22,7 @@ from spotladder.train.environment import Environment
 from spotladder.train.framing import Address
 from spotladder.train.heartbeat import Heartbeat
 from spotladder.train.notice import Listener, listen
-from spotladder.train.ranks import World
+from spotladder.train.ranks import ProcessRank
 from spotladder.train.store_retry import StoreRetry
 
 _log = logging.getLogger("spotladder.train")
@@ -33,7 +33,7 @@ class Member:
     """Everything one rank works with. `writer` is rank 0's."""
 
     environment: Environment
-    world: World
+    world: ProcessRank
     log: CommitLog
     writer: Writer | None
     agreement: Agreement
@@ -54,7 +54,7 @@ class Member:
 
 def join(
     environment: Environment,
-    world: World,
+    world: ProcessRank,
     *,
     leave: Callable[[int], None] | None = None,
 ) -> Member:
@@ -103,7 +103,7 @@ def leave_at_once(code: int) -> None:
 
 def _meet(
     environment: Environment,
-    world: World,
+    world: ProcessRank,
     log: CommitLog,
     agreement: Agreement,
     heard: Callable[[dict[str, object]], None],
@@ -133,7 +133,7 @@ def _started(environment: Environment, log: CommitLog, retry: StoreRetry) -> Wri
 
 def _meet_by_ray(
     environment: Environment,
-    world: World,
+    world: ProcessRank,
     log: CommitLog,
     agreement: Agreement,
     heard: Callable[[dict[str, object]], None],

@@ -13,8 +13,8 @@ from spotladder.errors import InvalidSpec
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """This process is `rank` of `size`. `group` tells one set of processes from another of the same job."""
+class ProcessRank:
+    """The rank of this process among `size` processes. `group` names the processes that were launched together."""
 
     rank: int = 0
     size: int = 1
@@ -31,7 +31,7 @@ _PAIRS = (
 _GROUPS = ("SPOTLADDER_GROUP", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT")
 
 
-def discover(variables: Mapping[str, str] | None = None, modules: Mapping[str, Any] | None = None) -> World:
+def discover(variables: Mapping[str, str] | None = None, modules: Mapping[str, Any] | None = None) -> ProcessRank:
     """The world of this process. A Ray Train worker asks Ray, which knows best; then the usual variables."""
     variables = os.environ if variables is None else variables
     modules = sys.modules if modules is None else modules
@@ -46,7 +46,7 @@ def discover(variables: Mapping[str, str] | None = None, modules: Mapping[str, A
         return _checked(_number(variables, "SLURM_PROCID"), _number(variables, "SLURM_NTASKS"), "slurm", step)
     if variables.get("TF_CONFIG"):
         return _tensorflow(variables["TF_CONFIG"])
-    return _jax(modules) or World()
+    return _jax(modules) or ProcessRank()
 
 
 def in_tune_trial(modules: Mapping[str, Any] | None = None) -> bool:
@@ -55,7 +55,7 @@ def in_tune_trial(modules: Mapping[str, Any] | None = None) -> bool:
     return session is not None and session.get_session() is not None
 
 
-def _ray_train(modules: Mapping[str, Any]) -> World | None:
+def _ray_train(modules: Mapping[str, Any]) -> ProcessRank | None:
     train_fn = modules.get("ray.train.v2._internal.execution.train_fn_utils")
     if train_fn is None:
         return None
@@ -63,26 +63,26 @@ def _ray_train(modules: Mapping[str, Any]) -> World | None:
         context = train_fn.get_train_fn_utils().get_context()
     except RuntimeError:
         return None  # Ray Train is imported, but this process is not one of its workers
-    return World(context.get_world_rank(), context.get_world_size(), "ray")
+    return ProcessRank(context.get_world_rank(), context.get_world_size(), "ray")
 
 
-def _tensorflow(text: str) -> World:
+def _tensorflow(text: str) -> ProcessRank:
     """Chief and workers, in this order; parameter servers and evaluators do not commit."""
     try:
         config = json.loads(text)
         cluster, task = config.get("cluster", {}), config.get("task", {})
         members = [(kind, index) for kind in ("chief", "worker") for index in range(len(cluster.get(kind, ())))]
         if not members:
-            return World()
+            return ProcessRank()
         me = (str(task["type"]), int(task["index"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidSpec(f"not understood: {error!r}", where="TF_CONFIG") from None
     if me not in members:
         raise InvalidSpec(f"task {me[0]} {me[1]} is no chief or worker of the cluster", where="TF_CONFIG")
-    return World(members.index(me), len(members), "tensorflow", json.dumps(cluster, sort_keys=True))
+    return ProcessRank(members.index(me), len(members), "tensorflow", json.dumps(cluster, sort_keys=True))
 
 
-def _jax(modules: Mapping[str, Any]) -> World | None:
+def _jax(modules: Mapping[str, Any]) -> ProcessRank | None:
     """Only when `jax.distributed` was initialized: asking earlier would start JAX's backends behind the user's back."""
     jax = modules.get("jax")
     try:
@@ -90,7 +90,7 @@ def _jax(modules: Mapping[str, Any]) -> World | None:
             return None
     except AttributeError:
         return None
-    return World(int(jax.process_index()), int(jax.process_count()), "jax")
+    return ProcessRank(int(jax.process_index()), int(jax.process_count()), "jax")
 
 
 def _number(variables: Mapping[str, str], name: str) -> int:
@@ -100,7 +100,7 @@ def _number(variables: Mapping[str, str], name: str) -> int:
         raise InvalidSpec(f"{variables[name]!r} is not a number", where=name) from None
 
 
-def _checked(rank: int, size: int, launcher: str, group: str) -> World:
+def _checked(rank: int, size: int, launcher: str, group: str) -> ProcessRank:
     if not 0 <= rank < size:
         raise InvalidSpec(f"rank {rank} of {size} processes does not exist", where=launcher)
-    return World(rank, size, launcher, group)
+    return ProcessRank(rank, size, launcher, group)

@@ -20,7 +20,7 @@ from spotladder.train.agreement import Agreement
 from spotladder.train.channel import Spoke
 from spotladder.train.framing import Address
 from spotladder.train.interruption import RankLost
-from spotladder.train.ranks import World
+from spotladder.train.ranks import ProcessRank
 from spotladder.train.store_retry import StoreRetry
 
 _log = logging.getLogger("spotladder.train")
@@ -39,7 +39,7 @@ def publish(store: Store, attempt: int, seq: int, address: Address) -> None:
 def seek(
     store: Store,
     attempt: int,
-    world: World,
+    world: ProcessRank,
     agreement: Agreement,
     *,
     retry: StoreRetry | None = None,

@@ -23,7 +23,7 @@ from spotladder.core.contract import Notice, Variable
 from spotladder.train import environment, session
 from spotladder.train.interruption import Interrupted
 from spotladder.train.membership import Member, join
-from spotladder.train.ranks import World
+from spotladder.train.ranks import ProcessRank
 
 Result = TypeVar("Result")
 
@@ -94,7 +94,7 @@ def _attempt(number: int, interval: str, folder: Path) -> Iterator[Member]:
     }
     before = dict(os.environ)
     os.environ.update(settings)
-    member = join(environment.read(), World())
+    member = join(environment.read(), ProcessRank())
     try:
         yield member
         member.commits.wait()

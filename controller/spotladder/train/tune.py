@@ -19,7 +19,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.train import environment
 from spotladder.train.ending import exit_with_what_happened
 from spotladder.train.membership import join, leave_at_once
-from spotladder.train.ranks import World
+from spotladder.train.ranks import ProcessRank
 from spotladder.train.raytrain import storage_of
 from spotladder.train.sweep_state import PLACE, committed_state, take_over
 
@@ -55,7 +55,7 @@ def tune_restore(
 
     here = environment.read()
     exit_with_what_happened()
-    member = join(here, World(), leave=leave_at_once)
+    member = join(here, ProcessRank(), leave=leave_at_once)
     name = f"tune-{secrets.token_hex(4)}"
     below = f"attempts/{here.attempt:04d}"
     path, filesystem = storage_of(here, below)
