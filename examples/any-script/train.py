@@ -10,11 +10,11 @@ from sklearn.datasets import load_digits
 from spotladder import train
 
 STEPS, BATCH, RATE = int(os.environ.get("STEPS", "2000")), 64, 0.05
-PACE = float(os.environ.get("PACE", "0"))  # seconds to wait in each step: the demo must not be over before a node goes
+PACE = float(os.environ.get("PACE", "0"))  # seconds to wait in each step, so that the demo runs until a node is lost
 
 
 def main() -> float:
-    """Learn; returns the accuracy on the 20 % of the images that were not learned from."""
+    """Train the model. Returns the accuracy on the 20 % of the images that are held out."""
     job = train.current()
     pixels, digits = load_digits(return_X_y=True)
     test = np.arange(len(pixels)) % 5 == 0

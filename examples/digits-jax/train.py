@@ -1,4 +1,4 @@
-"""Handwritten digits on two workers: JAX's all-reduce, in Ray Train, on capacity that may go at any time."""
+"""Handwritten digits on two workers: JAX's all-reduce, in Ray Train, on capacity that may be lost at any time."""
 
 import argparse
 import time
@@ -7,7 +7,7 @@ from spotladder import train
 
 
 def read_digits():
-    """scikit-learn's bundled 1,797 images of 8 × 8 pixels: (images, labels) to learn from and to test with."""
+    """scikit-learn's bundled 1,797 images of 8 × 8 pixels: (images, labels) for training and for testing."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
@@ -16,7 +16,7 @@ def read_digits():
 
 
 def order(step, size, batch):
-    """The examples of a step: each epoch has an order of its own. It follows from `step`, so nothing is to be saved."""
+    """The examples of a step: each epoch has its own order, which is a function of `step` and needs no storage."""
     import numpy as np
 
     epoch, position = divmod(step - 1, size // batch)
@@ -42,7 +42,7 @@ def loop(config):
         return jax.nn.relu(jax.nn.relu(images @ params[0]) @ params[1]) @ params[2]
 
     def loss_of(params, key, images, labels):
-        kept = jax.random.bernoulli(key, 0.9, images.shape)  # dropout: its key is part of what is resumed
+        kept = jax.random.bernoulli(key, 0.9, images.shape)  # dropout; its key is part of the checkpoint
         return optax.softmax_cross_entropy_with_integer_labels(predict(params, images * kept), labels).mean()
 
     @jax.jit
@@ -60,7 +60,7 @@ def loop(config):
         begun = time.monotonic()
         mine = order(step, len(images), config["batch"] * job.world_size)[job.rank :: job.world_size]
         state, loss = update(state, *(jax.make_array_from_process_local_data(split, d[mine]) for d in (images, labels)))
-        time.sleep(max(0, begun + config["pace"] - time.monotonic()))  # for the demo: something to watch
+        time.sleep(max(0, begun + config["pace"] - time.monotonic()))  # slows the demo down
         if job.should_commit(step):
             with job.commit(step, {"loss": float(loss)}) as folder:
                 train.jax.save(folder, state)

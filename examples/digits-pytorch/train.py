@@ -1,4 +1,4 @@
-"""Handwritten digits on two workers: PyTorch's all-reduce, in Ray Train, on capacity that may go at any time."""
+"""Handwritten digits on two workers: PyTorch's all-reduce, in Ray Train, on capacity that may be lost at any time."""
 
 import argparse
 import time
@@ -7,7 +7,7 @@ from spotladder import train
 
 
 def read_digits():
-    """scikit-learn's bundled 1,797 images of 8 × 8 pixels: (images, labels) to learn from and to test with."""
+    """scikit-learn's bundled 1,797 images of 8 × 8 pixels: (images, labels) for training and for testing."""
     import torch
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
@@ -53,7 +53,7 @@ def loop(config):
         loss.backward()
         optimizer.step()
         schedule.step()
-        time.sleep(max(0, begun + config["pace"] - time.monotonic()))  # for the demo: something to watch
+        time.sleep(max(0, begun + config["pace"] - time.monotonic()))  # slows the demo down
         if job.should_commit(step):
             with job.commit(step, {"loss": loss.item()}) as folder:
                 state.save(folder)

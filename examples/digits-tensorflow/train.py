@@ -1,4 +1,4 @@
-"""Handwritten digits on two workers: TensorFlow's all-reduce, in Ray Train, on capacity that may go at any time."""
+"""Handwritten digits on two workers: TensorFlow's all-reduce, in Ray Train, on capacity that may be lost any time."""
 
 import argparse
 import time
@@ -7,7 +7,7 @@ from spotladder import train
 
 
 def read_digits():
-    """scikit-learn's bundled 1,797 images of 8 × 8 pixels: (images, labels) to learn from and to test with."""
+    """scikit-learn's bundled 1,797 images of 8 × 8 pixels: (images, labels) for training and for testing."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
@@ -60,7 +60,7 @@ def loop(config):
     for step in job.steps(start, total):
         begun = time.monotonic()
         loss = step_of_all(*next(batches))
-        time.sleep(max(0, begun + config["pace"] - time.monotonic()))  # for the demo: something to watch
+        time.sleep(max(0, begun + config["pace"] - time.monotonic()))  # slows the demo down
         if job.should_commit(step):
             with job.commit(step, {"loss": float(loss)}) as folder:
                 state.save(folder)

@@ -1,4 +1,4 @@
-"""A Ray Tune sweep over handwritten digits: trials that were done stay done, the others go on from where they were."""
+"""A Ray Tune sweep over handwritten digits: finished trials do not run again, the others resume from checkpoints."""
 
 import os
 import tempfile
@@ -11,11 +11,11 @@ from ray import tune
 from spotladder import train
 
 EPOCHS = int(os.environ.get("EPOCHS", "30"))
-PACE = float(os.environ.get("PACE", "0"))  # seconds to wait in each epoch: the demo must not be over before a node goes
+PACE = float(os.environ.get("PACE", "0"))  # seconds to wait in each epoch, so that the demo runs until a node is lost
 
 
 def trial(config: dict) -> None:
-    """One network with the widths and the rate of `config`, an epoch at a time."""
+    """Train one network with the widths and the learning rate of `config`."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
     from sklearn.neural_network import MLPClassifier
@@ -23,7 +23,7 @@ def trial(config: dict) -> None:
     pixels, labels = load_digits(return_X_y=True)
     pixels, test_pixels, labels, test_labels = train_test_split(pixels / 16, labels, test_size=0.2, random_state=0)
     network = MLPClassifier((config["width"],), learning_rate_init=config["rate"], random_state=7)
-    begun = tune.get_checkpoint()  # where this trial was when its node went
+    begun = tune.get_checkpoint()  # the checkpoint of this trial, or None
     if begun:
         with begun.as_directory() as folder:
             network = joblib.load(Path(folder, "network"))

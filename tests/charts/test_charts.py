@@ -247,9 +247,15 @@ def test_the_subjects_of_a_member_take_no_rights_from_a_controller_at_home(tmp_p
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("serviceAccount.create=false", "serviceAccount.create=false: say in member.subjects or serviceAccount.name"),
-        ("serviceAccount.create=false,rbac.create=false", "say in member.subjects or serviceAccount.name"),
-        ("clusters.west.eks.name=a,clusters.west.eks.region=b", "clusters belongs to the release in the home cluster"),
+        (
+            "serviceAccount.create=false",
+            "serviceAccount.create=false: set the controller's identity in member.subjects or serviceAccount.name",
+        ),
+        (
+            "serviceAccount.create=false,rbac.create=false",
+            "set the controller's identity in member.subjects or serviceAccount.name",
+        ),
+        ("clusters.west.eks.name=a,clusters.west.eks.region=b", "set clusters in the release of the home cluster"),
     ],
 )
 def test_a_member_that_nobody_could_use_is_refused(given: str, said: str, tmp_path: Path) -> None:

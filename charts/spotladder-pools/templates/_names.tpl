@@ -7,7 +7,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* A whole object of the values, with the labels of the release. */}}
+{{/* A complete object of the values, with the labels of the release. */}}
 {{- define "spotladder-pools.object" -}}
 {{- $labels := merge (dict) (.object.metadata.labels | default dict) (include "spotladder-pools.labels" .root | fromYaml) -}}
 {{- $metadata := merge (dict "labels" $labels) .object.metadata -}}
@@ -15,7 +15,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ merge (dict "metadata" $metadata) .object | toYaml }}
 {{ end -}}
 
-{{/* "yes" when the namespace exists and belongs to no release or to another one. `helm template` asks no cluster. */}}
+{{/* "yes" if the namespace exists and does not belong to this release. `helm template` does not read from the cluster. */}}
 {{- define "spotladder-pools.foreign" -}}
 {{- with lookup "v1" "Namespace" "" .namespace -}}
 {{- $owner := .metadata.annotations | default dict -}}

@@ -1,4 +1,4 @@
-{{/* The ports of all endpoints that the values name, as a JSON array of numbers. */}}
+{{/* The ports of all endpoints in the values, as a JSON array of numbers. */}}
 {{- define "spotladder.endpointPorts" -}}
 {{- $endpoints := list -}}
 {{- range .Values.checkpointAccess -}}

@@ -42,7 +42,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* The one lease of an installation; in the release's namespace. */}}
+{{/* The Lease of the installation, in the release's namespace. */}}
 {{- define "spotladder.lease" -}}
 {{- include "spotladder.fullname" . }}-controller
 {{- end -}}

@@ -1,5 +1,5 @@
-{{/* What the controller does in the namespaces that it looks after. tests/kube/test_chart.py compares both ways, at home
-     and in a member cluster. */}}
+{{/* The controller's permissions in the namespaces that it reconciles. tests/kube/test_chart.py compares them with its API
+     calls, at home and in a member cluster. */}}
 {{- define "spotladder.rules" -}}
 {{- if not .Values.member.enabled }}
 - apiGroups: [spotladder.io]
@@ -61,7 +61,7 @@
 {{- end }}
 {{- end -}}
 
-{{/* What has no namespace. */}}
+{{/* The controller's permissions for cluster-scoped objects. */}}
 {{- define "spotladder.clusterRules" -}}
 - apiGroups: [""]
   resources: [nodes]
@@ -96,7 +96,7 @@
 {{- end }}
 {{- end -}}
 
-{{/* Who has the rights. At home it is always the service account of the pods. */}}
+{{/* The subjects of the role bindings. In the home cluster, the service account of the controller's pods. */}}
 {{- define "spotladder.subject" -}}
 {{- if and .Values.member.enabled .Values.member.subjects }}
 {{- toYaml .Values.member.subjects }}
