@@ -73,6 +73,17 @@ def test_synthetic_traces_and_a_picture(capsys: Capture, tmp_path: Path) -> None
     assert "share of runs" in picture.read_text()
 
 
+def test_the_report_is_one_file_that_loads_nothing(capsys: Capture, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    answer = simulated(capsys, tmp_path, "--deadline", "12h", "--seeds", "2", "--report", page)
+    assert (answer.code, answer.out.splitlines()[-1]) == (0, f"Report: {page}")
+    text = page.read_text()
+    assert "Simulated policies" in text
+    assert text.count("<circle") == 2
+    assert "ordered" in text
+    assert not [word for word in ("<script", "src=", "href=", "@import", "url(") if word in text]
+
+
 def test_traces_like_a_recorded_one_and_their_survival_curves(capsys: Capture, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     file, picture = (

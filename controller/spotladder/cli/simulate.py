@@ -11,7 +11,7 @@ from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 
 if TYPE_CHECKING:
-    from spotladder.sim.compare import Scenario, Summary
+    from spotladder.sim.compare import Summary
 
 MOST_SEEDS = 100_000
 
@@ -81,6 +81,7 @@ def simulate(
             help="Draw how long spells of capacity last, in the traces and in synthetic ones fitted to them.",
         ),
     ] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as one HTML file.")] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Compare policies on capacity traces, through the same decisions as in production. Nothing is started.
@@ -95,6 +96,7 @@ def simulate(
     """
     try:
         from spotladder.cli import simulation
+        from spotladder.sim import table
         from spotladder.sim.compare import compare
     except ModuleNotFoundError as error:
         if error.name != "numpy":
@@ -134,39 +136,19 @@ def simulate(
         from spotladder.sim.plots import draw_survival
 
         draw_survival(survival, simulation.recorded(traces))
-    if output is Format.TABLE:
-        _print(summaries, scenario, on_demand_price if job is None else None)
-        if plot is not None:
-            typer.echo(f"\nPlot: {plot}")
-        if survival is not None:
-            typer.echo(f"\nSurvival curves: {survival}")
-    else:
+    if report is not None:
+        from spotladder.sim.report import write
+
+        write(report, summaries, scenario)
+    if output is not Format.TABLE:
         print_data({"seeds": seeds, "policies": [_plain(summary) for summary in summaries]}, output)
-
-
-def _print(summaries: list[Summary], scenario: Scenario, on_demand_price: float | None) -> None:
-    price = on_demand_price or max(tier.price.on_demand for tier in scenario.spec.tiers)
-    least = scenario.spec.workers * price * scenario.program.work / 3600
-    columns = ("Policy", "Succeeded", "Cost", "p90", "Saved", "Ends after", "Evictions", "Recomputed", "Starts")
-    rows = [
-        (
-            summary.policy,
-            f"{summary.succeeded} of {len(summary.outcomes)}",
-            f"${summary.cost:.2f}",
-            f"${summary.cost_at(90):.2f}",
-            f"{100 * (1 - summary.cost / least):.1f} %".replace("-", "−") if least and summary.succeeded else "–",
-            "–" if summary.hours is None else f"{summary.hours:.2f} h",
-            f"{summary.evictions:.1f}",
-            f"{summary.recomputed:.2f} h",
-            f"{summary.overhead:.2f} h",
-        )
-        for summary in summaries
-    ]
-    work = f"{scenario.program.work / 3600:g} h of work on {_nodes(scenario.spec.workers)}"
-    print_table(columns, rows, f"{work}; on demand without interruptions: ${least:.2f}")
-    for summary in summaries:
-        if failed := sorted({str(one.reason) for one in summary.outcomes if not one.succeeded}):
-            typer.echo(f"{summary.policy}: runs without success ended with {', '.join(failed)}")
+        return
+    print_table(table.COLUMNS, table.rows(summaries, scenario), table.title(scenario))
+    for sentence in table.failures(summaries):
+        typer.echo(sentence)
+    for name, file in (("Plot", plot), ("Survival curves", survival), ("Report", report)):
+        if file is not None:
+            typer.echo(f"\n{name}: {file}")
 
 
 def _plain(summary: Summary) -> dict[str, Any]:
@@ -197,7 +179,3 @@ def _plain(summary: Summary) -> dict[str, Any]:
             for seed, one in enumerate(summary.outcomes)
         ],
     }
-
-
-def _nodes(workers: int) -> str:
-    return "1 node" if workers == 1 else f"{workers} nodes"

@@ -1,0 +1,152 @@
+"""A comparison as one HTML file that loads nothing and runs nothing, in the look of the report of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.model import CapacityType
+from spotladder.display.report.axes import Scale, ticks
+from spotladder.display.report.markup import Markup, element, join, trusted
+from spotladder.errors import EnvironmentFailure
+from spotladder.sim.compare import Scenario, Summary
+from spotladder.sim.table import COLUMNS, failures, on_demand_cost, rows, title
+
+WIDTH, LEFT, ROW = 900, 150, 34
+"""Of the drawings, in pixels."""
+
+COLOURS = {
+    CapacityType.SPOT: "var(--spot)",
+    CapacityType.ON_DEMAND: "var(--on-demand)",
+    CapacityType.RESERVED: "var(--reserved)",
+}
+
+RUN_COLUMNS = (
+    "policy",
+    "seed",
+    "ended with",
+    "cost",
+    "ends after",
+    "attempts",
+    "evictions",
+    "recomputed",
+    "node-hours",
+)
+
+
+def write(file: Path, summaries: Sequence[Summary], scenario: Scenario) -> None:
+    """Write the page. Raises EnvironmentFailure if the file cannot be written."""
+    try:
+        file.write_text(page(summaries, scenario), encoding="utf-8")
+    except OSError as error:
+        raise EnvironmentFailure(f"--report: {file} cannot be written: {error.strerror or error}") from None
+
+
+def page(summaries: Sequence[Summary], scenario: Scenario) -> str:
+    """The whole page."""
+    style = trusted(files("spotladder.display.report").joinpath("style.css").read_text(encoding="utf-8"))
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", "Simulated policies – spotladder report"),
+        element("style", style),
+    )
+    body = element(
+        "main",
+        element("header", element("h1", "Simulated policies"), element("p", title(scenario), class_="verdict")),
+        element("section", element("h2", "Policies"), _table(COLUMNS, rows(summaries, scenario))),
+        *[element("p", sentence, class_="note") for sentence in failures(summaries)],
+        element("section", element("h2", "Cost of each run"), _costs(summaries, on_demand_cost(scenario))),
+        element("section", element("h2", "The run with seed 0"), _timeline(summaries, scenario)),
+        element("section", element("h2", "Runs"), _runs(summaries)),
+    )
+    return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
+
+
+def _table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Markup:
+    head = element("tr", *[element("th", name, class_="n" if index else None) for index, name in enumerate(columns)])
+    body = [
+        element("tr", *[element("td", text, class_="n" if index else None) for index, text in enumerate(line)])
+        for line in lines
+    ]
+    return element("div", element("table", element("thead", head), element("tbody", *body)), class_="scroll")
+
+
+def _costs(summaries: Sequence[Summary], on_demand: float) -> Markup:
+    """One lane for each policy with a dot for each run, hollow without success. A line marks on-demand."""
+    highest = max([on_demand, *(one.cost for summary in summaries for one in summary.outcomes)]) or 1.0
+    x = Scale(0, 1.05 * highest, LEFT, WIDTH - 10)
+    parts = [
+        element("line", x1=x(on_demand), x2=x(on_demand), y1=0, y2=ROW * len(summaries), stroke="var(--on-demand)"),
+    ]
+    for index, summary in enumerate(summaries):
+        y = ROW * index + ROW / 2
+        parts.append(_label(summary.policy, y))
+        for seed, one in enumerate(summary.outcomes):
+            told = element("title", f"seed {seed}: ${one.cost:.2f}, {one.reason}")
+            fill = "var(--spot)" if one.succeeded else "none"
+            parts.append(element("circle", told, cx=x(one.cost), cy=y, r=4, fill=fill, stroke="var(--spot)"))
+    return _drawing(parts, x, [(value, f"${value:g}") for value in ticks(1.05 * highest)], len(summaries))
+
+
+def _timeline(summaries: Sequence[Summary], scenario: Scenario) -> Markup:
+    """One lane for each policy: its tiers over time, pale while nothing trains."""
+    kinds = {tier.name: tier.capacity_type for tier in scenario.spec.tiers}
+    longest = max(summary.outcomes[0].finished for summary in summaries) / HOUR or 1.0
+    x = Scale(0, longest, LEFT, WIDTH - 10)
+    parts: list[Markup] = []
+    for index, summary in enumerate(summaries):
+        parts.append(_label(summary.policy, ROW * index + ROW / 2))
+        for part in summary.outcomes[0].segments:
+            since, until = part.since / HOUR, part.until / HOUR
+            doing = "" if part.trains else ", does not train"
+            parts.append(
+                element(
+                    "rect",
+                    element("title", f"{part.tier}: {since:.2f} h – {until:.2f} h{doing}"),
+                    x=x(since),
+                    y=ROW * index + 6,
+                    width=max(0.5, x(until) - x(since)),
+                    height=ROW - 12,
+                    fill=COLOURS[kinds[part.tier]],
+                    opacity=1.0 if part.trains else 0.25,
+                )
+            )
+    return _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(longest)], len(summaries))
+
+
+def _drawing(parts: Sequence[Markup], x: Scale, marks: Sequence[tuple[float, str]], lanes: int) -> Markup:
+    bottom = ROW * lanes
+    axis = [
+        element("text", text, x=x(value), y=bottom + 18, text_anchor="middle", fill="var(--soft)")
+        for value, text in marks
+    ]
+    line = element("line", x1=LEFT, x2=WIDTH - 10, y1=bottom, y2=bottom, stroke="var(--line)")
+    box = f"0 0 {WIDTH} {bottom + 26}"
+    return element("svg", line, join(*parts), join(*axis), viewBox=box, class_="chart", role="img")
+
+
+def _label(text: str, y: float) -> Markup:
+    return element("text", text, x=LEFT - 12, y=y + 4, text_anchor="end", fill="var(--ink)")
+
+
+def _runs(summaries: Sequence[Summary]) -> Markup:
+    lines = [
+        (
+            summary.policy,
+            str(seed),
+            str(one.reason),
+            f"${one.cost:.2f}",
+            f"{one.finished / HOUR:.2f} h",
+            str(one.attempts),
+            str(one.evictions),
+            f"{one.recomputed / HOUR:.2f} h",
+            ", ".join(f"{tier} {hours:.1f}" for tier, hours in one.node_hours.items() if hours),
+        )
+        for summary in summaries
+        for seed, one in enumerate(summary.outcomes)
+    ]
+    return element("details", element("summary", f"{len(lines)} runs"), _table(RUN_COLUMNS, lines))

@@ -1,0 +1,54 @@
+"""A comparison as rows of text: the same on the terminal and in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spotladder.core.accounting import HOUR
+from spotladder.display.figures import NONE
+from spotladder.sim.compare import Scenario, Summary
+
+COLUMNS = ("Policy", "Succeeded", "Cost", "p90", "Saved", "Ends after", "Evictions", "Recomputed", "Starts")
+
+
+def on_demand_cost(scenario: Scenario) -> float:
+    """USD for the work of the scenario on demand, without interruptions."""
+    price = max(tier.price.on_demand for tier in scenario.spec.tiers)
+    return scenario.spec.workers * price * scenario.program.work / HOUR
+
+
+def title(scenario: Scenario) -> str:
+    """What is compared, in one sentence."""
+    workers = scenario.spec.workers
+    nodes = "1 node" if workers == 1 else f"{workers} nodes"
+    work = f"{scenario.program.work / HOUR:g} h of work on {nodes}"
+    return f"{work}; on demand without interruptions: ${on_demand_cost(scenario):.2f}"
+
+
+def rows(summaries: Sequence[Summary], scenario: Scenario) -> list[tuple[str, ...]]:
+    """One row for each policy, in the order of `COLUMNS`."""
+    least = on_demand_cost(scenario)
+    return [
+        (
+            summary.policy,
+            f"{summary.succeeded} of {len(summary.outcomes)}",
+            f"${summary.cost:.2f}",
+            f"${summary.cost_at(90):.2f}",
+            f"{100 * (1 - summary.cost / least):.1f} %".replace("-", "−") if least and summary.succeeded else NONE,
+            NONE if summary.hours is None else f"{summary.hours:.2f} h",
+            f"{summary.evictions:.1f}",
+            f"{summary.recomputed:.2f} h",
+            f"{summary.overhead:.2f} h",
+        )
+        for summary in summaries
+    ]
+
+
+def failures(summaries: Sequence[Summary]) -> list[str]:
+    """One sentence for each policy with runs that did not succeed: why they ended."""
+    found = []
+    for summary in summaries:
+        reasons = sorted({str(one.reason) for one in summary.outcomes if not one.succeeded})
+        if reasons:
+            found.append(f"{summary.policy}: runs without success ended with {', '.join(reasons)}")
+    return found
