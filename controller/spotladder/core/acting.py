@@ -48,11 +48,11 @@ def steady_reason(here: Situation) -> Reason:
     return here.state.reason if here.state.stage in TERMINAL else Reason.STEADY
 
 
-def wake_at(here: Situation, *, acted: bool) -> Instant | None:
+def wake_at(here: Situation, *, acted: bool, review_at: Instant | None = None) -> Instant | None:
     """The next moment at which time alone may change the decision; None: only when something happens."""
     if here.state.stage in TERMINAL:
         return here.now + ACTION_RETRY_INTERVAL if here.seen.attempts else None
-    times = [*_limits(here), *_timers(here)]
+    times = [review_at, *_limits(here), *_timers(here)]
     if acted or here.state.stage is Stage.IDLE:
         times.append(here.now + ACTION_RETRY_INTERVAL)
     # A time that has passed without effect (a deadline while a drain is under way) must not make a busy loop.

@@ -7,7 +7,18 @@ from dataclasses import replace
 from spotladder.core.accounting import account, rewound
 from spotladder.core.impediment import impeded
 from spotladder.core.losses import count, exhaust
-from spotladder.core.model import Impediment, Instant, JobSpec, JobState, Loss, Move, Observation, PodSeen, Seconds
+from spotladder.core.model import (
+    Impediment,
+    Instant,
+    JobSpec,
+    JobState,
+    Loss,
+    Move,
+    Observation,
+    PodSeen,
+    Seconds,
+    TierChoice,
+)
 from spotladder.core.moving import moved
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
@@ -18,7 +29,7 @@ class Draft:
     """Mutable, and used by one call of `decide` only.
 
     `since_last` is the time since the last decision, 0 when the clock was set back. `replanned`: the live attempt is
-    not launched yet, and its plan changed with the spec.
+    not launched yet, and its plan changed with the spec. `choice` is the newest one of the policy.
     """
 
     def __init__(self, spec: JobSpec, state: JobState, seen: Observation, now: Instant, policy: Policy) -> None:
@@ -28,6 +39,7 @@ class Draft:
         self.moves: list[Move] = []
         self.losses: list[Loss] = []
         self.replanned = False
+        self.choice = TierChoice(None)
 
     @property
     def here(self) -> Situation:
@@ -41,6 +53,11 @@ class Draft:
             # What was trained during the outage is committed now: stallTimeout starts again.
             self.state = replace(self.state, progress_at=self.now)
         self.state = replace(self.state, impeded=now)
+
+    def choose(self, *, live: bool) -> TierChoice:
+        """Ask the policy."""
+        self.choice = self.policy.choose(self.here.view(live=live))
+        return self.choice
 
     def move(self, reason: Reason, message: str = "") -> None:
         """Change the stage as the transition table says. Raises IllegalTransition, and then nothing was changed."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spotladder.core.availability import with_sightings
 from spotladder.core.crashes import CRASH_LIMIT, crash_of, crashed_pods, told, with_denial, with_failed_start
 from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
@@ -148,9 +149,9 @@ def unwanted(draft: Draft) -> bool:
     if wish is None and _updates_now(draft):
         wish = (Reason.SPEC_UPDATED, draft.here.pending_update)
     if wish is None:
-        choice = draft.policy.choose(draft.here.view(live=True))
+        choice = draft.choose(live=True)
         if choice.tier in draft.here.open and choice.tier != draft.here.attempt.tier:
-            wish = (Reason.POLICY, f"{choice.tier} is preferred ({choice.reason})")
+            wish = (Reason.POLICY, f"{choice.tier} is preferred ({choice.why or choice.reason})")
     if wish is not None:
         draft.move(*wish)
     return wish is not None
@@ -204,7 +205,11 @@ def provision_timed_out(draft: Draft) -> None:
     if not refused and not draft.here.passed(draft.here.provision_deadline):
         return
     if rule.exhausts:
-        draft.state = exhaust(draft.state, tier.name, Reason.INSUFFICIENT_CAPACITY)
+        draft.state = with_sightings(draft.state, {tier.name: False}, draft.now)
+        if draft.choice.keeps_open:
+            draft.state = replace(draft.state, waiting_since=None)
+        else:
+            draft.state = exhaust(draft.state, tier.name, Reason.INSUFFICIENT_CAPACITY)
         why = "the provisioner has no capacity" if refused else f"not whole for {tier.provision_timeout:g} s"
         draft.move(Reason.INSUFFICIENT_CAPACITY, why)
     elif rule.counted and draft.here.attempt.seen:

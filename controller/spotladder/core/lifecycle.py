@@ -92,7 +92,8 @@ def decide(spec: JobSpec, state: JobState, seen: Observation, now: Instant, poli
         return Decision(draft.state, (), draft.state.reason, now, moves, losses)
     here = draft.here
     todo = actions(here)
-    return Decision(draft.state, todo, steady_reason(here), wake_at(here, acted=bool(todo)), losses=losses)
+    wake = wake_at(here, acted=bool(todo), review_at=draft.choice.review_at)
+    return Decision(draft.state, todo, steady_reason(here), wake, losses=losses)
 
 
 def _step(draft: Draft) -> bool:
@@ -118,10 +119,10 @@ def _idle(draft: Draft) -> None:
         return None
     if not draft.here.open:
         return _all_exhausted(draft)
-    choice = draft.policy.choose(draft.here.view(live=False))
+    choice = draft.choose(live=False)
     if choice.tier is not None and choice.tier in draft.here.open:
         draft.state, reason, message = planned(draft.here, choice.tier)
-        draft.move(reason, message)
+        draft.move(reason, f"{message}: {choice.why}" if choice.why else message)
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spotladder.core.accounting import held_nodes
+from spotladder.core.availability import with_pace, with_sightings
 from spotladder.core.draft import Draft
 from spotladder.core.evidence import contact_lost
 from spotladder.core.losses import lost_pods, remember_alive, with_contact
@@ -15,8 +16,14 @@ from spotladder.core.situation import LIVE
 
 
 def take_in(draft: Draft) -> None:
-    """Record the newest commit, which pods of the live attempt run or are lost, and how many nodes it holds."""
+    """Record the newest commit, which pods of the live attempt run or are lost, how many nodes it holds, and which tiers
+    have capacity."""
     _take_in_progress(draft)
+    _take_in_attempt(draft)
+    draft.state = with_sightings(draft.state, draft.here.sightings, draft.now)
+
+
+def _take_in_attempt(draft: Draft) -> None:
     attempt = draft.state.attempt
     if attempt is None:
         draft.state = replace(draft.state, nodes=0)
@@ -48,6 +55,7 @@ def _take_in_progress(draft: Draft) -> None:
         return
     if now.committed_at != before.committed_at:
         draft.state = replace(draft.state, denials=0, denied="")
+    draft.state = with_pace(draft.state, now, draft.now)
     draft.state = replace(draft.state, progress=now, progress_at=draft.now)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spotladder.core.availability import start_overhead, work_left
 from spotladder.core.durations import format_duration
 from spotladder.core.losses import exceeded, head_lost
 from spotladder.core.model import (
@@ -19,6 +20,7 @@ from spotladder.core.model import (
     Seconds,
     Stage,
     Tier,
+    TierOutlook,
     TierView,
 )
 from spotladder.core.reasons import Reason
@@ -255,19 +257,44 @@ class Situation:
         """Why each tier is exhausted, for a message."""
         return ", ".join(f"{tier.name} ({self.state.record(tier.name).exhausted_by})" for tier in self.spec.tiers)
 
+    @property
+    def sightings(self) -> dict[str, bool]:
+        """Of each tier whose capacity is known now: whether it has capacity for the whole job."""
+        found = dict.fromkeys(self.seen.offered, True)
+        found.update(dict.fromkeys(self.seen.unavailable, False))
+        attempt = self.attempt_seen
+        if self.state.stage in LIVE and attempt is not None and attempt.reachable:
+            if self.whole:
+                found[self.state.tier] = True
+            elif attempt.refused:
+                found[self.state.tier] = False
+        return {tier.name: found[tier.name] for tier in self.spec.tiers if tier.name in found}
+
     def view(self, *, live: bool) -> TierView:
         """What the policy may know."""
+        spec, state = self.spec, self.state
+        work, remaining = work_left(spec, state, self.seen.progress)
+        sightings = self.sightings
         return TierView(
             now=self.now,
-            current=self.state.tier,
-            tiers=self.spec.tiers,
-            records=tuple(self.state.record(tier.name) for tier in self.spec.tiers),
+            current=state.tier,
+            tiers=spec.tiers,
+            records=tuple(state.record(tier.name) for tier in spec.tiers),
             open=self.open,
             available=self.open - self.seen.unavailable.keys(),
             live=live,
             progress=self.seen.progress,
             deadline=self.deadline,
-            spent_usd=self.state.spent_usd,
+            spent_usd=state.spent_usd,
+            outlooks=tuple(
+                TierOutlook(tier.name, sightings.get(tier.name), start_overhead(spec, state, tier))
+                for tier in spec.tiers
+            ),
+            work=work,
+            remaining=remaining,
+            submitted_at=spec.submitted_at,
+            interval=spec.decision_interval,
+            grace=spec.grace,
         )
 
 

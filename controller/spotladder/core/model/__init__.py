@@ -10,6 +10,7 @@ from spotladder.core.model.decision import (
     Loss,
     Move,
     TierChoice,
+    TierOutlook,
     TierView,
 )
 from spotladder.core.model.observation import (
@@ -44,6 +45,7 @@ from spotladder.core.model.state import (
     Impediment,
     JobState,
     Phase,
+    Spell,
     Stage,
     TierRecord,
 )
@@ -88,9 +90,11 @@ __all__ = [
     "Price",
     "Progress",
     "Seconds",
+    "Spell",
     "Stage",
     "Tier",
     "TierChoice",
+    "TierOutlook",
     "TierRecord",
     "TierView",
     "UpdateStrategy",

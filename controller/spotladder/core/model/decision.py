@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from spotladder.core.model.observation import Progress
 from spotladder.core.model.spec import Tier
-from spotladder.core.model.state import JobState, Stage, TierRecord
-from spotladder.core.model.units import Instant
+from spotladder.core.model.state import JobState, Spell, Stage, TierRecord
+from spotladder.core.model.units import Instant, Seconds
 from spotladder.core.reasons import Cause, Reason
 
 
@@ -88,11 +88,31 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class TierOutlook:
+    """What is known of the capacity of one tier.
+
+    `capacity`: whether the tier has capacity for the whole job now, None where not known. `overhead` is how long
+    an attempt on this tier takes until it makes progress; on capacity that is not spot, with the longest start that the
+    job saw there. The availability spells are in the tier's record.
+    """
+
+    name: str
+    capacity: bool | None = None
+    overhead: Seconds = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class TierView:
     """What a policy may know when it chooses.
 
     `current` is the tier of the live attempt or of the last one ("" before the first). `tiers` are in the user's
-    order. `open` are the names of those that are not spent; `available` those of them that can be used now.
+    order; `records` and `outlooks` are in the same order. `open` are the names of the tiers that are not exhausted;
+    `available` those of them that can be used now, as far as that is known.
+
+    `live`: an attempt exists that is meant to go on. `work` is the training time of the whole job in seconds without
+    interruptions and `remaining` that of the steps that are not committed; None where that is not known. `submitted_at`
+    is when the job was created. `interval` is the longest time until the policy is asked again. `grace` is how long a
+    live attempt may take to stop.
     """
 
     now: Instant
@@ -105,11 +125,31 @@ class TierView:
     progress: Progress
     deadline: Instant | None
     spent_usd: float
+    outlooks: tuple[TierOutlook, ...] = ()
+    work: Seconds | None = None
+    remaining: Seconds | None = None
+    submitted_at: Instant = 0.0
+    interval: Seconds = 60.0
+    grace: Seconds = 0.0
+
+    def outlook(self, name: str) -> TierOutlook:
+        """The outlook of that tier; one without knowledge if there is none."""
+        return next((outlook for outlook in self.outlooks if outlook.name == name), TierOutlook(name))
+
+    def spells(self, name: str) -> tuple[Spell, ...]:
+        """The newest availability spells of that tier, oldest first; the last one is under way."""
+        return next((record.spells for record in self.records if record.name == name), ())
 
 
 @dataclass(frozen=True, slots=True)
 class TierChoice:
-    """`tier` None: none of them. `reason` is shown when the choice ends a live attempt."""
+    """`tier` None: start no attempt; a live one goes on. `reason` is shown when the choice ends a live attempt. `why`
+    says in one sentence why this tier, for people; "" says nothing. `review_at` is when the choice may change although
+    nothing is observed to change; None: never. `keeps_open`: the attempt still ends when provisionTimeout expires, but
+    its tier is not exhausted by that, so the policy may choose it again."""
 
     tier: str | None
     reason: Reason = Reason.POLICY
+    why: str = ""
+    review_at: Instant | None = None
+    keeps_open: bool = False

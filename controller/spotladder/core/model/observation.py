@@ -162,7 +162,7 @@ class Observation:
     `limited` names those whose limit is reached. `blocked` is why the live attempt, of which nothing exists, cannot be
     launched, when that is not capacity (a right, a quota, a kind that is not installed), and `blocked_by` who refuses.
     `launched`: our own object of the live attempt exists, although nothing else does; `operator_silent` is which
-    operator has not taken it up.
+    operator has not taken it up. `offered` names the tiers that are known to have capacity for the whole job now.
     """
 
     revision: int
@@ -174,6 +174,7 @@ class Observation:
     launched: bool = False
     operator_silent: str = ""
     limited: frozenset[str] = frozenset()
+    offered: frozenset[str] = frozenset()
 
     def attempt(self, number: int) -> AttemptSeen | None:
         """The attempt of that number, if it exists."""

@@ -91,6 +91,10 @@ class JobSpec:
     `contact_timeout` is how long pods on silent nodes are not counted as lost while the loss of contact is more likely
     than the loss of the nodes. `start_timeout` is how long an attempt may take to be ready once every pod has its node
     and its image.
+
+    `work` is how long the job trains in all when nothing interrupts it, None where that is not known. `overhead` is how
+    long an attempt takes until it makes progress, not counting the wait for capacity. `decision_interval` is the
+    longest time between two decisions: a policy keeps so much time in reserve.
     """
 
     tiers: tuple[Tier, ...]
@@ -112,6 +116,9 @@ class JobSpec:
     max_duration: Seconds | None = None
     budget: float | None = None
     suspend: bool = False
+    work: Seconds | None = None
+    overhead: Seconds = 0.0
+    decision_interval: Seconds = 60.0
 
     def tier(self, name: str) -> Tier | None:
         """The tier of that name, if the spec still has it."""

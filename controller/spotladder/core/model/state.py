@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from spotladder.core.model.observation import Progress
-from spotladder.core.model.units import Instant
+from spotladder.core.model.units import Instant, Seconds
 from spotladder.core.reasons import Reason
 
 WIRE_NAME = "wire_name"
@@ -127,11 +127,21 @@ class AttemptRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Spell:
+    """A time during which a tier had capacity for the job, or did not, as far as the job saw it: from the first to the
+    newest sighting. The spells of a tier alternate."""
+
+    available: bool
+    since: Instant
+    until: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class TierRecord:
     """What happened on one tier so far.
 
     `exhausted_by` is why the tier may not be used any more, None while it may. `unpriced` are those of its node-seconds
-    for which no price was known; `cost` is without them.
+    for which no price was known; `cost` is without them. `spells` are the newest availability spells, oldest first.
     """
 
     name: str
@@ -143,6 +153,7 @@ class TierRecord:
     unpriced: float = 0.0
     exhausted_by: Reason | None = field(default=None, metadata={WIRE_NAME: "spent"})
     last_reason: Reason | None = None
+    spells: tuple[Spell, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +168,8 @@ class JobState:
     from `unready_template`; `crashes` is how many of these, the newest, failed to start in the same way, `crash` what
     that way is, and `crash_output` the last line of output of the newest. `denials` is how many attempts the checkpoint
     store has refused since the newest commit, `denied` what it said last. `impeded` is why the job is not training,
-    None while it trains. `clock` is the `now` of the last decision and `nodes` the number of nodes held since then.
+    None while it trains. `timed_steps` and `timed_seconds` are the steps between successive commits of one attempt, and
+    how long they took. `clock` is the `now` of the last decision and `nodes` the number of nodes held since then.
     """
 
     stage: Stage = Stage.IDLE
@@ -189,6 +201,8 @@ class JobState:
     impeded: Impeded | None = None
     started_at: Instant | None = None
     ended_at: Instant | None = None
+    timed_steps: int = 0
+    timed_seconds: Seconds = 0.0
 
     @property
     def phase(self) -> Phase:
@@ -212,7 +226,15 @@ class JobState:
         Two states that differ in nothing else need no write at once.
         """
         tiers = tuple(
-            replace(tier, node_seconds=0.0, cost=0.0, on_demand_cost=0.0, unpriced=0.0) for tier in self.tiers
+            replace(
+                tier,
+                node_seconds=0.0,
+                cost=0.0,
+                on_demand_cost=0.0,
+                unpriced=0.0,
+                spells=tuple(replace(spell, until=0.0) for spell in tier.spells[-1:]),
+            )
+            for tier in self.tiers
         )
         return replace(
             self,

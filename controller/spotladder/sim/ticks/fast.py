@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spotladder.core.accounting import HOUR, charged
+from spotladder.core.availability import with_sightings
 from spotladder.core.losses import with_record
 from spotladder.core.model import (
     FOR_EVER,
@@ -119,7 +120,9 @@ class _Run:
         """Ask the policy until it is content."""
         unavailable = {name: NO_CAPACITY for name, entry in self.tiers.items() if not entry.has(tick)}
         progress = Progress(self.done, self.job.work, self.now if self.done else None)
-        seen = Observation(0, (), progress, unavailable)
+        seen = Observation(0, (), progress, unavailable, offered=self.names - unavailable.keys())
+        has = {name: name not in unavailable for name in self.tiers}
+        self.state = with_sightings(self.state, has, self.now)
         for _ in range(DECISIONS_PER_TICK):
             if self.attempt is None:
                 chosen = self.policy.choose(self._view(seen, live=False)).tier

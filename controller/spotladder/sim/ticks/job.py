@@ -89,6 +89,10 @@ class TickJob:
             deadline=START + self.deadline,
             stall_timeout=limit,
             recovery_timeout=limit,
+            grace=1.0,
+            work=float(self.work),
+            overhead=float(self.overhead),
+            decision_interval=float(self.tick),
         )
 
     @property

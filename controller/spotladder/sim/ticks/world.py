@@ -81,11 +81,13 @@ class TickWorld:
 
     def observe(self) -> Observation:
         """What exists in this tick."""
-        unavailable = {entry.tier.name: NO_CAPACITY for entry in self.job.tiers if not entry.has(self.tick)}
+        has = {entry.tier.name: entry.has(self.tick) for entry in self.job.tiers}
+        unavailable = {name: NO_CAPACITY for name, there in has.items() if not there}
+        offered = frozenset(has) - unavailable.keys()
         progress = Progress(self.done, self.job.work, self.now if self.done else None)
         attempts = tuple(AttemptSeen(one.number, self._pods(one), one.exit) for one in self._attempts.values())
         revision = self.tick * 1000 + self.changes
-        return Observation(revision, attempts, progress, unavailable, limited=frozenset(unavailable))
+        return Observation(revision, attempts, progress, unavailable, limited=frozenset(unavailable), offered=offered)
 
     def _pods(self, attempt: _Attempt) -> tuple[PodSeen, ...]:
         phase = PodPhase.RUNNING if attempt.running else PodPhase.PENDING

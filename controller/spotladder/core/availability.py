@@ -1,0 +1,80 @@
+"""What a job learns about the capacity of its tiers, and how long its work takes.
+
+Both are kept in `JobState`, bounded, so that a policy decides the same after a restart of the controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from spotladder.core.losses import with_record
+from spotladder.core.model import (
+    Attempt,
+    AttemptRecord,
+    CapacityType,
+    Instant,
+    JobSpec,
+    JobState,
+    Progress,
+    Seconds,
+    Spell,
+    Tier,
+)
+
+SPELLS = 32
+"""Availability spells that are kept for each tier, the newest."""
+
+
+def with_sightings(state: JobState, found: Mapping[str, bool], now: Instant) -> JobState:
+    """The state with these sightings at `now`. A sighting of the same kind extends the newest spell of its tier."""
+    for name, available in found.items():
+        record = state.record(name)
+        newest = record.spells[-1] if record.spells else None
+        if newest is not None and newest.available is available:
+            spells = (*record.spells[:-1], replace(newest, until=max(newest.until, now)))
+        else:
+            spells = (*record.spells, Spell(available, now, now))[-SPELLS:]
+        state = with_record(state, replace(record, spells=spells))
+    return state
+
+
+def with_pace(state: JobState, progress: Progress, now: Instant) -> JobState:
+    """The state with the steps since the last commit timed, if one attempt made both commits."""
+    before = state.progress
+    steps = progress.step - before.step
+    if state.progress_at is None or before.step <= 0 or steps <= 0 or progress.attempt != before.attempt:
+        return state
+    return replace(
+        state,
+        timed_steps=state.timed_steps + steps,
+        timed_seconds=state.timed_seconds + max(0.0, now - state.progress_at),
+    )
+
+
+def work_left(spec: JobSpec, state: JobState, progress: Progress) -> tuple[Seconds | None, Seconds | None]:
+    """Training time of the whole job and of the steps that are not committed; None where it is not known."""
+    work = spec.work
+    if work is None and progress.total and state.timed_steps:
+        work = progress.total * state.timed_seconds / state.timed_steps
+    if work is None:
+        return None, None
+    done = min(1.0, progress.step / progress.total) if progress.total else 0.0
+    return work, work * (1.0 - done)
+
+
+def start_overhead(spec: JobSpec, state: JobState, tier: Tier) -> Seconds:
+    """How long a new attempt on this tier takes until it makes progress.
+
+    On capacity that is not spot, the longest start of the remembered attempts is added: there is no other wait there.
+    """
+    if tier.capacity_type is CapacityType.SPOT:
+        return spec.overhead
+    attempts = (state.attempt, *state.history)
+    waits = (_wait(attempt) for attempt in attempts if attempt is not None and attempt.tier == tier.name)
+    return spec.overhead + max(waits, default=0.0)
+
+
+def _wait(attempt: Attempt | AttemptRecord) -> Seconds:
+    began = attempt.created_at if isinstance(attempt, Attempt) else attempt.started_at
+    return 0.0 if attempt.running_at is None else attempt.running_at - began

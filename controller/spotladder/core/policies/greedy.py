@@ -1,0 +1,26 @@
+"""`greedy`: spot capacity whenever there is any, on-demand only when the deadline leaves no other way."""
+
+from __future__ import annotations
+
+from spotladder.core.model import TierChoice, TierView
+from spotladder.core.policies.safety_net import SafetyNet
+
+
+class Greedy:
+    """Wait for spot capacity as long as the deadline allows, then finish on the fallback.
+
+    Without a deadline it waits for spot capacity for ever.
+    """
+
+    def choose(self, view: TierView) -> TierChoice:
+        """The cheapest spot tier with capacity; None to wait for it; the fallback when the deadline forces it."""
+        net = SafetyNet(view)
+        if net.forced and net.fallback:
+            return net.choice(net.fallback.name, "only on-demand can still meet the deadline")
+        if view.live and view.current in view.open:
+            return net.choice(view.current, "the job stays on its tier until it is lost")
+        if net.usable_spot:
+            return net.choice(net.usable_spot.name, "spot capacity may be available")
+        if not net.spot and net.fallback:
+            return net.choice(net.fallback.name, "the job has no spot tier left")
+        return net.choice(None, "waits for spot capacity")

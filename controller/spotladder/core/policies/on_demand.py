@@ -1,0 +1,15 @@
+"""`on-demand`: always the fallback tier. The baseline that savings are measured against."""
+
+from __future__ import annotations
+
+from spotladder.core.model import TierChoice, TierView
+from spotladder.core.policies.safety_net import SafetyNet
+
+
+class OnDemand:
+    """The cheapest tier that is not spot, from the first attempt to the last."""
+
+    def choose(self, view: TierView) -> TierChoice:
+        """The fallback tier; None when no tier is open."""
+        net = SafetyNet(view)
+        return net.choice(net.fallback.name if net.fallback else None, "the policy uses no spot capacity")

@@ -1,0 +1,68 @@
+"""`uniform-progress`: spot while it lasts, on-demand whenever the job falls behind a straight line to its deadline.
+
+Source: Wu et al., "Can't Be Late: Optimizing Spot Instance Savings under Deadlines", NSDI 2024.
+
+Rules, with the work C0, the time R0 from submission to deadline, the work p that is done at time t, and the overhead d
+ 1. Safety net: only the fallback once the deadline leaves no other way.
+ 2. Exploitation: stay on spot until it is lost.
+ 3. Take spot capacity when it is there; from on-demand only when p ≥ (t + 2d)·C0/R0.
+ 4. On on-demand, stay there otherwise.
+ 5. With neither, wait while p ≥ t·C0/R0; else on-demand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spotladder.core.model import Seconds, Tier, TierChoice, TierView
+from spotladder.core.policies.safety_net import EXACT, SafetyNet
+
+
+class UniformProgress:
+    """Without a deadline, or while the remaining work is not known, there is no line to fall behind: the job waits for
+    spot capacity."""
+
+    def choose(self, view: TierView) -> TierChoice:
+        """The tier to be on, or None to wait for spot capacity."""
+        net = SafetyNet(view)
+        fallback, spot = net.fallback, net.usable_spot
+        if fallback is None:
+            return net.choice(None, "no tier is open")
+        if net.forced:
+            return net.choice(fallback.name, "only on-demand can still meet the deadline")
+        if not net.spot:
+            return net.choice(fallback.name, "the job has no spot tier left")
+        if net.on_fallback:
+            return self._from_fallback(net, spot)
+        if net.has_capacity:
+            return net.choice(view.current, "the job stays on spot until it is lost")
+        if spot is not None:
+            return net.choice(spot.name, "spot capacity may be available")
+        if ahead(view) < -EXACT:
+            return net.choice(fallback.name, "the job is behind uniform progress and no spot capacity is available")
+        waiting = view.current if view.live and view.current in view.open else None
+        choice = net.choice(waiting, "waits for spot capacity: the job is ahead of uniform progress")
+        return replace(choice, review_at=_line(view))
+
+    def _from_fallback(self, net: SafetyNet, spot: Tier | None) -> TierChoice:
+        """Leave on-demand for spot capacity that is known to be there, once the job is two overheads ahead."""
+        view = net.view
+        if spot is None or view.outlook(spot.name).capacity is not True:
+            return net.choice(view.current, "no spot capacity is known to be available")
+        if ahead(view) < 2.0 * net.overhead - EXACT:
+            return net.choice(view.current, "the job is not far enough ahead of uniform progress to leave on-demand")
+        return net.choice(spot.name, "spot capacity is available and the job is ahead of uniform progress")
+
+
+def ahead(view: TierView) -> Seconds:
+    """By how many seconds the job is ahead of uniform progress; infinity where there is no line."""
+    if view.deadline is None or view.work is None or view.remaining is None or view.work <= 0:
+        return float("inf")
+    length = view.deadline - view.submitted_at
+    return (view.work - view.remaining) * length / view.work - (view.now - view.submitted_at)
+
+
+def _line(view: TierView) -> float | None:
+    """When the job falls behind if it makes no progress."""
+    seconds = ahead(view)
+    return None if seconds == float("inf") else view.now + seconds

@@ -1,0 +1,99 @@
+"""The deadline-aware policies on availability that nobody chose: no deadline is missed that on-demand could keep."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spotladder.core.model import TierChoice, TierView
+from spotladder.core.policies import registry
+from tests.core.policies.ticks import ON_DEMAND, SPOT, TICK, Job, run
+
+POLICIES = ["greedy", "uniform-progress", "on-demand"]
+HOUR = 3600.0
+
+
+@st.composite
+def traces(draw: st.DrawFn, ticks: int) -> list[bool]:
+    """Availability in spells of random lengths."""
+    trace: list[bool] = []
+    up = draw(st.booleans())
+    while len(trace) < ticks:
+        trace += [up] * draw(st.sampled_from([1, 1, 2, 3, 7, 20, 60]))
+        up = not up
+    return trace[:ticks]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_no_deadline_is_missed_that_on_demand_could_keep(name: str, data: st.DataObject) -> None:
+    """Under provisioning delays up to the known one, and overheads shorter and longer than a tick."""
+    job = Job(
+        work=data.draw(st.sampled_from([0.5, 3.0, 11.7])) * HOUR,
+        overhead=data.draw(st.sampled_from([0.0, 180.0, 720.0])),
+        delay=data.draw(st.sampled_from([0.0, 400.0, 1500.0])),
+    )
+    least = job.work + job.overhead + job.delay + TICK
+    job = Job(
+        job.work, least + data.draw(st.sampled_from([0.0, 1.0, 1800.0, 7200.0, 40000.0])), job.overhead, job.delay
+    )
+    trace = data.draw(traces(int(job.deadline // TICK) + 1))
+    delays = data.draw(st.lists(st.floats(0.0, job.delay), max_size=30))
+    assert run(registry.by_name(name), trace, job, delays).finished is not None
+
+
+@pytest.mark.parametrize("name", ["greedy", "uniform-progress"])
+def test_with_spot_capacity_throughout_only_spot_is_used(name: str) -> None:
+    done = run(registry.by_name(name), [True] * 312, Job())
+    assert (set(done.held), done.starts) == ({SPOT}, 1)
+    assert done.cost == pytest.approx(0.9731 * (48 + 0.05))
+
+
+@pytest.mark.parametrize("name", ["greedy", "uniform-progress", "on-demand"])
+def test_without_spot_capacity_one_on_demand_attempt_does_the_work(name: str) -> None:
+    done = run(registry.by_name(name), [False] * 312, Job())
+    assert (set(done.held) - {""}, done.starts) == ({ON_DEMAND}, 1)
+    assert done.cost == pytest.approx(3.06 * (48 + 0.05))
+
+
+def test_greedy_waits_as_long_as_the_deadline_allows() -> None:
+    done = run(registry.by_name("greedy"), [False] * 312, Job())
+    assert done.held.index(ON_DEMAND) == int((4 * HOUR - 180 - TICK) // TICK) + 1
+
+
+def test_uniform_progress_waits_only_while_it_is_ahead() -> None:
+    job = Job(work=10 * HOUR, deadline=20 * HOUR, overhead=0.0)
+    up = [True] * 12 + [False] * 108
+    done = run(registry.by_name("uniform-progress"), up, job)
+    # Two hours of work are ahead of the line until four hours have passed.
+    assert (done.held[:12], set(done.held[12:25])) == ((SPOT,) * 12, {""})
+    assert done.held[25] == ON_DEMAND
+
+
+def test_uniform_progress_leaves_on_demand_two_overheads_ahead() -> None:
+    job = Job(work=10 * HOUR, deadline=20 * HOUR, overhead=600.0)
+    up = [False] * 2 + [True] * 118
+    done = run(registry.by_name("uniform-progress"), up, job)
+    first = done.held.index(SPOT)
+    assert set(done.held[1:first]) == {ON_DEMAND}
+    worked = (first - 1) * TICK - 600.0
+    assert worked >= (first * TICK + 1200.0) / 2 > worked - TICK
+
+
+def test_an_explanation_is_one_sentence() -> None:
+    for name in POLICIES:
+        done = run(registry.by_name(name), ([True] * 30 + [False] * 30) * 6, Job())
+        assert all(why and "\n" not in why and len(why) < 120 for why in done.why)
+
+
+class Stubborn:
+    """A user's policy without a safety net: never on-demand."""
+
+    def choose(self, view: TierView) -> TierChoice:
+        return TierChoice(SPOT)
+
+
+def test_the_test_world_lets_a_careless_policy_miss_its_deadline() -> None:
+    assert run(Stubborn(), [False] * 312, Job()).finished is None

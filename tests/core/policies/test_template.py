@@ -1,0 +1,40 @@
+"""The policy of docs/policies.md works as it is printed there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.core.model import Stage
+from tests.core.builders import START, Job, spec, tier
+from tests.core.policies.ticks import ON_DEMAND, SPOT, run
+from tests.core.policies.ticks import Job as TickJob
+
+PAGE = Path(__file__).parents[3] / "docs" / "policies.md"
+
+
+@pytest.fixture
+def policy() -> Any:
+    (source,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    scope: dict[str, Any] = {}
+    exec(compile(source, str(PAGE), "exec"), scope)  # noqa: S102
+    return scope["NightOwl"]()
+
+
+@pytest.mark.parametrize(("hour", "chosen"), [(2, "spot-a"), (9, "on-demand")])
+def test_it_chooses_by_the_hour(policy: Any, hour: int, chosen: str) -> None:
+    job = Job(spec(tier("spot-a", -1), tier("on-demand", -1)), policy)
+    midnight = START - START % 86400
+    job.now = midnight + hour * 3600
+    job.see()
+    assert (job.state.stage, job.state.tier) == (Stage.STARTING, chosen)
+
+
+@pytest.mark.parametrize("available", [True, False])
+def test_it_keeps_the_deadline(policy: Any, available: bool) -> None:
+    done = run(policy, [available] * 312, TickJob())
+    assert done.finished is not None
+    assert set(done.held) <= {SPOT, ON_DEMAND, ""}

@@ -1,0 +1,167 @@
+"""What a job learns about its tiers, through `decide`: availability spells, the pace of its work, starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spotladder.core.availability import SPELLS, with_sightings
+from spotladder.core.model import JobState, Spell, Stage, TierChoice, TierView
+from spotladder.core.policies.greedy import Greedy
+from spotladder.core.policies.uniform_progress import UniformProgress
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import Situation
+from tests.core.builders import START, Job, attempt, head, lost, pending, spec, tier, whole
+
+HOUR = 3600.0
+
+
+def view(job: Job, *, live: bool = True) -> TierView:
+    return Situation(job.spec, job.state, job.last_seen, job.now).view(live=live)
+
+
+def test_a_sighting_of_the_same_kind_extends_the_spell() -> None:
+    state = JobState()
+    for at, available in ((0.0, True), (10.0, True), (20.0, False), (15.0, False), (30.0, True)):
+        state = with_sightings(state, {"a": available}, at)
+    assert state.record("a").spells == (Spell(True, 0.0, 10.0), Spell(False, 20.0, 20.0), Spell(True, 30.0, 30.0))
+
+
+def test_only_the_newest_spells_are_kept() -> None:
+    state = JobState()
+    for at in range(3 * SPELLS):
+        state = with_sightings(state, {"a": at % 2 == 0}, float(at))
+    assert [spell.since for spell in state.record("a").spells] == [float(at) for at in range(2 * SPELLS, 3 * SPELLS)]
+
+
+def test_a_longer_spell_alone_needs_no_write() -> None:
+    before = with_sightings(JobState(), {"a": True}, 1.0)
+    assert with_sightings(before, {"a": True}, 9.0).lasting == before.lasting
+    assert with_sightings(before, {"a": False}, 9.0).lasting != before.lasting
+
+
+def test_a_tier_is_available_while_the_job_runs_on_it_and_where_the_backend_says_so() -> None:
+    job = Job().running()
+    job.see(whole(1), after=5, unavailable={"spot-b": "limit"}, offered=frozenset({"on-demand"}))
+    outlooks = {outlook.name: outlook for outlook in view(job).outlooks}
+    assert {name: outlook.capacity for name, outlook in outlooks.items()} == {
+        "spot-a": True,
+        "spot-b": False,
+        "on-demand": True,
+    }
+    assert view(job).spells("spot-a") == (Spell(True, START + 10, START + 15),)
+    job.see(attempt(1, head(), pending("w1-0"), pending("w1-1")), after=5)
+    assert view(job).outlook("spot-a").capacity is None, "pods that wait for a node do not tell for how long"
+
+
+def test_what_is_known_survives_a_restart() -> None:
+    job = Job().running()
+    job.commit(10).see(whole(1), after=5)
+    job.commit(30).see(whole(1), after=40)
+    restarted = Job(job.spec)
+    restarted.state, restarted.last_seen, restarted.now = job.state, job.last_seen, job.now
+    assert view(restarted) == view(job)
+
+
+def test_the_work_left_follows_from_the_pace_of_the_commits() -> None:
+    job = Job().running()
+    assert (view(job).work, view(job).remaining) == (None, None)
+    job.commit(10).see(whole(1), after=500)
+    assert view(job).remaining is None, "the first commit also timed the start"
+    job.commit(30).see(whole(1), after=40)
+    assert (view(job).work, view(job).remaining) == (200.0, 140.0)
+    job.progress = replace(job.progress, step=90, attempt=2)
+    job.see(whole(1), after=1)
+    assert view(job).remaining == pytest.approx(20.0), "steps of another attempt are not timed"
+
+
+def test_the_work_that_the_spec_states_needs_no_commit() -> None:
+    job = Job(spec(work=1000.0)).running()
+    assert (view(job).work, view(job).remaining) == (1000.0, 1000.0)
+    job.commit(25).see(whole(1), after=5)
+    assert view(job).remaining == 750.0
+
+
+def test_the_overhead_of_on_demand_covers_its_longest_start() -> None:
+    job = Job(spec(tier("on-demand", -1), overhead=60.0))
+    assert view(job, live=False).outlook("on-demand").overhead == 60.0
+    job.see()
+    job.see(whole(1), after=200)
+    assert view(job).outlook("on-demand").overhead == 260.0
+
+
+def deadline_job(hours: float, **more: object) -> Job:
+    tiers = (tier("spot-a", -1, 600), tier("on-demand", -1, 600))
+    job = spec(*tiers, work=2 * HOUR, deadline=START + hours * HOUR, overhead=300.0, stall_timeout=1e6, **more)
+    return Job(job, Greedy())
+
+
+def test_a_spot_tier_without_capacity_is_not_exhausted() -> None:
+    job = deadline_job(10).planned()
+    job.see(attempt(1, head(), pending("w1-0"), pending("w1-1")), after=1)
+    job.see_again(after=600)
+    assert (job.state.stage, job.reasons[-1]) == (Stage.ENDING, Reason.INSUFFICIENT_CAPACITY)
+    job.see(after=1)
+    assert (job.state.stage, job.state.record("spot-a").exhausted_by) == (Stage.IDLE, None)
+    assert not job.state.record("spot-a").spells[-1].available
+    job.see(after=61)
+    assert (job.state.tier, job.number) == ("spot-a", 2)
+    job.see_again(after=300)
+    assert job.state.stage is Stage.STARTING, "the new attempt has its own provisionTimeout"
+
+
+def test_the_safety_net_wakes_the_decider_and_moves_the_job_in_time() -> None:
+    job = deadline_job(3).running()
+    latest = START + 3 * HOUR - 2 * HOUR - 300.0 - 90.0 - 60.0
+    assert job.last.wake_at is not None
+    assert job.last.wake_at <= latest
+    job.see(whole(1), after=latest - job.now)
+    assert job.state.stage is Stage.RUNNING
+    job.see(whole(1), after=1)
+    assert (job.state.stage, job.moves[-1].reason) == (Stage.DRAINING, Reason.POLICY)
+    assert job.moves[-1].message == "on-demand is preferred (only on-demand can still meet the deadline)"
+
+
+def test_uniform_progress_falls_back_after_a_wait_without_capacity() -> None:
+    job = deadline_job(3)
+    job.policy = UniformProgress()
+    job.planned()
+    job.see(attempt(1, head(), pending("w1-0"), pending("w1-1")), after=1)
+    job.see_again(after=600)
+    job.see(after=1)
+    assert job.state.tier == "on-demand"
+    assert job.moves[-1].message.endswith("the job is behind uniform progress and no spot capacity is available")
+
+
+def test_a_choice_of_none_waits_without_an_attempt() -> None:
+    job = deadline_job(10)
+    decision = job.see(unavailable={"spot-a": "no capacity"})
+    assert (job.state.stage, decision.actions) == (Stage.IDLE, ())
+    job.see(after=61)
+    assert job.state.tier == "spot-a"
+
+
+def test_a_lost_gang_waits_in_place_for_its_capacity() -> None:
+    job = deadline_job(10).running()
+    job.see(attempt(1, head(), lost("w1-0"), lost("w1-1")), after=5, unavailable={"spot-a": "no capacity"})
+    job.see(attempt(1, head(), pending("n-0"), pending("n-1")), after=5, unavailable={"spot-a": "no capacity"})
+    assert (job.state.stage, job.state.record("spot-a").spells[-1].available) == (Stage.RECOVERING, False)
+
+
+def test_ordered_still_exhausts_a_tier_without_capacity() -> None:
+    job = Job(spec(tier("spot-a", 0, 60), tier("on-demand", 0))).planned()
+    job.see(attempt(1, head(), pending("w1-0"), pending("w1-1")), after=1)
+    job.see_again(after=60)
+    job.see(after=1)
+    assert (job.state.record("spot-a").exhausted_by, job.state.tier) == (Reason.INSUFFICIENT_CAPACITY, "on-demand")
+
+
+class Reviewed:
+    def choose(self, seen: TierView) -> TierChoice:
+        return TierChoice("spot-a", review_at=START - 5)
+
+
+def test_a_review_in_the_past_makes_no_busy_loop() -> None:
+    job = Job(policy=Reviewed()).running()
+    assert job.last.wake_at == job.now + 1.0
