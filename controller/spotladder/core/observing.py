@@ -16,8 +16,8 @@ from spotladder.core.situation import LIVE
 
 
 def take_in(draft: Draft) -> None:
-    """Record the newest commit, which pods of the live attempt run or are lost, how many nodes it holds, and which tiers
-    have capacity."""
+    """Record the newest commit, the pods of the live attempt that run or are lost, the nodes that it holds, and the
+    capacity of the tiers."""
     _take_in_progress(draft)
     _take_in_attempt(draft)
     draft.state = with_sightings(draft.state, draft.here.sightings, draft.now)
