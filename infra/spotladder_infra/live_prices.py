@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from spotladder.api.capacitytier import CapacityTierSpec
 from spotladder.core.model import CapacityType
 from spotladder.errors import SpotladderError
-from spotladder.operator import price_sources
+from spotladder.operator.pricing import price_sources
 from spotladder_infra.amazon import Connect
 from spotladder_infra.costs import Rate
 from spotladder_infra.topology.cluster import Cloud, Cluster

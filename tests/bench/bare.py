@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spotladder.clusters.client import Client, Object
-from spotladder.operator.records import TIEREDJOBS
+from spotladder.resources import TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
 

@@ -23,12 +23,12 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from spotladder.clusters.cache import Cache
 from spotladder.clusters.client import Client, Object
 from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.connection import connect
-from spotladder.operator.cache import Cache
-from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, JobRecord
-from spotladder.workloads.records import NODES
+from spotladder.custom_resources import JobRecord
+from spotladder.resources import CAPACITYTIERS, NODES, TIEREDJOBS
 from tests.bench import rows
 from tests.bench.bare import Fallbacks
 from tests.bench.rows import Row

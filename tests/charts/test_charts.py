@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spotladder.clusters.clock import SteppedClock
-from spotladder.operator.metrics import Metrics
+from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings, read_settings
 from tests.charts.helm import CHARTS, helm, objects, rendered
 from tests.kube.apiserver import ROOT

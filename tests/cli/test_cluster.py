@@ -12,7 +12,7 @@ import pytest
 
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.delete import waits_for
-from spotladder.operator.records import FINALIZER
+from spotladder.custom_resources import FINALIZER
 from tests.cli.terminal import call
 
 Capture = pytest.CaptureFixture[str]

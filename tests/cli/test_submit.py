@@ -14,7 +14,7 @@ from spotladder.cli.cluster import submit as command
 from spotladder.cli.cluster.cluster import Cluster, Target
 from spotladder.clusters.client import Page
 from spotladder.clusters.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
-from spotladder.workloads.records import ACCESS_REVIEWS
+from spotladder.resources import ACCESS_REVIEWS
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import call
 from tests.workloads.builders import ray_template

@@ -13,11 +13,11 @@ from spotladder.clusters.client import Client, path_of
 from spotladder.clusters.clock import SteppedClock, SystemClock
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.credentials import Fixed
+from spotladder.clusters.election import NotLeading
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Expired, Invalid, NotFound, Throttled
 from spotladder.errors import SpotladderError
-from spotladder.operator.election import NotLeading
+from spotladder.resources import NODES, PODS
 from spotladder.workloads.rayjob.records import RAYJOBS
-from spotladder.workloads.records import NODES, PODS
 
 Answer = Callable[[web.Request], Any]
 

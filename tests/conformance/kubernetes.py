@@ -27,13 +27,14 @@ from spotladder.core.model import (
     Observation,
     Progress,
 )
-from spotladder.operator import load, reconcile
 from spotladder.operator.leader import LeaderRuntime
-from spotladder.operator.logs import LogAddress, Reading
-from spotladder.operator.metrics import Metrics
+from spotladder.operator.loaded import Loaded
+from spotladder.operator.reconcile import reconciler as reconcile
+from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
+from spotladder.operator.storage.logs import LogAddress, Reading
+from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
-from spotladder.workloads.records import NODES, PODS
 from tests.kube.world import WORKERS, World
 
 T = TypeVar("T")
@@ -82,7 +83,7 @@ class KubernetesBackend:
         found: Observation = self._run(seen())
         return found
 
-    def _load(self) -> load.Loaded:
+    def _load(self) -> Loaded:
         reconciler = self._session.reconcile
         record = self._session.jobs.get(JOB, NAMESPACE)
         assert record is not None

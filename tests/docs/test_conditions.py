@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spotladder.cli import main
 from spotladder.core.model import Phase
-from spotladder.operator.conditions import ConditionReason, ConditionType
+from spotladder.operator.condition_types import ConditionReason, ConditionType
 from tests.docs.markdown import ROOT
 
 OF_A_TIER = {ConditionType.AVAILABLE, ConditionType.PRICED}

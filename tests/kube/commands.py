@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.cli.main import main
-from spotladder.operator.records import TIEREDJOBS
+from spotladder.resources import TIEREDJOBS
 from tests.cli.terminal import Answer
 from tests.kube.world import World
 

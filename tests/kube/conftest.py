@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from spotladder.operator.logging import set_up
+from spotladder.operator.reporting.logging import set_up
 from tests.absent import absent
 from tests.kube.apiserver import ApiServer, missing
 from tests.kube.commands import Cli, commands

@@ -9,8 +9,8 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.connection import Connection, connect
 from spotladder.clusters.registry import Source
 from spotladder.errors import SpotladderError
+from spotladder.resources import DISRUPTION_BUDGETS, NODES, PODS
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
-from spotladder.workloads.records import DISRUPTION_BUDGETS, NODES, PODS
 from tests.kube.apiserver import ApiServer
 from tests.kube.proxy import Proxy
 from tests.kube.world import World, quietly

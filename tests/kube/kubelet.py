@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
-from spotladder.workloads.records import NODES, PODS
 from tests.kube.world import World
 
 

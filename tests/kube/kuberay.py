@@ -13,9 +13,9 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.clusters.client import Client, Object
 from spotladder.clusters.errors import ClusterUnreachable
+from spotladder.resources import PODS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
-from spotladder.workloads.records import PODS
 from tests.kube.world import quietly
 
 AT_ONCE = 24

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from spotladder.clusters.errors import Invalid
-from spotladder.operator.access import AccessDenied, grant
-from spotladder.operator.records import TIEREDJOBS
 from spotladder.operator.settings import AccessRule
+from spotladder.operator.storage.access import AccessDenied, grant
+from spotladder.resources import TIEREDJOBS
 from tests.charts.helm import objects, rendered
 from tests.kube.apiserver import ApiServer
 from tests.kube.test_chart import KINDS

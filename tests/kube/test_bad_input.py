@@ -11,13 +11,11 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.errors import StoreUnavailable
-from spotladder.operator.access import AccessDenied, Grant
-from spotladder.operator.records import CAPACITYTIERS
+from spotladder.operator.storage.access import AccessDenied, Grant
+from spotladder.resources import CAPACITYTIERS, GVR, SECRETS
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JOBSETS
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
-from spotladder.workloads.records import GVR
-from spotladder.workloads.references import SECRETS
 from tests.kube.apiserver import ApiServer, tools
 from tests.kube.world import CRDS, World, crd_files, eventually, install_kinds, ray_spec, world
 from tests.workloads.builders import jobset_template

@@ -7,8 +7,8 @@ import pytest
 from spotladder.api.capacitytier import PriceSource
 from spotladder.clusters.client import Object
 from spotladder.core.model import Price
-from spotladder.operator.records import CAPACITYTIERS
-from spotladder.operator.tier_status import WRITE_INTERVAL
+from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
+from spotladder.resources import CAPACITYTIERS
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import World, eventually, ray_spec, world
 

@@ -16,22 +16,24 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.connection import connect
 from spotladder.clusters.credentials import Fixed
+from spotladder.clusters.election import Election
 from spotladder.clusters.errors import ApiError, NotFound
 from spotladder.clusters.registry import sources
-from spotladder.operator.election import Election
-from spotladder.operator.tier_status import WRITE_INTERVAL
-from spotladder.workloads import names
-from spotladder.workloads.jobset.records import JOBSETS
-from spotladder.workloads.rayjob.records import RAYCLUSTERS
-from spotladder.workloads.records import ACCESS_REVIEWS, GVR, PODS
-from spotladder.workloads.references import (
+from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
+from spotladder.resources import (
+    ACCESS_REVIEWS,
     CONFIG_MAPS,
+    GVR,
+    PODS,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
     SECRETS,
     SERVICE_ACCOUNTS,
     VOLUME_CLAIMS,
 )
+from spotladder.workloads import names
+from spotladder.workloads.jobset.records import JOBSETS
+from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.charts.helm import objects, rendered
 from tests.kube.apiserver import TOKEN, ApiServer
 from tests.kube.elsewhere import Elsewhere, elsewhere

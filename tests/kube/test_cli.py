@@ -12,8 +12,9 @@ from ruamel.yaml import YAML
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
-from spotladder.operator.records import CAPACITYTIERS, FINALIZER, TIEREDJOBS
-from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, PODS
+from spotladder.custom_resources import FINALIZER
+from spotladder.resources import CAPACITYTIERS, PODS, TIEREDJOBS
+from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX
 from tests.charts.helm import objects, rendered
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
@@ -492,8 +493,8 @@ async def test_rights_and_credentials(api_server: ApiServer, cli: Cli) -> None:
 
 
 async def test_a_cluster_without_our_kinds(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spotladder.operator import records
-    from spotladder.workloads.records import GVR
+    from spotladder import custom_resources as records
+    from spotladder.resources import GVR
 
     monkeypatch.setattr(records, "TIEREDJOBS", GVR("spotladder.io", "v1alpha0", "tieredjobs", "TieredJob"))
     for arguments in (["get"], ["get", "digits"], ["watch", "digits"]):

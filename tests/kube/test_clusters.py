@@ -13,12 +13,11 @@ import pytest
 from spotladder.clusters.address import Address, KubeconfigAddress
 from spotladder.clusters.errors import NotFound
 from spotladder.clusters.registry import sources
+from spotladder.custom_resources import FORCE_DELETE
 from spotladder.operator.leader import LeaderRuntime
-from spotladder.operator.records import FORCE_DELETE, TIEREDJOBS
+from spotladder.resources import DISRUPTION_BUDGETS, SECRETS, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
-from spotladder.workloads.records import DISRUPTION_BUDGETS
-from spotladder.workloads.references import SECRETS
 from tests.kube.apiserver import TOKEN, ApiServer
 from tests.kube.elsewhere import Elsewhere, Fixed, elsewhere
 from tests.kube.world import World, eventually, world

@@ -13,12 +13,13 @@ import pytest
 from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters import client
 from spotladder.clusters.errors import NotFound
+from spotladder.custom_resources import FORCE_DELETE
 from spotladder.errors import StoreUnavailable
-from spotladder.operator.apply import SHORT_GRACE
-from spotladder.operator.records import FORCE_DELETE, TIEREDJOBS
+from spotladder.operator.reconcile.apply import SHORT_GRACE
+from spotladder.resources import NODES, PODS, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
-from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, NODES, PODS, REPLICATED_JOB
+from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, REPLICATED_JOB
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import World, eventually, world
 

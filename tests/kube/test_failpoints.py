@@ -11,8 +11,8 @@ from spotladder.clusters.errors import NotFound
 from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.operator import failpoints
 from spotladder.operator.failpoints import Point
+from spotladder.resources import DISRUPTION_BUDGETS
 from spotladder.workloads import names
-from spotladder.workloads.records import DISRUPTION_BUDGETS
 from tests.kube.apiserver import ApiServer
 from tests.kube.elsewhere import elsewhere
 from tests.kube.world import World, eventually, world

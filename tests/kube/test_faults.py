@@ -10,7 +10,7 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.core import codec
 from spotladder.operator.leader import LeaderRuntime
-from spotladder.operator.records import TIEREDJOBS
+from spotladder.resources import TIEREDJOBS
 from tests.kube.apiserver import ROOT, ApiServer
 from tests.kube.proxy import Proxy
 from tests.kube.world import World, eventually, install_kinds, world

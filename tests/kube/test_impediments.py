@@ -6,12 +6,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from spotladder.clusters.election import LEASES
 from spotladder.clusters.errors import NotFound
 from spotladder.core.crashes import CRASH_LIMIT, FIRST_BACKOFF
-from spotladder.operator.election import LEASES
-from spotladder.operator.heartbeats import NODE_LEASES
+from spotladder.operator.inventory.heartbeats import NODE_LEASES
+from spotladder.resources import GVR, PODS
 from spotladder.workloads import names
-from spotladder.workloads.records import GVR, PODS
 from tests.kube.apiserver import ApiServer
 from tests.kube.test_bad_input import says
 from tests.kube.world import World, eventually, world

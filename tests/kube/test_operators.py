@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from spotladder.resources import DISRUPTION_BUDGETS, NODES, PODS
 from spotladder.workloads import names
 from spotladder.workloads.operators import SILENCE
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
-from spotladder.workloads.records import DISRUPTION_BUDGETS, NODES, PODS
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import World, eventually, world
 

@@ -9,9 +9,9 @@ import pytest
 from spotladder.checkpoints.disk import DiskStore
 from spotladder.checkpoints.outputs import Output, kept, read
 from spotladder.checkpoints.store import folder_of
-from spotladder.operator.outages import OUTAGE_POLL_INTERVAL
+from spotladder.operator.storage.outages import OUTAGE_POLL_INTERVAL
 from spotladder.output.outage import Outage, away_line, back_line
-from spotladder.workloads.records import PODS
+from spotladder.resources import PODS
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
 from tests.kube.kubelet import dashboard
@@ -78,7 +78,7 @@ async def test_what_the_dashboard_knows_is_kept_of_a_program_that_succeeds(
     api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with world(api_server) as here, dashboard() as (ray, address, port), here.operator():
-        monkeypatch.setattr("spotladder.operator.program_output.DASHBOARD", port)
+        monkeypatch.setattr("spotladder.operator.storage.program_output.DASHBOARD", port)
         await running(here, tmp_path)
         for pod in await here.pods(1):
             await here.set_pod(pod["metadata"]["name"], podIP=address, podIPs=[{"ip": address}])
@@ -96,7 +96,7 @@ async def test_an_outage_of_the_bucket_that_only_the_program_sees_is_told(
     api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with world(api_server) as here, dashboard() as (ray, address, port), here.operator():
-        monkeypatch.setattr("spotladder.operator.program_output.DASHBOARD", port)
+        monkeypatch.setattr("spotladder.operator.storage.program_output.DASHBOARD", port)
         await running(here, tmp_path)
         for pod in await here.pods(1):
             await here.set_pod(pod["metadata"]["name"], podIP=address, podIPs=[{"ip": address}])

@@ -7,10 +7,8 @@ from typing import Any
 
 from spotladder.clusters.errors import NotFound
 from spotladder.operator.installed import DEPLOYMENTS, KUBERAY
-from spotladder.operator.records import TIEREDJOBS
+from spotladder.resources import CONFIG_MAPS, GVR, PRIORITY_CLASSES, SECRETS, SERVICE_ACCOUNTS, TIEREDJOBS
 from spotladder.workloads import names
-from spotladder.workloads.records import GVR
-from spotladder.workloads.references import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS, SERVICE_ACCOUNTS
 from tests.kube.apiserver import ApiServer
 from tests.kube.test_clusters import degraded, gone, tiers, two_clusters, up
 from tests.kube.world import World, eventually, ray_spec, world

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from spotladder.operator.election import LEASES
+from spotladder.clusters.election import LEASES
 from tests.kube.apiserver import ApiServer
 from tests.kube.elsewhere import elsewhere
 from tests.kube.process import Process

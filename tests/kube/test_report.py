@@ -11,7 +11,7 @@ import pytest
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.display import report
-from spotladder.operator.records import CAPACITYTIERS
+from spotladder.resources import CAPACITYTIERS
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
 from tests.kube.world import World, eventually, world

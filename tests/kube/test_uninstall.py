@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from spotladder.clusters.errors import ApiError, NotFound
-from spotladder.operator.records import FINALIZER
+from spotladder.custom_resources import FINALIZER
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import CRDS, World, eventually, install_kinds, world

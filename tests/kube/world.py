@@ -26,13 +26,12 @@ from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
 from spotladder.operator.leader import LeaderRuntime
-from spotladder.operator.logs import LogAddress, keep_outputs
-from spotladder.operator.metrics import Metrics
-from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
+from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
+from spotladder.operator.storage.logs import LogAddress, keep_outputs
+from spotladder.resources import CAPACITYTIERS, GVR, NODES, PODS, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
-from spotladder.workloads.records import GVR, NODES, PODS
 from tests.kube.apiserver import ROOT, ApiServer, tools
 
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)

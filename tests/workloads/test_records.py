@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spotladder.core.model import PodRole
+from spotladder.resources import GVR
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
-from spotladder.workloads.records import GVR, LONGEST_MESSAGE, EventRecord, NodeRecord, PodRecord, instant
+from spotladder.workloads.records import LONGEST_MESSAGE, EventRecord, NodeRecord, PodRecord, instant
 from tests.workloads.builders import pod_object
 
 KINDS = (PodRecord, NodeRecord, RayJobRecord, RayClusterRecord, JobSetRecord, EventRecord)

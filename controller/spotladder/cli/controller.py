@@ -65,7 +65,7 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     try:
         from spotladder.clusters.address import parse_flag
         from spotladder.operator.controller import Controller
-        from spotladder.operator.logging import set_up
+        from spotladder.operator.reporting.logging import set_up
         from spotladder.operator.settings import read_settings
     except ModuleNotFoundError as error:
         raise EnvironmentFailure(f"{error.name} is missing: pip install 'spotladder[operator]'") from None

@@ -124,8 +124,9 @@ def _of_world(job: TieredJob, file: Path) -> tuple[tuple[TierFacts, ...], Any]:
 async def _of_cluster(cluster: Cluster, job: TieredJob) -> tuple[tuple[TierFacts, ...], Any]:
     from spotladder.api.resolve import Capacity, job_spec
     from spotladder.cli.cluster.capacity import price_in
-    from spotladder.operator.records import CAPACITYTIERS, CapacityRecord
+    from spotladder.custom_resources import CapacityRecord
     from spotladder.planner.plan import TierFacts
+    from spotladder.resources import CAPACITYTIERS
     from spotladder.workloads import review
     from spotladder.workloads.kinds import workload_of
     from spotladder.workloads.tiers import resolve_tiers

@@ -1,1 +1,1 @@
-"""How Kubernetes clusters are reached: connections, one client for each, and the registry that names them."""
+"""Kubernetes clusters: how each is reached, its client, and what a controller needs: caches, queue, election."""

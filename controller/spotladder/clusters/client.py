@@ -30,7 +30,7 @@ from spotladder.clusters.throttle import Throttle
 from spotladder.clusters.wire import lines, refused, retry_after, typed, watched_socket
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
-from spotladder.workloads.records import GVR, PODS
+from spotladder.resources import GVR, PODS
 
 Object = dict[str, Any]
 

@@ -26,7 +26,7 @@ from spotladder.clusters.client import PAGE, Client, Object, Page, WatchEvent
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
 from spotladder.core.model import Seconds
-from spotladder.workloads.records import ACCESS_REVIEWS, GVR, PODS
+from spotladder.resources import ACCESS_REVIEWS, GVR, PODS
 
 _Key = tuple[str, str]
 

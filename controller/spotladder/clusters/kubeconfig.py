@@ -18,7 +18,7 @@ from spotladder.clusters.connection import Connection, connect, from_kubeconfig,
 from spotladder.clusters.errors import Forbidden, NotFound
 from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure
-from spotladder.workloads.references import SECRETS
+from spotladder.resources import SECRETS
 
 REREAD: Seconds = 30.0
 """A rotated Secret is noticed after so long, or at once when the connection does not work any more."""

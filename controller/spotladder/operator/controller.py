@@ -15,14 +15,14 @@ import structlog
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock, SystemClock
 from spotladder.clusters.connection import connect
+from spotladder.clusters.election import Election, NotLeading
 from spotladder.clusters.registry import HOME, sources
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure
-from spotladder.operator.election import Election, NotLeading
-from spotladder.operator.health import Health, HealthServer
 from spotladder.operator.leader import LeaderRuntime
-from spotladder.operator.metrics import Metrics
+from spotladder.operator.reporting.health import Health, HealthServer
+from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
 
 STOP: Seconds = 3.0

@@ -17,8 +17,8 @@ from typing import Any
 from spotladder import versions
 from spotladder.clusters.client import Client
 from spotladder.clusters.errors import ApiError
+from spotladder.resources import GVR
 from spotladder.workloads.rayjob.records import RAYJOBS
-from spotladder.workloads.records import GVR
 
 DEPLOYMENTS = GVR("apps", "v1", "deployments", "Deployment")
 KUBERAY, KARPENTER = "kuberay-operator", "karpenter"

@@ -13,40 +13,41 @@ from typing import Any
 import structlog
 
 from spotladder.api.capacitytier import PriceSource
+from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
+from spotladder.clusters.election import NotLeading
+from spotladder.clusters.queue import Queue
 from spotladder.clusters.registry import HOME, Source
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
+from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.errors import SpotladderError
 from spotladder.operator import gc_freeze
-from spotladder.operator.apply import Applier
-from spotladder.operator.cache import Cache, Scoped
-from spotladder.operator.clusters import Cluster, Clusters, selector
-from spotladder.operator.copies import Copies
-from spotladder.operator.credentials import SecretReader
-from spotladder.operator.egress import Egress
-from spotladder.operator.election import NotLeading
-from spotladder.operator.events import Events
-from spotladder.operator.health import Health
-from spotladder.operator.inventory import Inventory, JobKey
-from spotladder.operator.logs import BucketLog, Log, LogAddress, Logs
-from spotladder.operator.metrics import Metrics
-from spotladder.operator.monitor import ClusterMonitor
-from spotladder.operator.observer import DecisionObserver
-from spotladder.operator.outages import Outages
-from spotladder.operator.outputs import Outputs
-from spotladder.operator.persist import Persistence
-from spotladder.operator.preflight import Preflight
-from spotladder.operator.price_sources import sources as all_price_sources
-from spotladder.operator.prices import Prices
-from spotladder.operator.prices import Source as PriceSourceReader
-from spotladder.operator.queue import Queue
-from spotladder.operator.readings import Readings
-from spotladder.operator.reconcile import Reconciler
-from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, CapacityRecord, JobRecord
+from spotladder.operator.inventory.clusters import Cluster, Clusters, selector
+from spotladder.operator.inventory.inventory import Inventory, JobKey
+from spotladder.operator.inventory.monitor import ClusterMonitor
+from spotladder.operator.pricing.price_sources import sources as all_price_sources
+from spotladder.operator.pricing.prices import Prices
+from spotladder.operator.pricing.prices import Source as PriceSourceReader
+from spotladder.operator.reconcile.apply import Applier
+from spotladder.operator.reconcile.copies import Copies
+from spotladder.operator.reconcile.persist import Persistence
+from spotladder.operator.reconcile.preflight import Preflight
+from spotladder.operator.reconcile.reconciler import Reconciler
+from spotladder.operator.reporting.events import Events
+from spotladder.operator.reporting.health import Health
+from spotladder.operator.reporting.metrics import Metrics
+from spotladder.operator.reporting.observer import DecisionObserver
+from spotladder.operator.reporting.tier_status import TierStatusWriter
 from spotladder.operator.settings import Settings
-from spotladder.operator.tier_status import TierStatusWriter
+from spotladder.operator.storage.credentials import SecretReader
+from spotladder.operator.storage.egress import Egress
+from spotladder.operator.storage.logs import BucketLog, Log, LogAddress, Logs
+from spotladder.operator.storage.outages import Outages
+from spotladder.operator.storage.outputs import Outputs
+from spotladder.operator.storage.readings import Readings
+from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 
 RESTART_INTERVAL: Seconds = 5.0
 """Delay before a background task that crashed is started again."""

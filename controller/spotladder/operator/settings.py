@@ -17,7 +17,7 @@ from spotladder.clusters.address import Address
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
-from spotladder.operator.access import EVERY_NAMESPACE, Rule
+from spotladder.operator.storage.access import EVERY_NAMESPACE, Rule
 
 SETTLE: Seconds = 60.0
 """Kubernetes calls a node lost up to 55 s after its last word (50 s of grace, looked at every 5 s). Long before that,

@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 from spotladder.api.tieredjob import TieredJob
+from spotladder.resources import GVR
 from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.rayjob.workload import RAYJOB
-from spotladder.workloads.records import GVR, Made, Object
+from spotladder.workloads.records import Made, Object
 from spotladder.workloads.workload import Workload
 
 WORKLOADS: tuple[Workload, ...] = (RAYJOB, JOBSET)

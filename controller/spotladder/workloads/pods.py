@@ -17,10 +17,10 @@ from spotladder.core.contract import Variable
 from spotladder.core.durations import format_duration
 from spotladder.core.model import PodRole
 from spotladder.errors import InvalidSpec
+from spotladder.resources import DISRUPTION_BUDGETS
 from spotladder.workloads import names
 from spotladder.workloads.grace import grace_of
 from spotladder.workloads.placement import Placement, place
-from spotladder.workloads.records import DISRUPTION_BUDGETS
 from spotladder.workloads.security import harden
 from spotladder.workloads.tiers import ResolvedTier
 

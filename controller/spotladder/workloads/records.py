@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 from spotladder.core.model import Instant, PodRole
 from spotladder.output.last_error import last_error
+from spotladder.resources import GVR, PODS
 from spotladder.workloads import names
 
 Object = Mapping[str, Any]
@@ -25,29 +26,6 @@ LONGEST_MESSAGE = 1024
 QUEUE = "kueue.x-k8s.io/queue-name"
 """The label by which Kueue admits an object and suspends it until then."""
 
-
-@dataclass(frozen=True, slots=True)
-class GVR:
-    """A kind of object and where the API server has it. `group` "" is the core group."""
-
-    group: str
-    version: str
-    plural: str
-    kind: str
-    namespaced: bool = True
-
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-
-PODS = GVR("", "v1", "pods", "Pod")
-NODES = GVR("", "v1", "nodes", "Node", namespaced=False)
-EVENTS = GVR("", "v1", "events", "Event")
-ACCESS_REVIEWS = GVR(
-    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
-)
-DISRUPTION_BUDGETS = GVR("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
 JOB_INDEX = "jobset.sigs.k8s.io/job-index"

@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spotladder.workloads.records import GVR
-
-SECRETS = GVR("", "v1", "secrets", "Secret")
-CONFIG_MAPS = GVR("", "v1", "configmaps", "ConfigMap")
-SERVICE_ACCOUNTS = GVR("", "v1", "serviceaccounts", "ServiceAccount")
-VOLUME_CLAIMS = GVR("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-PRIORITY_CLASSES = GVR("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
-RUNTIME_CLASSES = GVR("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
+from spotladder.resources import (
+    CONFIG_MAPS,
+    GVR,
+    PRIORITY_CLASSES,
+    RUNTIME_CLASSES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    VOLUME_CLAIMS,
+)
 
 COPIED = (SECRETS, CONFIG_MAPS, SERVICE_ACCOUNTS)
 """What `spec.copies` may list."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from spotladder.api.tieredjob import TieredJob
 from spotladder.errors import InvalidSpec
+from spotladder.resources import GVR
 from spotladder.workloads.pods import PodOverlay
-from spotladder.workloads.records import GVR
 
 
 def template_of(job: TieredJob, field: str) -> Any:

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import AttemptSeen, Instant
+from spotladder.resources import GVR
 from spotladder.workloads.names import Origin
-from spotladder.workloads.records import GVR, AttemptRecord, EventRecord, Made, NodeRecord, Object, PodRecord
+from spotladder.workloads.records import AttemptRecord, EventRecord, Made, NodeRecord, Object, PodRecord
 from spotladder.workloads.tiers import ResolvedTier
 
 

@@ -9,13 +9,14 @@ from spotladder.cli.cluster.cluster import Cluster
 
 if TYPE_CHECKING:
     from spotladder.core.model import JobSpec, Price
-    from spotladder.operator.records import CapacityRecord, JobRecord
+    from spotladder.custom_resources import CapacityRecord, JobRecord
 
 
 async def capacity_in(cluster: Cluster) -> Mapping[str, CapacityRecord]:
     """The CapacityTiers by name; empty if the user may not list them."""
     from spotladder.clusters.errors import Forbidden
-    from spotladder.operator.records import CAPACITYTIERS, CapacityRecord
+    from spotladder.custom_resources import CapacityRecord
+    from spotladder.resources import CAPACITYTIERS
 
     try:
         found = [CapacityRecord.of(tier) async for page in cluster.client.pages(CAPACITYTIERS) for tier in page.items]
@@ -43,8 +44,8 @@ def core_spec(job: JobRecord, capacity: Callable[[str], CapacityRecord | None]) 
     """The job as the core's JobSpec. Capacity that the user may not read has no price. Raises InvalidSpec."""
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.core.model import Price
-    from spotladder.operator.load import Specs, resolve, spec_of
-    from spotladder.operator.logs import Reading
+    from spotladder.operator.reconcile.load import Specs, resolve, spec_of
+    from spotladder.operator.storage.logs import Reading
     from spotladder.workloads.kinds import workload_of
 
     def price(tier: CapacityTier) -> Price:

@@ -86,7 +86,7 @@ def stop(
 
 
 async def _set(cluster: Cluster, name: str, *, suspended: bool) -> Object:
-    from spotladder.operator.records import TIEREDJOBS
+    from spotladder.resources import TIEREDJOBS
 
     job = await cluster.job(name)
     phase = (job.get("status") or {}).get("phase")

@@ -50,7 +50,7 @@ class Cluster:
     async def job(self, name: str) -> Object:
         """The TieredJob. Raises Refused if it does not exist."""
         from spotladder.clusters.errors import NotFound
-        from spotladder.operator.records import TIEREDJOBS
+        from spotladder.resources import TIEREDJOBS
 
         try:
             return await self.client.get(TIEREDJOBS, name, self.namespace)
@@ -66,7 +66,7 @@ class Cluster:
 
     async def installed(self) -> bool:
         """Whether the cluster has the TieredJob definition; True if the cluster does not answer."""
-        from spotladder.operator.records import TIEREDJOBS
+        from spotladder.resources import TIEREDJOBS
 
         try:
             return await self.client.exists(TIEREDJOBS)

@@ -57,7 +57,8 @@ def delete(
 
 async def _delete(cluster: Cluster, job: Object, *, force: bool) -> None:
     from spotladder.clusters.errors import NotFound
-    from spotladder.operator.records import FORCE_DELETE, TIEREDJOBS
+    from spotladder.custom_resources import FORCE_DELETE
+    from spotladder.resources import TIEREDJOBS
 
     name, uid = job["metadata"]["name"], job["metadata"]["uid"]
     try:
@@ -74,7 +75,7 @@ async def _until_gone(cluster: Cluster, job: Object) -> None:
     import time
 
     from spotladder.clusters.errors import NotFound
-    from spotladder.operator.records import TIEREDJOBS
+    from spotladder.resources import TIEREDJOBS
 
     name, reported, found, tolerance = job["metadata"]["name"], "", job, OutageTolerance(NO_ANSWER_TIMEOUT)
     began = time.monotonic()
@@ -95,7 +96,7 @@ async def _until_gone(cluster: Cluster, job: Object) -> None:
 
 def waits_for(job: Object) -> str:
     """What the deletion of a TieredJob waits for, as a message for the user; "" if unknown."""
-    from spotladder.operator.records import FINALIZER
+    from spotladder.custom_resources import FINALIZER
 
     metadata, status = job["metadata"], job.get("status") or {}
     finalizers = metadata.get("finalizers") or []

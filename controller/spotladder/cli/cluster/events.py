@@ -109,7 +109,7 @@ async def _of_attempts(cluster: Cluster, job: Object) -> list[Object]:
 
 
 async def _list(cluster: Cluster, fields: str) -> list[Object]:
-    from spotladder.workloads.records import EVENTS
+    from spotladder.resources import EVENTS
 
     pages = cluster.client.pages(EVENTS, cluster.namespace, fields=fields)
     return sorted([event async for page in pages for event in page.items], key=when)

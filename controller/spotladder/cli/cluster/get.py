@@ -53,7 +53,7 @@ def get(
 
 
 async def _all(cluster: Cluster, namespace: str) -> list[Object]:
-    from spotladder.operator.records import TIEREDJOBS
+    from spotladder.resources import TIEREDJOBS
 
     about = {"apiVersion": TIEREDJOBS.api_version, "kind": TIEREDJOBS.kind}
     return [{**about, **job} async for page in cluster.client.pages(TIEREDJOBS, namespace) for job in page.items]

@@ -238,7 +238,7 @@ class _Lines:
 
 
 async def _pods(cluster: Cluster, labels: str) -> list[Object]:
-    from spotladder.workloads.records import PODS
+    from spotladder.resources import PODS
 
     pages = cluster.client.pages(PODS, cluster.namespace, labels=labels)
     found = [pod async for page in pages for pod in page.items]

@@ -13,7 +13,7 @@ from spotladder.cli.cluster.rights import may_send, namespace_of
 if TYPE_CHECKING:
     from spotladder.api.problems import Problem
     from spotladder.api.review import Review, Reviewed
-    from spotladder.operator.records import CapacityRecord
+    from spotladder.custom_resources import CapacityRecord
 
 
 async def look(cluster: Cluster, files: Review, *, update: bool) -> None:
@@ -63,7 +63,8 @@ async def _capacity(cluster: Cluster) -> Mapping[str, CapacityRecord] | None:
     """The cluster's CapacityTiers; None if the user may not list them. Submitting jobs does not need that
     permission."""
     from spotladder.clusters.errors import Forbidden
-    from spotladder.operator.records import CAPACITYTIERS, CapacityRecord
+    from spotladder.custom_resources import CapacityRecord
+    from spotladder.resources import CAPACITYTIERS
 
     try:
         pages = cluster.client.pages(CAPACITYTIERS)
@@ -77,7 +78,7 @@ async def _try(cluster: Cluster, files: Review) -> None:
     write."""
     from spotladder.api.manifest import manifest
     from spotladder.api.tieredjob import TieredJob
-    from spotladder.operator.records import TIEREDJOBS
+    from spotladder.resources import TIEREDJOBS
 
     for entry in files.objects:
         if isinstance(entry.model, TieredJob):
@@ -102,7 +103,7 @@ def _taken_names(jobs: list[Reviewed], default: str) -> list[Problem]:
 
 async def _exists(cluster: Cluster, job: Reviewed) -> str:
     from spotladder.clusters.errors import Forbidden, NotFound
-    from spotladder.operator.records import TIEREDJOBS
+    from spotladder.resources import TIEREDJOBS
 
     namespace = namespace_of(job, cluster.namespace)
     try:

@@ -8,7 +8,7 @@ from spotladder.cli.cluster.cluster import Cluster
 
 if TYPE_CHECKING:
     from spotladder.api.review import Review, Reviewed
-    from spotladder.workloads.records import GVR
+    from spotladder.resources import GVR
 
 
 def namespace_of(job: Reviewed, default: str) -> str:
@@ -19,7 +19,7 @@ def namespace_of(job: Reviewed, default: str) -> str:
 async def may_send(cluster: Cluster, files: Review, *, update: bool) -> None:
     """Raises EnvironmentFailure if the user may not write an object in the files."""
     from spotladder.errors import EnvironmentFailure
-    from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
+    from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 
     where = f"context {cluster.context}" if cluster.context else "the kubeconfig"
     tiers = [entry for entry in files.objects if entry.kind == CAPACITYTIERS.kind]
@@ -44,7 +44,7 @@ async def may_send(cluster: Cluster, files: Review, *, update: bool) -> None:
 async def _may(cluster: Cluster, verb: str, kind: GVR, namespace: str) -> bool:
     """Whether the user has the permission; True if the cluster does not answer."""
     from spotladder.errors import SpotladderError
-    from spotladder.workloads.records import ACCESS_REVIEWS
+    from spotladder.resources import ACCESS_REVIEWS
 
     asked = {"verb": verb, "group": kind.group, "resource": kind.plural, "namespace": namespace}
     body = {

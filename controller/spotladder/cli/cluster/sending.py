@@ -9,7 +9,7 @@ from io import StringIO
 from spotladder.cli.cluster.cluster import MANAGER, Cluster, Object, Refused
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import UpdateStrategy
-from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS
+from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 
 TRIES = 5
 """Maximum number of writes of an object while other clients change it."""

@@ -10,8 +10,8 @@ from spotladder.cli.cluster.cluster import Cluster, Object, Refused
 
 if TYPE_CHECKING:
     from spotladder.core.model import Instant, JobSpec, JobState
+    from spotladder.custom_resources import JobRecord
     from spotladder.display.timeline import Committed, Lost, Noted, Recorded
-    from spotladder.operator.records import JobRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ async def snapshot_of(cluster: Cluster, job: Object) -> Snapshot:
     """Read the job from the cluster. Raises Refused if the job is invalid."""
     from spotladder.cli.cluster import events
     from spotladder.cli.cluster.capacity import capacity_in, core_spec
+    from spotladder.custom_resources import JobRecord
     from spotladder.errors import InvalidSpec
-    from spotladder.operator import status
-    from spotladder.operator.records import JobRecord
+    from spotladder.operator.reconcile import status
 
     record = JobRecord.of(job)
     capacity = await capacity_in(cluster)
@@ -102,7 +102,7 @@ def _noted(found: Iterable[Object]) -> Iterator[Lost | Noted]:
     from spotladder.core.model import Stage
     from spotladder.core.reasons import Reason
     from spotladder.display.timeline import Lost, Noted
-    from spotladder.operator.events import loss_of
+    from spotladder.operator.reporting.events import loss_of
 
     more = (Stage.RECOVERING, Stage.DRAINING)
     for event in found:

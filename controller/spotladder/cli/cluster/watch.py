@@ -15,11 +15,11 @@ from spotladder.cli.cluster.options import ContextOption, JobArgument, Kubeconfi
 
 if TYPE_CHECKING:
     from spotladder.api.status import TieredJobStatus
+    from spotladder.clusters.cache import Cache
     from spotladder.core.model import AttemptSeen, Instant, JobSpec, JobState
+    from spotladder.custom_resources import CapacityRecord, JobRecord
     from spotladder.display.view import View
     from spotladder.display.view_state import ViewSnapshot
-    from spotladder.operator.cache import Cache
-    from spotladder.operator.records import CapacityRecord, JobRecord
     from spotladder.workloads.records import EventRecord
 
 DRAW_INTERVAL = 1.0
@@ -72,10 +72,11 @@ class _JobObserver:
     """Feeds a view from the objects in the cluster."""
 
     def __init__(self, cluster: Cluster, name: str, view: View) -> None:
+        from spotladder.clusters.cache import Cache
         from spotladder.clusters.clock import SystemClock
-        from spotladder.operator.cache import Cache
-        from spotladder.operator.records import CAPACITYTIERS, TIEREDJOBS, CapacityRecord, JobRecord
-        from spotladder.workloads.records import EVENTS, EventRecord
+        from spotladder.custom_resources import CapacityRecord, JobRecord
+        from spotladder.resources import CAPACITYTIERS, EVENTS, TIEREDJOBS
+        from spotladder.workloads.records import EventRecord
 
         self._cluster, self._name, self._view = cluster, name, view
         self._clock = SystemClock()
@@ -98,7 +99,7 @@ class _JobObserver:
     async def run(self) -> None:
         """Return when the job has ended. Raises Refused if it is deleted."""
         from spotladder.core.model import TERMINAL
-        from spotladder.operator import status
+        from spotladder.operator.reconcile import status
 
         caches: list[Cache[Any]] = [self._jobs, self._events, self._capacity]
         running = [asyncio.create_task(cache.run()) for cache in caches]

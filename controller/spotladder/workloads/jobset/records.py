@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from spotladder.resources import GVR
 from spotladder.workloads.records import (
-    GVR,
     QUEUE,
     AttemptRecord,
     Object,

@@ -25,6 +25,7 @@ from spotladder.api.problems import Path, dotted, quoted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
+from spotladder.resources import DISRUPTION_BUDGETS, GVR
 from spotladder.workloads import names, shape
 from spotladder.workloads.jobset import state
 from spotladder.workloads.jobset.operator import silent_jobset
@@ -32,14 +33,7 @@ from spotladder.workloads.jobset.records import JOBSETS, JobSetRecord
 from spotladder.workloads.names import Origin
 from spotladder.workloads.operators import silent_scheduler
 from spotladder.workloads.pods import PodOverlay, budget, copied, with_env, with_overlay
-from spotladder.workloads.records import (
-    COMPLETION_INDEX,
-    DISRUPTION_BUDGETS,
-    GVR,
-    JOB_INDEX,
-    Made,
-    Object,
-)
+from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, Made, Object
 from spotladder.workloads.shape import check
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.tiers import ResolvedTier

@@ -8,8 +8,8 @@ from typing import ClassVar, Self
 
 from spotladder.core.model import Instant
 from spotladder.output.last_error import last_error
+from spotladder.resources import GVR
 from spotladder.workloads.records import (
-    GVR,
     QUEUE,
     AttemptRecord,
     Made,

@@ -25,6 +25,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.api.workload import workers_of
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
+from spotladder.resources import DISRUPTION_BUDGETS, GVR
 from spotladder.workloads import names, shape
 from spotladder.workloads.grace import drain_of
 from spotladder.workloads.names import Origin
@@ -33,7 +34,7 @@ from spotladder.workloads.pods import PodOverlay, budget, copied, variables, wit
 from spotladder.workloads.rayjob import state
 from spotladder.workloads.rayjob.operator import silent_kuberay
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS, RayClusterRecord, RayJobRecord
-from spotladder.workloads.records import DISRUPTION_BUDGETS, GVR, Made, Object
+from spotladder.workloads.records import Made, Object
 from spotladder.workloads.shape import check
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.tiers import ResolvedTier

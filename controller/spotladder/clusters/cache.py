@@ -1,0 +1,330 @@
+"""What exists of one kind in one cluster, kept current by list and watch, as trimmed records.
+
+1. A listing is consistent: at least as new as every write that was answered before it began. So a controller that
+   lists after it was elected sees everything its predecessor saw.
+2. Between listings only a watch changes the cache, and `put` with the answer to our own write: who has written, reads
+   what was written. A version older than the one that is held is dropped; resourceVersions of one kind are ordered
+   numbers (Kubernetes promises it since 1.35, etcd always did).
+3. A lost connection watches on from the last version seen; 410 lists again.
+4. Caches of different kinds are not equally new: `lacks` tells what is gone from what is not known yet.
+5. A kind that the server does not know, or that may not be read, is a `problem` to report, and is tried again. So is a
+   defect of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from math import inf
+from typing import Any, Generic, Protocol, TypeVar
+
+import structlog
+
+from spotladder.backoff import delay
+from spotladder.clusters.client import Client, Object
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.errors import ClusterUnreachable, Expired, NotFound, Throttled
+from spotladder.core.model import Seconds
+from spotladder.errors import SpotladderError, described
+from spotladder.resources import GVR
+
+WATCH: Seconds = 300.0
+"""How long one watch lasts before it is asked for again: at least so long, at most twice."""
+
+INTERRUPTION: Seconds = 5.0
+"""Tries without an answer over at least this time are an interruption; a watch that goes on at once is none."""
+
+FIRST_PAUSE: Seconds = 0.2
+LONGEST_PAUSE: Seconds = 15.0
+
+_log = structlog.get_logger("spotladder")
+
+REMEMBERED = 1024
+"""So many deleted objects are remembered, so that late news of one does not bring it back."""
+
+
+class Record(Protocol):
+    """What a cache can hold. Equality leaves out the version."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def resource_version(self) -> str: ...
+
+
+R = TypeVar("R", bound=Record)
+T = TypeVar("T")
+Key = tuple[str, str]
+"""Namespace and name."""
+
+Changed = Callable[[R | None, R | None], None]
+"""Told of a record before and after; not of updates that leave it equal."""
+
+
+class Cache(Generic[R]):
+    """Records of `kind`, of one namespace or of all (""). `run` keeps it current until it is cancelled.
+
+    `group` gives the key that records are looked up by in `of`. `problem` says why the cache cannot be filled, "" when
+    it can; `silent` that the server gave no answer to the last try. `heard_at` is when the server was last known to
+    answer, in ticks, and `restored_at` when it first did after an interruption.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        kind: GVR,
+        trim: Callable[[Object], R],
+        *,
+        clock: Clock,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        group: Callable[[R], object] = lambda _record: None,
+        changed: Changed[R] = lambda _before, _after: None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.kind = kind
+        self.namespace = namespace
+        self.problem = ""
+        self.absent = False
+        self.silent = False
+        self.heard_at = float("-inf")
+        self.restored_at: Seconds | None = None
+        self.lists = 0
+        self._client = client
+        self._trim = trim
+        self._clock = clock
+        self._labels = labels
+        self._fields = fields
+        self._group = group
+        self._changed = changed
+        self._jitter = jitter
+        self._records: dict[Key, R] = {}
+        self._groups: dict[object, dict[Key, R]] = {}
+        self._settled = asyncio.Event()
+        self._version = ""
+        self._heard_now = False
+        self._interrupted = False
+        self._silent_since = self._silent_until = inf
+        self._gone: dict[str, None] = {}
+        self._left: dict[Key, None] = {}
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything has been listed once."""
+        return self.lists > 0
+
+    async def settled(self) -> None:
+        """Return when everything is listed, or when it is known why it cannot be."""
+        await self._settled.wait()
+
+    def get(self, name: str, namespace: str = "") -> R | None:
+        """The record of that name."""
+        return self._records.get((namespace, name))
+
+    def lacks(self, name: str, namespace: str, *, at: str) -> bool:
+        """Whether the object is known to be gone, to one who has seen it exist at version `at` of anything.
+
+        What is not here may also be so new that nobody has told this cache yet.
+        """
+        key = namespace, name
+        return key not in self._records and (key in self._left or _number(self._version) >= _number(at))
+
+    def of(self, group: object) -> list[R]:
+        """The records of that group."""
+        return list(self._groups.get(group, {}).values())
+
+    def all(self) -> Iterable[R]:
+        """All records."""
+        return self._records.values()
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def put(self, found: Object) -> None:
+        """Take in the answer to a write of our own; the watch will bring the same, later or, seldom, before."""
+        if found["metadata"].get("uid", "") not in self._gone:
+            self._take(found)
+
+    def begin_anew(self) -> None:
+        """What is held may be old: before `settled` returns again, everything has been listed. Not while it runs."""
+        self._version = ""
+        self._interrupted = self.synced
+        self._settled.clear()
+
+    # --- keeping current --------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """List, then watch, for ever."""
+        failures = 0
+        while True:
+            self._heard_now = False
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+            except Expired:
+                self._version = ""
+            except SpotladderError as error:
+                self._failed(error)
+                self._settled.set()
+            except Exception as error:  # noqa: BLE001 – who follows nothing any more must not look healthy
+                _log.error("a cache has failed by a defect", kind=self.kind.plural, exc_info=error)
+                self._version, self.problem = "", described(error)
+                self._settled.set()
+            if self._heard_now and not self.problem:
+                failures = 0
+                continue
+            failures += 1
+            await self._clock.sleep(delay(FIRST_PAUSE, LONGEST_PAUSE, failures, self._jitter()))
+
+    def _failed(self, error: SpotladderError) -> None:
+        self.silent = isinstance(error, ClusterUnreachable | Throttled)
+        if self.silent:
+            self._silent_until = self._clock.ticks()
+            self._silent_since = min(self._silent_since, self._silent_until)
+        if self.silent and self.synced:
+            return  # what is held is as good as it was; the watch goes on from there
+        self._version, self.problem = "", str(error)
+        self.absent = isinstance(error, NotFound)
+        if self.absent:
+            self._replace({})
+
+    async def _list(self) -> None:
+        found: dict[Key, R] = {}
+        version = ""
+        async for page in self._client.pages(self.kind, self.namespace, labels=self._labels, fields=self._fields):
+            version = page.version
+            for thing in page.items:
+                found[_key(thing["metadata"])] = self._trim(thing)
+        self._replace(found, _number(version))
+        self._version = version
+        self.lists += 1
+        self._heard()
+        self._settled.set()
+
+    async def _watch(self) -> None:
+        """Follow changes until the server ends it. `_version` is where to go on."""
+        lasting = WATCH * (1 + self._jitter())
+        stream = self._client.watch(
+            self.kind, self.namespace, version=self._version, labels=self._labels, fields=self._fields, seconds=lasting
+        )
+        async for event in stream:
+            self._heard()
+            if event.kind == "DELETED":
+                self._remove(event.object)
+            elif event.kind != "BOOKMARK":
+                self._take(event.object)
+            self._version = event.object["metadata"]["resourceVersion"]
+
+    def _heard(self) -> None:
+        self.heard_at = self._clock.ticks()
+        if self._interrupted or self._silent_until - self._silent_since >= INTERRUPTION:
+            self.restored_at = self.heard_at
+        self._interrupted, self._silent_since, self._silent_until = False, inf, inf
+        self.problem, self.absent, self.silent, self._heard_now = "", False, False, True
+
+    # --- the records ------------------------------------------------------------------------------------------------
+
+    def _replace(self, found: Mapping[Key, R], version: int = 0) -> None:
+        for key, held in list(self._records.items()):
+            if key not in found and not (version and _number(held.resource_version) > version):
+                self._drop(key, held)
+        for key, record in found.items():
+            self._keep(key, record)
+
+    def _take(self, thing: Object) -> None:
+        metadata = thing["metadata"]
+        key = _key(metadata)
+        held = self._records.get(key)
+        if held is None or held.resource_version != metadata.get("resourceVersion"):  # else our own write comes back
+            self._keep(key, self._trim(thing))
+
+    def _keep(self, key: Key, record: R) -> None:
+        held = self._records.get(key)
+        if held is not None and _number(record.resource_version) < _number(held.resource_version):
+            return
+        self._records[key] = record
+        self._left.pop(key, None)
+        if held is not None:
+            self._leave_group(key, held)
+        self._groups.setdefault(self._group(record), {})[key] = record
+        if held != record:
+            self._changed(held, record)
+
+    def _remove(self, thing: Object) -> None:
+        metadata = thing["metadata"]
+        key = _key(metadata)
+        held = self._records.get(key)
+        _remember(self._gone, metadata.get("uid", ""))
+        if held is not None and _number(metadata["resourceVersion"]) >= _number(held.resource_version):
+            self._drop(key, held)
+
+    def _drop(self, key: Key, held: R) -> None:
+        del self._records[key]
+        _remember(self._left, key)
+        self._leave_group(key, held)
+        self._changed(held, None)
+
+    def _leave_group(self, key: Key, held: R) -> None:
+        group = self._group(held)
+        members = self._groups.get(group, {})
+        members.pop(key, None)
+        if not members:
+            self._groups.pop(group, None)
+
+
+def _key(metadata: Mapping[str, Any]) -> Key:
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def _remember(known: dict[T, None], one: T) -> None:
+    known[one] = None
+    if len(known) > REMEMBERED:
+        del known[next(iter(known))]
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdigit() else 0
+
+
+class Scoped(Generic[R]):
+    """The caches of one kind for several namespaces, or the one for all, as if they were one."""
+
+    def __init__(self, caches: Iterable[Cache[R]]) -> None:
+        self._by_namespace = {cache.namespace: cache for cache in caches}
+
+    @property
+    def caches(self) -> list[Cache[R]]:
+        return list(self._by_namespace.values())
+
+    def within(self, namespace: str) -> Cache[R] | None:
+        """The cache that holds this namespace; None when it is not watched."""
+        return self._by_namespace.get(namespace, self._by_namespace.get(""))
+
+    def get(self, name: str, namespace: str) -> R | None:
+        """The record of that name."""
+        cache = self.within(namespace)
+        return cache.get(name, namespace) if cache is not None else None
+
+    def of(self, group: object) -> list[R]:
+        """The records of that group, in all namespaces."""
+        return [record for cache in self._by_namespace.values() for record in cache.of(group)]
+
+    def all(self) -> Iterable[R]:
+        """All records."""
+        return chain.from_iterable(cache.all() for cache in self._by_namespace.values())
+
+    def put(self, found: Object) -> None:
+        """Take in the answer to a write of our own."""
+        cache = self.within(found["metadata"].get("namespace", ""))
+        if cache is not None:
+            cache.put(found)

@@ -1,0 +1,157 @@
+"""Which of several controllers may act: a Lease in the home cluster, and a leader that stops itself in time.
+
+1. Nobody compares clocks of two machines. A candidate takes the lease when it has watched it for `DURATION` by its own
+   ticks and nothing in it changed.
+2. A leader counts from the moment *before* it sent its last successful renewal. `MARGIN` before `DURATION` is over it
+   may not write any more: `fence` raises, and gives every write no more time than is left. A process that was stopped
+   and comes back finds its time over, since ticks run on.
+3. All writes carry the resourceVersion that was read, so of two candidates one wins.
+4. A leader that ends in peace gives the lease back, and the next one need not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import structlog
+
+from spotladder.clusters.client import Client, Object
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.errors import Conflict, NotFound
+from spotladder.core.contract import ExitCode
+from spotladder.core.model import Seconds
+from spotladder.errors import SpotladderError
+from spotladder.resources import GVR
+
+LEASES = GVR("coordination.k8s.io", "v1", "leases", "Lease")
+
+DURATION: Seconds = 10.0
+MARGIN: Seconds = 3.0
+RENEW_INTERVAL: Seconds = 2.0
+
+
+class NotLeading(SpotladderError):
+    """This controller may not act, or not any more."""
+
+    exit_code = ExitCode.FENCED
+
+
+class Election:
+    """One candidate's view of the lease. `identity` is unique for each process, `holder` who has the lease.
+
+    `problem` is why the last try was refused or answered by nobody, "" when it was not.
+    """
+
+    def __init__(self, client: Client, *, namespace: str, name: str, identity: str, clock: Clock) -> None:
+        self.identity = identity
+        self.holder = ""
+        self.problem = ""
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._clock = clock
+        self._lease: Object | None = None
+        self._changed_at = float("-inf")
+        self._leading_until = float("-inf")
+        self._doubtful = False
+        self._log = structlog.get_logger("spotladder").bind(lease=f"{namespace}/{name}")
+
+    @property
+    def leading(self) -> bool:
+        """Whether this controller may act now."""
+        return self._clock.ticks() < self._leading_until
+
+    def fence(self) -> Seconds:
+        """How many seconds writing is still allowed. Raises NotLeading when it is not."""
+        left = self._leading_until - self._clock.ticks()
+        if left <= 0:
+            raise NotLeading(f"the lease {self._namespace}/{self._name} was not renewed in time: another may lead now")
+        return left
+
+    async def lead(self) -> None:
+        """Return when this controller leads."""
+        while not await self.attempt():
+            await self._clock.sleep(RENEW_INTERVAL)
+
+    async def keep(self) -> None:
+        """Renew for as long as it works; returns when the lead is lost, at the latest when its time is over."""
+        while (left := self._leading_until - self._clock.ticks()) > 0:
+            await self._clock.sleep(min(RENEW_INTERVAL, left))
+            if self._clock.ticks() < self._leading_until:
+                await self.attempt()
+
+    async def attempt(self) -> bool:
+        """Take the lease, or renew it, if that is possible now."""
+        began = self._clock.ticks()
+        try:
+            async with asyncio.timeout(DURATION - MARGIN):
+                held = self._lease if self.leading and not self._doubtful else await self._read()
+                if not self._may_take(held):
+                    self._leading_until = float("-inf")
+                    self.problem = ""
+                    return False
+                written = await self._write(held)
+        except Conflict:
+            self._doubtful = True  # somebody else wrote it: look at it first, the next time
+            return self.leading
+        except (SpotladderError, TimeoutError) as error:
+            self._doubtful |= isinstance(error, NotFound)  # the lease is gone, or its namespace
+            self._trouble(str(error) or f"no answer in {DURATION - MARGIN:g} s")
+            return self.leading  # what was won stays so until its time is over
+        self.problem = ""
+        self._notice(written)
+        self._doubtful = False
+        self._leading_until = began + DURATION - MARGIN
+        return self.leading
+
+    def _trouble(self, why: str) -> None:
+        if self.problem != why:
+            self._log.warning("cannot take the lease", error=why)
+        self.problem = why
+
+    async def release(self) -> None:
+        """Give the lease back."""
+        if not self.leading:
+            return
+        self._leading_until = float("-inf")
+        if self._lease is not None:
+            body = {**self._lease, "spec": {**self._lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}}
+            try:
+                await self._client.replace(LEASES, body)
+            except SpotladderError:
+                return  # then the next leader waits until it is over
+
+    async def _read(self) -> Object | None:
+        try:
+            held = await self._client.get(LEASES, self._name, self._namespace)
+        except NotFound:
+            return None
+        self._notice(held)
+        return held
+
+    def _notice(self, lease: Object) -> None:
+        """Remember the lease, and when it last changed, by our own ticks."""
+        known = self._lease["metadata"].get("resourceVersion") if self._lease else None
+        if lease["metadata"].get("resourceVersion") != known:
+            self._changed_at = self._clock.ticks()
+        self._lease = lease
+        self.holder = lease.get("spec", {}).get("holderIdentity") or ""
+
+    def _may_take(self, held: Object | None) -> bool:
+        if held is None or self.holder in ("", self.identity):
+            return True
+        lasting = max(DURATION, float(held["spec"].get("leaseDurationSeconds") or DURATION))
+        return self._clock.ticks() - self._changed_at >= lasting
+
+    async def _write(self, held: Object | None) -> Object:
+        now = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        spec = dict(held.get("spec") or {}) if held else {}
+        if spec.get("holderIdentity") != self.identity:
+            spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
+            spec["acquireTime"] = now
+        spec |= {"holderIdentity": self.identity, "leaseDurationSeconds": int(DURATION), "renewTime": now}
+        metadata = dict(held["metadata"]) if held else {"name": self._name, "namespace": self._namespace}
+        metadata.pop("managedFields", None)
+        body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
+        return await self._client.create(LEASES, body) if held is None else await self._client.replace(LEASES, body)

@@ -1,0 +1,158 @@
+"""What is kept of a TieredJob and of a CapacityTier. A spec stays as text: it is large, and seldom read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from sys import intern
+from typing import Any, Self
+
+from pydantic_core import from_json, to_json
+
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.check import checked
+from spotladder.api.document import Document
+from spotladder.api.record import API_VERSION
+from spotladder.core.model import Instant, Phase
+from spotladder.errors import InvalidSpec
+from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
+from spotladder.workloads.records import Object, instant
+from spotladder.workloads.references import Reference, listed
+
+FINALIZER = "spotladder.io/cleanup"
+"""On a TieredJob until nothing of it is left."""
+
+FORCE_DELETE = "spotladder.io/force-delete"
+"""Annotation "true": let the TieredJob go although not all of it is known to be gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """A TieredJob. `generation` stands for the spec; our own status wakes nobody. `folder` is where its log lies,
+    `tiers` are its tiers with the CapacityTier of each, `tier` is the one of its live or last attempt, `capacity` the
+    CapacityTier that it holds or waits for, "" when it holds nothing, `copies` what other clusters need a copy of."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str = field(default="", compare=False)
+    generation: int = 0
+    created_at: Instant = 0.0
+    deleted_at: Instant | None = None
+    forced: bool = False
+    finalizers: tuple[str, ...] = ()
+    folder: str = ""
+    tiers: tuple[tuple[str, str], ...] = ()
+    copies: tuple[Reference, ...] = ()
+    phase: str = field(default="", compare=False)
+    tier: str = field(default="", compare=False)
+    capacity: str = field(default="", compare=False)
+    spec: bytes = field(default=b"{}", compare=False)
+    status: bytes = field(default=b"{}", compare=False)
+
+    @classmethod
+    def of(cls, thing: Object) -> Self:
+        metadata, status = thing["metadata"], thing.get("status") or {}
+        annotations = metadata.get("annotations") or {}
+        tiers, phase, tier = tuple(_tiers(thing)), intern(status.get("phase") or ""), intern(status.get("tier") or "")
+        return cls(
+            name=metadata["name"],
+            namespace=metadata.get("namespace", ""),
+            uid=metadata.get("uid", ""),
+            resource_version=metadata.get("resourceVersion", ""),
+            generation=metadata.get("generation", 0),
+            created_at=instant(metadata.get("creationTimestamp")) or 0.0,
+            deleted_at=instant(metadata.get("deletionTimestamp")),
+            forced=annotations.get(FORCE_DELETE) == "true",
+            finalizers=tuple(metadata.get("finalizers") or ()),
+            folder=_folder(thing),
+            tiers=tiers,
+            copies=_copies(thing),
+            phase=phase,
+            tier=tier,
+            capacity=dict(tiers).get(tier, "") if phase in _HOLDING else "",
+            spec=to_json(thing.get("spec") or {}),
+            status=to_json(status),
+        )
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.namespace, self.name
+
+    @property
+    def deleting(self) -> bool:
+        return self.deleted_at is not None
+
+    @property
+    def finalized(self) -> bool:
+        """Whether it cannot go without us."""
+        return FINALIZER in self.finalizers
+
+    def document(self) -> dict[str, Any]:
+        """The object as a user would write it, for validation."""
+        return {
+            "apiVersion": API_VERSION,
+            "kind": TIEREDJOBS.kind,
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": from_json(self.spec),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityRecord:
+    """A CapacityTier. `model` is None when it is not valid: `problem` then says why."""
+
+    name: str
+    uid: str
+    resource_version: str = field(default="", compare=False)
+    generation: int = 0
+    deleting: bool = False
+    model: CapacityTier | None = field(default=None, compare=False)
+    problem: str = ""
+    status: bytes = field(default=b"{}", compare=False)
+
+    @classmethod
+    def of(cls, thing: Object) -> Self:
+        metadata = thing["metadata"]
+        model, problem = None, ""
+        data = {
+            "apiVersion": API_VERSION,
+            "kind": CAPACITYTIERS.kind,
+            "metadata": {"name": metadata["name"]},
+            "spec": thing.get("spec") or {},
+        }
+        try:
+            model = checked(Document("", data, {}, {}), CapacityTier)
+        except InvalidSpec as error:
+            problem = "; ".join(str(error).splitlines())
+        return cls(
+            name=metadata["name"],
+            uid=metadata.get("uid", ""),
+            resource_version=metadata.get("resourceVersion", ""),
+            generation=metadata.get("generation", 0),
+            deleting="deletionTimestamp" in metadata,
+            model=model,
+            problem=problem,
+            status=to_json(thing.get("status") or {}),
+        )
+
+
+_HOLDING = (Phase.PENDING, Phase.RUNNING, Phase.DRAINING)
+
+
+def _tiers(job: Object) -> Iterator[tuple[str, str]]:
+    """Only what is of the right shape: the schema may have been another when the object was made."""
+    tiers = (job.get("spec") or {}).get("tiers")
+    for tier in tiers if isinstance(tiers, list) else ():
+        if isinstance(tier, dict) and isinstance(tier.get("name"), str) and isinstance(tier.get("capacityTier"), str):
+            yield intern(tier["name"]), intern(tier["capacityTier"])
+
+
+def _copies(job: Object) -> tuple[Reference, ...]:
+    entries = (job.get("spec") or {}).get("copies") or ()
+    return listed((entry["kind"], entry["name"]) for entry in entries)
+
+
+def _folder(job: Object) -> str:
+    uri = ((job.get("spec") or {}).get("checkpoints") or {}).get("uri")
+    return f"{uri.rstrip('/')}/{job['metadata']['name']}" if isinstance(uri, str) else ""

@@ -1,0 +1,107 @@
+"""The vocabulary of conditions: their types, the reasons beside `core.Reason`, and how an update changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Literal
+
+from spotladder.api.status import Condition
+from spotladder.core.model import Instant
+from spotladder.core.reasons import Reason
+
+
+class ConditionType(StrEnum):
+    VALID = "Valid"
+    PREFLIGHT = "Preflight"
+    PROVISIONED = "Provisioned"
+    RUNNING = "Running"
+    EVICTED = "Evicted"
+    FELL_BACK = "FellBack"
+    CHECKPOINTING = "Checkpointing"
+    UPDATED = "Updated"  # whether the live attempt was launched with the pods of the present spec
+    COMPLETED = "Completed"
+    DEGRADED = "Degraded"
+    AVAILABLE = "Available"  # this and the next: of a CapacityTier
+    PRICED = "Priced"
+
+
+class ConditionReason(StrEnum):
+    """Why a job is not valid or is degraded, beside what `core.Reason` says."""
+
+    INVALID_SPEC = "InvalidSpec"
+    UNKNOWN_CAPACITY_TIER = "UnknownCapacityTier"
+    UNKNOWN_CLUSTER = "UnknownCluster"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    CLUSTER_MISCONFIGURED = "ClusterMisconfigured"
+    CLOCK_SKEWED = "ClockSkewed"
+    NAMESPACE_MISSING = "NamespaceMissing"
+    REFERENCES_MISSING = "ReferencesMissing"
+    VERSION_CONFLICT = "VersionConflict"
+    COPY_REFUSED = "CopyRefused"
+    CHECKPOINTS_IN_USE = "CheckpointsInUse"
+    CHECKPOINTS_NOT_ALLOWED = "CheckpointsNotAllowed"
+    CHECKPOINTS_UNREADABLE = "CheckpointsUnreadable"
+    CHECKPOINTS_CORRUPT = "CheckpointsCorrupt"
+    CHECKPOINTS_GONE = "CheckpointsGone"
+    CAPACITY_TIER_GONE = "CapacityTierGone"
+    CANNOT_WATCH = "CannotWatch"
+    NOT_INSTALLED = "NotInstalled"
+    LAUNCH_REFUSED = "LaunchRefused"
+    NAME_TAKEN = "NameTaken"
+    BLOCKED = "Blocked"
+    STATE_UNREADABLE = "StateUnreadable"
+    CLEANUP_BLOCKED = "CleanupBlocked"
+    LIMIT_REACHED = "LimitReached"
+    PRICE_UNKNOWN = "PriceUnknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that a person should know of."""
+
+    trouble: ConditionReason | Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionUpdate:
+    """What a condition is to say now."""
+
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str = ""
+
+
+ConditionUpdates = Mapping[ConditionType, ConditionUpdate]
+
+DELETE_REQUESTED = "DeleteRequested"
+"""Why a job that is being deleted stops: it is suspended first, and nobody asked for that."""
+
+
+def one_line(text: str, longest: int = 1024) -> str:
+    """The text as a message of a condition: its lines become one, and it is cut off."""
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip())[:longest]
+
+
+def merged(held: Sequence[Condition], claims: ConditionUpdates, now: Instant, generation: int) -> list[Condition]:
+    """The conditions after these claims. The time is that of the last change of status."""
+    known = {condition.type: condition for condition in held}
+    at = datetime.fromtimestamp(int(now), UTC)
+    for kind, claim in claims.items():
+        before, message = known.get(kind), one_line(claim.message)
+        if before and (before.status, before.reason, before.message, before.observed_generation) == (
+            claim.status, claim.reason, message, generation,
+        ):  # fmt: skip
+            continue
+        known[kind] = Condition(
+            type=kind,
+            status=claim.status,
+            reason=claim.reason,
+            message=message,
+            last_transition_time=before.last_transition_time if before and before.status == claim.status else at,
+            observed_generation=generation,
+        )
+    return [known[kind] for kind in (*ConditionType, *sorted(set(known) - set(ConditionType))) if kind in known]

@@ -1,0 +1,229 @@
+"""All clusters that a controller knows: home, and those that it is linked to. What exists of a job may be in any.
+
+1. TieredJobs, CapacityTiers, the Lease and Events are in the home cluster, and nowhere else.
+2. Other clusters may serve several home clusters. What we make there says whose it is, and nothing else is looked at.
+3. A call that waits for one cluster occupies a worker. So only a share of the workers is let into each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.registry import HOME, Source
+from spotladder.core.model import Seconds
+from spotladder.custom_resources import JobRecord
+from spotladder.errors import SpotladderError
+from spotladder.operator.inventory.inventory import OURS, Inventory, JobKey
+from spotladder.operator.inventory.monitor import ClusterMonitor
+from spotladder.resources import GVR, NAMESPACES
+from spotladder.workloads import names
+from spotladder.workloads.workload import AttemptObjects
+
+ASKS_AGAIN: Seconds = 30.0
+
+_NOT_YET = "is being looked at for the first time"
+
+
+class Busy(SpotladderError):
+    """As many workers as may are waiting for this cluster already: come back a little later."""
+
+    exit_code = 5
+
+
+class Cluster:
+    """One cluster. `home` is "" for the home cluster itself and its identity for all others, which have a monitor."""
+
+    def __init__(
+        self,
+        name: str,
+        client: Client,
+        inventory: Inventory,
+        *,
+        monitor: ClusterMonitor | None = None,
+        home: str = "",
+        most: int,
+    ) -> None:
+        self.name = name
+        self.client = client
+        self.inventory = inventory
+        self.monitor = monitor
+        self.home = home
+        self._most = most
+        self._inside = 0
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be used, "" while it can."""
+        return self.monitor.problem if self.monitor else ""
+
+    @property
+    def selector(self) -> str:
+        """The labels of what is ours in it."""
+        return selector(self.home)
+
+    @property
+    def skew(self) -> str:
+        """How much its clock and ours differ, where that is worth a word; coarse, since it is written down."""
+        minutes = round(self.client.ahead / 60)
+        way = "ahead of" if minutes > 0 else "behind"
+        return f"{abs(minutes)} minutes {way} the controller's" if minutes else ""
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """While calling it. Raises Busy."""
+        if self.monitor and self._inside >= self._most:
+            raise Busy(f"cluster {self.name}: {self._inside} jobs wait for it")
+        self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+
+    def unreadable(self, kinds: Iterable[GVR], namespace: str) -> str:
+        """Why an attempt there could not be seen whole, "" when it could. A kind that is not installed has none."""
+        for entry in self.inventory.unreadable(kinds, namespace):
+            if not entry.absent:
+                return f"{entry.kind.plural} cannot be read: {entry.why}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """What exists of an attempt, and where."""
+
+    cluster: Cluster
+    objects: AttemptObjects
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What exists of a job: each attempt in the one cluster where it belongs, and copies of it that do not."""
+
+    attempts: Mapping[int, Located]
+    strays: tuple[tuple[int, Located], ...]
+
+
+class Clusters:
+    """`run` keeps the links until it is cancelled. `wake` is told which job to look at, `changed` which cluster went
+    down or came back."""
+
+    def __init__(
+        self,
+        home: Cluster,
+        sources: Mapping[str, Source],
+        *,
+        join: Callable[[str, Source, str], Cluster],
+        clock: Clock,
+        changed: Callable[[str], None],
+    ) -> None:
+        self.home = home
+        self.names = frozenset({HOME, *sources})
+        self._sources = sources
+        self._join = join
+        self._clock = clock
+        self._changed = changed
+        self._trouble = ""
+        self._joined: dict[str, Cluster] = {}
+        self._log = structlog.get_logger("spotladder")
+
+    # --- keeping them -----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Find out who we are, then link all clusters."""
+        if not self._sources:
+            return
+        home = await self._identity()
+        self._joined = {name: self._join(name, source, home) for name, source in self._sources.items()}
+        async with asyncio.TaskGroup() as tasks:
+            for cluster in self._joined.values():
+                assert cluster.monitor  # noqa: S101 – joined clusters have one
+                tasks.create_task(cluster.monitor.run())
+
+    async def _identity(self) -> str:
+        """The home cluster's identity: as everywhere, the uid of a namespace that lives as long as the cluster."""
+        while True:
+            try:
+                return str((await self.home.client.get(NAMESPACES, "kube-system"))["metadata"]["uid"])
+            except SpotladderError as error:
+                if self._trouble != str(error):
+                    self._trouble = str(error)
+                    self._log.warning("the home cluster cannot be identified; no other is used", error=self._trouble)
+                    for name in self._sources:
+                        self._changed(name)
+            await self._clock.sleep(ASKS_AGAIN)
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Cluster]:
+        """Those that are known so far."""
+        yield self.home
+        yield from self._joined.values()
+
+    @property
+    def others(self) -> list[Cluster]:
+        """Those beside home that can be used now."""
+        return [cluster for cluster in self._joined.values() if not cluster.problem]
+
+    def of(self, name: str) -> Cluster | None:
+        """The cluster of that name, if it is known already."""
+        return self.home if name == HOME else self._joined.get(name)
+
+    def settled(self, name: str) -> bool:
+        """Whether it is known if the cluster can be used."""
+        cluster = self._joined.get(name)
+        if cluster is not None and cluster.monitor is not None:
+            return cluster.monitor.known
+        return name not in self._sources or bool(self._trouble)
+
+    def problem(self, name: str, kinds: Iterable[GVR] = (), namespace: str = "") -> str:
+        """Why attempts of these kinds cannot be looked after there, "" when they can."""
+        cluster = self.of(name)
+        if cluster is None:
+            return self._trouble or _NOT_YET
+        return cluster.problem or (cluster.unreadable(kinds, namespace) if cluster.monitor else "")
+
+    def doubt(self, name: str) -> str:
+        """What is wrong with a cluster that can be used nevertheless."""
+        cluster = self.of(name)
+        return cluster.monitor.doubt if cluster is not None and cluster.monitor and not cluster.problem else ""
+
+    def attempts(self, record: JobRecord, where: Callable[[AttemptObjects], str | None]) -> Found:
+        """What exists of the job in all clusters. `where` tells the cluster that an attempt belongs to, if known.
+
+        In the home cluster, what a deleted job of the same name has left counts as the job's: no name is used twice.
+        """
+        places: dict[int, list[Located]] = {}
+        for cluster in self:
+            uid = record.uid if cluster.monitor else ""
+            for number, objects in cluster.inventory.attempts(record.key, uid).items():
+                places.setdefault(number, []).append(Located(cluster, objects))
+        attempts, strays = {}, []
+        for number, found in places.items():
+            right = next((entry for entry in found if entry.cluster.name == where(entry.objects)), found[0])
+            attempts[number] = right
+            strays += [(number, entry) for entry in found if entry is not right]
+        return Found(attempts, tuple(strays))
+
+    def has_anything(self, key: JobKey) -> bool:
+        """Whether anything of a job of that name exists in any of them."""
+        return any(cluster.inventory.has_anything(key) for cluster in self)
+
+    def abandoned(self, key: JobKey, uid: str) -> list[tuple[int, Located]]:
+        """What exists under a job's name in other clusters that can be used, and is not of the job of this uid."""
+        return [
+            (number, Located(cluster, objects))
+            for cluster in self.others
+            for number, objects in cluster.inventory.of_others(key, uid).items()
+        ]
+
+
+def selector(home: str) -> str:
+    """The labels of what a controller has made, in its home cluster ("") or in another."""
+    return f"{OURS},{names.HOME}={home}" if home else OURS

@@ -1,0 +1,279 @@
+"""What exists in one cluster, of all the kinds that matter, and which job each change concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from spotladder.clusters.cache import Cache, Scoped
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock
+from spotladder.core.model import Instant
+from spotladder.resources import EVENTS, GVR, NODES, PODS
+from spotladder.workloads import capacity
+from spotladder.workloads.capacity import EVENT_SELECTORS, nominated_for
+from spotladder.workloads.kinds import MAIN, RECORDS
+from spotladder.workloads.names import MANAGED_BY, MANAGER
+from spotladder.workloads.records import EventRecord, Made, NodeRecord, PodRecord
+from spotladder.workloads.workload import AttemptObjects
+
+T = TypeVar("T")
+
+JobKey = tuple[str, str]
+"""A TieredJob's namespace and name."""
+
+OURS = f"{MANAGED_BY}={MANAGER}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A kind that cannot be read in a namespace ("": in all), and why. `absent`: the server does not know the kind."""
+
+    kind: GVR
+    namespace: str
+    why: str
+    absent: bool
+
+
+class Inventory:
+    """The caches of one cluster. `namespaces` empty: all of them. `wake` is told which job to look at.
+
+    `labels` select what is ours: in a cluster that several home clusters share, those of this one.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Clock,
+        namespaces: Iterable[str] = (),
+        labels: str = OURS,
+        wake: Callable[[JobKey], None],
+    ) -> None:
+        self._wake = wake
+        self._clock = clock
+        self._jobs_on: dict[str, dict[str, JobKey]] = {}
+        self._nominations: dict[str, dict[str, EventRecord]] = {}
+        scopes = tuple(namespaces) or ("",)
+
+        def scoped(kind: GVR, trim: Callable[[Any], Any], **more: Any) -> Scoped[Any]:
+            return Scoped(
+                Cache(client, kind, trim, clock=clock, namespace=scope, **more)
+                for scope in (scopes if kind.namespaced else ("",))
+            )
+
+        ours: dict[str, Any] = {"labels": labels, "group": _job_of}
+        self._nodes: Scoped[NodeRecord] = scoped(NODES, NodeRecord.of, changed=self._node_changed)
+        self._pods: Scoped[PodRecord] = scoped(PODS, PodRecord.of, changed=self._pod_changed, **ours)
+        self._objects: dict[GVR, Scoped[Any]] = {
+            kind: scoped(kind, record, changed=self._object_changed, **ours) for kind, record in RECORDS.items()
+        }
+        self._tops = {kind: scoped for kind, scoped in self._objects.items() if kind in MAIN}
+        # A NodeClaim has no namespace: Events about it are in "default".
+        self._events: list[Cache[EventRecord]] = [
+            Cache(
+                client,
+                EVENTS,
+                EventRecord.of,
+                clock=clock,
+                namespace=scope,
+                fields=selector,
+                group=_about,
+                changed=self._event_changed,
+            )
+            for selector in EVENT_SELECTORS
+            for scope in (scopes if scopes == ("",) else dict.fromkeys((*scopes, "default")))
+        ]
+
+    @property
+    def caches(self) -> list[Cache[Any]]:
+        """All of them, to be run."""
+        objects = [cache for scoped in self._objects.values() for cache in scoped.caches]
+        return [*self._nodes.caches, *self._pods.caches, *objects, *self._events]
+
+    @property
+    def required(self) -> list[Cache[Any]]:
+        """Those without which no job can be looked at."""
+        return [*self._nodes.caches, *self._pods.caches]
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def nodes_of(self, objects: AttemptObjects) -> dict[str, NodeRecord]:
+        """The nodes of the attempt's pods by name, without those that are gone.
+
+        A pod may be seen before its new node is: such a node is taken for a good one until the nodes' cache is as new
+        as the pod. Otherwise a watch that lags would look like an eviction.
+        """
+        (cache,) = self._nodes.caches
+        found = {}
+        for pod in objects.pods:
+            node = cache.get(pod.node)
+            if node is not None:
+                found[pod.node] = node
+            elif pod.node and not cache.lacks(pod.node, "", at=pod.resource_version):
+                found[pod.node] = NodeRecord(name=pod.node, uid="", ready="True")
+        return found
+
+    @property
+    def nodes(self) -> Iterable[NodeRecord]:
+        """All nodes of the cluster."""
+        return self._nodes.all()
+
+    @property
+    def contact_restored_at(self) -> Instant | None:
+        """When the nodes could be watched again after the watch was interrupted; None when it never was."""
+        (cache,) = self._nodes.caches
+        ticks = cache.restored_at
+        return None if ticks is None else self._clock.now() - (self._clock.ticks() - ticks)
+
+    @property
+    def pods(self) -> Iterable[PodRecord]:
+        """All pods of attempts."""
+        return self._pods.all()
+
+    def events_of(self, objects: AttemptObjects, nodes: Mapping[str, NodeRecord]) -> list[EventRecord]:
+        """Events about the attempt's pods and their nodes, and those that may concern it by way of something else.
+
+        Some name a node by its uid, others by its name in the place of a uid.
+        """
+        about: set[object] = {
+            *((reason, thing.namespace) for thing in objects.every for reason in (capacity.NOT_CREATED, capacity.HELD)),
+            *(pod.uid for pod in objects.pods),
+            *(pod.node for pod in objects.pods),
+            *(node.uid for node in nodes.values()),
+        }
+        found = self._said_of(about)
+        claims: set[object] = {(capacity.REFUSED_CLAIM, claim) for event in found for claim in nominated_for(event)}
+        return found + self._said_of(claims)
+
+    def _said_of(self, groups: set[object]) -> list[EventRecord]:
+        return [event for cache in self._events for group in groups if group for event in cache.of(group)]
+
+    def attempts(self, job: JobKey, uid: str = "") -> dict[int, AttemptObjects]:
+        """What exists of each attempt of the job; with `uid`, only of that very job."""
+        return self._by_attempt(job, lambda record: not uid or record.job_uid == uid)
+
+    def has_anything(self, job: JobKey) -> bool:
+        """Whether anything of a job of that name exists."""
+        return any(scoped.of(job) for scoped in (self._pods, *self._objects.values()))
+
+    def of_others(self, job: JobKey, uid: str) -> dict[int, AttemptObjects]:
+        """What exists under the job's name and is not of the job of this uid."""
+        return self._by_attempt(job, lambda record: record.job_uid != uid)
+
+    def jobs(self) -> set[JobKey]:
+        """The jobs that anything here is of."""
+        return {_job_of(record) for scoped in (self._pods, *self._objects.values()) for record in scoped.all()}
+
+    def _by_attempt(self, job: JobKey, wanted: Callable[[Made], bool]) -> dict[int, AttemptObjects]:
+        objects: dict[int, dict[GVR, list[Any]]] = {}
+        for kind, scoped in ((PODS, self._pods), *self._objects.items()):
+            for record in scoped.of(job):
+                if wanted(record):
+                    objects.setdefault(record.attempt, {}).setdefault(kind, []).append(record)
+        return {
+            number: AttemptObjects(
+                top=next((record for kind, found in kinds.items() if kind in MAIN for record in found), None),
+                derived=tuple(
+                    record for kind, found in kinds.items() if kind not in MAIN and kind != PODS for record in found
+                ),
+                pods=tuple(sorted(kinds.get(PODS, ()), key=lambda pod: str(pod.name))),
+            )
+            for number, kinds in objects.items()
+        }
+
+    def unreadable(self, kinds: Iterable[GVR], namespace: str) -> list[Unreadable]:
+        """Which of these kinds, and of what every job needs, cannot be read in that namespace."""
+        wanted: list[tuple[GVR, Scoped[Any]]] = [(NODES, self._nodes), (PODS, self._pods)]
+        wanted += [(kind, self._objects[kind]) for kind in kinds if kind in self._objects]
+        return [
+            Unreadable(kind, namespace, cache.problem, cache.absent)
+            for kind, scoped in wanted
+            if (cache := scoped.within(namespace)) is not None and cache.problem
+        ]
+
+    def written(self, kind: GVR, answer: Mapping[str, Any]) -> None:
+        """Take in the API server's answer to a write of ours."""
+        scoped = self._pods if kind == PODS else self._objects.get(kind)
+        if scoped is not None:
+            scoped.put(dict(answer))
+
+    # --- what a change means ----------------------------------------------------------------------------------------
+
+    def _object_changed(self, before: Made | None, after: Made | None) -> None:
+        for record in {_job_of(record) for record in (before, after) if record is not None}:
+            self._wake(record)
+
+    def _pod_changed(self, before: PodRecord | None, after: PodRecord | None) -> None:
+        if before is not None and before.node and (after is None or after.node != before.node):
+            _forget(self._jobs_on, before.node, before.uid)
+        if after is not None and after.node:
+            self._jobs_on.setdefault(after.node, {})[after.uid] = _job_of(after)
+        self._object_changed(before, after)
+
+    def _node_changed(self, before: NodeRecord | None, after: NodeRecord | None) -> None:
+        name = after.name if after is not None else before.name if before is not None else ""
+        for job in set(self._jobs_on.get(name, {}).values()):
+            self._wake(job)
+
+    def _event_changed(self, before: EventRecord | None, after: EventRecord | None) -> None:
+        if before is not None:
+            for claim in nominated_for(before):
+                _forget(self._nominations, claim, before.uid)
+        if after is None:
+            return
+        for claim in nominated_for(after):
+            self._nominations.setdefault(claim, {})[after.uid] = after
+        if before is not None and before.at == after.at:
+            return
+        if after.about_kind == "Node":
+            concerned = set(self._jobs_on.get(after.about_name, {}).values())
+        elif after.reason == capacity.REFUSED_CLAIM:
+            nominations = self._nominations.get(after.about_name, {}).values()
+            concerned = {job for event in nominations for job in self._named_by(event)}
+        else:
+            concerned = self._named_by(after)
+        for job in concerned:
+            self._wake(job)
+
+    def _named_by(self, event: EventRecord) -> set[JobKey]:
+        """The jobs of the pod or object that the Event is about.
+
+        Kueue names a Workload after the object that it admits ("rayjob-NAME-HASH"). The name of a batch Job that an
+        operator creates begins with the name of the attempt.
+        """
+        for scoped in (self._pods, *self._objects.values()):
+            record = scoped.get(event.about_name, event.namespace)
+            if record is not None and record.uid == event.about_uid:
+                return {_job_of(record)}
+        if event.about_kind == "Workload":
+            kind, _, name = event.about_name.partition("-")
+            tops = [scoped for top, scoped in self._tops.items() if top.kind.lower() == kind]
+            held = (scoped.get(name.rpartition("-")[0], event.namespace) for scoped in tops)
+            return {_job_of(record) for record in held if record is not None}
+        if event.about_kind != "Job":
+            return set()
+        every = (top for scoped in self._tops.values() for top in scoped.all() if top.namespace == event.namespace)
+        return {_job_of(top) for top in every if event.about_name.startswith(f"{top.name}-")}
+
+
+def _forget(index: dict[str, dict[str, T]], key: str, uid: str) -> None:
+    members = index.get(key, {})
+    members.pop(uid, None)
+    if not members:
+        index.pop(key, None)
+
+
+def _about(event: EventRecord) -> object:
+    """What an Event is looked up by: the uid of what it is about, or where that is not of the attempt, its reason."""
+    match event.reason:
+        case capacity.REFUSED_CLAIM:
+            return event.reason, event.about_name
+        case capacity.NOT_CREATED | capacity.HELD:
+            return event.reason, event.namespace
+    return event.about_uid
+
+
+def _job_of(record: Made) -> JobKey:
+    return record.namespace, record.job

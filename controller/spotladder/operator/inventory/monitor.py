@@ -1,0 +1,190 @@
+"""Whether a cluster beside the home cluster answers: its own breaker, its own pauses, and nobody else waits for it.
+
+1. Up: its API server is asked now and then whether it is ready, and at once when a call got no answer. `FAILURES` such
+   questions in a row without an answer, and the cluster is down.
+2. Down: nobody calls it. What was known of it is kept, and counts as unreachable. One question after a pause that
+   doubles finds out whether it is back.
+3. Back: everything is listed anew before anybody relies on it. News of the time between are not missed, and nothing
+   that was seen before is taken for what is.
+4. A connection that changes (a rotated Secret) is taken over while the cluster is up. One that cannot be understood
+   any more is told as `doubt`, and what worked goes on as long as it works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+import structlog
+
+from spotladder.backoff import delay
+from spotladder.clusters.cache import Cache
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock, wait_at_most
+from spotladder.clusters.connection import Connection
+from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound, Throttled
+from spotladder.clusters.registry import Source
+from spotladder.core.model import Seconds
+from spotladder.errors import SpotladderError, described
+
+POLL_INTERVAL: Seconds = 5.0
+"""Interval between two readiness requests to a cluster that answers."""
+
+ANSWER: Seconds = 5.0
+"""How long the answer may take."""
+
+RETRY_INTERVAL: Seconds = 1.0
+FAILURES = 3
+
+LISTING: Seconds = 60.0
+"""How long the first listing of everything may take."""
+
+FIRST_PAUSE: Seconds = 1.0
+LONGEST_PAUSE: Seconds = 30.0
+
+
+class ClusterMonitor:
+    """`run` keeps it until it is cancelled. `changed` is called whenever the cluster goes down or comes back.
+
+    `problem` is why it cannot be used, "" while it can; `doubt` is what is wrong although it can. `known`: whether it
+    was ever found to be up or down.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: Source,
+        client: Client,
+        caches: Callable[[], list[Cache[Any]]],
+        *,
+        clock: Clock,
+        changed: Callable[[], None],
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.problem = "is being looked at for the first time"
+        self.doubt = ""
+        self.known = False
+        self._name = name
+        self._source = source
+        self._client = client
+        self._caches = caches
+        self._clock = clock
+        self._changed = changed
+        self._jitter = jitter
+        self._connection: Connection | None = None
+        self._failures = 0
+        self._suspicion = asyncio.Event()
+        self._log = structlog.get_logger("spotladder").bind(cluster=name)
+
+    def heard(self, _verb: str, _resource: str, status: int, _took: Seconds) -> None:
+        """Told of every answer of the cluster to a call (0: none)."""
+        if status == 0 or status >= 500:
+            self._suspicion.set()
+
+    async def run(self) -> None:
+        """Connect, list, watch over it; again and again."""
+        async with self._client:
+            while True:
+                try:
+                    await self._reach(fresh=self.known)
+                    while True:
+                        await self._while_up()
+                except SpotladderError as error:
+                    self._down(str(error))
+                except Exception as error:  # noqa: BLE001 – a defect here must not end the others, or this for ever
+                    self._log.exception("a defect")
+                    self._down(described(error))
+                self._failures += 1
+                await self._clock.sleep(delay(FIRST_PAUSE, LONGEST_PAUSE, self._failures, self._jitter()))
+
+    async def _while_up(self) -> None:
+        """List everything and follow it. Returns when the connection is another; raises when the cluster is lost."""
+        listed_by, caches = self._connection, self._caches()
+        for cache in caches:
+            cache.begin_anew()
+        running = [asyncio.create_task(cache.run()) for cache in caches]
+        async with AsyncExitStack() as ending:
+            ending.push_async_callback(_ended, running)
+            await self._listed(caches)
+            self._up()
+            failures = 0
+            while True:
+                await self._clock.sleep(RETRY_INTERVAL)
+                if not failures:
+                    await self._rest(POLL_INTERVAL - RETRY_INTERVAL)
+                try:
+                    await self._reach(fresh=failures > 0)
+                    if self._connection is not listed_by:
+                        return
+                    failures = 0
+                except SpotladderError:
+                    failures += 1
+                    if failures >= FAILURES:
+                        raise
+
+    async def _listed(self, caches: list[Cache[Any]]) -> None:
+        try:
+            async with asyncio.timeout(LISTING):
+                await asyncio.gather(*(cache.settled() for cache in caches))
+        except TimeoutError:
+            raise ClusterUnreachable(f"its objects were not listed within {LISTING:g} s") from None
+        for cache in caches:
+            if cache.silent:
+                raise ClusterUnreachable(cache.problem or f"{cache.kind.plural}: no answer")
+
+    async def _reach(self, *, fresh: bool) -> None:
+        """Ask whether it is ready, by the connection as it is now."""
+        connection, before = await self._asked_for(fresh=fresh), self._connection
+        if connection is not before:
+            if before is not None and before.server != connection.server:
+                self._down("its address has changed")  # it may be another cluster: nothing that was seen counts
+            await self._client.connect(connection)
+            self._connection = connection
+        with suppress(Throttled, Forbidden, NotFound):  # these are answers, too
+            await self._client.ping(ANSWER)
+
+    async def _asked_for(self, *, fresh: bool) -> Connection:
+        try:
+            connection = await self._source.connection(fresh=fresh)
+        except SpotladderError as error:
+            if self._connection is None:
+                raise
+            if self.doubt != str(error):
+                self.doubt = str(error)
+                self._log.warning("connection not understood; the one before is kept", error=self.doubt)
+                self._changed()
+            return self._connection
+        if self.doubt:
+            self.doubt = ""
+            self._changed()
+        return connection
+
+    async def _rest(self, seconds: Seconds) -> None:
+        """Wait so long, or until a call got no answer."""
+        try:
+            await wait_at_most(self._clock, seconds, self._suspicion)
+        finally:
+            self._suspicion.clear()
+
+    def _up(self) -> None:
+        if self.problem or not self.known:
+            self.problem, self.known = "", True
+            self._log.info("cluster is up")
+            self._changed()
+        self._failures = 0
+
+    def _down(self, why: str) -> None:
+        news = not self.known or not self.problem
+        self.problem, self.known = why, True
+        if news:
+            self._log.warning("cluster is down", error=why)
+            self._changed()
+
+
+async def _ended(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

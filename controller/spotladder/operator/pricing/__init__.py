@@ -1,0 +1,1 @@
+"""The prices of CapacityTiers, and where they come from."""

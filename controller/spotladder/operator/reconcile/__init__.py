@@ -1,0 +1,1 @@
+"""Reconciling one TieredJob: load, decide, apply, persist."""

@@ -1,0 +1,331 @@
+"""The API calls behind each action of a decision. Every call is idempotent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from spotladder.api.record import API_VERSION
+from spotladder.clusters.errors import Conflict, Forbidden, Invalid, NotFound
+from spotladder.clusters.registry import HOME
+from spotladder.core.contract import Notice
+from spotladder.core.model import Delete, Drain, Handover, JobState, Launch
+from spotladder.core.reasons import Reason
+from spotladder.custom_resources import JobRecord
+from spotladder.errors import InvalidSpec
+from spotladder.operator.condition_types import ConditionReason, Problem
+from spotladder.operator.failpoints import Point, reach
+from spotladder.operator.inventory.clusters import Cluster, Clusters, Located
+from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.loaded import Loaded
+from spotladder.operator.reconcile.copies import Copies
+from spotladder.operator.reconcile.preflight import Preflight, lacking, lacking_namespace
+from spotladder.resources import GVR, NAMESPACES, PODS, TIEREDJOBS
+from spotladder.workloads import names
+from spotladder.workloads.causes import silent
+from spotladder.workloads.kinds import ALL_MADE, MAIN
+from spotladder.workloads.records import AttemptRecord, Made, PodRecord
+from spotladder.workloads.references import Reference, references
+from spotladder.workloads.workload import AttemptObjects
+
+SHORT_GRACE = 5
+"""Seconds that pods of an attempt that is being removed may take: what was to be committed is, the drain is over. Ray
+would otherwise hold its node for the whole grace of the pod, which is as long as the cloud's notice."""
+
+
+class Applier:
+    """Does actions, each in the cluster that its attempt is in."""
+
+    def __init__(
+        self, clusters: Clusters, *, preflight: Preflight, copies: Copies, environment: Mapping[str, str]
+    ) -> None:
+        self._clusters = clusters
+        self._preflight = preflight
+        self._copies = copies
+        self._environment = environment
+
+    async def launch(self, loaded: Loaded, action: Launch) -> Problem | None:
+        """Make the attempt exist; why it cannot be made, when that is not for lack of capacity.
+
+        Raises ClusterUnreachable, Throttled, Busy: try again.
+        """
+        tier = loaded.tiers.get(action.tier)
+        cluster = None if tier is None else self._clusters.of(tier.cluster)
+        if tier is None or cluster is None:
+            return None  # it is unavailable, and the core knows
+        for unreadable in cluster.inventory.unreadable(loaded.workload.records, loaded.record.namespace):
+            if unreadable.absent and unreadable.kind == loaded.workload.main:
+                message = loaded.workload.install.format(cluster=_named(cluster))
+                return Problem(ConditionReason.NOT_INSTALLED, message)
+        reach(Point.BEFORE_LAUNCH)
+        origin = names.Origin(loaded.record.uid, cluster.home)
+        try:
+            objects = loaded.workload.render(loaded.job, origin, tier, action.attempt, self._environment)
+        except InvalidSpec as error:
+            return Problem(ConditionReason.INVALID_SPEC, str(error))
+        digest = sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()[:16]
+        if problem := await self._refused(loaded, action.attempt, digest):
+            return problem
+        if _is_there(loaded.found.attempts.get(action.attempt), cluster):
+            return None  # whatever it was made of: a spec that changed since is for the next attempt
+        main = objects[-1]["metadata"]
+        main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: digest}
+        if problem := self._occupied(cluster, loaded.record, action.attempt):
+            return problem
+        with cluster.turn():
+            if problem := await self._prepare(cluster, loaded.record, objects):
+                return problem
+            if problem := await self._make_all(cluster, loaded, objects, action.attempt):
+                return problem
+        reach(Point.AFTER_LAUNCH)
+        return None
+
+    async def _make_all(
+        self, cluster: Cluster, loaded: Loaded, objects: list[dict[str, Any]], attempt: int
+    ) -> Problem | None:
+        """Make them one after the other; the last is what the others are found by."""
+        kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
+        made: list[tuple[GVR, Made]] = []
+        for body in objects:
+            if made:
+                reach(Point.BETWEEN_OBJECTS)
+            if not cluster.monitor:
+                body["metadata"]["ownerReferences"] = [owner(loaded)]
+            kind, metadata = kinds[body["apiVersion"], body["kind"]], body["metadata"]
+            if refusal := await self._make(cluster, kind, body, loaded.record, attempt):
+                for earlier in (
+                    made if cluster.monitor else ()
+                ):  # at home they go with the TieredJob, there with nothing
+                    await self._remove(cluster, *earlier)
+                return refusal
+            made.append((kind, Made(name=metadata["name"], namespace=metadata["namespace"], uid="")))
+        return None
+
+    async def _refused(self, loaded: Loaded, attempt: int, digest: str) -> Problem | None:
+        """Why the workload's operator will never run the attempt that exists; None when it may, or none exists.
+
+        If the job was corrected since, the attempt is removed. It is created again under the same number once it is
+        gone.
+        """
+        found = loaded.found.attempts.get(attempt)
+        top = found.objects.top if found is not None else None
+        if found is None or top is None or not (why := MAIN[top.kind].refusal(found.objects)):
+            return None
+        if top.digest != digest and not top.deleting:
+            with found.cluster.turn():
+                await self._remove_attempt(found.cluster, top)
+        return Problem(ConditionReason.BLOCKED, f"{top.kind.kind} {top.name} is not valid: {why}")
+
+    async def _prepare(self, cluster: Cluster, record: JobRecord, objects: list[dict[str, Any]]) -> Problem | None:
+        """See to it that the pods will find what they name."""
+        if cluster is not self._clusters.home:
+            if await self._preflight.missing(cluster, "", [Reference(NAMESPACES, record.namespace)]):
+                return Problem(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, record.namespace))
+            if problem := await self._copies.bring(cluster, record.namespace, record.copies):
+                return problem
+        missing = await self._preflight.missing(cluster, record.namespace, references(objects))
+        if missing:
+            return Problem(ConditionReason.REFERENCES_MISSING, lacking(cluster, record.namespace, missing))
+        return None
+
+    def _occupied(self, cluster: Cluster, record: JobRecord, attempt: int) -> Problem | None:
+        """Elsewhere nothing goes with its TieredJob: what a deleted one has left may still have the attempt's name."""
+        if cluster is self._clusters.home or attempt not in cluster.inventory.of_others(record.key, record.uid):
+            return None
+        name = names.attempt_name(record.name, attempt)
+        message = f"{name} of an earlier TieredJob of this name is being removed{_in(cluster)}"
+        return Problem(ConditionReason.NAME_TAKEN, message)
+
+    async def _make(
+        self, cluster: Cluster, kind: GVR, body: dict[str, Any], record: JobRecord, attempt: int
+    ) -> Problem | None:
+        namespace = body["metadata"]["namespace"]
+        name = f"{kind.kind} {namespace}/{body['metadata']['name']}"
+        try:
+            made = await cluster.client.apply(kind, body)
+        except NotFound as error:
+            if error.about == "namespaces":
+                return Problem(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, namespace))
+            workload = MAIN.get(kind)
+            install = (workload.install if workload else "{cluster} does not know the kind").format(
+                cluster=_named(cluster)
+            )
+            return Problem(ConditionReason.NOT_INSTALLED, f"{name} cannot be made: {install}")
+        except Conflict as error:
+            if self._is_ours(cluster, kind, record, attempt):
+                return None
+            message = f"{name} exists{_in(cluster)} and is not this job's: remove or rename it ({error.message})"
+            return Problem(ConditionReason.NAME_TAKEN, message)
+        except (Forbidden, Invalid) as error:
+            return Problem(ConditionReason.LAUNCH_REFUSED, f"{name} is refused{_in(cluster)}: {error.message}")
+        cluster.inventory.written(kind, made)
+        return None
+
+    def _is_ours(self, cluster: Cluster, kind: GVR, record: JobRecord, attempt: int) -> bool:
+        """Whether this very attempt was made already. Its operator fills in fields of ours, and owns them then."""
+        found = cluster.inventory.attempts(record.key, record.uid).get(attempt, AttemptObjects())
+        return found.top is not None and found.top.kind == kind
+
+    async def drain(self, loaded: Loaded, action: Drain) -> None:
+        """Tell every pod of the attempt, by an annotation that it sees as a file."""
+        reach(Point.BEFORE_DRAIN)
+        found = loaded.found.attempts.get(action.attempt)
+        if found is not None and not found.cluster.problem:
+            await self._tell(found, action)
+        reach(Point.AFTER_DRAIN)
+
+    async def _tell(self, found: Located, action: Drain) -> None:
+        text = Notice.of(action.reason, action.deadline).encode()
+        with found.cluster.turn():
+            for pod in found.objects.pods:
+                if pod.notice != text and pod.phase in ("Pending", "Running"):
+                    patch = {"metadata": {"uid": pod.uid, "annotations": {names.NOTICE: text}}}
+                    try:
+                        told = await found.cluster.client.merge(PODS, pod.name, pod.namespace, body=patch)
+                    except (NotFound, Conflict):
+                        continue  # it is gone, or another stands in its place: that one is told when it is seen
+                    found.cluster.inventory.written(PODS, told)
+
+    async def delete(self, loaded: Loaded, action: Delete) -> None:
+        """Remove what is left of the attempt, from the top down."""
+        found = loaded.found.attempts.get(action.attempt)
+        reach(Point.BEFORE_DELETE)
+        if found is None:
+            await self._clear_unseen(loaded, action.attempt)
+        elif not found.cluster.problem:  # else it is fenced, and goes when its cluster is back
+            await self._clear(found)
+        reach(Point.AFTER_DELETE)
+
+    async def delete_strays(self, loaded: Loaded) -> None:
+        """Remove what exists of attempts in clusters where they do not belong."""
+        for _, found in loaded.found.strays:
+            if not found.cluster.problem:
+                await self._clear(found)
+
+    async def sweep(self, key: JobKey, uid: str) -> bool:
+        """Remove what deleted TieredJobs of this name have left in other clusters; whether there was anything.
+
+        `uid` is that of the TieredJob that has the name now, "" when none has.
+        """
+        found = self._clusters.abandoned(key, uid)
+        for _, located in found:
+            await self._clear(located)
+        return bool(found)
+
+    async def remove_all(self, record: JobRecord) -> None:
+        """Remove everything that was ever made for the job, whatever kind of workload it is."""
+        for cluster in (self._clusters.home, *self._clusters.others):
+            with cluster.turn():
+                await self._remove_labelled(cluster, ALL_MADE, record.namespace, f"{names.JOB}={record.name}")
+
+    async def _clear_unseen(self, loaded: Loaded, attempt: int) -> None:
+        """Its objects are known by no name, if there are any: by their labels."""
+        live = loaded.state.attempt
+        tier = loaded.clusters.get(live.tier) if live and live.number == attempt else None
+        cluster = self._clusters.of(tier or HOME) or self._clusters.home
+        if not cluster.problem:
+            which = f"{names.JOB}={loaded.record.name},{names.ATTEMPT}={attempt}"
+            with cluster.turn():
+                await self._remove_labelled(cluster, loaded.workload.made, loaded.record.namespace, which)
+
+    async def _clear(self, found: Located) -> None:
+        """From the top down: what we made, then what its owner left behind."""
+        objects, top = found.objects, found.objects.top
+        with found.cluster.turn():
+            if top is None:
+                for entry in objects.derived:  # their owner is gone and has left them behind
+                    if not entry.deleting:
+                        await self._remove(found.cluster, entry.kind, entry)
+            elif not top.deleting:
+                await self._remove_attempt(found.cluster, top)
+            # Before their owner's end does: a kubelet that has begun hurries no more.
+            slow = [pod for pod in objects.pods if not pod.deleting or pod.grace > SHORT_GRACE]
+            hurried = (self._remove(found.cluster, PODS, pod, grace=SHORT_GRACE) for pod in slow)
+            for failure in await asyncio.gather(*hurried, return_exceptions=True):
+                if failure is not None:
+                    raise failure
+
+    async def _remove_attempt(self, cluster: Cluster, top: AttemptRecord) -> None:
+        """By name: to delete by labels the API server reads all of the kind in the namespace, whatever the job.
+
+        The top last: by it the next pass knows what is left to remove.
+        """
+        for kind in MAIN[top.kind].made:
+            if kind != top.kind:  # it has the same name
+                await self._remove(cluster, kind, replace(top, uid=""))
+                reach(Point.BETWEEN_DELETES)
+        await self._remove(cluster, top.kind, top)
+
+    async def _remove_labelled(self, cluster: Cluster, made: Sequence[GVR], namespace: str, which: str) -> None:
+        for kind in reversed(made):
+            try:
+                await cluster.client.delete_all(kind, namespace, labels=f"{cluster.selector},{which}")
+            except NotFound:
+                continue  # the kind itself is gone, and all of it with it
+
+    async def _remove(self, cluster: Cluster, kind: GVR, entry: Made, *, grace: int | None = None) -> None:
+        try:
+            await cluster.client.delete(kind, entry.name, entry.namespace, uid=entry.uid, grace=grace)
+        except (NotFound, Conflict):
+            return  # it is gone, or it is not that one any more
+
+    async def let_go(self, loaded: Loaded, state: JobState) -> None:
+        """Remove the pods on nodes that are gone or that nobody hears of any more.
+
+        They are lost already; but as long as they are there KubeRay makes none in their place, and Kubernetes takes
+        minutes to remove them: nobody confirms their end. They may still run: where commits are fenced, that does no
+        harm. While the silence is a loss of contact (`state`), the pods of the live attempt are left alone.
+        """
+        kept = state.attempt if state.impeded is not None and state.impeded.reason is Reason.CONTACT_LOST else None
+        if loaded.spec.handover is not Handover.FENCED:
+            return
+        for number, found in loaded.found.attempts.items():
+            if found.cluster.problem or (kept is not None and kept.number == number):
+                continue
+            nodes = found.cluster.inventory.nodes_of(found.objects)
+            for pod in found.objects.pods:
+                if pod.node and silent(nodes.get(pod.node)):
+                    with found.cluster.turn():
+                        if pod.slot and pod.phase not in ("Failed", "Succeeded"):
+                            await self._fail(found.cluster, pod)
+                        await self._remove(found.cluster, PODS, pod, grace=0)
+
+    async def _fail(self, cluster: Cluster, pod: PodRecord) -> None:
+        """Say that a pod of a Job has failed, as Kubernetes' own garbage collector of pods does before it deletes one.
+
+        The Job holds it by a finalizer until somebody says how it ended, and makes none in its place before.
+        """
+        status = {"phase": "Failed", "reason": "NodeLost", "message": f"nobody hears of node {pod.node} any more"}
+        body = {"metadata": {"uid": pod.uid}, "status": status}
+        with suppress(NotFound, Conflict):  # it is gone, or it is not that one any more
+            await cluster.client.merge(PODS, pod.name, pod.namespace, body=body, subresource="status")
+
+
+def _is_there(found: Located | None, cluster: Cluster) -> bool:
+    """Whether the attempt was made."""
+    return found is not None and found.cluster is cluster and found.objects.top is not None
+
+
+def _named(cluster: Cluster) -> str:
+    return f"cluster {cluster.name}" if cluster.monitor else "this cluster"
+
+
+def _in(cluster: Cluster) -> str:
+    return f" in cluster {cluster.name}" if cluster.monitor else ""
+
+
+def owner(loaded: Loaded) -> dict[str, Any]:
+    """Kubernetes removes what is made when the TieredJob is gone."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": TIEREDJOBS.kind,
+        "name": loaded.record.name,
+        "uid": loaded.record.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

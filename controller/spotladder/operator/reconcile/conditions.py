@@ -1,0 +1,156 @@
+"""What the conditions of a TieredJob say, from a decision and from what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from spotladder.api.status import Condition
+from spotladder.core.acting import steady_reason
+from spotladder.core.crashes import told
+from spotladder.core.evidence import program_ended
+from spotladder.core.explanation import explain
+from spotladder.core.impediment import classify
+from spotladder.core.model import TERMINAL, Decision, Instant, JobSpec, JobState, Observation, Stage
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import Situation
+from spotladder.operator.condition_types import (
+    DELETE_REQUESTED,
+    ConditionReason,
+    ConditionType,
+    ConditionUpdate,
+    ConditionUpdates,
+    Problem,
+)
+from spotladder.operator.reconcile.preflight import Ahead
+from spotladder.operator.storage.logs import Reading
+
+ENDED = "Ended"
+END_REFUSED = "EndRefused"
+
+
+def is_ended(held: Sequence[Condition]) -> bool:
+    """Whether the outcome was noted in the log, or the log refused to take it."""
+    return any(entry.type == ConditionType.CHECKPOINTING and entry.reason in (ENDED, END_REFUSED) for entry in held)
+
+
+def of_validity(problem: Problem | None) -> ConditionUpdates:
+    """What the spec is worth."""
+    if problem is None:
+        return {ConditionType.VALID: ConditionUpdate("True", "Valid")}
+    return {ConditionType.VALID: ConditionUpdate("False", problem.trouble, problem.message)}
+
+
+def of_troubles(problems: Sequence[Problem]) -> ConditionUpdates:
+    """Whether anything stands in the job's way."""
+    if not problems:
+        return {ConditionType.DEGRADED: ConditionUpdate("False", "AsExpected")}
+    message = "; ".join(problem.message for problem in problems)
+    return {ConditionType.DEGRADED: ConditionUpdate("True", problems[0].trouble, message)}
+
+
+def with_impediment(problems: Sequence[Problem], spec: JobSpec, state: JobState, seen: Observation) -> list[Problem]:
+    """The problems with why the job is not training, where that degrades it and is not among them already."""
+    found = classify(Situation(spec, state, seen, state.clock))
+    known = {problem.message for problem in problems}
+    more = []
+    if found is not None and found.rule.degraded and found.message not in known:
+        more.append(Problem(found.rule.reason, found.message))
+    if state.stage in (Stage.STARTING, Stage.ENDING) and (crashes := told(state)):
+        more.append(Problem(Reason.CRASH_LOOP, crashes))
+    return [*more, *problems]
+
+
+def of_preflight(ahead: Ahead | None) -> ConditionUpdates:
+    """Whether all tiers have what the job needs; None: that is being found out. A version conflict is a warning."""
+    if ahead is None:
+        return {}
+    message = "; ".join(filter(None, (ahead.missing, ahead.conflicts)))
+    reason = ConditionReason.REFERENCES_MISSING if ahead.missing else ConditionReason.VERSION_CONFLICT
+    return {
+        ConditionType.PREFLIGHT: ConditionUpdate("False", reason, message)
+        if message
+        else ConditionUpdate("True", "AllFound")
+    }
+
+
+def of_decision(
+    spec: JobSpec, decision: Decision, seen: Observation, reading: Reading, *, deleting: bool = False
+) -> ConditionUpdates:
+    """What follows from where the job is now. A condition that is not mentioned stays as it was."""
+    state = decision.state
+    whole = state.stage in (Stage.RUNNING, Stage.DRAINING)
+    here = Situation(spec, state, seen, state.clock)
+    # Not the decision's reason: the next decision has another one, and a write for that alone is not worth it.
+    waits_for = steady_reason(here)
+    why = state.reason if waits_for is Reason.STEADY else waits_for
+    running = state.stage in (Stage.RUNNING, Stage.RECOVERING)
+    claims = {
+        ConditionType.PROVISIONED: ConditionUpdate(
+            "True" if whole else "False", _asked(why, deleting), _provisioned(spec, state, seen)
+        ),
+        ConditionType.RUNNING: ConditionUpdate(
+            "True" if running else "False", _asked(state.reason, deleting), state.message
+        ),
+    }
+    if ended := program_ended(here):
+        until = here.attribution_deadline or state.clock
+        text = f"{ended} (until {datetime.fromtimestamp(int(until), UTC):%H:%M:%S} UTC)"
+        claims[ConditionType.RUNNING] = ConditionUpdate("False", Reason.PROGRAM_ENDED, text)
+    if state.stage in TERMINAL:
+        nothing = "" if state.progress.committed_at is not None else "nothing was committed"
+        message = "; ".join(filter(None, (state.message, nothing)))
+        claims[ConditionType.COMPLETED] = ConditionUpdate("True", state.reason, message)
+    if decision.losses:
+        pods = ", ".join(loss.pod for loss in decision.losses)
+        claims[ConditionType.EVICTED] = ConditionUpdate("True", decision.losses[-1].cause, pods)
+    elif state.stage is Stage.RUNNING and not state.loss_counted:
+        claims[ConditionType.EVICTED] = ConditionUpdate("False", "Whole")
+    if spec.tiers and state.tier:
+        first = spec.tiers[0].name
+        away = state.tier != first
+        spent = state.record(first).exhausted_by
+        claims[ConditionType.FELL_BACK] = ConditionUpdate(
+            "True" if away else "False", spent or ("AfterFirstTier" if away else "OnFirstTier"), state.tier
+        )
+    if state.attempt is not None:
+        claims[ConditionType.UPDATED] = _updated(Situation(spec, state, seen, state.clock))
+    if state.stage not in TERMINAL:
+        claims[ConditionType.CHECKPOINTING] = _checkpointing(state, seen, reading)
+    return claims
+
+
+def _asked(reason: Reason, deleting: bool) -> str:
+    return DELETE_REQUESTED if deleting and reason is Reason.SUSPEND_REQUESTED else reason
+
+
+def _provisioned(spec: JobSpec, state: JobState, seen: Observation) -> str:
+    """Why the job waits, since when, and what follows when; else what happened last."""
+    waits = explain(Situation(spec, state, seen, state.clock))
+    if waits is None:
+        return state.message
+    follows = f"; {waits.timer} ends {_at(waits.until)}: {waits.then}" if waits.until is not None else ""
+    return f"{waits.message} (since {_at(waits.since)}{follows})"
+
+
+def _at(instant: Instant) -> str:
+    return datetime.fromtimestamp(int(instant), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _updated(here: Situation) -> ConditionUpdate:
+    if not (pending := here.pending_update):
+        return ConditionUpdate("True", "UpToDate")
+    if here.attempt.end_reason is not None:
+        return ConditionUpdate("False", "Replacing", f"{pending}: the next attempt has them")
+    return ConditionUpdate(
+        "False", "PendingNextAttempt", f"{pending}: {here.spec.update_strategy}, with the next attempt"
+    )
+
+
+def _checkpointing(state: JobState, seen: Observation, reading: Reading) -> ConditionUpdate:
+    if reading.unreadable:
+        return ConditionUpdate("Unknown", ConditionReason.CHECKPOINTS_UNREADABLE, reading.unreadable)
+    if seen.progress.committed_at is None:
+        return ConditionUpdate("False", "NothingCommitted")
+    skipped = f"; {seen.progress.skipped}" if seen.progress.skipped else ""
+    return ConditionUpdate("True", "Committed", f"step {state.progress.step}{skipped}")

@@ -1,0 +1,156 @@
+"""The executor: carries out the actions of one decision.
+
+A failure in one cluster does not stop the actions for another cluster: an old attempt that cannot be deleted in one
+must not delay the launch of the next attempt elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from spotladder.checkpoints.store import StoreRefused
+from spotladder.clusters.cache import Scoped
+from spotladder.clusters.election import NotLeading
+from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
+from spotladder.core.model import Action, Decision, Delete, Drain, Finish, Launch
+from spotladder.custom_resources import JobRecord
+from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdate, Problem
+from spotladder.operator.failpoints import Point, reach
+from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.loaded import Loaded
+from spotladder.operator.reconcile import conditions
+from spotladder.operator.reconcile.apply import Applier
+from spotladder.operator.reconcile.limits import Limits
+from spotladder.operator.storage.access import AccessDenied
+from spotladder.operator.storage.credentials import CredentialsMissing
+from spotladder.operator.storage.logs import LogAddress, Logs
+from spotladder.operator.storage.outputs import Outputs
+
+
+@dataclass(slots=True)
+class ExecutionResult:
+    """The result of a decision's actions.
+
+    `tried`: a launch was attempted; `blocked` is why the API server refused it. `failed` is the first error of an
+    action that the job waits for. `untidy` is the first error of a cleanup, whose retry must not delay the job.
+    """
+
+    claims: dict[ConditionType, ConditionUpdate] = field(default_factory=dict)
+    tried: bool = False
+    blocked: Problem | None = None
+    failed: SpotladderError | None = None
+    untidy: SpotladderError | None = None
+
+
+class Executor:
+    """Carries out the decisions for jobs."""
+
+    def __init__(
+        self, applier: Applier, *, jobs: Scoped[JobRecord], logs: Logs, outputs: Outputs, limits: Limits
+    ) -> None:
+        self._applier = applier
+        self._jobs = jobs
+        self._logs = logs
+        self._outputs = outputs
+        self._limits = limits
+
+    async def execute(
+        self,
+        loaded: Loaded,
+        decision: Decision,
+        *,
+        room: Callable[[str], bool],
+        address: Callable[[], Awaitable[LogAddress]],
+    ) -> ExecutionResult:
+        """Carry out all actions of this decision, then clean up.
+
+        Args:
+            room: Whether a tier has a free node within its limits now.
+            address: The address of the job's commit log.
+
+        Raises:
+            Conflict, NotFound, NotLeading: The job is to be reconciled anew; the remaining actions are skipped.
+        """
+        result = ExecutionResult()
+        live = decision.state.attempt.number if decision.state.attempt else None
+        chores: list[tuple[bool, Callable[[], Coroutine[Any, Any, object]]]] = [
+            (
+                not isinstance(action, Delete) or action.attempt == live,
+                partial(self._do, loaded, action, result, room, address),
+            )
+            for action in decision.actions
+        ]
+        chores += [
+            (False, partial(self._applier.delete_strays, loaded)),
+            (False, partial(self._applier.let_go, loaded, decision.state)),
+            (False, partial(self.sweep, loaded.record.key, loaded.record.uid)),
+        ]
+        for waited_for, chore in chores:
+            try:
+                await chore()
+            except (Conflict, NotFound, NotLeading):
+                raise
+            except SpotladderError as error:
+                if waited_for:
+                    result.failed = result.failed or error
+                else:
+                    result.untidy = result.untidy or error
+        return result
+
+    async def sweep(self, key: JobKey, uid: str) -> bool:
+        """Remove what deleted jobs of this name have left elsewhere; whether there was anything. `uid` is that of the
+        job that has the name now. Who cannot see all jobs removes nothing."""
+        jobs = self._jobs.within(key[0])
+        return jobs is not None and jobs.synced and not jobs.problem and await self._applier.sweep(key, uid)
+
+    async def _do(
+        self,
+        loaded: Loaded,
+        action: Action,
+        result: ExecutionResult,
+        room: Callable[[str], bool],
+        address: Callable[[], Awaitable[LogAddress]],
+    ) -> None:
+        match action:
+            case Launch():
+                if room(action.tier):  # another job may have been launched in the meantime
+                    with self._limits.launching(loaded.record):
+                        result.blocked = await self._applier.launch(loaded, action)
+                        result.tried = True
+            case Drain():
+                await self._applier.drain(loaded, action)
+                self._logs.look(loaded.record.key)
+            case Delete():
+                if await self._outputs.before_delete(loaded, action.attempt, address):
+                    await self._applier.delete(loaded, action)
+            case Finish():
+                if claim := await self._finish(loaded, action, address):
+                    result.claims[ConditionType.CHECKPOINTING] = claim
+
+    async def _finish(
+        self, loaded: Loaded, action: Finish, address: Callable[[], Awaitable[LogAddress]]
+    ) -> ConditionUpdate | None:
+        """Note the outcome in the log and delete old checkpoints, once. None: it is done already."""
+        if conditions.is_ended(loaded.status.conditions):
+            return None
+        reach(Point.BEFORE_FINISH)
+        outcome = "Succeeded" if action.succeeded else "Failed"
+        number, keep = loaded.state.last_number, loaded.job.spec.checkpoints.keep
+        try:
+            left = await self._logs.end(await address(), outcome, number, str(action.reason), keep=keep)
+        except (StoreRefused, AccessDenied) as error:
+            return ConditionUpdate("False", conditions.END_REFUSED, str(error))
+        except (StoreUnavailable, CredentialsMissing, ClusterUnreachable, TimeoutError) as error:
+            return ConditionUpdate(
+                "Unknown", ConditionReason.CHECKPOINTS_UNREADABLE, f"the end is not complete in the log yet: {error}"
+            )
+        except SpotladderError as error:
+            return ConditionUpdate("False", conditions.END_REFUSED, str(error))
+        reach(Point.AFTER_FINISH)
+        last = f"step {loaded.state.progress.step} is the last commit"
+        kept = f"; older checkpoints are not deleted: {left}" if left else ""
+        return ConditionUpdate("False", conditions.ENDED, f"{last}{kept}")

@@ -1,0 +1,58 @@
+"""How many nodes of a CapacityTier jobs may hold together: `limits.nodes`.
+
+A worker counts as a node, as it does for the cost, from the moment that its attempt is written down. What is written
+down and what exists is all that is asked, so a controller that was restarted gives the same answers. Of two jobs that
+have both written down an attempt, and not launched it, the older goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from spotladder.clusters.cache import Scoped
+from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.operator.inventory.inventory import JobKey
+
+
+class Limits:
+    """`size` is how many nodes a job needs on a CapacityTier, `launched` whether anything exists of it."""
+
+    def __init__(
+        self,
+        jobs: Scoped[JobRecord],
+        *,
+        size: Callable[[JobRecord, CapacityRecord], int],
+        launched: Callable[[JobKey], bool],
+    ) -> None:
+        self._jobs = jobs
+        self._size = size
+        self._launched = launched
+        self._launching: set[JobKey] = set()
+
+    def full(self, capacity: CapacityRecord, job: JobRecord) -> str:
+        """Why this job may not begin on this tier now; "" when it may."""
+        most = capacity.model.spec.limits.nodes if capacity.model else None
+        if most is None:
+            return ""
+        needed = self._size(job, capacity)
+        held = sum(self._size(other, capacity) for other in self._jobs.all() if self._counts(other, capacity, job))
+        if held + needed <= most:
+            return ""
+        return f'CapacityTier "{capacity.name}" has limits.nodes {most}: {held} are in use, {needed} are needed'
+
+    @contextmanager
+    def launching(self, job: JobRecord) -> Iterator[None]:
+        """While it lasts, the job counts as launched: nothing of it may be seen yet."""
+        self._launching.add(job.key)
+        try:
+            yield
+        finally:
+            self._launching.discard(job.key)
+
+    def _counts(self, other: JobRecord, capacity: CapacityRecord, job: JobRecord) -> bool:
+        if other.uid == job.uid or other.capacity != capacity.name:
+            return False
+        if job.capacity != capacity.name or (other.created_at, other.uid) < (job.created_at, job.uid):
+            return True
+        return other.key in self._launching or self._launched(other.key)

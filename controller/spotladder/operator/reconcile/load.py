@@ -1,0 +1,335 @@
+"""The first third of a pass: one TieredJob and what the caches know, as the records that `decide` works on."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.check import checked
+from spotladder.api.document import Document
+from spotladder.api.resolve import Capacity, job_spec
+from spotladder.api.tieredjob import TieredJob
+from spotladder.clusters.registry import HOME
+from spotladder.core.model import (
+    TERMINAL,
+    AttemptSeen,
+    CapacityType,
+    Instant,
+    JobSpec,
+    JobState,
+    Observation,
+    PodPhase,
+    PodRole,
+    PodSeen,
+    Price,
+    Seconds,
+    Stage,
+)
+from spotladder.core.reasons import Cause
+from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.errors import InvalidSpec
+from spotladder.operator.condition_types import ConditionReason, Problem
+from spotladder.operator.inventory.clusters import Clusters, Found
+from spotladder.operator.inventory.heartbeats import Heartbeats
+from spotladder.operator.storage.logs import Reading
+from spotladder.output.outage import Outage
+from spotladder.workloads import capacity as capacity_words
+from spotladder.workloads.template import digests_of
+from spotladder.workloads.tiers import ResolvedTier, resolve_tier
+from spotladder.workloads.workload import AttemptObjects, Workload
+
+PARSED = 128
+"""So many specs are kept parsed: those of the jobs that move. The others are kept as text."""
+
+
+class Specs:
+    """Parses specs, once for each generation of those in use."""
+
+    def __init__(self) -> None:
+        self._parsed: OrderedDict[tuple[str, int], tuple[TieredJob, Mapping[str, str]]] = OrderedDict()
+
+    def of(self, record: JobRecord) -> TieredJob:
+        """The TieredJob. Raises InvalidSpec with every problem."""
+        return self._of(record)[0]
+
+    def templates(self, record: JobRecord) -> Mapping[str, str]:
+        """For each tier a digest of what its pods are made from. Raises InvalidSpec as `of`."""
+        return self._of(record)[1]
+
+    def _of(self, record: JobRecord) -> tuple[TieredJob, Mapping[str, str]]:
+        key = record.uid, record.generation
+        if key not in self._parsed:
+            job = checked(Document("", record.document(), {}, {}), TieredJob)
+            self._parsed[key] = job, digests_of(job)
+            if len(self._parsed) > PARSED:
+                self._parsed.popitem(last=False)
+        self._parsed.move_to_end(key)
+        return self._parsed[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Tiers:
+    """A job's tiers, resolved, and why those that cannot be are not; of those that have no room for the job, why."""
+
+    resolved: Mapping[str, ResolvedTier]
+    missing: Mapping[str, Problem]
+    full: Mapping[str, str] = field(default_factory=dict)
+
+    def cluster_of(self, tier: str) -> str | None:
+        """The cluster that the tier is in, if that is known."""
+        return self.resolved[tier].cluster if tier in self.resolved else None
+
+
+def resolve(
+    job: TieredJob,
+    capacity: Callable[[str], CapacityRecord | None],
+    remembered: Callable[[str], CapacityRecord | None],
+    clusters: frozenset[str],
+    price: Callable[[CapacityTier], Price],
+) -> Tiers:
+    """Find the capacity of each tier. One that was deleted while in use is missing, and keeps its last known price."""
+    resolved: dict[str, ResolvedTier] = {}
+    missing: dict[str, Problem] = {}
+    for index, tier in enumerate(job.spec.tiers):
+        record, name = capacity(tier.capacity_tier), tier.capacity_tier
+        trouble, problem = ConditionReason.UNKNOWN_CAPACITY_TIER, ""
+        if record is None:
+            problem = f'CapacityTier "{name}" does not exist'
+        elif record.deleting:
+            problem = f'CapacityTier "{name}" is being deleted'
+        elif record.model is None:
+            problem = f'CapacityTier "{name}" is not valid: {record.problem}'
+        known = record or remembered(name)
+        if known is not None and known.model is not None:
+            try:
+                resolved[tier.name] = resolve_tier(index, tier, known.model, price(known.model))
+            except InvalidSpec as error:
+                problem = problem or str(error)
+            else:
+                cluster = known.model.spec.cluster
+                if cluster not in clusters:
+                    trouble = ConditionReason.UNKNOWN_CLUSTER
+                    problem = f'CapacityTier "{name}" is in cluster "{cluster}"; known: {", ".join(sorted(clusters))}'
+        if problem:
+            missing[tier.name] = Problem(trouble, f"spec.tiers[{index}].capacityTier: {problem}")
+    return Tiers(resolved, missing)
+
+
+def spec_of(
+    record: JobRecord,
+    job: TieredJob,
+    *,
+    workload: Workload,
+    templates: Mapping[str, str],
+    tiers: Tiers,
+    reading: Reading,
+    settle: Seconds,
+) -> JobSpec:
+    """The job as the core sees it. `templates` are the digests of `Specs.templates`.
+
+    One that is being deleted is suspended: it commits and holds nothing. Without a look at the log nobody can tell a
+    job that has stalled from one that goes on.
+    """
+    capacity = {
+        entry.capacity_tier: Capacity(tier.capacity_type, tier.price, tier.notice)
+        if (tier := tiers.resolved.get(entry.name))
+        else Capacity(CapacityType.ON_DEMAND, Price(known=False))
+        for entry in job.spec.tiers
+    }
+    spec = job_spec(job, capacity, submitted_at=record.created_at, workers=workload.workers(job))
+    return replace(
+        spec,
+        tiers=tuple(replace(tier, template=templates.get(tier.name, "")) for tier in spec.tiers),
+        settle=settle,
+        suspend=spec.suspend or record.deleting,
+        stall_timeout=inf if reading.unreadable or not reading.known else spec.stall_timeout,
+    )
+
+
+def observe(
+    record: JobRecord,
+    state: JobState,
+    *,
+    workload: Workload,
+    clusters: Clusters,
+    tiers: Tiers,
+    reading: Reading,
+    blocked: str,
+    heartbeats: Heartbeats,
+    outage: Callable[[int], Outage | None],
+    now: Instant,
+) -> tuple[Observation, Found]:
+    """What exists of the job. `outage` is what the program of an attempt says of the checkpoint store.
+
+    The snapshot is never older than the state that it is judged by: caches are listed after the lease was won, only
+    go forward, and hold the answers to our own writes. So its revision is the state's own, or newer.
+    """
+    live = state.attempt
+    planned = state.stage is Stage.STARTING and live is not None and not live.seen
+    found = clusters.attempts(record, lambda objects: tiers.cluster_of(_tier_of(objects)))
+    attempts, silent, launched = [], "", False
+    for number, located in sorted(found.attempts.items()):
+        objects, cluster = located.objects, located.cluster
+        if live and not live.seen and live.number == number and objects.top is None:
+            continue  # its pods are seen before itself: it is not gone, it is not known yet
+        hidden = clusters.problem(cluster.name, workload.records, record.namespace)
+        told = "" if hidden else workload.silent(objects, now + cluster.client.ahead)
+        if planned and live and number == live.number and not workload.begun(objects):
+            silent, launched = told, not workload.refusal(objects)
+        elif number > 0:
+            nodes = cluster.inventory.nodes_of(objects)
+            seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
+            seen = heartbeats.facts(_by_our_clock(seen, cluster.client.ahead), cluster, objects.pods, nodes)
+            seen = replace(seen, operator_silent=told)
+            if (tier := tiers.resolved.get(_tier_of(objects))) and tier.capacity_type is CapacityType.SPOT:
+                seen = reclaimed(seen)
+            attempts.append(_with_store(_remembered(seen) if hidden else seen, reading, outage(number)))
+    unavailable = {
+        name: why
+        for name, why in (*tiers.full.items(), *((name, problem.message) for name, problem in tiers.missing.items()))
+        if not (live and live.seen and live.tier == name)  # what exists there can still be looked at
+    } | {
+        name: problem
+        for name, tier in tiers.resolved.items()
+        if (problem := _unreachable(clusters, tier.cluster, workload, record))
+    }
+    if live and live.number not in found.attempts and live.tier not in tiers.resolved:
+        # Its CapacityTier is gone, and with it the name of its cluster: it may be wherever nobody can look.
+        hiding = (_unreachable(clusters, name, workload, record) for name in sorted(clusters.names))
+        if why := next(filter(None, hiding), ""):
+            unavailable[live.tier] = why
+    version = int(record.resource_version) if record.resource_version.isdigit() else 0
+    seen_now = Observation(
+        revision=max(state.revision, version),
+        attempts=tuple(attempts),
+        progress=reading.progress if reading.known else state.progress,
+        unavailable=unavailable,
+        blocked=blocked,
+        blocked_by=capacity_words.blocker(blocked),
+        launched=launched,
+        operator_silent=silent,
+        limited=frozenset(tiers.full),
+    )
+    return seen_now, found
+
+
+def _with_store(seen: AttemptSeen, reading: Reading, outage: Outage | None) -> AttemptSeen:
+    """The attempt, with what the log's reader, else its program, knows of the checkpoint store."""
+    if reading.away_since is not None:
+        return replace(seen, store_unavailable_since=reading.away_since, store_message=reading.unreadable)
+    if outage is not None:
+        said = f"says the program: {outage.message}"
+        return replace(seen, store_unavailable_since=outage.since, store_message=said)
+    return seen
+
+
+def _remembered(seen: AttemptSeen) -> AttemptSeen:
+    """An attempt that cannot be looked at: who ran may run on, and nothing is concluded from what else is known. While
+    its cluster is listed anew some of it is new and some is old."""
+    pods = tuple(pod for pod in seen.pods if pod.phase is not PodPhase.LOST)
+    return AttemptSeen(seen.number, pods, reachable=False)
+
+
+def reclaimed(seen: AttemptSeen) -> AttemptSeen:
+    """An attempt on a spot tier, whose nodes need not be labelled as spot: who cordons a node of its workers takes it
+    back. The head is on other nodes."""
+
+    def cause(pod: PodSeen) -> Cause:
+        return Cause.INTERRUPTION if (pod.role, pod.cause) == (PodRole.WORKER, Cause.MAINTENANCE) else pod.cause
+
+    return replace(seen, pods=tuple(replace(pod, cause=cause(pod)) for pod in seen.pods))
+
+
+def _by_our_clock(seen: AttemptSeen, ahead: Seconds) -> AttemptSeen:
+    """A notice is dated by the clock of its cluster: one that is behind would end it before it began, and leave the
+    attempt no time to commit."""
+    if not ahead:
+        return seen
+
+    def ours(there: Instant | None) -> Instant | None:
+        return None if there is None else there - ahead
+
+    pods = tuple(
+        replace(pod, noticed_at=ours(pod.noticed_at), notice_ends_at=ours(pod.notice_ends_at)) for pod in seen.pods
+    )
+    return replace(seen, pods=pods)
+
+
+def _tier_of(objects: AttemptObjects) -> str:
+    return objects.every[0].tier if objects.every else ""
+
+
+def _unreachable(clusters: Clusters, name: str, workload: Workload, record: JobRecord) -> str:
+    if name == HOME or name not in clusters.names:
+        return ""
+    why = clusters.problem(name, workload.records, record.namespace)
+    return f"cluster {name} cannot be used: {why}" if why else ""
+
+
+def unsettled(clusters: Clusters, tiers: Tiers, state: JobState) -> bool:
+    """Whether it is not known yet if a cluster can be used that one of these tiers, or the live attempt, may be in."""
+    names = {tier.cluster for tier in tiers.resolved.values()}
+    if state.attempt and state.attempt.tier not in tiers.resolved:
+        names |= clusters.names
+    return not all(clusters.settled(name) for name in names)
+
+
+def problems_of(
+    state: JobState, seen: Observation, reading: Reading, tiers: Tiers, clusters: Clusters
+) -> list[Problem]:
+    """What stands in the way of a job that is under way."""
+    problems = []
+    live = seen.attempt(state.attempt.number) if state.attempt else None
+    if live is None and state.stage in (Stage.IDLE, Stage.STARTING):
+        problems += [Problem(ConditionReason.LIMIT_REACHED, why) for why in tiers.full.values()]
+    if reading.foreign:
+        problems.append(Problem(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign))
+    if reading.corrupt:
+        problems.append(Problem(ConditionReason.CHECKPOINTS_CORRUPT, reading.corrupt))
+    if reading.gone and live is not None:  # else it is why nothing is launched
+        problems.append(Problem(ConditionReason.CHECKPOINTS_GONE, reading.gone))
+    outage = reading.away_since is not None and live is not None and live.store_unavailable_since is not None
+    if reading.unreadable and state.stage not in TERMINAL and not outage:  # the impediment says it then
+        trouble = ConditionReason.CHECKPOINTS_NOT_ALLOWED if reading.denied else ConditionReason.CHECKPOINTS_UNREADABLE
+        problems.append(Problem(trouble, reading.unreadable))
+    problems += [
+        Problem(ConditionReason.CAPACITY_TIER_GONE, problem.message)
+        if problem.trouble is ConditionReason.UNKNOWN_CAPACITY_TIER
+        else problem
+        for problem in tiers.missing.values()
+    ]
+    away = {name: tier.cluster for name, tier in tiers.resolved.items() if not state.record(name).exhausted_by}
+    told = {seen.unavailable[name] for name in away if name in seen.unavailable and name not in tiers.missing}
+    told -= set(tiers.full.values())  # these have a reason of their own
+    problems += [Problem(ConditionReason.CLUSTER_UNREACHABLE, message) for message in sorted(told)]
+    doubts = {name: doubt for name in set(away.values()) if (doubt := clusters.doubt(name))}
+    problems += [
+        Problem(ConditionReason.CLUSTER_MISCONFIGURED, f"cluster {name} is used as it was before: {doubt}")
+        for name, doubt in sorted(doubts.items())
+    ]
+    problems += [
+        Problem(
+            ConditionReason.CLOCK_SKEWED,
+            f"the clock of cluster {name} is {cluster.skew}; notices are converted: set it",
+        )
+        for name in sorted(set(away.values()))
+        if (cluster := clusters.of(name)) and cluster.skew
+    ]
+    return problems
+
+
+def unpriced(spec: JobSpec) -> Problem | None:
+    """What makes a budget less than it says."""
+    names = [tier.name for tier in spec.tiers if not tier.price.known]
+    if spec.budget is None or not names:
+        return None
+    message = f"spec.budget: no price is known of tier {', '.join(names)}: what is held there is not counted"
+    return Problem(ConditionReason.PRICE_UNKNOWN, message)
+
+
+def started(state: JobState) -> bool:
+    """Whether an attempt was ever planned."""
+    return state.last_number > 0

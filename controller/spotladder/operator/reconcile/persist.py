@@ -1,0 +1,135 @@
+"""Everything that is written into a TieredJob: its status, once a pass, and its finalizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from spotladder.api.status import TieredJobStatus
+from spotladder.clusters.cache import Scoped
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock
+from spotladder.core.explanation import explain
+from spotladder.core.model import Decision, JobState
+from spotladder.core.situation import Situation
+from spotladder.custom_resources import FINALIZER, JobRecord
+from spotladder.operator.condition_types import ConditionType, ConditionUpdates, Problem, merged, one_line
+from spotladder.operator.failpoints import Point, reach
+from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.loaded import Loaded
+from spotladder.operator.reconcile import conditions, status
+from spotladder.operator.reporting.events import COMMIT_SKIPPED, Events, Note, note_of, notes_of
+from spotladder.operator.storage.logs import Reading
+from spotladder.resources import TIEREDJOBS
+
+
+class Witness(Protocol):
+    """Learns what was persisted; makes metrics and log lines of it."""
+
+    def saw(self, key: JobKey, state: JobState) -> None: ...
+    def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None: ...
+    def troubled(self, job: JobRecord, problem: Problem) -> None: ...
+    def forgotten(self, key: JobKey) -> None: ...
+
+
+class Persistence:
+    """Writes with the version that was read as precondition: every method raises Conflict when it is not the newest."""
+
+    def __init__(
+        self, *, client: Client, jobs: Scoped[JobRecord], events: Events, witness: Witness, clock: Clock
+    ) -> None:
+        self._client = client
+        self._jobs = jobs
+        self._events = events
+        self._witness = witness
+        self._clock = clock
+
+    async def decided(
+        self, loaded: Loaded, decision: Decision, reading: Reading, problems: list[Problem], more: ConditionUpdates
+    ) -> TieredJobStatus:
+        """Write down what was decided, if that is worth it, then tell of it. Returns the status that stands now."""
+        claims = {
+            **conditions.of_validity(None),
+            **conditions.of_decision(loaded.spec, decision, loaded.seen, reading, deleting=loaded.record.deleting),
+            **conditions.of_troubles(problems),
+            **more,
+        }
+        before, after, generation = loaded.before, decision.state, loaded.record.generation
+        entries = merged(loaded.status.conditions, claims, self._clock.now(), generation)
+        if not status.worth_writing(loaded.status, entries, before, after, generation=generation):
+            return loaded.status
+        wanted = status.of_state(
+            after,
+            entries,
+            generation=generation,
+            uri=loaded.record.folder,
+            clusters=loaded.clusters,
+            tiers=[tier.name for tier in loaded.spec.tiers],
+            waits=explain(Situation(loaded.spec, after, loaded.seen, after.clock)),
+        )
+        record = await self._write(loaded.record, wanted)
+        self._witness.decided(loaded, before, decision)
+        for note in notes_of(decision, deleting=loaded.record.deleting):
+            self._events.tell(record, note)
+        if after.progress.skipped and after.progress.skipped != before.progress.skipped:
+            self._events.tell(record, Note(COMMIT_SKIPPED, "Resume", after.progress.skipped))
+        if problems and _reason(loaded.status, ConditionType.DEGRADED) != problems[0].trouble:
+            self._announce(record, problems[0])
+        reach(Point.AFTER_EVENTS)
+        return wanted
+
+    async def held(self, record: JobRecord, before: TieredJobStatus, problem: Problem, *, valid: bool) -> None:
+        """Write down why nothing is begun and nothing is ended. `valid`: the spec is not to blame."""
+        claims = conditions.of_troubles([problem]) if valid else conditions.of_validity(problem)
+        entries = merged(before.conditions, claims, self._clock.now(), record.generation)
+        wanted = before.model_copy(
+            update={
+                "conditions": entries,
+                "message": one_line(problem.message),
+                "phase": before.phase or JobState().phase,
+                "observed_generation": record.generation,
+                "waiting": None,
+            }
+        )
+        if wanted == before:
+            return
+        kind = ConditionType.DEGRADED if valid else ConditionType.VALID
+        news = _reason(before, kind) != problem.trouble or before.message != wanted.message
+        record = await self._write(record, wanted)
+        if news:
+            self._announce(record, problem)
+
+    async def finalize(self, record: JobRecord) -> JobRecord:
+        """See to it that the job cannot go without us."""
+        return await self._set_finalizers(record, [*record.finalizers, FINALIZER])
+
+    async def release(self, record: JobRecord) -> None:
+        """Let a deleted job go."""
+        latest = self._jobs.get(record.name, record.namespace) or record
+        await self._set_finalizers(latest, [name for name in latest.finalizers if name != FINALIZER])
+
+    async def _set_finalizers(self, record: JobRecord, finalizers: list[str]) -> JobRecord:
+        body = {"metadata": {"resourceVersion": record.resource_version, "finalizers": finalizers}}
+        return self._taken(await self._client.merge(TIEREDJOBS, record.name, record.namespace, body=body))
+
+    async def _write(self, record: JobRecord, wanted: TieredJobStatus) -> JobRecord:
+        body = {"metadata": {"resourceVersion": record.resource_version}, "status": status.plain(wanted)}
+        reach(Point.BEFORE_STATUS)
+        answer = await self._client.merge(TIEREDJOBS, record.name, record.namespace, body=body, subresource="status")
+        reach(Point.AFTER_STATUS)
+        return self._taken(answer)
+
+    def _taken(self, answer: Mapping[str, Any]) -> JobRecord:
+        record = JobRecord.of(dict(answer))
+        if not (record.deleting and not record.finalizers):  # else it is gone with this very write
+            self._jobs.put(dict(answer))
+        return record
+
+    def _announce(self, record: JobRecord, problem: Problem) -> None:
+        self._witness.troubled(record, problem)
+        self._events.tell(record, note_of(problem))
+
+
+def _reason(held: TieredJobStatus, kind: ConditionType) -> str:
+    entry = next((entry for entry in held.conditions if entry.type == kind), None)
+    return entry.reason if entry is not None else ""

@@ -1,0 +1,151 @@
+"""Preconditions of a job: those without which no attempt is launched, and those that degrade a job that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spotladder.api.tieredjob import TieredJob
+from spotladder.clusters.cache import Scoped
+from spotladder.clusters.clock import Clock
+from spotladder.core.model import TERMINAL, JobState, Seconds, Stage
+from spotladder.core.reasons import Reason
+from spotladder.custom_resources import FORCE_DELETE, CapacityRecord, JobRecord
+from spotladder.operator.condition_types import ConditionReason, Problem
+from spotladder.operator.inventory.clusters import Clusters
+from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.loaded import Loaded
+from spotladder.operator.reconcile import load
+from spotladder.operator.storage.logs import Reading
+from spotladder.workloads import review
+from spotladder.workloads.kinds import workload_of
+
+CLEANUP_IS_LATE: Seconds = 120.0
+"""After so long a deleted job says what it waits for."""
+
+UNBLAMED = frozenset({Reason.STORE_UNAVAILABLE, ConditionReason.CHECKPOINTS_GONE})
+"""What keeps a job from beginning although its spec is valid."""
+
+Capacity = Mapping[str, CapacityRecord]
+"""The CapacityTiers of a job by name, as last seen."""
+
+
+class Preconditions:
+    """Remembers, of each job, what was wrong with it on its tiers; forgetting costs another look."""
+
+    def __init__(self, *, jobs: Scoped[JobRecord], clusters: Clusters, clock: Clock) -> None:
+        self._jobs = jobs
+        self._clusters = clusters
+        self._clock = clock
+        self._reviewed: dict[JobKey, tuple[tuple[object, ...], str]] = {}
+
+    def forget(self, key: JobKey) -> None:
+        """The job is gone."""
+        self._reviewed.pop(key, None)
+
+    def to_begin(
+        self,
+        record: JobRecord,
+        job: TieredJob,
+        state: JobState,
+        *,
+        tiers: load.Tiers,
+        reading: Reading,
+        known: Capacity,
+    ) -> Problem | None:
+        """Why nothing is begun. What is under way is never held up by it."""
+        if record.deleting or state.stage is not Stage.IDLE:
+            return None
+        if reading.foreign:
+            return Problem(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign)
+        if reading.corrupt:
+            return Problem(ConditionReason.CHECKPOINTS_CORRUPT, reading.corrupt)
+        if problem := self.to_launch(state, reading):
+            return problem
+        if load.started(state):
+            return None
+        if taken := self._folder_taken(record):
+            return taken
+        missing = list(tiers.missing.values())
+        if missing:
+            return Problem(missing[0].trouble, "; ".join(problem.message for problem in missing))
+        if contradiction := self._contradiction(record, job, tiers, known):
+            return contradiction
+        return Problem(ConditionReason.CHECKPOINTS_NOT_ALLOWED, reading.unreadable) if reading.denied else None
+
+    @staticmethod
+    def to_launch(state: JobState, reading: Reading) -> Problem | None:
+        """Why no attempt is launched, as far as the commit log says so."""
+        if reading.gone:
+            advice = "mount or restore the folder, or delete the job and submit it anew to begin at step 0"
+            return Problem(ConditionReason.CHECKPOINTS_GONE, f"spec.checkpoints.uri: {reading.gone}: {advice}")
+        if reading.away_since is not None and state.last_number <= 1 and not state.progress.attempt:
+            why = f"{reading.unreadable}; the first attempt waits until it is known whose log this is"
+            return Problem(Reason.STORE_UNAVAILABLE, why)
+        return None
+
+    def to_see(self, record: JobRecord, job: TieredJob) -> Problem | None:
+        """What cannot be seen cannot be decided on. A kind that is not installed has no objects to see."""
+        why = self._clusters.home.unreadable(workload_of(job).records, record.namespace)
+        return Problem(ConditionReason.CANNOT_WATCH, why) if why else None
+
+    def on_the_way(
+        self, loaded: Loaded, reading: Reading, tiers: load.Tiers, known: Capacity, blocked: Problem | None
+    ) -> list[Problem]:
+        """What is to be told of a job that is under way. `blocked` is why its last launch was refused."""
+        problems = [] if blocked is None else [blocked]
+        problems += load.problems_of(loaded.state, loaded.seen, reading, tiers, self._clusters)
+        if loaded.state.stage not in TERMINAL:
+            more = (self._contradiction(loaded.record, loaded.job, tiers, known), load.unpriced(loaded.spec))
+            problems += [problem for problem in more if problem is not None and problem not in problems]
+        cleanup = self._cleanup(loaded)
+        return problems if cleanup is None else [cleanup, *problems]
+
+    def _cleanup(self, loaded: Loaded) -> Problem | None:
+        """What a deleted job waits for: at once where a cluster cannot be reached, else when it takes too long."""
+        deleted_at, found = loaded.record.deleted_at, sorted(loaded.found.attempts.items())
+        if deleted_at is None:
+            return None
+        away = [
+            f"attempt {number} ({left.cluster.name}) is not gone: its cluster cannot be reached"
+            for number, left in found
+            if left.cluster.problem
+        ]
+        late = self._clock.now() - deleted_at > CLEANUP_IS_LATE
+        slow = [
+            f"attempt {number} ({left.cluster.name}) is not gone"
+            for number, left in found
+            if late and not left.cluster.problem
+        ]
+        if not away and not slow:
+            return None
+        advice = f'annotate the TieredJob {FORCE_DELETE}="true" (spotladder delete --force) to let it go regardless'
+        return Problem(ConditionReason.CLEANUP_BLOCKED, f"{', '.join([*away, *slow])}; {advice}")
+
+    def _contradiction(self, record: JobRecord, job: TieredJob, tiers: load.Tiers, known: Capacity) -> Problem | None:
+        """What is wrong with the job on any of its tiers, also on those that it has not come to. It is looked at again
+        when the job or a CapacityTier has changed."""
+        now = versions(record, job, known)
+        reviewed, wrong = self._reviewed.get(record.key, ((), ""))
+        if reviewed != now:
+            wrong = "; ".join(map(str, review.problems(job, tiers.resolved.values())))
+            self._reviewed[record.key] = now, wrong
+        return Problem(ConditionReason.INVALID_SPEC, wrong) if wrong else None
+
+    def _folder_taken(self, record: JobRecord) -> Problem | None:
+        """Two jobs in one folder of a bucket would fence each other for ever: the older one has it."""
+        first = min(self._jobs.of(record.folder), key=lambda entry: (entry.created_at, entry.uid), default=record)
+        if first.uid == record.uid:
+            return None
+        # The name of another namespace's job is nothing that this one's users may know.
+        here = first.namespace == record.namespace
+        owner = f"TieredJob {first.name}" if here else "a TieredJob of another namespace"
+        return Problem(
+            ConditionReason.CHECKPOINTS_IN_USE,
+            f"spec.checkpoints.uri: {record.folder} is used by {owner}: use another uri or another name",
+        )
+
+
+def versions(record: JobRecord, job: TieredJob, known: Capacity) -> tuple[object, ...]:
+    """What an attempt's objects are made from, but for prices: the job's spec, and its tiers as last seen."""
+    used = (known.get(tier.capacity_tier) for tier in job.spec.tiers)
+    return record.uid, record.generation, *((tier.uid, tier.generation) for tier in used if tier is not None)

@@ -1,0 +1,218 @@
+"""Whether what an attempt's pods name exists where they are to run. A pod that misses something waits for ever, and
+looks like one that waits for a node.
+
+1. Right before an attempt is made, in the cluster of its tier: what is missing holds the attempt back, and spends no
+   tier.
+2. Long before, for all tiers at once and beside the job's passes: the condition `Preflight` says what the job would
+   miss if it came to a tier, while somebody is awake to see to it.
+3. Versions that do not work together are reported in the same condition, and hold no attempt back.
+
+Only metadata are asked for: what a Secret holds is not sent. What may not be read counts as there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from spotladder.api.tieredjob import TieredJob
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.errors import Forbidden, NotFound
+from spotladder.clusters.registry import HOME
+from spotladder.core.model import Seconds
+from spotladder.errors import InvalidSpec, SpotladderError
+from spotladder.operator.installed import Installed, installed, ray_version
+from spotladder.operator.inventory.clusters import Cluster, Clusters
+from spotladder.operator.inventory.inventory import JobKey
+from spotladder.resources import NAMESPACES
+from spotladder.workloads import names
+from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.references import Reference, references
+from spotladder.workloads.tiers import ResolvedTier
+
+FOUND_TTL: Seconds = 60.0
+"""How long an object that was found is not looked for again."""
+
+MISSING_RETRY_INTERVAL: Seconds = 30.0
+"""Interval between two looks for objects that a later tier lacks; `LATER` when none is missing."""
+
+LATER: Seconds = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What pods in one cluster need. `ray` is the Ray version that KubeRay is to run there, None when it runs none."""
+
+    cluster: str
+    references: tuple[Reference, ...]
+    ray: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What stands in the way of a job on tiers that it may come to, each "" when nothing: objects that do not exist,
+    and versions in its clusters that do not work together."""
+
+    missing: str = ""
+    conflicts: str = ""
+
+
+@dataclass(slots=True)
+class _Look:
+    """The last look at what a job needs. `found` is None before it is done."""
+
+    version: object
+    wanted: tuple[Wanted, ...]
+    at: Seconds
+    found: Ahead | None = None
+    task: asyncio.Task[None] | None = None
+
+
+class Preflight:
+    """Use as `async with`: it ends what looks in the background. `changed` is told which job's answer is new."""
+
+    def __init__(self, clusters: Clusters, *, clock: Clock, changed: Callable[[JobKey], None]) -> None:
+        self._clusters = clusters
+        self._clock = clock
+        self._changed = changed
+        self._found: dict[tuple[str, str, Reference], Seconds] = {}
+        self._looks: dict[JobKey, _Look] = {}
+        self._installed: dict[str, tuple[Seconds, Installed]] = {}
+        self._reading: dict[str, asyncio.Task[None]] = {}
+        self._log = structlog.get_logger("spotladder")
+
+    async def __aenter__(self) -> Preflight:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        tasks = [look.task for look in self._looks.values() if look.task is not None]
+        tasks += self._reading.values()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def missing(self, cluster: Cluster, namespace: str, references: Iterable[Reference]) -> tuple[Reference, ...]:
+        """Those that do not exist in that cluster and namespace. Raises ClusterUnreachable, Throttled."""
+        now = self._clock.ticks()
+        self._found = {key: at for key, at in self._found.items() if now - at < FOUND_TTL}
+        wanted = [entry for entry in references if (cluster.name, namespace, entry) not in self._found]
+        there = await asyncio.gather(*(_exists(cluster, namespace, entry) for entry in wanted))
+        for entry, exists in zip(wanted, there, strict=True):
+            if exists:
+                self._found[cluster.name, namespace, entry] = now
+        return tuple(entry for entry, exists in zip(wanted, there, strict=True) if not exists)
+
+    def look(self, job: JobKey, version: object, wanted: Callable[[], tuple[Wanted, ...]]) -> Ahead | None:
+        """What the job would miss on its tiers; None while that is being found out.
+
+        `wanted` is asked once for each version of the job and its tiers.
+        """
+        known, now = self._looks.get(job), self._clock.ticks()
+        if known is None or known.version != version:
+            self.forget(job)
+            known = self._looks[job] = _Look(version, wanted(), now)
+        elif known.found is None or now - known.at < (MISSING_RETRY_INTERVAL if known.found.missing else LATER):
+            return known.found
+        if known.task is None or known.task.done():
+            known.at = now
+            known.task = asyncio.create_task(self._find(job, known))
+        return known.found
+
+    def forget(self, job: JobKey) -> None:
+        """The job is gone or over."""
+        known = self._looks.pop(job, None)
+        if known is not None and known.task is not None:
+            known.task.cancel()
+
+    def reached(self, cluster: Cluster) -> None:
+        """The cluster can be used, for the first time or again: read its versions, and log them when they conflict."""
+        running = self._reading.get(cluster.name)
+        if running is None or running.done():
+            self._installed.pop(cluster.name, None)
+            self._reading[cluster.name] = asyncio.create_task(self._read(cluster))
+
+    async def _read(self, cluster: Cluster) -> None:
+        with suppress(SpotladderError):  # that it cannot be reached is told elsewhere
+            await self._versions(cluster)
+
+    async def _versions(self, cluster: Cluster) -> Installed:
+        """The cluster's versions, at most `LATER` old. Raises ClusterUnreachable, Throttled."""
+        known = self._installed.get(cluster.name)
+        if known is not None and self._clock.ticks() - known[0] < LATER:
+            return known[1]
+        found = await installed(cluster.client)
+        self._installed[cluster.name] = self._clock.ticks(), found
+        if (known is None or known[1] != found) and (conflicts := found.conflicts()):
+            self._log.warning("versions do not work together", cluster=cluster.name, conflicts=list(conflicts))
+        return found
+
+    async def _find(self, job: JobKey, look: _Look) -> None:
+        parts, conflicts = [], []
+        for wanted in look.wanted:
+            cluster = self._clusters.of(wanted.cluster)
+            if cluster is None or cluster.problem:
+                continue  # that it cannot be reached is told elsewhere
+            try:
+                if cluster.monitor and await self.missing(cluster, "", [Reference(NAMESPACES, job[0])]):
+                    parts.append(lacking_namespace(cluster, job[0]))
+                    continue
+                missing = await self.missing(cluster, job[0], wanted.references)
+            except SpotladderError:
+                continue
+            if missing:
+                parts.append(lacking(cluster, job[0], missing))
+            with suppress(SpotladderError):
+                there = await self._versions(cluster)
+                conflicts += [f"{_place(cluster)}{conflict}" for conflict in there.conflicts(wanted.ray)]
+        before, look.found = look.found, Ahead("; ".join(parts), "; ".join(conflicts))
+        if before != look.found:
+            self._changed(job)
+
+
+def _place(cluster: Cluster) -> str:
+    return f"cluster {cluster.name}: " if cluster.monitor else ""
+
+
+def lacking(cluster: Cluster, namespace: str, missing: Iterable[Reference]) -> str:
+    """How that reads: what is missing, where, and what to do."""
+    where = f"cluster {cluster.name}, namespace {namespace}" if cluster.monitor else f"namespace {namespace}"
+    return f"{where} lacks {', '.join(map(str, missing))}: create it there"
+
+
+def lacking_namespace(cluster: Cluster, namespace: str) -> str:
+    """How it reads that a cluster has no such namespace."""
+    where = f" in cluster {cluster.name}" if cluster.monitor else ""
+    return f"namespace {namespace} does not exist{where}: create it"
+
+
+def needs(job: TieredJob, tiers: Iterable[ResolvedTier], copies: Iterable[Reference]) -> tuple[Wanted, ...]:
+    """What the job's pods name in the cluster of each tier. What is copied there must exist at home."""
+    copied = tuple(copies)
+    found: dict[str, dict[Reference, None]] = {}
+    rays: dict[str, str | None] = {}
+    for tier in tiers:
+        try:
+            objects = workload_of(job).render(job, names.Origin(""), tier, 1, {})
+        except InvalidSpec:
+            continue  # that is told elsewhere
+        named = references(objects)
+        rays[tier.cluster] = ray_version(objects)
+        if tier.cluster != HOME:
+            found.setdefault(HOME, {}).update(dict.fromkeys(copied))
+            named = tuple(entry for entry in named if entry not in copied)
+        found.setdefault(tier.cluster, {}).update(dict.fromkeys(named))
+    return tuple(Wanted(cluster, tuple(entries), rays.get(cluster)) for cluster, entries in sorted(found.items()))
+
+
+async def _exists(cluster: Cluster, namespace: str, reference: Reference) -> bool:
+    try:
+        await cluster.client.metadata(reference.kind, reference.name, namespace if reference.kind.namespaced else "")
+    except NotFound:
+        return False
+    except Forbidden:
+        return True
+    return True

@@ -1,0 +1,423 @@
+"""One pass over one TieredJob: load → decide → apply, then one status write, then Events.
+
+1. `core.decide` decides. Here is nothing but what Kubernetes asks for: names, preconditions, finalizers, conditions.
+2. Actions act on the state that an earlier pass persisted; the new one is persisted before anything acts on it.
+3. The status is written once, with the version that was read as its precondition, and not at all when nothing changed.
+   A conflict means that somebody wrote meanwhile: the pass is repeated, it is no error.
+4. Events and metrics speak only of what was persisted.
+5. A job that is being deleted is suspended first (it commits and stops), then removed, then let go of. It does not wait
+   for ever: the annotation `spotladder.io/force-delete` lets it go.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from spotladder.api.capacitytier import ApplyTo
+from spotladder.api.status import TieredJobStatus
+from spotladder.api.tieredjob import TieredJob
+from spotladder.clusters.cache import Cache, Scoped
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.errors import ApiError, ClusterUnreachable, Conflict, NotFound, Throttled
+from spotladder.core.acting import ACTION_RETRY_INTERVAL
+from spotladder.core.lifecycle import decide
+from spotladder.core.model import (
+    TERMINAL,
+    Decision,
+    Exit,
+    JobState,
+    Launch,
+    Seconds,
+    Stage,
+)
+from spotladder.core.policies import Policy
+from spotladder.core.policies.registry import by_name
+from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.errors import InvalidSpec
+from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Problem
+from spotladder.operator.failpoints import Point, reach
+from spotladder.operator.inventory.clusters import Busy, Clusters
+from spotladder.operator.inventory.heartbeats import Heartbeats
+from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.loaded import Loaded
+from spotladder.operator.pricing.prices import Prices
+from spotladder.operator.reconcile import conditions, load, status
+from spotladder.operator.reconcile.apply import Applier
+from spotladder.operator.reconcile.execute import Executor
+from spotladder.operator.reconcile.limits import Limits
+from spotladder.operator.reconcile.persist import Persistence, Witness
+from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions, versions
+from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
+from spotladder.operator.storage import credentials
+from spotladder.operator.storage.logs import Logs, Reading
+from spotladder.operator.storage.outages import Outages
+from spotladder.operator.storage.outputs import Outputs
+from spotladder.operator.storage.readings import Readings
+from spotladder.workloads.kinds import workload_of
+
+RETRY_END: Seconds = 60.0
+"""A bucket that does not take the outcome is asked again after this long."""
+
+BUSY_RETRY_INTERVAL: Seconds = 0.5
+"""Requeue delay for a job whose clusters have no free worker slot."""
+
+SYNC_RETRY_INTERVAL: Seconds = 10.0
+"""Requeue delay for a job whose clusters have not synced yet; a finished sync requeues it sooner."""
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What this process remembers of a job between passes. Losing it costs nothing but repeated work.
+
+    `state` is newer than `before`, the persisted one, by nothing but time; `persisted` is the text of that, not to be
+    read again after it was written here. `blocked` is why the last launch was refused. `capacity` are the tiers as
+    last seen. `workers` is how many the spec of the version `sized` asks for.
+    """
+
+    persisted: str = ""
+    before: JobState = field(default_factory=JobState)
+    state: JobState | None = None
+    blocked: Problem | None = None
+    capacity: dict[str, CapacityRecord] = field(default_factory=dict)
+    sized: tuple[str, int] = "", 0
+    workers: int | None = None
+
+
+class Reconciler:
+    """Call it with a job's key; the answer is after how many seconds to call it again at the latest."""
+
+    def __init__(
+        self,
+        *,
+        jobs: Scoped[JobRecord],
+        capacity: Cache[CapacityRecord],
+        clusters: Clusters,
+        applier: Applier,
+        preflight: Preflight,
+        persistence: Persistence,
+        logs: Logs,
+        outputs: Outputs,
+        outages: Outages,
+        readings: Readings,
+        prices: Prices,
+        witness: Witness,
+        clock: Clock,
+        settle: Seconds,
+    ) -> None:
+        self._jobs = jobs
+        self._capacity = capacity
+        self._applier = applier
+        self._preflight = preflight
+        self._persistence = persistence
+        self._logs = logs
+        self._outputs = outputs
+        self._outages = outages
+        self._readings = readings
+        self._prices = prices
+        self._witness = witness
+        self._clock = clock
+        self._clusters = clusters
+        self._settle = settle
+        self._heartbeats = Heartbeats(clock)
+        self._specs = load.Specs()
+        self._policies: dict[str, Policy] = {}
+        self._memory: dict[JobKey, _Memory] = {}
+        self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock)
+        self._limits = Limits(jobs, size=self._size, launched=clusters.has_anything)
+        self._executor = Executor(applier, jobs=jobs, logs=logs, outputs=outputs, limits=self._limits)
+
+    async def __call__(self, key: JobKey) -> Seconds | None:
+        """One pass. Raises ClusterUnreachable, Throttled, …: try again later."""
+        namespace, name = key
+        record = self._jobs.get(name, namespace)
+        try:
+            if record is None or (record.deleting and not record.finalized):
+                self._forget(key)
+                return ACTION_RETRY_INTERVAL if await self._executor.sweep(key, "") else None
+            return await self._pass(record)
+        except Busy:
+            return BUSY_RETRY_INTERVAL
+        except Conflict:
+            return 0.2  # the cache is about to hear of what we did not know
+        except NotFound as error:
+            if self._jobs.get(name, namespace) is None:
+                return None
+            raise ClusterUnreachable(str(error)) from None
+
+    # --- load → decide → apply --------------------------------------------------------------------------------------
+
+    async def _pass(self, record: JobRecord) -> Seconds | None:
+        memory = self._memory.setdefault(record.key, _Memory())
+        held = status.held(record)
+        try:
+            before, state = self._states(held, memory)
+        except InvalidSpec as error:
+            return await self._hold(record, held, Problem(ConditionReason.STATE_UNREADABLE, str(error)))
+        if not record.finalized:
+            record = await self._persistence.finalize(record)
+        try:
+            job = self._specs.of(record)
+            policy = self._policy(job.spec.policy.name)
+        except InvalidSpec as error:
+            return await self._hold(
+                record, held, Problem(ConditionReason.INVALID_SPEC, "; ".join(str(error).splitlines()))
+            )
+        tiers = self._tiers(record, job, state, memory)
+        if load.unsettled(self._clusters, tiers, state):
+            return SYNC_RETRY_INTERVAL  # what is on its way from there must not be taken for lost
+        reading = (await self._readings.of(record, job, state)).after(state.progress)
+        if problem := self._preconditions.to_begin(
+            record, job, state, tiers=tiers, reading=reading, known=memory.capacity
+        ):
+            return await self._hold(record, held, problem, valid=problem.trouble in UNBLAMED)
+        if problem := self._preconditions.to_see(record, job):
+            return await self._hold(record, held, problem, valid=True)
+        if state.stage is Stage.IDLE and not reading.known and not record.deleting:
+            return None  # the first look at the log is under way, and wakes this job
+        loaded = self._load(
+            record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, memory=memory
+        )
+        if await self._looked_for_contact(loaded):
+            loaded = self._load(
+                record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, memory=memory
+            )
+        reach(Point.AFTER_LOAD)
+        if waits := self._last_commit_awaited(loaded):
+            return waits
+        return await self._go_on(loaded, tiers, reading, policy, memory)
+
+    async def _looked_for_contact(self, loaded: Loaded) -> bool:
+        """Whether more is known now of the live attempt's nodes, of which one is silent."""
+        live = loaded.state.attempt
+        located = loaded.found.attempts.get(live.number) if live else None
+        if live is None or located is None:
+            return False
+        return await self._heartbeats.look(located.cluster, loaded.seen.attempt(live.number))
+
+    async def _go_on(
+        self, loaded: Loaded, tiers: load.Tiers, reading: Reading, policy: Policy, memory: _Memory
+    ) -> Seconds | None:
+        """Decide, act, persist."""
+        record, job = loaded.record, loaded.job
+        self._outputs.look(loaded, lambda: self._readings.address(record, job))
+        self._outages.look(loaded)
+        decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
+        reach(Point.AFTER_DECIDE)
+        if decision.state.attempt is None or decision.state.attempt.seen:
+            memory.blocked = None
+        problem = self._preconditions.to_launch(decision.state, reading)
+        if problem or not reading.known:  # the first look at the log wakes this job
+            others = tuple(action for action in decision.actions if not isinstance(action, Launch))
+            if problem and others != decision.actions:
+                memory.blocked = problem
+            decision = replace(decision, actions=others)
+        result = await self._executor.execute(
+            loaded,
+            decision,
+            room=lambda tier: tier not in self._full(record, job, loaded.state, memory),
+            address=lambda: self._readings.address(record, job),
+        )
+        if result.tried:
+            memory.blocked = result.blocked
+        problems = self._preconditions.on_the_way(loaded, reading, tiers, memory.capacity, memory.blocked)
+        for error in (result.failed, result.untidy):
+            if isinstance(error, ApiError) and not isinstance(error, Throttled):
+                problems.append(Problem(ConditionReason.BLOCKED, str(error)))
+        problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
+        claims = {**result.claims, **self._looked_ahead(loaded, memory)}
+        stands = await self._persistence.decided(loaded, decision, reading, problems, claims)
+        before = loaded.before if stands is loaded.status else decision.state
+        memory.persisted, memory.before, memory.state = stands.state, before, decision.state
+        self._witness.saw(record.key, decision.state)
+        if result.failed is not None:
+            raise result.failed
+        if result.untidy is not None and record.deleting:
+            raise result.untidy
+        if record.deleting and self._may_go(loaded, decision):
+            await self._release(record)
+            return None
+        # Who makes room wakes nobody, nor does a cleanup that takes too long or fails.
+        # An operator that does not act on an attempt wakes nobody either.
+        restless = bool(tiers.full) or record.deleting or result.untidy is not None
+        restless = restless or decision.state.stage is Stage.STARTING
+        return self._wake(decision, before, claims, reading, restless=restless)
+
+    @staticmethod
+    def _states(held: TieredJobStatus, memory: _Memory) -> tuple[JobState, JobState]:
+        """The state as it was persisted, and as this process knows it. Raises InvalidSpec."""
+        if memory.state is not None and memory.persisted == held.state:
+            return memory.before, memory.state
+        found = status.state_of(held)
+        return found, found
+
+    def _policy(self, name: str) -> Policy:
+        if name not in self._policies:
+            self._policies[name] = by_name(name)
+        return self._policies[name]
+
+    def _tiers(self, record: JobRecord, job: TieredJob, state: JobState, memory: _Memory) -> load.Tiers:
+        for tier in job.spec.tiers:
+            if named := self._capacity.get(tier.capacity_tier):
+                memory.capacity[tier.capacity_tier] = named
+        found = load.resolve(job, self._capacity.get, memory.capacity.get, self._clusters.names, self._prices.of)
+        return replace(found, full=self._full(record, job, state, memory))
+
+    def _full(self, record: JobRecord, job: TieredJob, state: JobState, memory: _Memory) -> dict[str, str]:
+        """Tiers that have no room for this job now, and why. What it holds already, it holds."""
+        if state.stage not in (Stage.IDLE, Stage.STARTING) or (state.attempt and state.attempt.seen):
+            return {}
+        found = ((tier.name, memory.capacity.get(tier.capacity_tier)) for tier in job.spec.tiers)
+        full = {name: self._limits.full(capacity, record) for name, capacity in found if capacity is not None}
+        return {name: why for name, why in full.items() if why}
+
+    def _size(self, record: JobRecord, capacity: CapacityRecord) -> int:
+        """How many nodes of that tier a job holds by its live attempt, else needs by its spec; none when that is not
+        known."""
+        memory, version = self._memory.setdefault(record.key, _Memory()), (record.uid, record.generation)
+        if memory.sized != version:
+            memory.sized, memory.workers = version, self._workers(record)
+        if memory.state is None:  # not looked at yet by this process
+            with suppress(InvalidSpec):
+                held = status.held(record)
+                memory.persisted, (memory.before, memory.state) = held.state, self._states(held, memory)
+        attempt = memory.state.attempt if memory.state is not None else None
+        launched = attempt.workers if attempt is not None else None
+        workers = memory.workers if launched is None else launched
+        with_head = capacity.model is not None and capacity.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
+        return 0 if workers is None else workers + with_head
+
+    def _workers(self, record: JobRecord) -> int | None:
+        try:
+            job = self._specs.of(record)
+        except InvalidSpec:
+            return None
+        return workload_of(job).workers(job)
+
+    def _load(
+        self,
+        record: JobRecord,
+        job: TieredJob,
+        *,
+        held: TieredJobStatus,
+        before: JobState,
+        state: JobState,
+        tiers: load.Tiers,
+        reading: Reading,
+        memory: _Memory,
+    ) -> Loaded:
+        workload = workload_of(job)
+        seen, found = load.observe(
+            record,
+            state,
+            workload=workload,
+            clusters=self._clusters,
+            tiers=tiers,
+            reading=reading,
+            blocked=memory.blocked.message if memory.blocked else "",
+            heartbeats=self._heartbeats,
+            outage=lambda number: self._outages.of(record.key, number, reading.progress),
+            now=self._clock.now(),
+        )
+        return Loaded(
+            record=record,
+            job=job,
+            workload=workload,
+            tiers=tiers.resolved,
+            clusters={name: tier.cluster for name, tier in tiers.resolved.items()},
+            spec=load.spec_of(
+                record,
+                job,
+                workload=workload,
+                templates=self._specs.templates(record),
+                tiers=tiers,
+                reading=reading,
+                settle=self._settle,
+            ),
+            status=held,
+            before=before,
+            state=state,
+            seen=seen,
+            found=found,
+        )
+
+    def _last_commit_awaited(self, loaded: Loaded) -> Seconds:
+        """For how long at most to wait for a look at the log: a program's end is judged with its last commit.
+
+        What the operator gave up on has no last commit to wait for, and its successor reads the log anyway.
+        """
+        live = loaded.state.attempt
+        seen = loaded.seen.attempt(live.number) if live else None
+        if seen is None or seen.exit in (None, Exit.LOST):
+            return 0.0
+        return self._logs.behind(loaded.record.key, (seen.number, seen.exit))
+
+    def _wake(
+        self, decision: Decision, persisted: JobState, claims: ConditionUpdates, reading: Reading, *, restless: bool
+    ) -> Seconds | None:
+        now = self._clock.now()
+        times = [] if decision.wake_at is None else [max(0.0, decision.wake_at - now)]
+        if (due := status.due_in(persisted, decision.state)) is not None:
+            times.append(due)
+        if any(claim.status == "Unknown" for claim in claims.values()):
+            times.append(RETRY_END)
+        if reading.unreadable:  # a Secret that comes wakes nobody
+            times.append(credentials.MISSING_RETRY_INTERVAL if reading.locked else credentials.SECRET_TTL)
+        if (ahead := claims.get(ConditionType.PREFLIGHT)) and ahead.reason == ConditionReason.REFERENCES_MISSING:
+            times.append(MISSING_RETRY_INTERVAL)
+        if restless:
+            times.append(ACTION_RETRY_INTERVAL)
+        return min(times, default=None)
+
+    def _looked_ahead(self, loaded: Loaded, memory: _Memory) -> ConditionUpdates:
+        """Whether the tiers have what the job's pods will name."""
+        if loaded.state.stage in TERMINAL or loaded.record.deleting:
+            self._preflight.forget(loaded.record.key)
+            return {}
+        version = versions(loaded.record, loaded.job, memory.capacity)
+        return conditions.of_preflight(
+            self._preflight.look(
+                loaded.record.key, version, lambda: needs(loaded.job, loaded.tiers.values(), loaded.record.copies)
+            )
+        )
+
+    async def _hold(
+        self, record: JobRecord, held: TieredJobStatus, problem: Problem, *, valid: bool = False
+    ) -> Seconds | None:
+        if record.deleting and (record.forced or not valid):
+            return await self._dismantle(record)
+        await self._persistence.held(record, held, problem, valid=valid)
+        if problem.trouble is ConditionReason.CHECKPOINTS_NOT_ALLOWED:
+            return credentials.SECRET_TTL  # a Secret that changes triggers no event
+        return 5.0 if valid else None
+
+    # --- the end of a TieredJob -------------------------------------------------------------------------------------
+
+    def _may_go(self, loaded: Loaded, decision: Decision) -> bool:
+        if loaded.record.forced:
+            return True
+        over = decision.state.stage in (Stage.SUSPENDED, *TERMINAL) and decision.state.attempt is None
+        return over and not decision.moves and not loaded.found.attempts
+
+    async def _dismantle(self, record: JobRecord) -> Seconds | None:
+        """A job that cannot be understood is being deleted: nothing can be asked to commit; remove what there is."""
+        found = self._clusters.attempts(record, lambda _objects: None).attempts.values()
+        if any(not entry.cluster.problem for entry in found) and not record.forced:
+            await self._applier.remove_all(record)
+            return 2.0
+        await self._release(record)
+        return None
+
+    async def _release(self, record: JobRecord) -> None:
+        reach(Point.BEFORE_RELEASE)
+        await self._persistence.release(record)
+        self._outputs.forget(record.uid)
+        self._forget(record.key)
+
+    def _forget(self, key: JobKey) -> None:
+        self._memory.pop(key, None)
+        self._preconditions.forget(key)
+        self._logs.leave(key)
+        self._outages.forget(key)
+        self._preflight.forget(key)
+        self._witness.forgotten(key)

@@ -1,0 +1,182 @@
+"""What is written into a TieredJob's status, and whether it is worth a write."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from math import inf
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from spotladder.api.status import (
+    AttemptStatus,
+    Condition,
+    CostStatus,
+    ProgressStatus,
+    TieredJobStatus,
+    TierStatus,
+    WaitingStatus,
+)
+from spotladder.core import codec
+from spotladder.core.explanation import Explanation
+from spotladder.core.model import Instant, JobState, Seconds
+from spotladder.custom_resources import JobRecord
+from spotladder.operator.condition_types import one_line
+
+COST_WRITE_INTERVAL: Seconds = 300.0
+"""Interval between two status writes that only change the cost."""
+
+PODS_WRITE_INTERVAL: Seconds = 5.0
+"""Least interval between two status writes that only change which pods are alive."""
+
+UNKNOWN = "unknown"
+
+WAITING_WRITE_INTERVAL: Seconds = 60.0
+"""Interval between two status writes that only move the start of a timer that stands still."""
+
+
+def held(job: JobRecord) -> TieredJobStatus:
+    """The status as it is. One that somebody damaged counts as none, but for the state."""
+    plain = from_json(job.status)
+    try:
+        return TieredJobStatus.model_validate(plain)
+    except ValidationError:
+        return TieredJobStatus(state=plain.get("state") or "")
+
+
+def state_of(status: TieredJobStatus) -> JobState:
+    """The controller's memory of the job. Raises InvalidSpec when a newer version wrote it."""
+    return codec.load_state(status.state) if status.state else JobState()
+
+
+def of_state(
+    state: JobState,
+    conditions: Sequence[Condition],
+    *,
+    generation: int,
+    uri: str,
+    clusters: Mapping[str, str],
+    tiers: Collection[str],
+    waits: Explanation | None = None,
+) -> TieredJobStatus:
+    """The status that says this state. `clusters` is where each tier is, `tiers` are the names that the spec has."""
+    spent, on_demand = state.spent_usd, state.on_demand_usd
+    unpriced = [tier.name for tier in state.tiers if tier.unpriced]
+    progress = state.progress
+    known = progress.committed_at is not None
+    return TieredJobStatus(
+        phase=state.phase,
+        message=one_line(state.message),
+        attempt=state.last_number,
+        tier=state.tier,
+        cluster=clusters.get(state.tier, ""),
+        failures=state.failures,
+        observed_generation=generation,
+        conditions=list(conditions),
+        tiers=[
+            TierStatus(
+                name=tier.name,
+                failures=tier.failures,
+                attempts=tier.attempts,
+                node_seconds=round(tier.node_seconds, 1),
+                cost=_usd(tier.cost, unpriced=bool(tier.unpriced), places=4),
+                last_reason=tier.last_reason or "",
+                spent=tier.exhausted_by or "",
+                removed=tier.name not in tiers,
+            )
+            for tier in state.tiers
+        ],
+        attempts=[
+            AttemptStatus(
+                number=attempt.number,
+                tier=attempt.tier,
+                cluster=clusters.get(attempt.tier, ""),
+                started_at=_time(attempt.started_at),
+                running_at=_time(attempt.running_at),
+                ended_at=_time(attempt.ended_at),
+                reason=attempt.reason,
+                failures=attempt.failures,
+                start_step=attempt.start_step,
+                end_step=attempt.end_step,
+            )
+            for attempt in state.history
+        ],
+        progress=ProgressStatus(
+            step=progress.step,
+            total=progress.total,
+            committed_at=_time(progress.committed_at),
+            uri=uri if known else "",
+            text=(f"{progress.step}/{progress.total}" if progress.total else str(progress.step)) if known else "",
+        ),
+        cost=CostStatus(
+            spent=_usd(spent, unpriced=bool(unpriced), places=2),
+            on_demand_equivalent=_usd(on_demand, unpriced=bool(unpriced), places=2),
+            savings_percent=f"{100 * (1 - spent / on_demand):.0f}" if on_demand and not unpriced else "",
+            unpriced=unpriced,
+        ),
+        waiting=None if waits is None else _waiting(waits),
+        state=codec.pack(state),
+    )
+
+
+def _waiting(waits: Explanation) -> WaitingStatus:
+    return WaitingStatus(
+        reason=waits.reason,
+        message=one_line(waits.message),
+        since=datetime.fromtimestamp(int(waits.since), UTC),
+        timer=waits.timer,
+        until=_time(waits.until),
+        then=waits.then,
+    )
+
+
+def plain(status: TieredJobStatus) -> dict[str, Any]:
+    """As it is sent: null for what a merge patch is to remove."""
+    waiting = status.waiting and status.waiting.model_dump(mode="json", by_alias=True)
+    return {**status.model_dump(mode="json", by_alias=True, exclude_none=True), "waiting": waiting}
+
+
+def worth_writing(
+    held: TieredJobStatus, conditions: Sequence[Condition], old: JobState, new: JobState, *, generation: int
+) -> bool:
+    """Whether what is held, which says `old`, is to say `new` now.
+
+    What follows from the time alone is written now and then. So is which pods are alive: those of a large job come and
+    go one by one, and whoever takes over looks for itself.
+    """
+    if not held.state or old.lasting != new.lasting:
+        return True
+    if (held.conditions, held.message, held.observed_generation) != (conditions, one_line(new.message), generation):
+        return True
+    waited = (new.waiting_since or 0.0) - (old.waiting_since or 0.0)
+    return waited >= WAITING_WRITE_INTERVAL or new.clock >= _due(old, new)
+
+
+def due_in(old: JobState, new: JobState) -> Seconds | None:
+    """In how many seconds a status that says `old` is to be written anew, though nothing more happens."""
+    due = _due(old, new)
+    return None if due == inf else max(0.1, due - new.clock)
+
+
+def _due(old: JobState, new: JobState) -> Instant:
+    return min(
+        old.clock + PODS_WRITE_INTERVAL if _alive(old) != _alive(new) else inf,
+        old.clock + COST_WRITE_INTERVAL if old.nodes else inf,
+    )
+
+
+def _alive(state: JobState) -> tuple[int, tuple[str, ...]]:
+    return state.nodes, state.attempt.known_pods if state.attempt else ()
+
+
+def _usd(amount: float, *, unpriced: bool, places: int) -> str:
+    """In US dollars; "at least so many" when a part has no price, "unknown" when nothing has."""
+    if unpriced:
+        return f">{amount:.{places}f}" if amount else UNKNOWN
+    return f"{amount:.{places}f}"
+
+
+def _time(instant: Instant | None) -> datetime | None:
+    return None if instant is None else datetime.fromtimestamp(int(instant), UTC)

@@ -1,0 +1,153 @@
+"""Kubernetes Events: what `kubectl describe` shows below a TieredJob. They carry the reasons of the core.
+
+An Event that cannot be written is lost: what matters is in the status, which was written before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from spotladder.api.record import API_VERSION
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.throttle import Throttle
+from spotladder.core.model import Decision, Loss, Move, Stage
+from spotladder.core.reasons import Cause, Reason
+from spotladder.custom_resources import JobRecord
+from spotladder.errors import SpotladderError
+from spotladder.operator.condition_types import DELETE_REQUESTED, Problem, one_line
+from spotladder.resources import GVR, TIEREDJOBS
+
+WRITTEN = GVR("events.k8s.io", "v1", "events", "Event")
+
+_NORMAL = frozenset(
+    {
+        Reason.STARTED, Reason.WHOLE, Reason.MIGRATED_BACK, Reason.DRAINED, Reason.GONE, Reason.SUSPEND_REQUESTED,
+        Reason.RESUME_REQUESTED, Reason.COMPLETED, Reason.BEGIN_AGAIN,
+        Reason.WAITING_TO_BEGIN_AGAIN, Reason.POLICY, Reason.SPEC_UPDATED,
+    }
+)  # fmt: skip
+COMMIT_SKIPPED = "CommitSkipped"
+"""The reason of Events about commits that could not be resumed from."""
+
+COUNT = "Count"
+"""The action of Events about failures."""
+
+_LOST = re.compile(r"attempt (?P<attempt>\d+) on (?P<tier>\S+) (?P<verb>lost|will lose) (?P<pod>.+)")
+_LONGEST = 1024
+MOST_PENDING = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One Event to be."""
+
+    reason: str
+    action: str
+    message: str
+    kind: Literal["Normal", "Warning"] = "Warning"
+
+
+def notes_of(decision: Decision, *, deleting: bool = False) -> Iterator[Note]:
+    """What a decision says to people. `deleting`: of a job that is suspended because it is being deleted."""
+    for loss in decision.losses:
+        verb = "will lose" if loss.noticed else "lost"
+        yield Note(loss.cause, COUNT, f"attempt {loss.attempt} on {loss.tier} {verb} {loss.pod}")
+    for move in decision.moves:
+        if deleting and move.reason is Reason.SUSPEND_REQUESTED:
+            yield Note(DELETE_REQUESTED, str(move.target), _deleted(move), "Normal")
+            continue
+        yield Note(move.reason, str(move.target), _told(move), "Normal" if move.reason in _NORMAL else "Warning")
+
+
+def loss_of(reason: str, action: str, message: str) -> Loss | None:
+    """The failure that an Event of ours tells of, read back; None for any other Event."""
+    found = _LOST.fullmatch(message) if action == COUNT and reason in set(Cause) else None
+    if found is None:
+        return None
+    noticed = found["verb"] == "will lose"
+    return Loss(found["pod"], Cause(reason), int(found["attempt"]), found["tier"], noticed=noticed)
+
+
+def note_of(problem: Problem) -> Note:
+    """What a problem says to people."""
+    return Note(problem.trouble, "Check", problem.message)
+
+
+def _deleted(move: Move) -> str:
+    if move.target is Stage.SUSPENDED:
+        return "the job holds nothing any more and is deleted"
+    return f"attempt {move.attempt} on {move.tier}: the job is deleted; the attempt commits and stops"
+
+
+def _told(move: Move) -> str:
+    where = f"attempt {move.attempt} on {move.tier}" if move.tier and move.source is not Stage.IDLE else ""
+    return ": ".join(part for part in (where, move.message) if part) or f"the job is {move.target}"
+
+
+class Events:
+    """Writes Events about TieredJobs in the background: no job waits for them. `instance` says which controller it was.
+
+    When more happens than may be written, the newest are dropped.
+    """
+
+    def __init__(self, client: Client, *, clock: Clock, instance: str, rate: float = 50.0, burst: int = 200) -> None:
+        self._client = client
+        self._clock = clock
+        self._instance = instance
+        self._throttle = Throttle(rate, burst, clock)
+        self._order = itertools.count()
+        self._pending: asyncio.Queue[tuple[JobRecord, Note]] = asyncio.Queue(MOST_PENDING)
+
+    def tell(self, job: JobRecord, note: Note) -> None:
+        """Write it soon."""
+        with suppress(asyncio.QueueFull):
+            self._pending.put_nowait((job, note))
+
+    async def run(self) -> None:
+        """Write what is told, for ever."""
+        while True:
+            job, note = await self._pending.get()
+            await self._throttle.take()
+            await self._write(job, note)
+            self._pending.task_done()
+
+    async def written(self) -> None:
+        """Return when everything that was told is written."""
+        await self._pending.join()
+
+    async def _write(self, job: JobRecord, note: Note) -> None:
+        now = self._clock.now()
+        at = datetime.fromtimestamp(now, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        body = {
+            "apiVersion": WRITTEN.api_version,
+            "kind": WRITTEN.kind,
+            "metadata": {
+                "name": f"{job.name}.{int(now * 1e6):x}{next(self._order) % 0x1000:03x}",
+                "namespace": job.namespace,
+            },
+            "eventTime": at,
+            "reportingController": "spotladder.io/controller",
+            "reportingInstance": self._instance,
+            "type": note.kind,
+            "reason": note.reason,
+            "action": note.action,
+            "note": one_line(note.message, _LONGEST),
+            "regarding": {
+                "apiVersion": API_VERSION,
+                "kind": TIEREDJOBS.kind,
+                "name": job.name,
+                "namespace": job.namespace,
+                "uid": job.uid,
+                "resourceVersion": job.resource_version,
+            },
+        }
+        with suppress(SpotladderError):
+            await self._client.create(WRITTEN, body)

@@ -1,0 +1,74 @@
+"""`/healthz`, `/readyz` and `/metrics` over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from spotladder.errors import EnvironmentFailure
+from spotladder.operator.reporting.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`trouble` is why it is not well, "" when it is; `state` says what it does."""
+
+    state: str
+    trouble: str = ""
+
+
+class HealthServer:
+    """Use as `async with HealthServer(…)`. `alive` and `ready` are asked at each request."""
+
+    def __init__(
+        self, address: str, *, metrics: Metrics, alive: Callable[[], Health], ready: Callable[[], Health]
+    ) -> None:
+        host, separator, port = address.rpartition(":")
+        if not separator or not port.isdigit():
+            raise EnvironmentFailure(f"--listen {address}: give HOST:PORT, such as 127.0.0.1:8080")
+        self._host, self._port = host.strip("[]"), int(port)
+        self._metrics = metrics
+        app = web.Application()
+        app.add_routes(
+            [
+                web.get("/healthz", _told(alive)),
+                web.get("/readyz", _told(ready)),
+                web.get("/metrics", self._show_metrics),
+            ]
+        )
+        self._runner = web.AppRunner(app, access_log=None)
+
+    @property
+    def port(self) -> int:
+        """The port in use; of interest after asking for port 0."""
+        addresses = self._runner.addresses
+        return int(addresses[0][1]) if addresses else self._port
+
+    async def __aenter__(self) -> HealthServer:
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, self._host, self._port, shutdown_timeout=1.0).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise EnvironmentFailure(
+                f"--listen {self._host}:{self._port}: {error.strerror}: give another address"
+            ) from None
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def _show_metrics(self, _request: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(self._metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _told(ask: Callable[[], Health]) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_request: web.Request) -> web.Response:
+        health = ask()
+        text = f"{health.state}: {health.trouble}\n" if health.trouble else f"{health.state}\n"
+        return web.Response(text=text, status=503 if health.trouble else 200)
+
+    return answer

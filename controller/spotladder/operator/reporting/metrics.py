@@ -1,0 +1,181 @@
+"""What Prometheus may know: counters of what was persisted, and gauges of every job at the moment it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from spotladder.clusters.client import Watcher
+from spotladder.clusters.clock import Clock
+from spotladder.core.model import Decision, Instant, JobSpec, JobState, Phase, Seconds
+from spotladder.core.reasons import Reason
+from spotladder.operator.inventory.inventory import JobKey
+
+_PASS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
+_FALLBACK = (1.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+
+
+@dataclass(frozen=True, slots=True)
+class JobGauges:
+    """One job as of its last reconcile. `uncommitted_since`: the newest commit or, without one, when the job first had
+    all its workers."""
+
+    phase: Phase
+    ratio: float
+    uncommitted_since: Instant | None
+
+
+class Metrics:
+    """All metrics of one controller, in a registry of their own."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.registry = CollectorRegistry()
+        self._clock = clock
+        self._jobs: dict[JobKey, JobGauges] = {}
+        self._down: set[str] = set()
+        self._queue_depth: Callable[[], int] = lambda: 0
+        self.attempts = Counter(
+            "spotladder_attempts", "Attempts that ended.", ["tier", "reason"], registry=self.registry
+        )
+        self.failures = Counter("spotladder_failures", "Pods lost.", ["tier", "cause"], registry=self.registry)
+        self.fallbacks = Counter(
+            "spotladder_fallbacks", "Moves to a later tier.", ["from", "to", "reason"], registry=self.registry
+        )
+        self.fallback_seconds = Histogram(
+            "spotladder_fallback_seconds",
+            "From the moment a job is not whole until it is whole again.",
+            buckets=_FALLBACK,
+            registry=self.registry,
+        )
+        self.tier_available = Gauge(
+            "spotladder_tier_available",
+            "1 when the tier gave what was last asked of it.",
+            ["tier"],
+            registry=self.registry,
+        )
+        self.cost = Counter("spotladder_cost_usd", "USD spent on nodes.", ["capacity_type"], registry=self.registry)
+        self.saved = Counter(
+            "spotladder_saved_usd", "USD that on-demand nodes would have cost more.", registry=self.registry
+        )
+        self.passes = Histogram(
+            "spotladder_reconcile_seconds", "One pass over one job.", buckets=_PASS, registry=self.registry
+        )
+        self.failed_passes = Counter(
+            "spotladder_reconcile_errors", "Passes that failed.", ["error"], registry=self.registry
+        )
+        self.requests = Counter(
+            "spotladder_api_requests", "Calls.", ["cluster", "verb", "resource", "code"], registry=self.registry
+        )
+        self.cluster_up = Gauge(
+            "spotladder_cluster_up", "1 while the cluster can be used.", ["cluster"], registry=self.registry
+        )
+        self.outages = Counter(
+            "spotladder_cluster_outages", "Times that a cluster went down.", ["cluster"], registry=self.registry
+        )
+        self.lists = Counter(
+            "spotladder_cache_lists", "Full listings made by caches.", ["resource"], registry=self.registry
+        )
+        self.leading = Gauge("spotladder_leading", "1 while this controller leads.", registry=self.registry)
+        self.registry.register(self)
+
+    def watch_queue(self, depth: Callable[[], int]) -> None:
+        """Where to ask for the number of waiting jobs."""
+        self._queue_depth = depth
+
+    def watcher(self, cluster: str, also: Watcher | None = None) -> Watcher:
+        """Counts the calls of a cluster's API, answered or not (0), and tells another, too."""
+
+        def heard(verb: str, resource: str, status: int, took: Seconds) -> None:
+            self.requests.labels(cluster, verb, resource, str(status)).inc()
+            if also is not None:
+                also(verb, resource, status, took)
+
+        return heard
+
+    def linked(self, cluster: str, *, up: bool) -> None:
+        """A cluster beside home went down, or came back."""
+        if not up and cluster not in self._down:
+            self.outages.labels(cluster).inc()
+        (self._down.discard if up else self._down.add)(cluster)
+        self.cluster_up.labels(cluster).set(1 if up else 0)
+
+    def saw(self, key: JobKey, state: JobState) -> None:
+        """One pass over a job."""
+        progress = state.progress
+        ratio = progress.step / progress.total if progress.total else 0.0
+        self._jobs[key] = JobGauges(state.phase, min(1.0, ratio), _uncommitted_since(state))
+
+    def forgot(self, key: JobKey) -> None:
+        """The job is gone."""
+        self._jobs.pop(key, None)
+
+    def term_over(self) -> None:
+        """Another controller looks at the jobs now: what this one knows of them is of the past. Counters stay."""
+        self._jobs.clear()
+        self.tier_available.clear()
+        self.cluster_up.clear()
+        self._down.clear()
+        self._queue_depth = lambda: 0
+        self.leading.set(0)
+
+    def decided(self, spec: JobSpec, before: JobState, decision: Decision) -> None:
+        """What was persisted."""
+        for loss in decision.losses:
+            self.failures.labels(loss.tier, loss.cause).inc()
+        for move in decision.moves:
+            self._moved(before, move.reason, move.tier)
+        ended = {record.number for record in before.history}
+        for record in decision.state.history:
+            if record.number not in ended:
+                self.attempts.labels(record.tier, record.reason).inc()
+        self._paid(spec, before, decision.state)
+
+    def _moved(self, before: JobState, reason: Reason, tier: str) -> None:
+        if reason is Reason.WHOLE:
+            self.tier_available.labels(tier).set(1)
+            if before.waiting_since is not None:
+                self.fallback_seconds.observe(max(0.0, self._clock.now() - before.waiting_since))
+        elif reason is Reason.INSUFFICIENT_CAPACITY:
+            self.tier_available.labels(tier).set(0)
+        elif reason is Reason.FELL_BACK:
+            why = before.record(before.tier).exhausted_by or before.reason
+            self.fallbacks.labels(before.tier, tier, why).inc()
+
+    def _paid(self, spec: JobSpec, before: JobState, after: JobState) -> None:
+        for record in after.tiers:
+            known = before.record(record.name)
+            tier = spec.tier(record.name)
+            if tier is not None and (paid := record.cost - known.cost) > 0:
+                self.cost.labels(tier.capacity_type).inc(paid)
+            if (saved := record.on_demand_cost - record.cost - (known.on_demand_cost - known.cost)) > 0:
+                self.saved.inc(saved)
+
+    def collect(self) -> Iterator[Metric]:
+        """The gauges, made when they are asked for."""
+        now = self._clock.now()
+        labels = ["namespace", "job"]
+        phases = GaugeMetricFamily("spotladder_job_phase", "1 for the phase a job is in.", labels=[*labels, "phase"])
+        ratios = GaugeMetricFamily("spotladder_job_progress_ratio", "Steps committed of all steps.", labels=labels)
+        ages = GaugeMetricFamily(
+            "spotladder_commit_age_seconds",
+            "Since the newest commit or, without one, since the job first had all its workers.",
+            labels=labels,
+        )
+        for (namespace, name), job in list(self._jobs.items()):
+            phases.add_metric([namespace, name, job.phase], 1)
+            ratios.add_metric([namespace, name], job.ratio)
+            if job.uncommitted_since is not None and job.phase in (Phase.RUNNING, Phase.DRAINING, Phase.PENDING):
+                ages.add_metric([namespace, name], max(0.0, now - job.uncommitted_since))
+        yield from (phases, ratios, ages)
+        yield GaugeMetricFamily("spotladder_queue_depth", "Jobs that wait for a pass.", value=self._queue_depth())
+
+
+def _uncommitted_since(state: JobState) -> Instant | None:
+    if state.progress.committed_at is not None:
+        return state.progress.committed_at
+    live = [state.attempt.running_at] if state.attempt else []
+    running = [*(attempt.running_at for attempt in state.history), *live]
+    return min((at for at in running if at is not None), default=None)

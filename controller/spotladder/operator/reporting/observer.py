@@ -1,0 +1,50 @@
+"""Reports persisted decisions to the log, the metrics and the status of CapacityTiers."""
+
+from __future__ import annotations
+
+import structlog
+
+from spotladder.core.model import Decision, JobState
+from spotladder.custom_resources import JobRecord
+from spotladder.operator.condition_types import Problem
+from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.loaded import Loaded
+from spotladder.operator.reporting.metrics import Metrics
+from spotladder.operator.reporting.tier_status import TierStatusWriter
+
+
+class DecisionObserver:
+    """Implements `persist.Witness`."""
+
+    def __init__(self, metrics: Metrics, book: TierStatusWriter) -> None:
+        self._metrics = metrics
+        self._book = book
+        self._log = structlog.get_logger("spotladder")
+
+    def saw(self, key: JobKey, state: JobState) -> None:
+        self._metrics.saw(key, state)
+
+    def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None:
+        self._metrics.decided(loaded.spec, before, decision)
+        self._book.decided(loaded, before, decision)
+        log = self._log.bind(namespace=loaded.record.namespace, job=loaded.record.name)
+        for loss in decision.losses:
+            log.warning("lost", pod=loss.pod, cause=loss.cause, attempt=loss.attempt, tier=loss.tier)
+        for move in decision.moves:
+            log.info(
+                "moved",
+                source=move.source,
+                target=move.target,
+                reason=move.reason,
+                attempt=move.attempt,
+                tier=move.tier,
+                message=move.message,
+            )
+
+    def troubled(self, job: JobRecord, problem: Problem) -> None:
+        self._log.warning(
+            "troubled", namespace=job.namespace, job=job.name, reason=problem.trouble, message=problem.message
+        )
+
+    def forgotten(self, key: JobKey) -> None:
+        self._metrics.forgot(key)

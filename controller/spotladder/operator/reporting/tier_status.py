@@ -1,0 +1,225 @@
+"""Writes the status of CapacityTiers: nodes in use, how often capacity was granted, how often nodes were lost.
+
+Counts come from persisted TieredJobs and are added up in the status itself, so that they outlive jobs and controllers.
+The writer batches them. A controller that crashes loses the counts since its last write; no decision uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pydantic import ValidationError
+
+from spotladder.api.capacitytier import ApplyTo, CapacityTier
+from spotladder.api.status import CapacityTierStatus
+from spotladder.clusters.cache import Cache, Scoped
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.errors import Conflict, NotFound
+from spotladder.core.accounting import HOUR
+from spotladder.core.model import Decision, Instant, JobState, PodRole, Seconds
+from spotladder.core.reasons import Reason
+from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.errors import SpotladderError
+from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged
+from spotladder.operator.loaded import Loaded
+from spotladder.operator.pricing.prices import Prices
+from spotladder.resources import CAPACITYTIERS
+from spotladder.workloads.records import PodRecord
+
+WRITE_INTERVAL: Seconds = 15.0
+_ASKED = (Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What was counted since it was last written. `had`: whether the last answer was nodes, None: there was none."""
+
+    attempts: int = 0
+    refusals: int = 0
+    evictions: int = 0
+    node_seconds: float = 0.0
+    had: bool | None = None
+    refused_at: Instant | None = None
+    why: str = ""
+
+
+class TierStatusWriter:
+    """`decided` is told what was persisted; `run` writes."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        capacity: Cache[CapacityRecord],
+        jobs: Scoped[JobRecord],
+        pods: Callable[[], Iterable[PodRecord]],
+        prices: Prices,
+        clusters: frozenset[str],
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._capacity = capacity
+        self._jobs = jobs
+        self._pods = pods
+        self._prices = prices
+        self._clusters = clusters
+        self._clock = clock
+        self._tallies: dict[str, _Tally] = {}
+
+    def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None:
+        """Count it."""
+        names = {tier.name: tier.capacity_tier for tier in loaded.job.spec.tiers}
+        for record in decision.state.tiers:
+            known, name = before.record(record.name), names.get(record.name)
+            if name is not None and record != known:
+                tally = self._tallies.setdefault(name, _Tally())
+                tally.evictions += max(0, record.failures - known.failures)
+                tally.node_seconds += max(0.0, record.node_seconds - known.node_seconds)
+        for move in decision.moves:
+            if name := names.get(move.tier):
+                tally = self._tallies.setdefault(name, _Tally())
+                if move.reason in _ASKED:
+                    tally.attempts += 1
+                elif move.reason is Reason.WHOLE:
+                    tally.had, tally.why = True, move.message
+                elif move.reason is Reason.INSUFFICIENT_CAPACITY:
+                    tally.refusals += 1
+                    tally.had, tally.why, tally.refused_at = False, move.message, self._clock.now()
+
+    async def run(self) -> None:
+        """Write what changed, for ever."""
+        while True:
+            await self._clock.sleep(WRITE_INTERVAL)
+            await self.write()
+
+    async def write(self) -> None:
+        """Write what changed. What cannot be written now is written the next time."""
+        used = self._used()
+        for record in list(self._capacity.all()):
+            tally = self._tallies.pop(record.name, _Tally())
+            before = _status(record)
+            jobs, nodes = used.get(record.name, (set(), set()))
+            after = self._after(record, before, tally, jobs=len(jobs), nodes=len(nodes))
+            if after == before:
+                continue
+            body = {
+                "metadata": {"resourceVersion": record.resource_version},
+                "status": after.model_dump(mode="json", by_alias=True, exclude_none=True),
+            }
+            try:
+                answer = await self._client.merge(CAPACITYTIERS, record.name, body=body, subresource="status")
+            except (Conflict, NotFound):
+                self._keep(record.name, tally)
+            except SpotladderError:
+                self._keep(record.name, tally)
+                return  # nobody answers
+            else:
+                self._capacity.put(dict(answer))
+
+    def _keep(self, name: str, tally: _Tally) -> None:
+        """Count on from what could not be written."""
+        newer = self._tallies.get(name, _Tally())
+        self._tallies[name] = _Tally(
+            tally.attempts + newer.attempts,
+            tally.refusals + newer.refusals,
+            tally.evictions + newer.evictions,
+            tally.node_seconds + newer.node_seconds,
+            tally.had if newer.had is None else newer.had,
+            newer.refused_at or tally.refused_at,
+            newer.why or tally.why,
+        )
+
+    def _used(self) -> dict[str, tuple[set[tuple[str, str]], set[str]]]:
+        """The jobs that hold or wait for each CapacityTier, and the nodes of it that their pods are on."""
+        used: dict[str, tuple[set[tuple[str, str]], set[str]]] = {}
+        for job in self._jobs.all():
+            if job.capacity:
+                used.setdefault(job.capacity, (set(), set()))[0].add(job.key)
+        for pod in self._pods():
+            owner = self._jobs.get(pod.job, pod.namespace)
+            name = dict(owner.tiers).get(pod.tier) if owner is not None else None
+            if name and pod.node and pod.phase in ("Pending", "Running") and self._on_tier(name, pod):
+                used.setdefault(name, (set(), set()))[1].add(pod.node)
+        return used
+
+    def _on_tier(self, name: str, pod: PodRecord) -> bool:
+        if pod.role is not PodRole.HEAD:
+            return True
+        record = self._capacity.get(name)
+        model = record.model if record is not None else None
+        return model is not None and model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
+
+    def _after(
+        self, record: CapacityRecord, before: CapacityTierStatus, tally: _Tally, *, jobs: int, nodes: int
+    ) -> CapacityTierStatus:
+        hours = float(before.observed_hours or 0) + tally.node_seconds / HOUR
+        attempts, refusals = before.attempts + tally.attempts, before.refusals + tally.refusals
+        evictions = before.evictions + tally.evictions
+        price = self._prices.of(record.model) if record.model else None
+        refused_at = before.last_unavailable_at
+        if tally.refused_at is not None:
+            refused_at = datetime.fromtimestamp(int(tally.refused_at), UTC)
+        return CapacityTierStatus(
+            conditions=merged(
+                before.conditions, self._claims(record, tally, nodes), self._clock.now(), record.generation
+            ),
+            last_unavailable_at=refused_at,
+            jobs_in_use=jobs,
+            nodes_in_use=nodes,
+            price=f"{price.per_node_hour:.4f}" if price and price.known else "",
+            on_demand_price=f"{price.on_demand:.4f}" if price and price.on_demand else "",
+            attempts=attempts,
+            refusals=refusals,
+            evictions=evictions,
+            evictions_per_node_hour=f"{evictions / hours:.4f}" if hours else "",
+            availability=f"{1 - refusals / attempts:.3f}" if attempts else "",
+            observed_hours=f"{hours:.4f}" if hours else "",
+        )
+
+    def _claims(self, record: CapacityRecord, tally: _Tally, nodes: int) -> ConditionUpdates:
+        if record.model is None:
+            return {ConditionType.VALID: ConditionUpdate("False", "InvalidSpec", record.problem)}
+        claims = {
+            ConditionType.VALID: ConditionUpdate("True", "Valid"),
+            ConditionType.PRICED: self._priced(record.model),
+        }
+        if available := self._available(record, record.model, tally, nodes):
+            claims[ConditionType.AVAILABLE] = available
+        return claims
+
+    def _available(
+        self, record: CapacityRecord, model: CapacityTier, tally: _Tally, nodes: int
+    ) -> ConditionUpdate | None:
+        """What it says now; None: what it said before."""
+        cluster, most = model.spec.cluster, model.spec.limits.nodes
+        if cluster not in self._clusters:
+            return ConditionUpdate("False", "UnknownCluster", f"{cluster} is not registered with the controller")
+        if most is not None and nodes >= most:
+            return ConditionUpdate("False", "LimitReached", f"{nodes} of limits.nodes {most} are in use")
+        if tally.had is not None:
+            return ConditionUpdate(
+                "True" if tally.had else "False", "Had" if tally.had else "InsufficientCapacity", tally.why
+            )
+        held = next((entry for entry in _status(record).conditions if entry.type == ConditionType.AVAILABLE), None)
+        if held is None or held.reason in ("UnknownCluster", "LimitReached"):
+            return ConditionUpdate("Unknown", "NotAsked", "no job has asked for it since")
+        return None
+
+    def _priced(self, model: CapacityTier) -> ConditionUpdate:
+        problem = self._prices.problem(model)
+        if self._prices.of(model).known:
+            return ConditionUpdate(
+                "True", "LookedUp" if problem else "Known", f"no newer price: {problem}" if problem else ""
+            )
+        return ConditionUpdate("False", "PriceUnknown", problem)
+
+
+def _status(record: CapacityRecord) -> CapacityTierStatus:
+    """As it is; one that somebody damaged counts as none."""
+    with suppress(ValidationError):
+        return CapacityTierStatus.model_validate_json(record.status)
+    return CapacityTierStatus()

@@ -1,0 +1,63 @@
+"""The credentials that a job's log is read with: the Secret that its pods get, beside the controller's own."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.errors import Forbidden, NotFound
+from spotladder.core.model import Seconds
+from spotladder.errors import EnvironmentFailure
+from spotladder.resources import SECRETS
+
+SECRET_TTL: Seconds = 60.0
+"""How long a Secret that was read is not read again."""
+
+MISSING_RETRY_INTERVAL: Seconds = 10.0
+"""Interval between two reads of a Secret that does not exist."""
+
+
+class CredentialsMissing(EnvironmentFailure):
+    """The Secret does not exist or may not be read."""
+
+
+class SecretReader:
+    """Reads Secrets by name, seldom, and keeps nothing of those that no job uses any more."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._read: dict[tuple[str, str], tuple[Seconds, Mapping[str, str] | CredentialsMissing]] = {}
+
+    async def of(self, namespace: str, name: str) -> Mapping[str, str]:
+        """The Secret as environment variables. Raises CredentialsMissing."""
+        now = self._clock.ticks()
+        self._read = {key: entry for key, entry in self._read.items() if now - entry[0] < _lasts(entry[1])}
+        if (namespace, name) not in self._read:
+            self._read[namespace, name] = now, await self._ask(namespace, name)
+        found = self._read[namespace, name][1]
+        if isinstance(found, CredentialsMissing):
+            raise found
+        return found
+
+    async def _ask(self, namespace: str, name: str) -> Mapping[str, str] | CredentialsMissing:
+        where = f"spec.checkpoints.credentials: Secret {namespace}/{name}"
+        try:
+            secret = await self._client.get(SECRETS, name, namespace)
+            data = secret.get("data") or {}
+            return {key: base64.b64decode(value).decode() for key, value in data.items()}
+        except NotFound:
+            return CredentialsMissing(f"{where} does not exist: create it")
+        except Forbidden:
+            return CredentialsMissing(
+                f"{where} may not be read by the controller: add its name to the chart's checkpointSecrets"
+            )
+        except (binascii.Error, UnicodeDecodeError):
+            return CredentialsMissing(f"{where} holds something that is no text")
+
+
+def _lasts(found: Mapping[str, str] | CredentialsMissing) -> Seconds:
+    return MISSING_RETRY_INTERVAL if isinstance(found, CredentialsMissing) else SECRET_TTL

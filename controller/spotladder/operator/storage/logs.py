@@ -1,0 +1,339 @@
+"""Follows the commit logs of jobs: how far each is, and whether its checkpoints are its own.
+
+Buckets are slow and fail in their own ways, so every reading happens in a thread, at most a few at a time for each
+bucket: one that hangs holds up only the jobs that use it, and these only in what is known of their progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar, cast
+from urllib.parse import urlsplit
+
+import structlog
+
+from spotladder.checkpoints import outputs
+from spotladder.checkpoints.ending import end_job
+from spotladder.checkpoints.entry_log import ForeignLog
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.outputs import Output
+from spotladder.checkpoints.progress import Follower, went_back
+from spotladder.checkpoints.store import StoreRefused
+from spotladder.clusters.clock import Clock, wait_at_most
+from spotladder.core.backend import LAST_COMMIT_LIMIT
+from spotladder.core.model import Instant, Progress, Seconds
+from spotladder.errors import LogCorrupt, SpotladderError, StoreUnavailable, described
+from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.storage.access import AccessDenied, Grant
+from spotladder.operator.storage.egress import Egress
+
+T = TypeVar("T")
+_log = structlog.get_logger("spotladder")
+
+THREADS = 32
+PER_BUCKET = 4
+READ_TIMEOUT: Seconds = 20.0
+"""A read of a commit log that takes longer counts as no answer; the read goes on in the background."""
+
+PROMPT: Seconds = 1.0
+"""For so long a pass waits for an outcome to be written: it keeps a worker from other jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogAddress:
+    """Where a job's log lies, whose it is, and how it may be read."""
+
+    job: str
+    namespace: str
+    uid: str
+    uri: str
+    grant: Grant = field(default_factory=Grant)
+
+    @property
+    def bucket(self) -> str:
+        parts = urlsplit(self.uri)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is known of a log. `known`: it was asked and answered, or did not in time. `foreign` and `corrupt` say why
+    nothing may be resumed from it, `unreadable` why nothing is known of it; `locked`: because there are no credentials;
+    `denied`: because the administrator does not allow it; `away_since`: because the store has not answered since then.
+    `gone` says what was in the log before and is not now.
+    """
+
+    known: bool = False
+    progress: Progress = field(default_factory=Progress)
+    unreadable: str = ""
+    foreign: str = ""
+    corrupt: str = ""
+    locked: bool = False
+    denied: bool = False
+    away_since: Instant | None = None
+    gone: str = ""
+
+    def after(self, known: Progress) -> Reading:
+        """This reading of a log that has said `known` before."""
+        if not self.known or self.unreadable or self.foreign or self.corrupt:
+            return self
+        gone = went_back(known, self.progress)
+        return replace(self, progress=known, gone=gone) if gone else self
+
+
+class Log(Protocol):
+    """As much of a log as is used here; called in threads."""
+
+    def progress(self) -> Progress: ...
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str: ...
+    def keep(self, texts: Mapping[Output, str]) -> None: ...
+
+
+class BucketLog:
+    """A commit log in a bucket or on a disk."""
+
+    def __init__(self, address: LogAddress, egress: Egress) -> None:
+        from spotladder.checkpoints.open_store import open_store  # noqa: PLC0415 – obstore is loaded when a bucket is used
+
+        grant, self._permit = address.grant, None
+        if grant.endpoint is not None:
+            self._permit = egress.permit(grant.endpoint, loopback=grant.listed)
+            self._permit.check()
+        proxy = self._permit.proxy if self._permit else ""
+        store = open_store(address.uri, grant.environment, isolated=grant.isolated, proxy=proxy)
+        self._log = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid)
+        self._follower = Follower(self._log)
+
+    def progress(self) -> Progress:
+        with self._permitted():
+            return self._follower.progress()
+
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
+        with self._permitted():
+            return end_job(self._log, outcome, keep=keep, attempt=attempt, message=message)
+
+    @contextmanager
+    def _permitted(self) -> Iterator[None]:
+        """What the store says of a request that was not let through is not the reason."""
+        if self._permit is not None:
+            self._permit.refused = ""
+        try:
+            yield
+        except SpotladderError:
+            if self._permit is not None and self._permit.refused:
+                raise AccessDenied(self._permit.refused) from None
+            raise
+
+    def keep(self, texts: Mapping[Output, str]) -> None:
+        with self._permitted():
+            keep_outputs(self._log, texts)
+
+
+def keep_outputs(log: CommitLog, texts: Mapping[Output, str]) -> None:
+    """Keep what programs of the job printed beside its log. Raises ForeignLog: the folder is another job's."""
+    log.read()
+    for output, text in texts.items():
+        outputs.keep(log.store, output, text)
+    outputs.trim(log.store)
+
+
+class Logs:
+    """Use as `async with Logs(…)`. `changed` is told when something new is known of a job's log."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        changed: Callable[[JobKey], None],
+        open_log: Callable[[LogAddress], Log],
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._clock = clock
+        self._changed = changed
+        self._open = open_log
+        self._jitter = jitter
+        self._followed: dict[JobKey, _Followed] = {}
+        self._endings: dict[JobKey, asyncio.Task[str]] = {}
+        self._buckets: dict[str, asyncio.Semaphore] = {}
+        self._threads = asyncio.Semaphore(THREADS)
+
+    async def __aenter__(self) -> Logs:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for key in list(self._followed):
+            self.leave(key)
+        for ending in self._endings.values():
+            ending.cancel()
+
+    def follow(self, key: JobKey, address: LogAddress, every: Seconds) -> Reading:
+        """What is known now; from here on the log is read every so many seconds."""
+        followed = self._followed.get(key)
+        if followed is None or followed.address != address:
+            self.leave(key)
+            followed = self._followed[key] = _Followed(address)
+            followed.task = asyncio.create_task(self._read_on(key, followed))
+        followed.every = every
+        return followed.reading
+
+    def look(self, key: JobKey) -> None:
+        """Read this job's log now."""
+        if followed := self._followed.get(key):
+            followed.now.set()
+
+    def behind(self, key: JobKey, what: object) -> Seconds:
+        """For how long to wait at most until the log was looked at after `what` happened: for 0 s when it was, or when
+        nobody can look. Asks for that look, which wakes the job, when it first hears of `what`."""
+        followed = self._followed.get(key)
+        if followed is None:
+            return 0.0
+        if followed.happened != what:
+            followed.happened, followed.happened_at = what, self._clock.ticks()
+            followed.asked += 1
+            followed.current.clear()
+            followed.now.set()
+        if followed.current.is_set():
+            return 0.0
+        return max(0.0, followed.happened_at + LAST_COMMIT_LIMIT - self._clock.ticks())
+
+    async def looked(self, key: JobKey) -> bool:
+        """Wait for what the job waits for: a look at its log, or its outcome written. False when there is no such."""
+        if ending := self._endings.get(key):
+            await asyncio.wait({ending}, timeout=READ_TIMEOUT)
+            return ending.done()
+        followed = self._followed.get(key)
+        if followed is None or followed.current.is_set():
+            return False
+        await followed.current.wait()
+        return True
+
+    def leave(self, key: JobKey) -> None:
+        """This log is of no interest any more."""
+        followed = self._followed.pop(key, None)
+        if followed is not None and followed.task is not None:
+            followed.task.cancel()
+
+    async def end(self, address: LogAddress, outcome: str, attempt: int, message: str, *, keep: int) -> str:
+        """Note the job's outcome beside its checkpoints, and delete all but the newest `keep`. Returns why old ones
+        were not deleted, or "". Raises what the log raises; TimeoutError while it takes long: then it goes on, wakes
+        the job when it is over, and the next call tells what came of it."""
+        key = (address.namespace, address.job)
+
+        def write() -> str:
+            return self._open(address).end(outcome, attempt, message, keep)
+
+        begun = self._endings.get(key)
+        ending = self._endings[key] = begun or asyncio.create_task(self._in_thread(address, write))
+        done, _ = await asyncio.wait({ending}, timeout=PROMPT)
+        if not done:
+            if begun is None:
+                ending.add_done_callback(lambda _: self._changed(key))
+            raise TimeoutError("the bucket has not answered yet")
+        del self._endings[key]
+        return ending.result()
+
+    async def keep(self, address: LogAddress, texts: Mapping[Output, str]) -> None:
+        """Keep what programs of the job printed beside its log. Raises what the log raises."""
+        await self._in_thread(address, lambda: self._open(address).keep(texts))
+
+    async def _read_on(self, key: JobKey, followed: _Followed) -> None:
+        log: Log | None = None
+
+        def read() -> Progress:
+            nonlocal log
+            log = log or self._open(followed.address)
+            return log.progress()
+
+        while True:
+            followed.now.clear()
+            before, awaited = followed.asked, not followed.current.is_set()
+            reading = await self._read(followed, read)
+            news, followed.reading = reading != followed.reading, reading
+            if before == followed.asked:
+                followed.current.set()
+            if news or awaited:
+                self._changed(key)
+            await wait_at_most(self._clock, followed.every * (0.75 + self._jitter() / 2), followed.now)
+
+    async def _read(self, followed: _Followed, read: Callable[[], Progress]) -> Reading:
+        before = followed.reading
+        reading = asyncio.ensure_future(self._in_thread(followed.address, read))
+        done, _ = await asyncio.wait({reading}, timeout=READ_TIMEOUT)
+        if not done and not before.unreadable:
+            late = f"{followed.address.uri}: no answer in {READ_TIMEOUT:g} s; progress is not known"
+            since = before.away_since or self._clock.now()
+            followed.reading = replace(before, known=True, unreadable=late, away_since=since)
+            followed.current.set()
+            self._changed((followed.address.namespace, followed.address.job))
+        try:
+            progress = await reading
+        except ForeignLog as error:
+            return Reading(True, before.progress, foreign=error.told_to(followed.address.namespace))
+        except LogCorrupt as error:
+            return Reading(True, before.progress, corrupt=str(error))
+        except StoreUnavailable as error:
+            if isinstance(error, StoreRefused):
+                return Reading(True, before.progress, unreadable=str(error))
+            since = followed.reading.away_since or self._clock.now()
+            return Reading(True, before.progress, unreadable=str(error), away_since=since)
+        except SpotladderError as error:
+            return Reading(True, before.progress, unreadable=str(error), denied=isinstance(error, AccessDenied))
+        except Exception as error:  # noqa: BLE001 – a defect in one log must not end its following, nor anybody else's
+            _log.error("a log cannot be read by a defect", uri=followed.address.uri, exc_info=error)
+            return Reading(True, before.progress, unreadable=f"{followed.address.uri}: {described(error)}")
+        return Reading(True, progress)
+
+    async def _in_thread(self, address: LogAddress, work: Callable[[], T]) -> T:
+        gate = self._buckets.setdefault(address.bucket, asyncio.Semaphore(PER_BUCKET))
+        async with gate, self._threads:
+            return await _threaded(work)
+
+
+async def _threaded(work: Callable[[], T]) -> T:
+    """Run it in a thread of its own, which does not keep the process from ending."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(value: T | None, error: Exception | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(cast("T", value))
+
+    def run() -> None:
+        value: T | None = None
+        error: Exception | None = None
+        try:
+            value = work()
+        except Exception as caught:  # noqa: BLE001 – it is raised where the answer is awaited
+            error = caught
+        except BaseException as caught:  # noqa: BLE001 – there it would end the whole controller
+            error = RuntimeError(described(caught))
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, value, error)
+
+    threading.Thread(target=run, name="spotladder-log", daemon=True).start()
+    return await future
+
+
+@dataclass(slots=True)
+class _Followed:
+    """`asked` counts the events after which a look was asked for, `happened` is the last of them. `current`: no look
+    that was asked for is outstanding."""
+
+    address: LogAddress
+    every: Seconds = 30.0
+    reading: Reading = field(default_factory=Reading)
+    task: asyncio.Task[None] | None = None
+    now: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: int = 0
+    happened: object = None
+    happened_at: Seconds = 0.0
+    current: asyncio.Event = field(default_factory=asyncio.Event)

@@ -1,0 +1,165 @@
+"""Outages of the checkpoint store that only a program sees.
+
+The controller may reach a bucket that the pods do not reach, or may not read it at all. Then the lines that the program
+logs about the outage (`output.outage`) are all that says so.
+
+1. Output is read only while a job commits nothing for longer than its interval, and seldom: most jobs are never asked.
+2. No pass waits for it. What was read wakes the job when it is news.
+3. A line that does not change any more, or that is older than the newest commit, says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from spotladder.checkpoints.outputs import Output
+from spotladder.clusters.clock import Clock
+from spotladder.core.model import Instant, Progress, Seconds
+from spotladder.core.situation import LIVE
+from spotladder.operator.inventory.clusters import Located
+from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.loaded import Loaded
+from spotladder.operator.storage.program_output import printed
+from spotladder.operator.storage.readings import interval_of
+from spotladder.output.outage import Outage, Told, last_told
+
+QUIET_TIME: Seconds = 60.0
+"""How long nothing may be committed, beyond an interval in seconds, before the output is read."""
+
+FIRST_POLL_INTERVAL: Seconds = 30.0
+"""Between the first two readings of a job that says nothing of an outage; each further interval is twice as long,"""
+
+LONGEST_POLL_INTERVAL: Seconds = 300.0
+"""and no longer than this."""
+
+OUTAGE_POLL_INTERVAL: Seconds = 60.0
+"""Between two readings while an outage lasts: the program logs a line as often."""
+
+LINE_TTL: Seconds = 300.0
+"""A line that has not changed for so long is of a process that is gone."""
+
+LINES = 1_000
+"""Lines asked for of the driver, or of one rank."""
+
+AT_ONCE = 8
+"""Jobs whose output is read at the same time."""
+
+_log = structlog.get_logger("spotladder")
+_printed = partial(printed, lines=LINES, ranks=1)
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A live attempt. `quiet_at` is when its output is worth a look. `told` is what it said last, since `since` and,
+    the same line, since `told_at`."""
+
+    attempt: int
+    found: Located
+    quiet_at: Instant
+    told: Told | None = None
+    since: Instant = 0.0
+    told_at: Instant = 0.0
+    task: asyncio.Task[None] | None = None
+
+
+class Outages:
+    """Use as `async with Outages(…)`. `changed` is told when a program says something new."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        changed: Callable[[JobKey], None],
+        read: Callable[[int, Located], Awaitable[Mapping[Output, str]]] = _printed,
+    ) -> None:
+        self._clock = clock
+        self._changed = changed
+        self._read = read
+        self._watched: dict[JobKey, _Watched] = {}
+        self._gate = asyncio.Semaphore(AT_ONCE)
+
+    async def __aenter__(self) -> Outages:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        tasks = [watched.task for watched in self._watched.values() if watched.task is not None]
+        for key in list(self._watched):
+            self.forget(key)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def of(self, key: JobKey, attempt: int, progress: Progress) -> Outage | None:
+        """The outage that the attempt's program sees now, since when by our own clock."""
+        watched = self._watched.get(key)
+        if watched is None or watched.attempt != attempt or watched.told is None:
+            return None
+        told = watched.told.outage
+        if progress.committed_at is not None and progress.committed_at > told.since:
+            return None
+        return Outage(watched.since, told.message)
+
+    def look(self, loaded: Loaded) -> None:
+        """Follow the live attempt from now on, if its program runs."""
+        state, key = loaded.state, loaded.record.key
+        live = state.attempt if state.stage in LIVE else None
+        seen = loaded.seen.attempt(live.number) if live else None
+        found = loaded.found.attempts.get(live.number) if live else None
+        if live is None or found is None or found.cluster.problem or seen is None or seen.exit is not None:
+            return self.forget(key)
+        times = (live.created_at, live.whole_at, state.progress_at)
+        quiet_at = max(time for time in times if time is not None) + interval_of(loaded.job) + QUIET_TIME
+        watched = self._watched.get(key)
+        if watched is None or watched.attempt != live.number:
+            self.forget(key)
+            watched = self._watched[key] = _Watched(live.number, found, quiet_at)
+            watched.task = asyncio.create_task(self._follow(key, watched))
+        watched.found, watched.quiet_at = found, quiet_at
+
+    def forget(self, key: JobKey) -> None:
+        """The attempt, or the job, is over."""
+        watched = self._watched.pop(key, None)
+        if watched is not None and watched.task is not None:
+            watched.task.cancel()
+
+    async def _follow(self, key: JobKey, watched: _Watched) -> None:
+        pause = 0.0
+        while True:
+            await self._clock.sleep(max(pause, watched.quiet_at - self._clock.now()))
+            if self._clock.now() < watched.quiet_at:
+                pause = 0.0
+                continue
+            before = watched.told
+            self._note(watched, await self._said(watched))
+            if _words(before) != _words(watched.told):
+                self._changed(key)
+            grown = min(LONGEST_POLL_INTERVAL, max(FIRST_POLL_INTERVAL, 2 * pause))
+            pause = OUTAGE_POLL_INTERVAL if watched.told is not None else grown
+
+    async def _said(self, watched: _Watched) -> Told | None:
+        """What the program says now; what it said before where its output cannot be read."""
+        try:
+            async with self._gate:
+                texts = await self._read(watched.attempt, watched.found)
+        except Exception as error:  # noqa: BLE001 – a defect here must not end the following
+            _log.error("the output of an attempt cannot be read by a defect", attempt=watched.attempt, exc_info=error)
+            return watched.told
+        return last_told("\n".join(texts.values())) if texts else watched.told
+
+    def _note(self, watched: _Watched, told: Told | None) -> None:
+        now, before = self._clock.now(), watched.told
+        if told is None:
+            watched.told = None
+        elif before is None or told.line != before.line:
+            same = before is not None and before.outage.since == told.outage.since
+            watched.since = watched.since if same else now
+            watched.told, watched.told_at = told, now
+        elif now - watched.told_at >= LINE_TTL:
+            watched.told = None
+
+
+def _words(told: Told | None) -> str | None:
+    return None if told is None else told.outage.message

@@ -1,0 +1,207 @@
+"""Keeps what the programs of attempts have printed beside their commit log, before their pods go.
+
+1. An attempt is read when its program has ended, since what surrounds it may remove its pods before the decision falls,
+   and once more before it is deleted. What was read the first time and cannot be read again is kept, too.
+2. A JobSet that restarts in place deletes the pods of all its ranks. They are read as soon as one of them goes, again
+   with each that goes, and kept when the last one is gone.
+3. Deleting an attempt waits for the reading, at most `READING`: the next attempt does not wait for a log. When the job
+   has ended there is none, and deleting waits up to `READING_AT_THE_END`. Nothing waits for the bucket.
+4. A bucket that does not answer is tried again for a while; one that refuses is not. That output is lost is logged, and
+   has no influence on the job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from spotladder.checkpoints.outputs import Output
+from spotladder.checkpoints.store import StoreRefused
+from spotladder.clusters.clock import Clock
+from spotladder.core.model import TERMINAL, Exit, Seconds
+from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.operator.inventory.clusters import Located
+from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.loaded import Loaded
+from spotladder.operator.storage.logs import LogAddress, Logs
+from spotladder.operator.storage.program_output import printed
+from spotladder.output.redact import redacted, secret_values
+from spotladder.workloads.rayjob.records import rayjob_of
+from spotladder.workloads.workload import AttemptObjects
+
+READING: Seconds = 2.0
+"""How long deleting an attempt waits at most until its output is read."""
+
+READING_AT_THE_END: Seconds = 20.0
+"""The same for the last attempt of a job that has ended: Ray's dashboard takes seconds on a busy head."""
+
+AT_ONCE = 16
+"""Attempts whose output is read at the same time."""
+
+RETRY_INTERVALS: tuple[Seconds, ...] = (5.0, 15.0, 60.0, 300.0)
+"""Before each further try to write to a bucket that did not answer."""
+
+Address = Callable[[], Awaitable[LogAddress]]
+
+_log = structlog.get_logger("spotladder")
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """`texts` is what was read so far. `ended` and `last` are the two readings, `since` is when the last one began.
+    `restarting` reads ranks that go in a restart in place; `going` is which of them it has seen."""
+
+    texts: dict[Output, str] = field(default_factory=dict)
+    since: Seconds = 0.0
+    ended: asyncio.Task[None] | None = None
+    last: asyncio.Task[None] | None = None
+    restarting: asyncio.Task[None] | None = None
+    going: frozenset[tuple[str, str]] = frozenset()
+
+
+class Outputs:
+    """Use as `async with Outputs(…)`: what is under way ends with it."""
+
+    def __init__(
+        self,
+        logs: Logs,
+        *,
+        clock: Clock,
+        changed: Callable[[JobKey], None],
+        read: Callable[[int, Located], Awaitable[Mapping[Output, str]]] = printed,
+    ) -> None:
+        self._logs = logs
+        self._clock = clock
+        self._changed = changed
+        self._read = read
+        self._attempts: dict[str, dict[int, _Attempt]] = {}
+        self._writing: set[asyncio.Task[None]] = set()
+        self._gate = asyncio.Semaphore(AT_ONCE)
+
+    async def __aenter__(self) -> Outputs:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._writing:
+            await asyncio.wait(self._writing, timeout=READING)
+        tasks = [task for known in self._attempts.values() for entry in known.values() for task in _tasks(entry)]
+        for task in (*tasks, *self._writing):
+            task.cancel()
+        await asyncio.gather(*tasks, *self._writing, return_exceptions=True)
+
+    def look(self, loaded: Loaded, address: Address) -> None:
+        """Read the live attempt's output once its program has ended, or restarts in place, in the background."""
+        live = loaded.state.attempt
+        seen = loaded.seen.attempt(live.number) if live else None
+        found = loaded.found.attempts.get(seen.number) if seen is not None else None
+        if seen is None or found is None:
+            return
+        if seen.exit in (None, Exit.LOST):
+            return self._look_at_restarts(loaded, seen.number, found, address)
+        entry = self._entry(loaded, seen.number)
+        if entry.ended is None and entry.last is None:
+            entry.ended = asyncio.create_task(self._reading(entry, seen.number, found))
+
+    def _look_at_restarts(self, loaded: Loaded, attempt: int, found: Located, address: Address) -> None:
+        top = found.objects.top
+        if top is None or rayjob_of(found.objects) is not None or found.cluster.problem:
+            return
+        going = frozenset((pod.uid, pod.phase) for pod in found.objects.pods if pod.deleting or pod.phase == "Failed")
+        known = self._attempts.get(loaded.record.uid, {}).get(attempt)
+        if not going and (known is None or not known.texts):
+            return
+        entry = self._entry(loaded, attempt)
+        if entry.last is not None or (entry.restarting is not None and not entry.restarting.done()):
+            return
+        if going - entry.going:
+            entry.restarting = asyncio.create_task(self._reading(entry, attempt, found))
+            entry.restarting.add_done_callback(lambda _: self._changed(loaded.record.key))  # more may have gone
+        elif over := {
+            output: text for output, text in entry.texts.items() if output.restart < _oldest_restart(found.objects)
+        }:
+            entry.texts = {output: text for output, text in entry.texts.items() if output not in over}
+            self._begin_to_write(over, address)
+        entry.going = going
+
+    async def before_delete(self, loaded: Loaded, attempt: int, address: Address) -> bool:
+        """Whether the attempt may be deleted now. The first call reads its output, and has it written; when the answer
+        was no, the job is woken when that has changed."""
+        found = loaded.found.attempts.get(attempt)
+        if found is None or found.cluster.problem or loaded.record.forced:
+            return True
+        entry = self._entry(loaded, attempt)
+        if entry.last is None:
+            entry.since = self._clock.ticks()
+            entry.last = asyncio.create_task(self._last_reading(entry, attempt, found, address))
+        if not entry.last.done():
+            await asyncio.wait({entry.last}, timeout=READING)
+        if entry.last.done() or loaded.state.stage not in TERMINAL:
+            return True
+        entry.last.add_done_callback(lambda _: self._changed(loaded.record.key))
+        return self._clock.ticks() - entry.since >= READING_AT_THE_END
+
+    def forget(self, uid: str) -> None:
+        """The job is gone; what is being written is written."""
+        for entry in self._attempts.pop(uid, {}).values():
+            for task in _tasks(entry):
+                task.cancel()
+
+    def _entry(self, loaded: Loaded, attempt: int) -> _Attempt:
+        known = self._attempts.setdefault(loaded.record.uid, {})
+        for number in [number for number in known if number not in loaded.found.attempts and number != attempt]:
+            for task in _tasks(known.pop(number)):
+                task.cancel()
+        return known.setdefault(attempt, _Attempt())
+
+    async def _reading(self, entry: _Attempt, attempt: int, found: Located) -> None:
+        try:
+            async with self._gate:
+                entry.texts.update(await self._read(attempt, found))
+        except Exception as error:  # noqa: BLE001 – a defect here must not keep anything from being deleted
+            _log.error("the output of an attempt cannot be read by a defect", attempt=attempt, exc_info=error)
+
+    async def _last_reading(self, entry: _Attempt, attempt: int, found: Located, address: Address) -> None:
+        if before := {task for task in (entry.ended, entry.restarting) if task is not None}:
+            await asyncio.wait(before)
+        await self._reading(entry, attempt, found)
+        if not entry.texts:
+            return
+        texts, entry.texts = entry.texts, {}
+        self._begin_to_write(texts, address)
+
+    def _begin_to_write(self, texts: Mapping[Output, str], address: Address) -> None:
+        writing = asyncio.create_task(self._write(texts, address))
+        self._writing.add(writing)
+        writing.add_done_callback(self._writing.discard)
+
+    async def _write(self, texts: Mapping[Output, str], address: Address) -> None:
+        attempt = next(iter(texts)).attempt
+        for pause in (*RETRY_INTERVALS, None):
+            try:
+                to = await address()
+                clean = {output: redacted(text, secret_values(to.grant.secret)) for output, text in texts.items()}
+                return await self._logs.keep(to, clean)
+            except StoreUnavailable as error:
+                if pause is None or isinstance(error, StoreRefused):
+                    return self._lost(attempt, error)
+                await self._clock.sleep(pause)
+            except SpotladderError as error:
+                return self._lost(attempt, error)
+
+    @staticmethod
+    def _lost(attempt: int, error: SpotladderError) -> None:
+        _log.warning("the output of an attempt is not kept", attempt=attempt, error=str(error))
+
+
+def _tasks(entry: _Attempt) -> list[asyncio.Task[None]]:
+    tasks = (entry.ended, entry.last, entry.restarting)
+    return [task for task in tasks if task is not None and not task.done()]
+
+
+def _oldest_restart(objects: AttemptObjects) -> int:
+    """The oldest restart in place of which a pod exists; without pods, the one that the set is at."""
+    restarts = [pod.restart for pod in objects.pods]
+    return min(restarts) if restarts else objects.top.restarts if objects.top is not None else 0

@@ -1,0 +1,219 @@
+"""Reads what the programs of an attempt have printed, from where it is as long as its objects exist.
+
+| program | read from |
+|---|---|
+| Ray, KubeRay's submitter prints it (SidecarMode, K8sJobMode) | the submitter's log |
+| Ray, HTTPMode | Ray's dashboard on the head |
+| Ray, neither answers | the RayJob's status: Ray appends the last 10 lines to the message of a failure |
+| Ray, and the program never began | the log of the head, where it ended with an error |
+| JobSet | the log of every rank, of the newest restart in place first, then those that failed |
+
+The driver of a Ray program prints what its ranks print. Only the last lines are asked for, and only so many bytes of
+them kept in memory. What cannot be read is left out: nothing here raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import structlog
+from pydantic_core import from_json
+
+from spotladder.checkpoints.outputs import CUT, LONGEST, Output
+from spotladder.clusters.client import Client
+from spotladder.core.model import PodRole, Seconds
+from spotladder.errors import SpotladderError
+from spotladder.operator.inventory.clusters import Located
+from spotladder.resources import PODS
+from spotladder.workloads.causes import silent
+from spotladder.workloads.rayjob.records import RAYJOBS, SUBMITTER, RayJobRecord, driver_log, rayjob_of
+from spotladder.workloads.records import PodRecord
+
+T = TypeVar("T")
+
+DASHBOARD = 8265
+"""Port of Ray's dashboard on a head."""
+
+LINES = 5_000
+"""Lines asked for of a driver, or of one rank."""
+
+LONGEST_RANK = 65_536
+"""Bytes kept of one rank's output."""
+
+RANKS = 64
+"""Ranks of a JobSet whose output is read at most."""
+
+AT_ONCE = 8
+"""Logs of one attempt that are read at the same time."""
+
+ONE: Seconds = 15.0
+"""How long one log may take. Nothing but this reading waits for it for so long."""
+
+LONGEST_ANSWER = 67_108_864
+"""Bytes of a dashboard's answer after which the reading is given up."""
+
+_log = structlog.get_logger("spotladder")
+
+
+async def printed(attempt: int, found: Located, *, lines: int = LINES, ranks: int = RANKS) -> dict[Output, str]:
+    """The end of what each program of the attempt has printed so far; empty when nothing can be read.
+
+    At most so many lines of a driver, or of each of so many ranks of a JobSet.
+    """
+    nodes = found.cluster.inventory.nodes_of(found.objects)
+    alive = [pod for pod in found.objects.pods if pod.node and not silent(nodes.get(pod.node))]
+    if found.objects.top is not None and rayjob_of(found.objects) is None:
+        return await _ranks(attempt, found.cluster.client, alive, lines, ranks)
+    text = await _driver(found, alive, lines)
+    return {Output(attempt, 0, "driver"): text} if text else await _crashed_head(attempt, found.cluster.client, alive)
+
+
+async def _driver(found: Located, alive: Sequence[PodRecord], lines: int) -> str:
+    client, rayjob = found.cluster.client, rayjob_of(found.objects)
+    if rayjob is None:
+        return ""
+    if rayjob.mode == "K8sJobMode":
+        return await _submitter(client, rayjob, lines) or await _message(client, rayjob)
+    for head in alive:
+        if head.role is PodRole.HEAD and head.phase == "Running":
+            sidecar = rayjob.mode == "SidecarMode"
+            read = _log_of(client, head, SUBMITTER, lines) if sidecar else _dashboard(client, head, lines)
+            if text := await read:
+                return text
+    return await _message(client, rayjob)
+
+
+async def _dashboard(client: Client, head: PodRecord, lines: int) -> str:
+    """The state API sends the last lines only, but needs an agent on the head that answers; the jobs API all of it."""
+
+    def asked(path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
+        return client.read(head.name, head.namespace, DASHBOARD, path, query)
+
+    async def submitted() -> str:
+        jobs = await client.ask(head.name, head.namespace, DASHBOARD, "api/jobs/")
+        return next((str(entry["submission_id"]) for entry in jobs if entry.get("submission_id")), "")
+
+    async def all_of(job: str) -> str:
+        return _end_of_json(await _tail(asked(f"api/jobs/{job}/logs", {}), 2 * LONGEST, LONGEST_ANSWER))
+
+    what = f"the dashboard of {head.name}"
+    job = await _tried(what, submitted(), "")
+    if not job:
+        return ""
+    last = asked("api/v0/logs/file", {"submission_id": job, "lines": str(lines)})
+    return await _tried(what, _end_of(last, LONGEST), "") or await _tried(what, all_of(job), "")
+
+
+async def _submitter(client: Client, rayjob: RayJobRecord, lines: int) -> str:
+    """Of the pod that KubeRay's Job of the attempt's name has made."""
+
+    async def pods() -> list[PodRecord]:
+        pages = client.pages(PODS, rayjob.namespace, labels=f"job-name={rayjob.name}")
+        return [PodRecord.of(pod) async for page in pages for pod in page.items]
+
+    for pod in (await _tried(f"the submitter of {rayjob.name}", pods(), []))[-1:]:
+        return await _log_of(client, pod, SUBMITTER, lines)
+    return ""
+
+
+async def _message(client: Client, rayjob: RayJobRecord) -> str:
+    if not rayjob.error:
+        return ""  # there is no output in it
+
+    async def ask() -> str:
+        pages = client.pages(RAYJOBS, rayjob.namespace, fields=f"metadata.name={rayjob.name}")
+        told = [str((entry.get("status") or {}).get("message") or "") async for page in pages for entry in page.items]
+        return driver_log(told[0]) if told else ""
+
+    return await _tried(f"RayJob {rayjob.name}", ask(), "")
+
+
+async def _crashed_head(attempt: int, client: Client, pods: Sequence[PodRecord]) -> dict[Output, str]:
+    for pod in pods:
+        ended = any(container.name == pod.program and container.exit_code for container in pod.containers)
+        if pod.role is PodRole.HEAD and ended and (text := await _log_of(client, pod, pod.program, LINES)):
+            return {Output(attempt, 0, "head"): text}
+    return {}
+
+
+async def _ranks(attempt: int, client: Client, pods: Sequence[PodRecord], lines: int, ranks: int) -> dict[Output, str]:
+    chosen, gate = _chosen(pods)[:ranks], asyncio.Semaphore(AT_ONCE)
+
+    async def one(pod: PodRecord) -> str:
+        async with gate:
+            return await _log_of(client, pod, pod.program, lines, LONGEST_RANK)
+
+    texts = await asyncio.gather(*map(one, chosen))
+    outputs = (Output(attempt, pod.restart, pod.slot or pod.name) for pod in chosen)
+    return {output: text for output, text in zip(outputs, texts, strict=True) if text}
+
+
+def _chosen(pods: Sequence[PodRecord]) -> list[PodRecord]:
+    """The pods whose program has begun: of the newest restart first, then those that failed, then by rank."""
+    begun = [pod for pod in pods if any(_begun(pod))]
+    return sorted(begun, key=lambda pod: (-pod.restart, pod.phase != "Failed", _rank(pod.slot)))
+
+
+def _begun(pod: PodRecord) -> Iterable[bool]:
+    return (
+        container.running or container.exit_code is not None
+        for container in pod.containers
+        if container.name == pod.program
+    )
+
+
+def _rank(slot: str) -> tuple[tuple[int, str], ...]:
+    """`workers-0-10` comes after `workers-0-9`."""
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in slot.split("-"))
+
+
+async def _log_of(client: Client, pod: PodRecord, container: str, lines: int, longest: int = LONGEST) -> str:
+    pieces = client.log(pod.name, pod.namespace, container=container, tail=lines)
+    return await _tried(f"the log of {pod.name}", _end_of(pieces, longest), "")
+
+
+async def _tried(what: str, reading: Awaitable[T], otherwise: T) -> T:
+    try:
+        async with asyncio.timeout(ONE):
+            return await reading
+    except (SpotladderError, TimeoutError) as error:
+        _log.info("output of an attempt cannot be read", what=what, error=str(error) or f"no answer in {ONE:g} s")
+        return otherwise
+
+
+async def _end_of(pieces: AsyncIterator[bytes], longest: int) -> str:
+    """The last lines that fit into so many bytes."""
+    cut, data = await _tail(pieces, longest)
+    return _lines(data.decode(errors="replace"), cut=cut)
+
+
+async def _tail(pieces: AsyncIterator[bytes], longest: int, most: int = 0) -> tuple[bool, bytes]:
+    """Whether something is missing, and the last bytes; never more than that in memory. Raises TimeoutError when there
+    are more than `most` bytes (0: any number)."""
+    kept: deque[bytes] = deque()
+    size, read = 0, 0
+    async for piece in pieces:
+        kept.append(piece)
+        size, read = size + len(piece), read + len(piece)
+        while kept and size - len(kept[0]) >= longest:
+            size -= len(kept.popleft())
+        if most and read > most:
+            raise TimeoutError(f"more than {most} bytes")
+    return read > longest, b"".join(kept)[-longest:]
+
+
+def _end_of_json(tail: tuple[bool, bytes]) -> str:
+    """The end of the text in `{"logs": "…"}`, of which the beginning may be missing."""
+    cut, data = tail
+    if not cut:
+        return str(from_json(data).get("logs") or "")
+    # From the first whole line on: an escape sequence that was cut is left out with the line that it was in.
+    text = data.rpartition(b'"')[0].partition(b"\\n")[2]
+    return _lines(str(from_json(b'"' + text + b'"')), cut=True, whole=True)
+
+
+def _lines(text: str, *, cut: bool, whole: bool = False) -> str:
+    return CUT + (text if whole else text.partition("\n")[2]) if cut else text

@@ -1,0 +1,64 @@
+"""What is known of a job's commit log: read with what the job's Secret and the administrator's rules allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spotladder.api.tieredjob import TieredJob
+from spotladder.core.durations import parse_duration
+from spotladder.core.model import TERMINAL, JobState, Seconds
+from spotladder.custom_resources import JobRecord
+from spotladder.operator.storage import access
+from spotladder.operator.storage.access import AccessDenied, Grant, Rule
+from spotladder.operator.storage.credentials import CredentialsMissing, SecretReader
+from spotladder.operator.storage.logs import LogAddress, Logs, Reading
+
+_STEP_POLL_INTERVAL: Seconds = 15.0  # how often the log is read where commits follow steps, not time
+_LONGEST_POLL_INTERVAL: Seconds = 60.0
+_SHORTEST_POLL_INTERVAL: Seconds = 5.0
+
+
+class Readings:
+    """Follows the logs of jobs that are not over."""
+
+    def __init__(self, logs: Logs, secrets: SecretReader, rules: Sequence[Rule]) -> None:
+        self._logs = logs
+        self._secrets = secrets
+        self._rules = tuple(rules)
+
+    async def of(self, record: JobRecord, job: TieredJob, state: JobState) -> Reading:
+        """What is known now."""
+        if state.stage in TERMINAL or (record.deleting and state.attempt is None):
+            self._logs.leave(record.key)
+            return Reading(True, state.progress)
+        try:
+            address = await self.address(record, job)
+        except (CredentialsMissing, AccessDenied) as error:
+            self._logs.leave(record.key)
+            denied = isinstance(error, AccessDenied)
+            return Reading(True, state.progress, unreadable=str(error), locked=not denied, denied=denied)
+        return self._logs.follow(record.key, address, reads_every(job))
+
+    async def address(self, record: JobRecord, job: TieredJob) -> LogAddress:
+        """Where the job's log lies, with the credentials that open it. Raises CredentialsMissing and AccessDenied."""
+        name = named.secret_name if (named := job.spec.checkpoints.credentials) else ""
+        secret = await self._secrets.of(record.namespace, name) if name else None
+        allowed = access.grant(self._rules, record.namespace, job.spec.checkpoints.uri, secret, name)
+        return address_of(record, job, allowed)
+
+
+def address_of(record: JobRecord, job: TieredJob, grant: Grant) -> LogAddress:
+    """Where the job's log lies."""
+    return LogAddress(record.name, record.namespace, record.uid, job.spec.checkpoints.uri, grant)
+
+
+def reads_every(job: TieredJob) -> Seconds:
+    """How often the log is worth a look: about twice for each commit."""
+    interval = interval_of(job)
+    return min(_LONGEST_POLL_INTERVAL, max(_SHORTEST_POLL_INTERVAL, interval / 2)) if interval else _STEP_POLL_INTERVAL
+
+
+def interval_of(job: TieredJob) -> Seconds:
+    """The time between two commits; 0 where the interval is in steps."""
+    interval = job.spec.checkpoints.interval
+    return 0.0 if interval.strip().endswith(("step", "steps")) else parse_duration(interval)

@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from spotladder.clusters.cache import Cache, Scoped
+from spotladder.clusters.client import Client, Page, WatchEvent
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.errors import ClusterUnreachable, Expired, Forbidden, NotFound
+from spotladder.resources import PODS
+
+
+@dataclass(frozen=True)
+class Thing:
+    name: str
+    uid: str
+    resource_version: str = field(compare=False)
+    value: str = ""
+
+    @classmethod
+    def of(cls, thing: dict[str, Any]) -> Thing:
+        meta = thing["metadata"]
+        return cls(meta["name"], meta["uid"], meta["resourceVersion"], thing.get("value", ""))
+
+
+def thing(name: str, version: int, value: str = "", uid: str = "") -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": uid or f"uid-{name}", "resourceVersion": str(version)}, "value": value}
+
+
+class Server:
+    """Lists what it has at `version`; a watch gives what is put into `stream`, an exception ends it."""
+
+    def __init__(self) -> None:
+        self.things: dict[str, dict[str, Any]] = {}
+        self.version = 1
+        self.refuse: Exception | None = None
+        self.stream: asyncio.Queue[WatchEvent | Exception | None] = asyncio.Queue()
+        self.watched_from: list[str] = []
+
+    async def pages(self, kind: object, namespace: str, **_: str) -> AsyncIterator[Page]:
+        if self.refuse:
+            raise self.refuse
+        items = list(self.things.values())
+        yield Page(items[:2], str(self.version))
+        yield Page(items[2:], str(self.version))
+
+    async def watch(self, kind: object, namespace: str, *, version: str, **_: object) -> AsyncIterator[WatchEvent]:
+        self.watched_from.append(version)
+        while True:
+            event = await self.stream.get()
+            if event is None:
+                return
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+    def tell(self, kind: str, found: dict[str, Any]) -> None:
+        self.version = int(found["metadata"]["resourceVersion"])
+        self.stream.put_nowait(WatchEvent(kind, found))
+
+
+@asynccontextmanager
+async def cached(server: Server) -> AsyncIterator[tuple[Cache[Thing], SteppedClock, list[tuple[str, str]]]]:
+    clock, seen = SteppedClock(), list[tuple[str, str]]()
+    cache: Cache[Thing] = Cache(
+        cast("Client", server), PODS, Thing.of, clock=clock, group=lambda found: found.value, jitter=lambda: 0.5,
+        changed=lambda before, after: seen.append((before.value if before else "–", after.value if after else "–")),
+    )  # fmt: skip
+    task = asyncio.create_task(cache.run())
+    try:
+        await clock.advance(0)
+        yield cache, clock, seen
+    finally:
+        task.cancel()
+
+
+async def test_it_lists_all_pages_then_follows() -> None:
+    server = Server()
+    server.things = {name: thing(name, 1, "x") for name in "abc"}
+    async with cached(server) as (cache, clock, seen):
+        assert len(cache) == 3
+        assert len(cache.of("x")) == 3
+        server.tell("MODIFIED", thing("a", 5, "y"))
+        server.tell("DELETED", thing("b", 6, "x"))
+        server.tell("ADDED", thing("d", 7, "x"))
+        await clock.advance(0)
+        assert sorted(found.name for found in cache.all()) == ["a", "c", "d"]
+        assert [found.name for found in cache.of("y")] == ["a"]
+        assert seen[3:] == [("x", "y"), ("x", "–"), ("–", "x")]
+
+
+async def test_an_update_without_news_wakes_nobody() -> None:
+    server = Server()
+    server.things = {"a": thing("a", 1, "x")}
+    async with cached(server) as (cache, clock, seen):
+        server.tell("MODIFIED", thing("a", 9, "x"))
+        await clock.advance(0)
+        assert len(seen) == 1
+        found = cache.get("a")
+        assert found is not None
+        assert found.resource_version == "9"
+
+
+async def test_a_cut_watch_goes_on_where_it_was_also_after_a_bookmark() -> None:
+    server = Server()
+    async with cached(server) as (cache, clock, _):
+        server.tell("ADDED", thing("a", 5))
+        server.tell("BOOKMARK", thing("", 40))
+        server.stream.put_nowait(ClusterUnreachable("cut"))
+        await clock.advance(1)
+        server.stream.put_nowait(None)
+        await clock.advance(1)
+        assert server.watched_from == ["1", "40", "40"]
+        assert cache.lists == 1
+
+
+@pytest.mark.parametrize(("tries", "restored"), [(1, False), (8, True)])
+async def test_tries_without_an_answer_for_some_seconds_are_an_interruption(tries: int, restored: bool) -> None:
+    server = Server()
+    async with cached(server) as (cache, clock, _):
+        for _ in range(tries):
+            server.stream.put_nowait(ClusterUnreachable("cut"))
+        await clock.advance(60)
+        assert cache.restored_at is None, "it has not answered yet"
+        server.tell("MODIFIED", thing("a", 5))
+        await clock.advance(0)
+        assert (cache.restored_at == clock.ticks()) is restored
+
+
+async def test_410_lists_again_and_tells_what_went_meanwhile() -> None:
+    server = Server()
+    server.things = {"a": thing("a", 1, "x"), "b": thing("b", 1, "x")}
+    async with cached(server) as (cache, clock, seen):
+        server.things = {"b": thing("b", 20, "y")}
+        server.version = 30
+        server.stream.put_nowait(Expired(410, "Expired", "too old"))
+        await clock.advance(1)
+        assert cache.lists == 2
+        assert [found.name for found in cache.all()] == ["b"]
+        assert sorted(seen[2:]) == [("x", "y"), ("x", "–")]
+        assert server.watched_from[-1] == "30"
+
+
+async def test_a_first_listing_that_takes_too_long_is_begun_again_and_nobody_relies_on_its_beginning() -> None:
+    server = Server()
+    server.things = {"a": thing("a", 1)}
+    server.refuse = Expired(410, "Expired", "the continue token is too old")
+    async with cached(server) as (cache, clock, _):
+        settled = asyncio.create_task(cache.settled())
+        await clock.advance(0)
+        assert not settled.done()
+        server.refuse = None
+        await clock.advance(2)
+        assert settled.done()
+        assert len(cache) == 1
+
+
+async def test_a_defect_is_told_and_everything_is_listed_again() -> None:
+    server = Server()
+    server.things = {"a": thing("a", 1)}
+    async with cached(server) as (cache, clock, _):
+        server.tell("MODIFIED", {"metadata": {"name": "a", "resourceVersion": "2"}})  # has no uid
+        await clock.advance(0)
+        assert cache.problem == "KeyError: 'uid'"
+        server.things = {"a": thing("a", 3), "b": thing("b", 4)}
+        server.version = 4
+        await clock.advance(2)
+        assert cache.problem == ""
+        assert len(cache) == 2
+        assert server.watched_from == ["1", "4"]
+
+
+async def test_our_own_write_is_there_at_once_and_late_news_do_not_undo_it() -> None:
+    server = Server()
+    server.things = {"a": thing("a", 1, "old")}
+    async with cached(server) as (cache, clock, _):
+        cache.put(thing("a", 8, "ours"))
+        server.tell("MODIFIED", thing("a", 6, "late"))
+        await clock.advance(0)
+        found = cache.get("a")
+        assert found is not None
+        assert found.value == "ours"
+        server.tell("MODIFIED", thing("a", 9, "newer"))
+        await clock.advance(0)
+        found = cache.get("a")
+        assert found is not None
+        assert found.value == "newer"
+
+
+def test_what_comes_back_of_our_own_write_is_not_looked_at_again() -> None:
+    trimmed: list[str] = []
+
+    def trim(found: dict[str, Any]) -> Thing:
+        trimmed.append(found["metadata"]["resourceVersion"])
+        return Thing.of(found)
+
+    cache: Cache[Thing] = Cache(cast("Client", None), PODS, trim, clock=SteppedClock())
+    for version in (7, 7, 8, 7):
+        cache.put(thing("a", version, str(version)))
+    assert trimmed == ["7", "8", "7"]
+    assert [found.value for found in cache.all()] == ["8"]
+
+
+async def test_a_listing_that_began_before_our_write_does_not_take_it_away() -> None:
+    server = Server()
+    async with cached(server) as (cache, clock, _):
+        cache.put(thing("mine", 50))
+        server.version = 40
+        server.stream.put_nowait(Expired(410, "Expired", ""))
+        await clock.advance(1)
+        assert cache.get("mine") is not None
+
+
+async def test_the_answer_to_a_write_does_not_bring_back_what_is_deleted() -> None:
+    server = Server()
+    server.things = {"a": thing("a", 1)}
+    async with cached(server) as (cache, clock, _):
+        server.tell("DELETED", thing("a", 5))
+        await clock.advance(0)
+        cache.put(thing("a", 4))
+        assert cache.get("a") is None
+        cache.put(thing("a", 9, uid="another"))
+        assert cache.get("a") is not None
+
+
+async def test_what_is_not_known_yet_is_not_gone() -> None:
+    server = Server()
+    server.things = {"a": thing("a", 1)}
+    async with cached(server) as (cache, clock, _):
+        assert not cache.lacks("new", "", at="7")  # a pod of version 7 names it; this cache is at 1
+        assert cache.lacks("old", "", at="1")
+        server.tell("BOOKMARK", thing("", 8))
+        await clock.advance(0)
+        assert cache.lacks("new", "", at="7")
+        server.tell("DELETED", thing("a", 9))
+        await clock.advance(0)
+        assert cache.lacks("a", "", at="1000")
+        assert not cache.lacks("b", "", at="1000")
+
+
+async def test_a_kind_that_is_not_installed_is_told_and_found_later() -> None:
+    server = Server()
+    server.refuse = NotFound(404, "NotFound", "the server could not find the requested resource")
+    async with cached(server) as (cache, clock, _):
+        await cache.settled()
+        assert cache.absent
+        assert not cache.synced
+        server.refuse, server.things = None, {"a": thing("a", 1)}
+        await clock.advance(30)
+        assert (cache.absent, cache.problem, len(cache)) == (False, "", 1)
+
+
+async def test_rights_that_are_taken_away_are_told() -> None:
+    server = Server()
+    async with cached(server) as (cache, clock, _):
+        server.refuse = Forbidden(403, "Forbidden", "no")
+        server.stream.put_nowait(Expired(410, "Expired", ""))
+        await clock.advance(5)
+        assert "403" in cache.problem
+        server.refuse = None
+        await clock.advance(30)
+        assert cache.problem == ""
+
+
+async def test_a_server_that_ends_every_watch_at_once_is_not_asked_all_the_time() -> None:
+    server = Server()
+    async with cached(server) as (_, clock, _):
+        for _ in range(1000):
+            server.stream.put_nowait(None)
+        await clock.advance(60)
+        assert len(server.watched_from) < 20
+
+
+def test_an_empty_cache_is_a_cache() -> None:
+    cache: Cache[Thing] = Cache(cast("Client", Server()), PODS, Thing.of, clock=SteppedClock(), namespace="team-a")
+    scoped = Scoped([cache])
+    assert scoped.within("team-a") is cache
+    assert scoped.within("team-b") is None
+    scoped.put({**thing("a", 3), "metadata": {**thing("a", 3)["metadata"], "namespace": "team-a"}})
+    assert scoped.get("a", "team-a") is not None

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+import structlog
+
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.election import DURATION, MARGIN, RENEW_INTERVAL, Election, NotLeading
+from tests.clusters.lease_server import LeaseServer
+
+
+def candidate(server: LeaseServer, name: str, clock: SteppedClock) -> Election:
+    return Election(cast("Client", server), namespace="ns", name="lease", identity=name, clock=clock)
+
+
+async def test_one_of_two_leads() -> None:
+    server, clock = LeaseServer(), SteppedClock()
+    a, b = candidate(server, "a", clock), candidate(server, "b", clock)
+    assert await a.attempt()
+    assert not await b.attempt()
+    assert a.fence() == DURATION - MARGIN
+    with pytest.raises(NotLeading):
+        b.fence()
+
+
+async def test_who_renews_keeps_it_and_who_does_not_loses_it_before_another_gets_it() -> None:
+    server, clock = LeaseServer(), SteppedClock()
+    a, b = candidate(server, "a", clock), candidate(server, "b", clock)
+    await a.attempt()
+    keeping = asyncio.create_task(a.keep())
+    leading = asyncio.create_task(b.lead())
+    await clock.advance(10 * DURATION)
+    assert a.leading
+    assert not leading.done()
+    keeping.cancel()  # the leader hangs
+    for _ in range(int(DURATION + RENEW_INTERVAL) * 4):
+        await clock.advance(0.25)
+        assert not (a.leading and b.leading)
+    assert leading.done()
+    assert b.leading
+
+
+async def test_a_leader_that_reaches_nobody_stops_in_time() -> None:
+    server, clock = LeaseServer(), SteppedClock()
+    a = candidate(server, "a", clock)
+    await a.attempt()
+    server.down = True
+    keeping = asyncio.create_task(a.keep())
+    await clock.advance(DURATION - MARGIN - 0.1)
+    assert a.leading
+    assert a.fence() <= 0.11
+    await clock.advance(0.2)
+    assert not a.leading
+    assert keeping.done()
+
+
+async def test_why_the_lease_cannot_be_had_is_told_until_it_can() -> None:
+    server, clock = LeaseServer(), SteppedClock()
+    a, b = candidate(server, "a", clock), candidate(server, "b", clock)
+    server.down = True
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            assert not await a.attempt()
+            await clock.advance(RENEW_INTERVAL)
+    assert [(entry["event"], entry["lease"]) for entry in logs] == [("cannot take the lease", "ns/lease")]
+    assert a.problem == logs[0]["error"]
+    server.down = False
+    assert await a.attempt()
+    assert a.problem == ""
+    assert not await b.attempt()
+    assert b.problem == ""  # another leads: nothing is wrong
+
+
+async def test_a_wrong_wall_clock_takes_nothing_from_the_leader() -> None:
+    server, ours, theirs = LeaseServer(), SteppedClock(), SteppedClock(5_000_000_000)
+    a, b = candidate(server, "a", ours), candidate(server, "b", theirs)
+    await a.attempt()
+    ours.step_wall(-86400)
+    assert not await b.attempt()
+    await theirs.advance(RENEW_INTERVAL)
+    assert not await b.attempt()
+    assert a.leading
+
+
+async def test_a_released_lease_is_taken_at_once() -> None:
+    server, clock = LeaseServer(), SteppedClock()
+    a, b = candidate(server, "a", clock), candidate(server, "b", clock)
+    await a.attempt()
+    assert not await b.attempt()
+    await a.release()
+    assert not a.leading
+    assert await b.attempt()
+    assert server.lease is not None
+    assert server.lease["spec"]["leaseTransitions"] == 2
+
+
+async def test_somebody_annotates_the_lease_and_the_leader_stays() -> None:
+    server, clock = LeaseServer(), SteppedClock()
+    a = candidate(server, "a", clock)
+    await a.attempt()
+    assert server.lease is not None
+    server.lease["metadata"]["resourceVersion"] = "77"
+    keeping = asyncio.create_task(a.keep())
+    await clock.advance(3 * DURATION)
+    assert a.leading
+    keeping.cancel()
+
+
+async def test_a_lease_that_is_removed_is_made_again() -> None:
+    server, clock = LeaseServer(), SteppedClock()
+    a = candidate(server, "a", clock)
+    await a.attempt()
+    server.lease = None
+    keeping = asyncio.create_task(a.keep())
+    await clock.advance(3 * DURATION)
+    assert a.leading
+    assert server.lease is not None
+    keeping.cancel()
+
+
+async def test_a_leader_whose_lease_was_taken_notices_at_the_next_renewal() -> None:
+    server, clock = LeaseServer(), SteppedClock()
+    a, b = candidate(server, "a", clock), candidate(server, "b", clock)
+    await a.attempt()
+    assert not await b.attempt()
+    await clock.advance(DURATION + 0.1)
+    assert await b.attempt()
+    assert not await a.attempt()
+    assert not a.leading

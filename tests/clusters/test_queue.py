@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.queue import LONGEST_PAUSE, Queue
+from spotladder.clusters.throttle import Throttle
+
+
+@asynccontextmanager
+async def running(throttle: Throttle | None = None) -> AsyncIterator[tuple[Queue[str], SteppedClock]]:
+    clock = SteppedClock()
+    queue: Queue[str] = Queue(clock, throttle=throttle, jitter=lambda: 1.0)
+    task = asyncio.create_task(queue.run())
+    try:
+        yield queue, clock
+    finally:
+        task.cancel()
+
+
+async def test_a_key_waits_once_however_often_it_is_added() -> None:
+    async with running() as (queue, _):
+        for _ in range(3):
+            queue.add("a")
+        queue.add("b")
+        assert [await queue.get(), await queue.get()] == ["a", "b"]
+        assert queue.depth == 0
+
+
+async def test_a_key_that_is_worked_on_comes_again_afterwards_and_not_before() -> None:
+    async with running() as (queue, _):
+        queue.add("a")
+        await queue.get()
+        queue.add("a")
+        queue.add("a")
+        assert queue.depth == 0
+        queue.done("a")
+        assert queue.depth == 1
+        assert await queue.get() == "a"
+        queue.done("a")
+        assert not queue.busy
+
+
+async def test_a_worker_whose_passes_wait_for_nothing_lets_others_run_between_them() -> None:
+    async with running() as (queue, _):
+        for number in range(100):
+            queue.add(str(number))
+        turns = itertools.count()
+
+        async def work() -> None:
+            while queue.depth:
+                queue.done(await queue.get())
+
+        async def renew_the_lease() -> None:
+            while next(turns) < 100 and queue.depth:
+                await asyncio.sleep(0)
+
+        await asyncio.gather(work(), renew_the_lease())
+        assert next(turns) >= 100
+
+
+async def test_a_later_look_is_taken_when_its_time_comes_the_earliest_asked_for() -> None:
+    async with running() as (queue, clock):
+        queue.add_at("a", 30)
+        queue.add_at("a", 10)
+        queue.add_at("a", 20)
+        await clock.advance(9.9)
+        assert queue.depth == 0
+        await clock.advance(0.2)
+        assert await queue.get() == "a"
+        queue.done("a")
+        await clock.advance(60)
+        assert queue.depth == 0
+
+
+async def test_failures_double_the_pause_up_to_a_limit_and_success_forgets_them() -> None:
+    async with running() as (queue, clock):
+        pauses = []
+        for _ in range(14):
+            queue.add("a")
+            began = clock.ticks()
+            while not queue.depth:
+                await clock.advance(0.05)
+            await queue.get()
+            pauses.append(clock.ticks() - began)
+            queue.done("a", failed=True)
+        assert pauses[0] == 0
+        assert 0.1 <= pauses[1] <= 0.2
+        assert all(later >= earlier - 0.06 for earlier, later in itertools.pairwise(pauses))
+        assert pauses[-1] <= LONGEST_PAUSE + 0.1
+        await clock.advance(LONGEST_PAUSE)
+        await queue.get()
+        queue.done("a")
+        assert queue.failures("a") == 0
+        queue.add("a")
+        assert queue.depth == 1
+
+
+async def test_changes_do_not_cut_a_failing_keys_pause_short() -> None:
+    async with running() as (queue, clock):
+        queue.add("a")
+        await queue.get()
+        for _ in range(6):
+            queue.done("a", failed=True)
+        for _ in range(20):
+            queue.add("a")
+            assert queue.depth == 0
+            await clock.advance(0.1)
+
+
+async def test_what_changed_during_a_failed_pass_is_not_lost() -> None:
+    async with running() as (queue, clock):
+        queue.add("a")
+        await queue.get()
+        queue.add("a")
+        queue.done("a", failed=True)
+        await clock.advance(1)
+        assert await queue.get() == "a"
+
+
+async def test_a_forgotten_key_is_not_woken() -> None:
+    async with running() as (queue, clock):
+        queue.add_at("a", 5)
+        queue.forget("a")
+        await clock.advance(10)
+        assert queue.depth == 0
+
+
+async def test_no_key_is_ever_worked_on_by_two() -> None:
+    async with running() as (queue, clock):
+        working: set[str] = set()
+        looked: dict[str, int] = {}
+
+        async def work() -> None:
+            while True:
+                key = await queue.get()
+                assert key not in working
+                working.add(key)
+                looked[key] = looked.get(key, 0) + 1
+                await clock.sleep(0.3)
+                working.discard(key)
+                queue.done(key)
+
+        workers = [asyncio.create_task(work()) for _ in range(4)]
+        for index in range(200):
+            queue.add(f"key-{index % 7}")
+            await clock.advance(0.05)
+        await clock.advance(5)
+        assert all(not worker.done() for worker in workers)
+        assert min(looked.values()) > 5
+        for worker in workers:
+            worker.cancel()
+
+
+async def test_the_throttle_bounds_how_many_begin() -> None:
+    clock = SteppedClock()
+    throttle = Throttle(10, 5, clock)
+    taken = 0
+
+    async def take() -> None:
+        nonlocal taken
+        for _ in range(100):
+            await throttle.take()
+            taken += 1
+
+    task = asyncio.create_task(take())
+    await clock.advance(0)
+    assert taken == 5
+    await clock.advance(1)
+    assert 14 <= taken <= 16
+    task.cancel()

@@ -1,0 +1,121 @@
+"""Which job an Event concerns: it may be about a thing that has no owner, or that is gone already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spotladder.clusters.clock import SteppedClock
+from spotladder.operator.inventory import inventory
+from spotladder.operator.inventory.inventory import Inventory, JobKey
+from spotladder.workloads import capacity
+from spotladder.workloads.jobset.records import JOBSETS
+from spotladder.workloads.records import EventRecord
+from tests.workloads.builders import metadata, pod_object
+
+NOMINATED = "Pod should schedule on: nodeclaim/spot-x"
+
+
+def said(reason: str, message: str, *, kind: str, name: str, uid: str = "", number: int = 8) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"{name}.{number}", "namespace": "team-a", "uid": f"e{number}", "resourceVersion": "8"},
+        "involvedObject": {"kind": kind, "name": name, "uid": uid or f"uid-{name}", "namespace": "team-a"},
+        "reason": reason, "message": message, "source": {"component": "karpenter"},
+        "lastTimestamp": "2026-11-21T12:00:00Z",
+    }  # fmt: skip
+
+
+class PodAndJobSet:
+    """A pod and a JobSet of the job digits. `heard` are the jobs that were woken since the last look."""
+
+    def __init__(self) -> None:
+        self.woken: list[JobKey] = []
+        nobody: Any = None
+        self.inventory = Inventory(nobody, clock=SteppedClock(), wake=self.woken.append)
+        self.inventory._pods.put(pod_object("w-0", node="node-1"))
+        self.inventory._objects[JOBSETS].put({"metadata": metadata("digits-a001"), "spec": {}, "status": {}})
+        self.heard()
+
+    def hear(self, event: dict[str, Any]) -> list[JobKey]:
+        self.inventory._events[0].put(event)
+        return self.heard()
+
+    def heard(self) -> list[JobKey]:
+        woken = list(self.woken)
+        self.woken.clear()
+        return woken
+
+
+@pytest.mark.parametrize(
+    ("event", "concerns"),
+    [
+        (said("FailedScheduling", "no instance type …", kind="Pod", name="w-0"), True),
+        (said("FailedScheduling", "no instance type …", kind="Pod", name="w-0", uid="of-an-earlier-one"), False),
+        (said("FailedScheduling", "no instance type …", kind="Pod", name="stranger"), False),
+        (said("SpotInterrupted", "", kind="Node", name="node-1"), True),
+        (said("SpotInterrupted", "", kind="Node", name="node-2"), False),
+        (said("FailedCreate", "exceeded quota", kind="Job", name="digits-a001-workers-0"), True),
+        (said("FailedCreate", "exceeded quota", kind="Job", name="digits-a0011-workers-0"), False),
+        (said("FailedCreate", "exceeded quota", kind="ReplicaSet", name="digits-a001-workers-0"), False),
+        (said("InsufficientCapacityError", "", kind="NodeClaim", name="spot-x"), False),
+    ],
+)
+def test_whom_an_event_concerns(event: dict[str, Any], concerns: bool) -> None:
+    assert PodAndJobSet().hear(event) == ([("team-a", "digits")] if concerns else [])
+
+
+def test_a_refused_claim_concerns_the_pods_that_were_nominated_for_it() -> None:
+    world = PodAndJobSet()
+    world.hear(said("Nominated", NOMINATED, kind="Pod", name="w-0"))
+    world.hear(said("Nominated", "Pod should schedule on: nodeclaim/other", kind="Pod", name="stranger", number=9))
+    refused = said("InsufficientCapacityError", "", kind="NodeClaim", name="spot-x", number=10)
+    assert world.hear(refused) == [("team-a", "digits")]
+    assert world.hear(refused) == []  # the same again is no news
+
+
+def test_refused_claims_are_found_without_looking_through_all_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = list[str]()
+
+    def looking(event: EventRecord) -> list[str]:
+        looked.append(event.name)
+        return capacity.nominated_for(event)
+
+    monkeypatch.setattr(inventory, "nominated_for", looking)
+    world, crunch = PodAndJobSet(), 50
+    for number in range(crunch):  # somebody's, that Karpenter finds nothing for
+        nominated = f"Pod should schedule on: nodeclaim/c{number}"
+        world.hear(said("Nominated", nominated, kind="Pod", name=f"stranger-{number}", number=2 * number))
+        world.hear(said("InsufficientCapacityError", "", kind="NodeClaim", name=f"c{number}", number=2 * number + 1))
+    assert len(looked) <= 2 * crunch
+    objects = world.inventory.attempts(("team-a", "digits"))[1]
+    assert world.inventory.events_of(objects, {}) == []
+
+
+def test_of_all_events_an_attempt_gets_those_that_may_concern_it() -> None:
+    world = PodAndJobSet()
+    world.inventory._nodes.put({"metadata": {**metadata("node-1"), "namespace": "", "uid": "uid-of-the-machine"}})
+    for number, (reason, name, uid) in enumerate(
+        [
+            ("Nominated", "w-0", ""),
+            ("Nominated", "stranger", ""),
+            ("InsufficientCapacityError", "other", ""),
+            ("SpotInterrupted", "node-1", "uid-of-the-machine"),
+            ("Rebooted", "node-1", "node-1"),  # as the kubelet says it
+            ("SpotInterrupted", "node-2", ""),
+            ("InsufficientCapacityError", "spot-x", ""),
+            ("FailedCreate", "digits-a001-workers-0", ""),
+        ]
+    ):
+        message = NOMINATED if reason == "Nominated" else ""
+        world.hear(said(reason, message, kind="Thing", name=name, uid=uid, number=number))
+    objects = world.inventory.attempts(("team-a", "digits"))[1]
+    found = world.inventory.events_of(objects, world.inventory.nodes_of(objects))
+    told = sorted((event.reason, event.about_name) for event in found)
+    assert told == [
+        ("FailedCreate", "digits-a001-workers-0"),
+        ("InsufficientCapacityError", "spot-x"),
+        ("Nominated", "w-0"),
+        ("Rebooted", "node-1"),
+        ("SpotInterrupted", "node-1"),
+    ]

@@ -1,0 +1,205 @@
+"""What nodes cost, looked up: never waited for, and never taken for nothing when it is not known."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import ANY, Stubber
+
+from spotladder.api.capacitytier import CapacityTierSpec, PriceSource
+from spotladder.clusters.clock import SteppedClock
+from spotladder.core.model import Price
+from spotladder.errors import EnvironmentFailure
+from spotladder.operator.pricing import price_sources
+from spotladder.operator.pricing.price_sources import PriceUnknown
+from spotladder.operator.pricing.prices import PRICE_TTL, RETRY, Prices
+from tests.workloads.builders import capacity
+
+AWS = {
+    "provider": "aws", "region": "us-east-1", "instanceTypes": ["g5.xlarge"], "capacityType": "spot",
+    "price": {"source": "aws"},
+}  # fmt: skip
+
+
+class Fake:
+    """A source that answers what it is told to, once `gate` is open."""
+
+    def __init__(self, answer: Price | Exception) -> None:
+        self.answer, self.asked, self.gate = answer, 0, threading.Event()
+        self.gate.set()
+
+    def __call__(self, _spec: CapacityTierSpec) -> Price:
+        self.asked += 1
+        assert self.gate.wait(10)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+async def until(what: Any) -> None:
+    for _ in range(2000):
+        if what():
+            return
+        await asyncio.sleep(0.002)
+    raise AssertionError("did not come about")
+
+
+async def test_a_price_that_is_given_wins_and_nobody_is_asked() -> None:
+    fake = Fake(Price(9.0))
+    async with Prices({PriceSource.AWS: fake}, clock=SteppedClock(), changed=lambda: None) as prices:
+        given = capacity(price={"perNodeHour": "0.42", "onDemandPerNodeHour": "1.41"})
+        assert prices.of(given) == Price(0.42, 1.41)
+        assert prices.problem(given) == ""
+        assert prices.of(capacity()) == Price(known=False)
+        assert "spec.price is not given" in prices.problem(capacity())
+        assert fake.asked == 0
+
+
+async def test_nobody_waits_for_a_price_and_all_that_use_it_are_told() -> None:
+    fake, told, clock = Fake(Price(0.4, 1.0)), list[str](), SteppedClock()
+    fake.gate.clear()
+    async with Prices({PriceSource.AWS: fake}, clock=clock, changed=lambda: told.append("news")) as prices:
+        tier = capacity(**AWS)
+        assert prices.of(tier) == Price(known=False)
+        assert prices.problem(tier) == "is being looked up"
+        prices.of(tier)
+        fake.gate.set()
+        await until(lambda: told)
+        assert prices.of(tier) == Price(0.4, 1.0)
+        assert (fake.asked, prices.problem(tier)) == (1, "")
+        fake.answer = Price(0.5, 1.0)
+        await clock.advance(PRICE_TTL)
+        assert prices.of(tier) == Price(0.4, 1.0)  # the old one until there is a newer
+        await until(lambda: len(told) == 2)
+        assert prices.of(tier) == Price(0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "says"), [(PriceUnknown("no such type"), "no such type"), (KeyError("terms"), "KeyError: 'terms'")]
+)
+async def test_a_price_that_cannot_be_had_is_not_known_and_asked_for_again(error: Exception, says: str) -> None:
+    fake, told, clock = Fake(error), list[str](), SteppedClock()
+    async with Prices({PriceSource.AWS: fake}, clock=clock, changed=lambda: told.append("news")) as prices:
+        tier = capacity(**AWS)
+        prices.of(tier)
+        await until(lambda: told)
+        assert prices.of(tier) == Price(known=False)
+        assert prices.problem(tier) == says
+        fake.answer = Price(0.4, 1.0)
+        await clock.advance(RETRY)
+        prices.of(tier)
+        await until(lambda: len(told) == 2)
+        assert prices.of(tier) == Price(0.4, 1.0)
+
+
+# --- AWS: answers of the shape that boto3's own service models demand ------------------------------------------------
+
+
+def product(*prices: str) -> str:
+    dimensions = {str(index): {"unit": "Hrs", "pricePerUnit": {"USD": price}} for index, price in enumerate(prices)}
+    return json.dumps({"terms": {"OnDemand": {"term": {"priceDimensions": dimensions}}}})
+
+
+class Aws:
+    """Clients of boto3 with canned answers."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "test")
+        self.clients = {service: boto3.client(service, region_name="us-east-1") for service in ("ec2", "pricing")}
+        self.stubs = {service: Stubber(client) for service, client in self.clients.items()}
+        for stub in self.stubs.values():
+            stub.activate()
+
+    def lists(self, *products: str) -> None:
+        expected = {"ServiceCode": "AmazonEC2", "Filters": ANY}
+        self.stubs["pricing"].add_response("get_products", {"PriceList": list(products)}, expected)
+
+    def history(self, *entries: tuple[str, str, int], zones: list[str] | None = None) -> None:
+        found = [
+            {
+                "InstanceType": "g5.xlarge", "AvailabilityZone": zone, "SpotPrice": price,
+                "Timestamp": datetime(2026, 11, 21, hour, tzinfo=UTC),
+            }
+            for zone, price, hour in entries
+        ]  # fmt: skip
+        filters = [{"Name": "availability-zone", "Values": zones}] if zones else []
+        expected = {
+            "InstanceTypes": ["g5.xlarge"], "ProductDescriptions": ["Linux/UNIX"], "StartTime": ANY, "Filters": filters,
+        }  # fmt: skip
+        self.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": found}, expected)
+
+    def price(self, **more: Any) -> Price:
+        return price_sources.aws(capacity(**{**AWS, **more}).spec, lambda service, _region: self.clients[service])
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Aws:
+    return Aws(monkeypatch)
+
+
+def test_the_newest_spot_price_of_each_zone_and_the_list_price(cloud: Aws) -> None:
+    cloud.lists(product("1.006", "0.0"))
+    cloud.history(("us-east-1a", "0.50", 8), ("us-east-1a", "0.40", 11), ("us-east-1b", "0.60", 10))
+    assert cloud.price() == Price(pytest.approx(0.5), pytest.approx(1.006))
+
+
+def test_only_the_zones_of_the_tier_are_asked_for(cloud: Aws) -> None:
+    cloud.lists(product("1.0"))
+    cloud.history(("us-east-1b", "0.60", 10), zones=["us-east-1b"])
+    assert cloud.price(zones=["us-east-1b"]).per_node_hour == pytest.approx(0.6)
+
+
+def test_on_demand_nodes_are_their_own_yardstick(cloud: Aws) -> None:
+    cloud.lists(product("1.006"))
+    assert cloud.price(capacityType="on-demand") == Price(1.006, 1.006)
+
+
+def test_what_aws_does_not_know_or_does_not_say(cloud: Aws) -> None:
+    with pytest.raises(PriceUnknown, match=r"needs spec\.region and spec\.instanceTypes"):
+        cloud.price(instanceTypes=[])
+    with pytest.raises(PriceUnknown, match="in your contract"):
+        cloud.price(capacityType="reserved")
+    cloud.lists()
+    with pytest.raises(PriceUnknown, match=r"no on-demand price of g5\.xlarge in us-east-1"):
+        cloud.price()
+    cloud.lists(product("1.0"))
+    cloud.history()
+    with pytest.raises(PriceUnknown, match=r"no spot price of g5\.xlarge"):
+        cloud.price()
+    cloud.stubs["pricing"].add_client_error("get_products", "AccessDeniedException", "not authorized")
+    with pytest.raises(EnvironmentFailure, match="not authorized"):
+        cloud.price()
+
+
+# --- a table ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_of_prices(tmp_path: Path) -> None:
+    rows = {"g2-standard-4": {"spot": 0.2, "on-demand": "0.7"}, "g2-standard-8": {"spot": 0.4, "on-demand": 1.1}}
+    file = tmp_path / "prices.json"
+    file.write_text(json.dumps({"us-central1": rows}))
+
+    def price(**more: Any) -> Price:
+        spec = {"provider": "gcp", "region": "us-central1", "capacityType": "spot", "instanceTypes": list(rows)}
+        return price_sources.table(capacity(**{**spec, "price": {"source": "gcp", "table": str(file)}, **more}).spec)
+
+    assert price() == Price(pytest.approx(0.3), pytest.approx(0.9))
+    assert price(capacityType="on-demand", instanceTypes=["g2-standard-4"]) == Price(0.7, 0.7)
+    for wrong, said in (
+        ({"region": "mars-1"}, "has no 'mars-1'"),
+        ({"instanceTypes": []}, "no table of prices"),
+        ({"price": {"source": "gcp", "table": str(tmp_path / "none.json")}}, "does not exist"),
+    ):
+        with pytest.raises(PriceUnknown, match=said):
+            price(**wrong)
+    file.write_text("[")
+    with pytest.raises(PriceUnknown, match="no table of prices"):
+        price()

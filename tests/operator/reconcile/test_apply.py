@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spotladder.api.tieredjob import TieredJob
+from spotladder.clusters.cache import Scoped
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.errors import Forbidden
+from spotladder.clusters.registry import HOME
+from spotladder.core.model import Attempt, Delete, Impeded, Impediment, JobSpec, JobState, Launch, Tier
+from spotladder.core.reasons import Reason
+from spotladder.custom_resources import JobRecord
+from spotladder.operator.inventory.clusters import Cluster, Clusters, Found, Located
+from spotladder.operator.reconcile.apply import SHORT_GRACE, Applier
+from spotladder.operator.reconcile.copies import Copies
+from spotladder.operator.reconcile.preflight import Preflight
+from spotladder.resources import DISRUPTION_BUDGETS, GVR, PODS
+from spotladder.workloads import names
+from spotladder.workloads.jobset.records import JOBSETS, JobSetRecord
+from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
+from spotladder.workloads.records import PodRecord
+from spotladder.workloads.workload import AttemptObjects
+from tests.workloads.builders import job, jobset_template, node, ray_template, tier
+
+
+@dataclass
+class Client:
+    """Takes what it is given."""
+
+    made: list[Any] = field(default_factory=list)
+    removed: list[Any] = field(default_factory=list)
+
+    async def apply(self, _kind: object, body: Any) -> Any:
+        self.made.append(deepcopy(body))
+        return body
+
+    async def metadata(self, *_: object) -> Any:
+        return {}
+
+    async def delete(self, kind: GVR, name: str, _namespace: str, *, uid: str, grace: int | None) -> Any:
+        self.removed.append((kind, name, uid, grace))
+
+
+@dataclass
+class Refusing(Client):
+    """Takes no RayJob."""
+
+    async def apply(self, kind: object, body: Any) -> Any:
+        if kind == RAYJOBS:
+            raise Forbidden(403, "Forbidden", "exceeded quota: gpu")
+        return await super().apply(kind, body)
+
+
+def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
+    """What one pass knows of a job, who makes its attempts, and where."""
+    inventory: Any = SimpleNamespace(unreadable=lambda *_: [], written=lambda *_: None)
+    loaded: Any = SimpleNamespace(
+        record=JobRecord(name="digits", namespace="team-a", uid="1b4e28ba"),
+        job=made,
+        workload=workload_of(made),
+        tiers={"spot-a": tier(made, provider="aws")},
+        found=Found({}, ()),
+    )
+    clock = SteppedClock()
+    home = Cluster(HOME, cast("Any", client), inventory, most=1)
+    clusters = Clusters(home, {}, join=cast("Any", None), clock=clock, changed=lambda _name: None)
+    preflight = Preflight(clusters, clock=clock, changed=lambda _key: None)
+    copies = Copies(clusters, Scoped([]), namespaces=(), clock=clock)
+    applier = Applier(clusters, preflight=preflight, copies=copies, environment={})
+    return loaded, applier, home
+
+
+@pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["RayJob", "JobSet"])
+async def test_the_same_launch_makes_the_same_objects_and_leaves_the_job_as_it_is(template: dict[str, Any]) -> None:
+    made, client = job(template), Client()
+    before = made.model_copy(deep=True)
+    loaded, applier, _home = launching(made, client)
+    for _ in range(2):
+        assert await applier.launch(loaded, Launch(1, "spot-a")) is None
+    half = len(client.made) // 2
+    assert client.made[:half] == client.made[half:]
+    assert client.made[-1]["metadata"]["annotations"][names.DIGEST]
+    assert made == before
+
+
+@pytest.mark.parametrize(
+    ("template", "there"),
+    [(ray_template(), RayJobRecord), (jobset_template(), JobSetRecord)],
+    ids=["RayJob", "JobSet"],
+)
+async def test_what_is_there_is_not_made_again_whatever_the_spec_says_now(
+    template: dict[str, Any], there: type[RayJobRecord | JobSetRecord]
+) -> None:
+    client = Client()
+    loaded, applier, home = launching(job(template), client)
+    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
+    for digest in (client.made[-1]["metadata"]["annotations"][names.DIGEST], "of the spec before"):
+        top: Any = there(name="digits-a001", namespace="team-a", uid="r", digest=digest)
+        objects = AttemptObjects(top=top)
+        loaded.found = Found({1: Located(home, objects)}, ())
+        client.made.clear()
+        assert await applier.launch(loaded, Launch(1, "spot-a")) is None
+        assert client.made == []
+
+
+@pytest.mark.parametrize("kind", [RAYJOBS, JOBSETS], ids=["RayJob", "JobSet"])
+async def test_an_attempt_is_removed_by_name_so_that_no_other_jobs_objects_are_read_for_it(kind: GVR) -> None:
+    client = Client()
+    loaded, applier, home = launching(job(ray_template()), client)
+    of_it: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
+    pods = (
+        PodRecord(name="to-hurry", uid="p1", **of_it),
+        PodRecord(name="slow", uid="p2", deleted_at=9.0, grace=30, **of_it),
+        PodRecord(name="hurried", uid="p3", deleted_at=9.0, grace=SHORT_GRACE, **of_it),
+    )
+    record = RayJobRecord if kind == RAYJOBS else JobSetRecord
+    top: Any = {"top": record(name="digits-a001", uid="r", **of_it)}
+    loaded.found = Found({1: Located(home, AttemptObjects(pods=pods, **top))}, ())
+    await applier.delete(loaded, Delete(1, Reason.FELL_BACK))
+    assert client.removed == [
+        (DISRUPTION_BUDGETS, "digits-a001", "", None),
+        (kind, "digits-a001", "r", None),
+        (PODS, "to-hurry", "p1", SHORT_GRACE),
+        (PODS, "slow", "p2", SHORT_GRACE),
+    ]
+
+
+async def test_what_was_made_for_a_refused_rayjob_is_taken_back_where_nothing_else_would_remove_it() -> None:
+    for monitor, taken_back in (
+        (None, []),
+        (SimpleNamespace(problem=""), [(DISRUPTION_BUDGETS, "digits-a001", "", None)]),
+    ):
+        client = Refusing()
+        loaded, applier, home = launching(job(ray_template()), client)
+        home.monitor = cast("Any", monitor)
+        problem = await applier.launch(loaded, Launch(1, "spot-a"))
+        assert problem is not None
+        assert "exceeded quota" in problem.message
+        assert client.removed == taken_back
+
+
+async def test_pods_on_silent_nodes_are_removed_but_for_the_live_attempts_while_contact_is_lost() -> None:
+    client = Client()
+    loaded, applier, home = launching(job(ray_template()), client)
+    pods = (PodRecord(name="w-0", namespace="team-a", uid="p1", node="node-1", phase="Running"),)
+    loaded.found = Found({1: Located(home, AttemptObjects(pods=pods))}, ())
+    loaded.spec = JobSpec((Tier("spot-a"),))
+    home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
+    lost = Impeded(Impediment.CONTACT, Reason.CONTACT_LOST, 0.0)
+    live = JobState(attempt=Attempt(1, "spot-a", 0.0), impeded=lost)
+    await applier.let_go(loaded, live)
+    assert client.removed == []
+    for state in (replace(live, impeded=None), replace(live, attempt=Attempt(2, "spot-a", 0.0))):
+        client.removed.clear()
+        await applier.let_go(loaded, state)
+        assert client.removed == [(PODS, "w-0", "p1", 0)]

@@ -1,0 +1,120 @@
+"""Copies for other clusters: none is taken from a job that needs it, and one that is lost is made again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from spotladder.clusters.client import Object, Page
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.errors import NotFound
+from spotladder.core.model import Phase
+from spotladder.custom_resources import JobRecord
+from spotladder.operator.inventory.clusters import Cluster, Clusters
+from spotladder.operator.reconcile.copies import RESYNC_INTERVAL, Copies
+from spotladder.resources import CONFIG_MAPS, GVR, SECRETS
+from spotladder.workloads.references import Reference
+
+
+class Api:
+    """A cluster's objects. While `gate` is closed nobody is told what exists there."""
+
+    def __init__(self) -> None:
+        self.there: dict[tuple[GVR, str, str], Object] = {}
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def get(self, kind: GVR, name: str, namespace: str) -> Object:
+        return {"metadata": {"name": name, "namespace": namespace, "uid": f"u-{name}", "resourceVersion": "1"}}
+
+    async def metadata(self, kind: GVR, name: str, namespace: str) -> Object:
+        await self.gate.wait()
+        try:
+            return self.there[kind, namespace, name]
+        except KeyError:
+            raise NotFound(404, "NotFound", name) from None
+
+    async def apply(self, kind: GVR, body: Object) -> Object:
+        metadata = body["metadata"]
+        made = {**body, "metadata": {**metadata, "uid": f"c-{metadata['name']}"}}
+        self.there[kind, metadata["namespace"], metadata["name"]] = made
+        return made
+
+    async def pages(self, kind: GVR, namespace: str, labels: str = "") -> AsyncIterator[Page]:
+        yield Page([found for (of, _, _), found in self.there.items() if of == kind], "1")
+
+    async def delete(self, kind: GVR, name: str, namespace: str, uid: str = "") -> None:
+        del self.there[kind, namespace, name]
+
+
+@dataclass
+class Far:
+    """Another cluster; `at_work` are the jobs that have an attempt in it."""
+
+    client: Api = field(default_factory=Api)
+    at_work: set[tuple[str, str]] = field(default_factory=set)
+    name: str = "east"
+    home: str = "home"
+    selector: str = "spotladder.io/home=home"
+
+    @property
+    def inventory(self) -> Far:
+        return self
+
+    def attempts(self, key: tuple[str, str], _uid: str) -> dict[int, object]:
+        return {1: object()} if key in self.at_work else {}
+
+
+@dataclass
+class Jobs:
+    found: list[JobRecord]
+    caches: tuple[()] = ()
+
+    def all(self) -> list[JobRecord]:
+        return self.found
+
+
+def job(name: str, *copies: Reference) -> JobRecord:
+    return JobRecord(name=name, namespace="team-a", uid=f"u-{name}", copies=copies, phase=Phase.RUNNING)
+
+
+def keeping(jobs: Jobs, far: Far, clock: SteppedClock) -> Copies:
+    class Known:
+        home = Far(Api())
+        others = (far,)
+
+    return Copies(cast("Clusters", Known()), cast("Any", jobs), namespaces=(), clock=clock)
+
+
+async def test_a_job_that_starts_while_copies_are_looked_through_keeps_its_own() -> None:
+    bucket, settings = Reference(SECRETS, "bucket"), Reference(CONFIG_MAPS, "settings")
+    jobs, far, clock = Jobs([job("old", bucket)]), Far(), SteppedClock()
+    copies = keeping(jobs, far, clock)
+    assert await copies.bring(cast("Cluster", far), "team-a", [bucket, settings]) is None
+    far.client.gate.clear()  # the round has begun, and is at the Secret
+    running = asyncio.create_task(copies.run())
+    try:
+        await clock.advance(RESYNC_INTERVAL)
+        jobs.found.append(job("new", settings))
+        far.client.gate.set()
+        await clock.advance(1)
+        assert (CONFIG_MAPS, "team-a", "settings") in far.client.there
+        jobs.found.pop()
+        await clock.advance(RESYNC_INTERVAL)
+        assert (CONFIG_MAPS, "team-a", "settings") not in far.client.there
+    finally:
+        running.cancel()
+
+
+async def test_a_copy_that_was_lost_is_made_again_where_its_job_is() -> None:
+    bucket = Reference(SECRETS, "bucket")
+    far, clock = Far(at_work={("team-a", "here")}), SteppedClock()
+    jobs = Jobs([job("here", bucket), job("elsewhere", Reference(SECRETS, "other"))])
+    running = asyncio.create_task(keeping(jobs, far, clock).run())
+    try:
+        await clock.advance(RESYNC_INTERVAL)
+        assert list(far.client.there) == [(SECRETS, "team-a", "bucket")]
+    finally:
+        running.cancel()

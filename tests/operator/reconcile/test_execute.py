@@ -1,0 +1,129 @@
+"""What keeps failing beside a job's course does not hold it up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spotladder.checkpoints.store import StoreRefused
+from spotladder.clusters.errors import Forbidden
+from spotladder.core.model import Action, Attempt, Decision, Delete, Drain, Finish, JobState, Progress, Stage
+from spotladder.core.reasons import Reason
+from spotladder.errors import StoreUnavailable
+from spotladder.operator.condition_types import ConditionType
+from spotladder.operator.reconcile.execute import ExecutionResult, Executor
+
+REFUSED = Forbidden(403, "Forbidden", "rayjobs is forbidden")
+LIVE = 2
+
+
+class Refusing:
+    """Stands for everything that an executor uses: what is named is refused, the rest is done."""
+
+    def __init__(self, *refused: str) -> None:
+        self._refused = refused
+        self.done: list[str] = []
+        self.synced, self.problem = True, ""
+
+    def within(self, _namespace: str) -> Refusing:
+        return self
+
+    def look(self, _key: object) -> None:
+        return
+
+    async def before_delete(self, *_: object) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        async def do(*_: object) -> None:
+            if name in self._refused:
+                raise REFUSED
+            self.done.append(name)
+
+        return do
+
+
+async def executed(refused: str, *actions: Action) -> tuple[ExecutionResult, Refusing]:
+    world = cast("Any", Refusing(refused))
+    state = replace(JobState(), stage=Stage.RUNNING, attempt=Attempt(LIVE, "spot-a", created_at=0.0))
+    loaded = cast("Any", type("Loaded", (), {"record": type("Record", (), {"key": ("ns", "a"), "uid": "u"})}))
+    executor = Executor(world, jobs=world, logs=world, outputs=world, limits=world)
+    found = await executor.execute(
+        loaded, Decision(state, actions=actions), room=lambda _: False, address=cast("Any", lambda: None)
+    )
+    return found, world
+
+
+@pytest.mark.parametrize(
+    ("refused", "action"),
+    [
+        ("sweep", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)),
+        ("delete_strays", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)),
+        ("let_go", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)),
+        ("delete", Delete(LIVE - 1, Reason.LEFT_BEHIND)),
+    ],
+)
+async def test_what_is_left_elsewhere_fails_beside(refused: str, action: Action) -> None:
+    found, world = await executed(refused, action)
+    assert (found.failed, found.untidy) == (None, REFUSED)
+    assert {"delete_strays", "let_go", "sweep"} - {refused} <= set(world.done)
+
+
+@pytest.mark.parametrize(
+    ("refused", "action"),
+    [("drain", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)), ("delete", Delete(LIVE, Reason.MAX_FAILURES_EXCEEDED))],
+)
+async def test_what_the_job_waits_for_fails_the_pass(refused: str, action: Action) -> None:
+    found, world = await executed(refused, action)
+    assert (found.failed, found.untidy) == (REFUSED, None)
+    assert "sweep" in world.done
+
+
+class EndLog(Refusing):
+    """A log that answers a job's end with this: why old checkpoints stay, or an error."""
+
+    def __init__(self, answer: str | Exception) -> None:
+        super().__init__()
+        self._answer = answer
+        self.keep = 0
+
+    async def end(self, _address: object, _outcome: str, _attempt: int, _message: str, *, keep: int) -> str:
+        self.keep = keep
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "reason", "message"),
+    [
+        ("", "False", "Ended", "step 40 is the last commit"),
+        ("no right", "False", "Ended", "step 40 is the last commit; older checkpoints are not deleted: no right"),
+        (StoreRefused("read-only"), "False", "EndRefused", "read-only"),
+        (StoreUnavailable("503"), "Unknown", "CheckpointsUnreadable", "the end is not complete in the log yet: 503"),
+    ],
+)
+async def test_at_a_jobs_end_its_log_gets_the_outcome_and_keeps_what_the_spec_says(
+    answer: str | Exception, status: str, reason: str, message: str
+) -> None:
+    world: Any = EndLog(answer)
+    spec = SimpleNamespace(checkpoints=SimpleNamespace(keep=2))
+    loaded: Any = SimpleNamespace(
+        record=SimpleNamespace(key=("ns", "a"), uid="u"),
+        status=SimpleNamespace(conditions=()),
+        state=JobState(stage=Stage.SUCCEEDED, last_number=3, progress=Progress(40, 40)),
+        job=SimpleNamespace(spec=spec),
+    )
+    executor = Executor(world, jobs=world, logs=world, outputs=world, limits=world)
+    found = await executor.execute(
+        loaded,
+        Decision(loaded.state, actions=(Finish(True, Reason.COMPLETED),)),
+        room=lambda _: False,
+        address=world.address,
+    )
+    claim = found.claims[ConditionType.CHECKPOINTING]
+    assert (claim.status, claim.reason, claim.message) == (status, reason, message)
+    assert world.keep == 2

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.operator.reconcile.limits import Limits
+from tests.workloads.builders import capacity
+
+POOL = CapacityRecord(name="pool", uid="p", model=capacity(limits={"nodes": 4}))
+
+
+class Jobs:
+    def __init__(self, *jobs: JobRecord) -> None:
+        self._jobs = jobs
+
+    def all(self) -> tuple[JobRecord, ...]:
+        return self._jobs
+
+
+def job(name: str, *, phase: str = "Pending", created_at: int = 0, on: str = "spot") -> JobRecord:
+    tiers = [{"name": "spot", "capacityTier": "pool"}, {"name": "on-demand", "capacityTier": "other"}]
+    return JobRecord.of(
+        {
+            "metadata": {
+                "name": name, "namespace": "ns", "uid": name, "creationTimestamp": f"2026-11-21T12:00:0{created_at}Z",
+            },
+            "spec": {"tiers": tiers},
+            "status": {"phase": phase, "tier": on if phase else ""},
+        }
+    )  # fmt: skip
+
+
+def full(me: JobRecord, *others: JobRecord, launched: tuple[str, ...] = (), pool: CapacityRecord = POOL) -> bool:
+    made: Any = Jobs(me, *others)
+    limits = Limits(made, size=lambda _job, _tier: 2, launched=lambda key: key[1] in launched)
+    return bool(limits.full(pool, me))
+
+
+@pytest.mark.parametrize(
+    ("others", "launched", "expected"),
+    [
+        ([], (), False),
+        ([job("a")], (), False),
+        ([job("a"), job("b")], (), True),
+        ([job("a", phase="Running"), job("b", phase="Draining")], (), True),
+        ([job("a", phase="Succeeded"), job("b")], (), False),
+        ([job("a", phase="Suspended"), job("b")], (), False),
+        ([job("a", on="on-demand"), job("b")], (), False),
+    ],
+)
+def test_a_job_that_begins_needs_room_beside_all_that_hold_nodes(
+    others: list[JobRecord], launched: tuple[str, ...], expected: bool
+) -> None:
+    assert full(job("me", phase=""), *others, launched=launched) is expected
+
+
+def test_of_two_that_both_wait_the_older_goes_first() -> None:
+    older, younger, third = job("a", created_at=1), job("b", created_at=2), job("c", created_at=0)
+    assert not full(older, younger, third)
+    assert full(younger, older, third)
+    assert full(older, younger, third, launched=("b", "c"))  # what is there is there
+
+
+def test_what_is_being_launched_counts_before_it_is_seen() -> None:
+    older, younger = job("a", created_at=1), job("b", created_at=2)
+    made: Any = Jobs(older, younger)
+    limits = Limits(made, size=lambda _job, _tier: 3, launched=lambda _key: False)
+    assert not limits.full(POOL, older)
+    with limits.launching(younger):
+        assert limits.full(POOL, older) == 'CapacityTier "pool" has limits.nodes 4: 3 are in use, 3 are needed'
+    assert not limits.full(POOL, older)
+
+
+def test_without_a_limit_there_is_always_room() -> None:
+    others = [job(name) for name in "abcdefgh"]
+    assert not full(job("me"), *others, pool=CapacityRecord(name="pool", uid="p", model=capacity()))
+    assert not full(job("me"), *others, pool=CapacityRecord(name="pool", uid="p"))
+
+
+def test_a_job_that_is_larger_than_the_tier_never_has_room() -> None:
+    assert full(job("me"), pool=CapacityRecord(name="pool", uid="p", model=capacity(limits={"nodes": 1})))

@@ -1,0 +1,102 @@
+"""A running attempt whose CapacityTier is gone may be in any cluster: it is not lost as long as one cannot be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import pytest
+
+from spotladder.clusters.clock import SteppedClock
+from spotladder.core.model import Attempt, AttemptSeen, JobState, Observation, PodRole, PodSeen, Stage
+from spotladder.core.reasons import Cause
+from spotladder.custom_resources import JobRecord
+from spotladder.operator.inventory.clusters import Clusters, Found
+from spotladder.operator.inventory.heartbeats import Heartbeats
+from spotladder.operator.reconcile import load
+from spotladder.operator.storage.logs import Reading
+from spotladder.output.outage import Outage
+from spotladder.resources import GVR
+from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.tiers import price_of
+from tests.workloads.builders import job, ray_template
+
+JOB = job(ray_template())
+LIVE = JOB.spec.tiers[0].name
+STATE = JobState(stage=Stage.RUNNING, tier=LIVE, attempt=Attempt(1, LIVE, created_at=0.0, seen=True), last_number=1)
+
+
+class Known:
+    """Home, and a cluster about which so much is known; nothing is seen in them."""
+
+    names = frozenset({"home", "east"})
+
+    def __init__(self, *, settled: bool = True, problem: str = "") -> None:
+        self._settled = settled
+        self._problem = problem
+
+    def settled(self, name: str) -> bool:
+        return self._settled or name == "home"
+
+    def problem(self, name: str, _kinds: Iterable[GVR] = (), _namespace: str = "") -> str:
+        return self._problem if name == "east" else ""
+
+    def attempts(self, *_: object) -> Found:
+        return Found({}, ())
+
+
+def tiers_of(known: Known) -> load.Tiers:
+    """The job's, of which no CapacityTier is there."""
+    return load.resolve(JOB, lambda _: None, lambda _: None, known.names, price_of)
+
+
+def observed(known: Known) -> Observation:
+    record = JobRecord(name="digits", namespace="team-a", uid="u", resource_version="8")
+    clusters: Any = known
+    seen, _ = load.observe(
+        record, STATE, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known),
+        reading=Reading(True), blocked="", heartbeats=Heartbeats(SteppedClock()), outage=lambda _: None, now=0.0,
+    )  # fmt: skip
+    return seen
+
+
+@pytest.mark.parametrize(("settled", "waits"), [(False, True), (True, False)])
+def test_it_is_not_judged_before_every_cluster_is_known(settled: bool, waits: bool) -> None:
+    known = Known(settled=settled)
+    clusters = cast("Clusters", known)
+    assert load.unsettled(clusters, tiers_of(known), STATE) == waits
+    assert not load.unsettled(clusters, tiers_of(known), JobState())  # nothing of it runs
+
+
+def test_it_is_out_of_reach_while_one_of_them_is() -> None:
+    assert observed(Known(problem="no answer")).unavailable[LIVE] == "cluster east cannot be used: no answer"
+    assert LIVE not in observed(Known()).unavailable  # it was looked for everywhere: it is gone
+
+
+NO_ROUTE = Reading(True, unreadable="no route", away_since=10.0)
+NO_RIGHTS = Reading(True, unreadable="no rights")
+SAID = Outage(20.0, "refused")
+
+
+@pytest.mark.parametrize(
+    ("reading", "outage", "since", "message"),
+    [
+        (NO_ROUTE, None, 10.0, "no route"),
+        (NO_ROUTE, SAID, 10.0, "no route"),
+        (NO_RIGHTS, None, None, ""),
+        (NO_RIGHTS, SAID, 20.0, "says the program: refused"),
+        (Reading(True), SAID, 20.0, "says the program: refused"),
+    ],
+)
+def test_what_is_known_of_the_store_is_a_fact_of_the_attempt(
+    reading: Reading, outage: Outage | None, since: float | None, message: str
+) -> None:
+    seen = load._with_store(AttemptSeen(1), reading, outage)
+    assert (seen.store_unavailable_since, seen.store_message) == (since, message)
+
+
+def test_a_cordon_of_the_workers_nodes_of_a_spot_tier_is_a_reclaim() -> None:
+    pods = [PodSeen(name, role, noticed=True, cause=Cause.MAINTENANCE) for name, role in
+            (("head", PodRole.HEAD), ("w-0", PodRole.WORKER))]  # fmt: skip
+    found = load.reclaimed(AttemptSeen(1, (*pods, PodSeen("w-1"))))
+    assert [pod.cause for pod in found.pods] == [Cause.MAINTENANCE, Cause.INTERRUPTION, Cause.UNKNOWN]

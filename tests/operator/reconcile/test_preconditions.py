@@ -1,0 +1,84 @@
+"""What the commit log must say before a job begins."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from spotladder.clusters.clock import SteppedClock
+from spotladder.core.model import Attempt, JobState, Progress, Stage
+from spotladder.core.reasons import Reason
+from spotladder.custom_resources import JobRecord
+from spotladder.operator.condition_types import ConditionReason, Problem
+from spotladder.operator.reconcile import load
+from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions
+from spotladder.operator.storage.logs import Reading
+from tests.workloads.builders import job, ray_template
+
+JOB = job(ray_template())
+NEW = JobState()
+STARTED = JobState(last_number=3, progress=Progress(482, 1000, 40.0, 3))
+RUNNING = JobState(stage=Stage.RUNNING, attempt=Attempt(3, "spot-a", 1.0), last_number=3, progress=STARTED.progress)
+AWAY = Reading(True, unreadable="s3://bucket/x: no route", away_since=10.0)
+EMPTY = Reading(True, Progress())
+
+
+class Jobs:
+    def of(self, _folder: str) -> list[JobRecord]:
+        return []
+
+
+class Nothing:
+    """No cluster has anything to say."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"asked for {name}")
+
+
+def to_begin(state: JobState, reading: Reading, *, deleting: bool = False) -> Problem | None:
+    preconditions = Preconditions(jobs=cast("Any", Jobs()), clusters=cast("Any", Nothing()), clock=SteppedClock())
+    record = JobRecord(name="digits", namespace="team-a", uid="u", deleted_at=1.0 if deleting else None)
+    tiers = load.Tiers({}, {})
+    return preconditions.to_begin(record, JOB, state, tiers=tiers, reading=reading.after(state.progress), known={})
+
+
+def test_the_first_attempt_waits_until_it_is_known_whose_log_it_is() -> None:
+    problem = to_begin(NEW, AWAY)
+    assert problem is not None
+    assert problem.trouble is Reason.STORE_UNAVAILABLE
+    assert "no route; the first attempt waits" in problem.message
+    assert problem.trouble in UNBLAMED
+
+
+@pytest.mark.parametrize(
+    ("state", "reading"),
+    [
+        (STARTED, AWAY),
+        (STARTED, Reading(True, STARTED.progress)),
+        (STARTED, Reading(True, Progress(500, 1000, 50.0, 4))),
+        (STARTED, Reading(True, Progress(470, 1000, 50.0, 4))),
+        (RUNNING, EMPTY),
+    ],
+    ids=["its log is known", "nothing new", "new commits", "a commit was stepped over", "it runs"],
+)
+def test_nothing_stands_in_the_way_of_a_job_that_is_under_way(state: JobState, reading: Reading) -> None:
+    assert to_begin(state, reading) is None
+
+
+@pytest.mark.parametrize(
+    ("reading", "says"),
+    [(EMPTY, "holds no commit"), (Reading(True, Progress(100, 1000, 5.0, 1)), "holds step 100")],
+    ids=["empty", "an older one"],
+)
+def test_a_log_that_knows_less_than_before_begins_nothing(reading: Reading, says: str) -> None:
+    problem = to_begin(STARTED, reading)
+    assert problem is not None
+    assert problem.trouble is ConditionReason.CHECKPOINTS_GONE
+    assert f"step 482 was committed, and the commit log {says} now" in problem.message
+    assert problem.trouble in UNBLAMED
+
+
+def test_a_log_that_knows_less_does_not_take_the_progress_back() -> None:
+    assert EMPTY.after(STARTED.progress).progress == STARTED.progress
+    assert Reading(True, unreadable="x").after(STARTED.progress).gone == ""

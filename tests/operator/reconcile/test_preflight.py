@@ -1,0 +1,230 @@
+"""What is looked for before an attempt, on an API server that is a few lines of this file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.registry import HOME
+from spotladder.operator.condition_types import ConditionType
+from spotladder.operator.installed import ray_version
+from spotladder.operator.inventory.clusters import Cluster, Clusters
+from spotladder.operator.inventory.inventory import Inventory, JobKey
+from spotladder.operator.reconcile.conditions import of_preflight
+from spotladder.operator.reconcile.preflight import (
+    FOUND_TTL,
+    LATER,
+    MISSING_RETRY_INTERVAL,
+    Ahead,
+    Preflight,
+    Wanted,
+    lacking,
+    needs,
+)
+from spotladder.resources import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS
+from spotladder.workloads.references import Reference
+from tests.clusters.test_client import api, refused
+from tests.workloads.builders import job, ray_template, tier, worker_spec
+
+KEY: JobKey = ("team-a", "digits")
+BUCKET, SETTINGS = Reference(SECRETS, "bucket"), Reference(CONFIG_MAPS, "settings")
+
+
+class Place:
+    """An API server; `there` are the paths that exist, `refuses` what it answers to all others, `kubernetes` its
+    version and `releases` the labels of the Deployments that there are, by path."""
+
+    def __init__(self) -> None:
+        self.there: set[str] = set()
+        self.kubernetes = "v1.35.2-eks-1a2b3c4"
+        self.releases: dict[str, dict[str, str]] = {}
+        self.refuses = 404
+        self.asked: list[str] = []
+
+    def __call__(self, request: web.Request) -> Any:
+        if request.path == "/version":
+            return {"major": "1", "gitVersion": self.kubernetes}
+        assert "PartialObjectMetadata" in request.headers["Accept"]
+        if "/deployments/" in request.path:
+            labels = self.releases.get(request.path)
+            return refused(404) if labels is None else {"metadata": {"labels": labels}}
+        self.asked.append(request.path)
+        return {"metadata": {}} if request.path in self.there else refused(self.refuses)
+
+
+class Scene:
+    def __init__(self, place: Place, home: Cluster) -> None:
+        self.place, self.home = place, home
+        self.clock = SteppedClock()
+        self.woken: list[JobKey] = []
+        clusters = Clusters(home, {}, join=cast("Any", None), clock=self.clock, changed=lambda _name: None)
+        self.preflight = Preflight(clusters, clock=self.clock, changed=self.woken.append)
+
+    def look(self, version: object = 1, *references: Reference, ray: str | None = None) -> Ahead | None:
+        return self.preflight.look(KEY, version, lambda: (Wanted(HOME, references or (BUCKET,), ray),))
+
+    async def woke(self) -> None:
+        for _ in range(400):
+            if self.woken:
+                self.woken.clear()
+                return
+            await asyncio.sleep(0.005)
+        raise AssertionError("nobody was woken")
+
+
+@asynccontextmanager
+async def scene() -> AsyncIterator[Scene]:
+    place = Place()
+    async with api(place) as client:
+        made = Scene(place, Cluster(HOME, client, cast("Inventory", None), most=1))
+        async with made.preflight:
+            yield made
+
+
+async def test_what_is_missing_is_asked_for_again_and_what_is_there_is_not() -> None:
+    async with scene() as here:
+        here.place.there.add("/api/v1/namespaces/team-a/configmaps/settings")
+        for _ in range(2):
+            assert await here.preflight.missing(here.home, "team-a", [BUCKET, SETTINGS]) == (BUCKET,)
+        assert [path.rpartition("/")[2] for path in here.place.asked] == ["bucket", "settings", "bucket"]
+        await here.clock.advance(FOUND_TTL)
+        await here.preflight.missing(here.home, "team-a", [SETTINGS])
+        assert len(here.place.asked) == 4
+
+
+async def test_what_may_not_be_read_counts_as_there_and_classes_have_no_namespace() -> None:
+    async with scene() as here:
+        high = Reference(PRIORITY_CLASSES, "high")
+        assert await here.preflight.missing(here.home, "team-a", [high]) == (high,)
+        assert here.place.asked == ["/apis/scheduling.k8s.io/v1/priorityclasses/high"]
+        here.place.refuses = 403
+        assert await here.preflight.missing(here.home, "team-a", [BUCKET]) == ()
+
+
+async def test_looking_ahead_holds_nobody_up_and_wakes_the_job_with_news() -> None:
+    async with scene() as here:
+        assert here.look() is None
+        assert here.look() is None  # under way
+        await here.woke()
+        assert here.look() == Ahead("namespace team-a lacks Secret bucket: create it there")
+        here.place.there.add("/api/v1/namespaces/team-a/secrets/bucket")
+        await here.clock.advance(MISSING_RETRY_INTERVAL)
+        assert here.look() != Ahead()
+        await here.woke()
+        assert here.look() == Ahead()
+        asked = len(here.place.asked)
+        await here.clock.advance(LATER - 1)
+        here.look()
+        await asyncio.sleep(0.05)
+        assert len(here.place.asked) == asked
+        assert here.look(2, SETTINGS) is None  # another version of the job needs something else
+        await here.woke()
+        assert "ConfigMap settings" in str(here.look(2))
+        here.preflight.forget(KEY)
+        assert here.look(2) is None
+
+
+def test_what_is_copied_must_exist_at_home_and_the_rest_there() -> None:
+    template = ray_template()
+    container = worker_spec(template)["containers"][0]
+    container["envFrom"] = [{"secretRef": {"name": "bucket"}}, {"configMapRef": {"name": "settings"}}]
+    of = job(template)
+    east = tier(of, cluster="east")
+    ray = needs(of, [east], [BUCKET])[0].ray
+    assert ray is not None
+    assert needs(of, [east], [BUCKET]) == (Wanted("east", (SETTINGS,), ray), Wanted(HOME, (BUCKET,)))
+    assert needs(of, [tier(of)], [BUCKET]) == (Wanted(HOME, (BUCKET, SETTINGS), ray),)
+
+
+def test_it_says_where() -> None:
+    away = cast("Cluster", type("East", (), {"name": "east", "monitor": object()})())
+    assert lacking(away, "team-a", [BUCKET]) == "cluster east, namespace team-a lacks Secret bucket: create it there"
+
+
+KUBERAY = "/apis/apps/v1/namespaces/kuberay/deployments/kuberay-operator"
+KARPENTER = "/apis/apps/v1/namespaces/kube-system/deployments/karpenter"
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "releases", "ray", "conflicts"),
+    [
+        pytest.param("v1.35.2-eks-1a2b3c4", {}, "2.58.1", "", id="only Kubernetes is known"),
+        pytest.param("v1.37.0", {}, None, "", id="newer than the table"),
+        pytest.param("v1.28.9", {}, None, "Kubernetes 1.28 is not supported: choose one of", id="older than the table"),
+        pytest.param(
+            "v1.35.2",
+            {KARPENTER: {"app.kubernetes.io/version": "1.8.3"}},
+            None,
+            "Karpenter 1.8.3 does not support Kubernetes 1.35: use Karpenter 1.9 or newer",
+            id="Karpenter",
+        ),
+        pytest.param("v1.35.2", {KARPENTER: {"helm.sh/chart": "karpenter-0.5.0"}}, None, "", id="Karpenter on gcp"),
+        pytest.param(
+            "v1.35.2",
+            {KUBERAY: {"helm.sh/chart": "kuberay-operator-1.6.1"}},
+            "2.9.0",
+            "KubeRay 1.6.1 does not support Ray 2.9.0: use Ray 2.38 or newer",
+            id="Ray",
+        ),
+        pytest.param(
+            "v1.35.2",
+            {KUBERAY: {"helm.sh/chart": "kuberay-operator-1.3.0"}},
+            "2.58.1",
+            "KubeRay 1.3.0 is not supported: choose one of 1.5, 1.6",
+            id="KubeRay",
+        ),
+        pytest.param("v1.35.2", {KUBERAY: {"team": "ml"}}, "2.9.0", "", id="labels without a version"),
+        pytest.param("", {}, "2.9.0", "", id="no version is told"),
+    ],
+)
+async def test_versions_that_do_not_work_together(
+    kubernetes: str, releases: dict[str, dict[str, str]], ray: str | None, conflicts: str
+) -> None:
+    async with scene() as here:
+        here.place.there.add("/api/v1/namespaces/team-a/secrets/bucket")
+        here.place.kubernetes, here.place.releases = kubernetes, releases
+        here.look(ray=ray)
+        await here.woke()
+        found = here.look(ray=ray)
+        assert found is not None
+        assert (found.missing, conflicts in found.conflicts, bool(found.conflicts)) == ("", True, bool(conflicts))
+        claims = of_preflight(found)[ConditionType.PREFLIGHT]
+        assert claims.reason == ("VersionConflict" if conflicts else "AllFound")
+
+
+async def test_a_cluster_that_is_reached_is_logged_when_its_versions_conflict() -> None:
+    async with scene() as here:
+        here.place.kubernetes = "v1.28.9"
+        with capture_logs() as logs:
+            here.preflight.reached(here.home)
+            for _ in range(400):
+                if logs:
+                    break
+                await asyncio.sleep(0.005)
+        assert [(entry["log_level"], entry["cluster"]) for entry in logs] == [("warning", HOME)]
+        assert "Kubernetes 1.28 is not supported" in logs[0]["conflicts"][0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"rayVersion": "2.57.0"}, "2.57.0"),
+        ({"rayVersion": "3.0.0.dev0"}, "3.0.0"),
+        ({"rayVersion": "nightly"}, None),
+        ({"image": "rayproject/ray:2.58.1-py311-gpu"}, "2.58.1"),
+        ({"image": "registry.acme.io:5000/train:2.55.0@sha256:00"}, "2.55.0"),
+        ({"image": "registry.acme.io:5000/train:nightly"}, None),
+    ],
+)
+def test_the_ray_version_of_a_job(spec: dict[str, str], expected: str | None) -> None:
+    head = {"template": {"spec": {"containers": [{"name": "ray", "image": spec.get("image", "ray")}]}}}
+    cluster = {"rayVersion": spec.get("rayVersion"), "headGroupSpec": head}
+    assert ray_version([{"kind": "RayJob", "spec": {"rayClusterSpec": cluster}}]) == expected
+    assert ray_version([{"kind": "JobSet", "spec": {}}]) is None

@@ -1,0 +1,168 @@
+"""A job from the first tier to its end: load, decide, apply, persist, against an API server in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.errors import Conflict
+from spotladder.clusters.fake import FakeApiServer, FakeClient
+from spotladder.custom_resources import FINALIZER
+from spotladder.resources import DISRUPTION_BUDGETS, TIEREDJOBS
+from spotladder.workloads import names
+from spotladder.workloads.rayjob.records import RAYJOBS
+from tests.kube.world import World, eventually
+
+NAMESPACE = "team-a"
+
+
+@asynccontextmanager
+async def memory() -> AsyncIterator[World]:
+    """A namespace with CapacityTiers on an API server in memory. Nothing but the operator runs by itself."""
+    clock = SteppedClock()
+    client = FakeClient(FakeApiServer(clock), clock)
+    here = World(client, None, NAMESPACE)  # type: ignore[arg-type]  # the server is for subprocesses
+    here.clock = clock
+    await here.make_namespace()
+    for tier in ("spot-a", "spot-b", "on-demand"):
+        await here.capacity(tier)
+    async with here.operator():
+        yield here
+
+
+async def running(here: World) -> None:
+    """A job whose first attempt is ready."""
+    await here.submit()
+    await eventually(lambda: here.is_on("spot-a", 1))
+    await here.run(1)
+    await eventually(lambda: here.has_phase("Running"))
+
+
+async def test_lost_workers_lead_to_the_next_tier_and_the_job_completes() -> None:
+    async with memory() as here:
+        await running(here)
+        here.bucket.commit(NAMESPACE, "digits", attempt=1, step=40)
+        await here.kill_worker(1)
+        await here.kill_worker(1)
+        await eventually(lambda: here.has_phase("Draining"))
+        await here.collect(1)
+        await eventually(lambda: here.is_on("spot-b", 2))
+        await here.run(2)
+        await eventually(lambda: here.has_phase("Running"))
+        await here.report(2, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: here.has_phase("Succeeded"))
+        status = await here.status()
+        assert (status["attempts"][0]["reason"], status["failures"]) == ("MaxFailuresExceeded", 2)
+        assert (await here.condition("Completed"))["status"] == "True"
+        assert {"FellBack", "Completed"} <= set(await here.events())
+
+        async def recorded() -> bool:
+            return here.bucket.ended == [("digits", "Succeeded")]
+
+        await eventually(recorded)
+
+
+async def test_a_job_that_does_not_change_is_not_written() -> None:
+    async with memory() as here:
+        await running(here)
+        await here.pass_time(15)
+        before = server_of(here).writes[:]
+        await here.pass_time(20)
+        assert [write for write in server_of(here).writes[len(before) :] if write[1] == TIEREDJOBS.plural] == []
+
+
+async def test_an_attempt_is_persisted_before_its_objects_exist_and_these_are_created_once() -> None:
+    async with memory() as here:
+        await running(here)
+        writes = [write for write in server_of(here).writes if write[0] in ("apply", "patch status")]
+        first = next(index for index, write in enumerate(writes) if write[0] == "apply")
+        assert ("patch status", TIEREDJOBS.plural) in writes[:first]
+        assert [kind for verb, kind in writes if verb == "apply"] == [DISRUPTION_BUDGETS.plural, RAYJOBS.plural]
+
+
+async def test_the_next_controller_goes_on_with_the_same_attempt() -> None:
+    async with memory() as here:
+        await running(here)
+        status = await here.status()
+        async with here.operator():
+            await here.quiet()
+            await here.pass_time(5)
+            assert (await here.rayjobs(), (await here.status())["attempt"]) == (["digits-a001"], 1)
+            assert (await here.status())["state"] == status["state"]
+
+
+async def test_a_write_on_an_old_version_conflicts_and_the_job_is_reconciled_again() -> None:
+    async with memory() as here:
+        await running(here)
+        assert here.session
+        old = here.session.jobs.get("digits", NAMESPACE)
+        assert old is not None
+        await here.client.merge(TIEREDJOBS, "digits", NAMESPACE, body={"metadata": {"annotations": {"by": "a user"}}})
+        with pytest.raises(Conflict):
+            await here.session.reconcile._persistence.finalize(old)
+        await here.kill_worker(1)
+        await eventually(lambda: failures_are(here, 1))
+        job = await here.job()
+        assert (job["metadata"]["annotations"]["by"], FINALIZER in job["metadata"]["finalizers"]) == ("a user", True)
+
+
+async def test_a_missing_capacity_tier_is_named_and_the_job_begins_once_it_exists() -> None:
+    async with memory() as here:
+        await here.submit(tiers=[{"name": "late", "capacityTier": f"{NAMESPACE}-late"}])
+        await eventually(lambda: reason_is(here, "Valid", "UnknownCapacityTier"))
+        assert await here.rayjobs() == []
+        await here.capacity("late")
+        await eventually(lambda: here.is_on("late", 1))
+        assert (await here.condition("Valid"))["status"] == "True"
+
+
+async def test_an_api_server_that_is_away_costs_no_attempt() -> None:
+    async with memory() as here:
+        await running(here)
+        server_of(here).down = True
+        await here.clock.advance(120)
+        server_of(here).down = False
+        await here.pass_time(30)
+        assert (await here.status())["attempt"] == 1
+        await here.kill_worker(1)
+        await eventually(lambda: failures_are(here, 1))
+
+
+async def test_a_deleted_job_commits_before_it_goes_with_everything_that_it_created() -> None:
+    async with memory() as here:
+        await running(here)
+        await here.delete()
+        await eventually(lambda: is_noticed(here))
+        assert "deletionTimestamp" in (await here.job())["metadata"]
+        message = "Job entrypoint command failed with exit code 75"
+        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", message=message)
+
+        async def gone() -> bool:
+            await here.collect(1)
+            await here.clock.advance(1.0)
+            return not server_of(here).objects(TIEREDJOBS)
+
+        await eventually(gone)
+        assert (await here.rayjobs(), server_of(here).objects(DISRUPTION_BUDGETS)) == ([], {})
+
+
+def server_of(here: World) -> FakeApiServer:
+    assert isinstance(here.client, FakeClient)
+    return here.client.server
+
+
+async def failures_are(here: World, number: int) -> bool:
+    return (await here.status()).get("failures") == number
+
+
+async def reason_is(here: World, kind: str, reason: str) -> bool:
+    return (await here.condition(kind)).get("reason") == reason
+
+
+async def is_noticed(here: World) -> bool:
+    pods: list[dict[str, Any]] = await here.pods(1)
+    return bool(pods) and all(names.NOTICE in (pod["metadata"].get("annotations") or {}) for pod in pods)

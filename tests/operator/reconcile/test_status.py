@@ -1,0 +1,231 @@
+"""What is worth a write of the status, and when one is due though nothing more happens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from spotladder.api.status import Condition, TieredJobStatus
+from spotladder.core import codec
+from spotladder.core.explanation import Explanation
+from spotladder.core.lifecycle import decide
+from spotladder.core.model import Attempt, Exit, JobState, Observation, Stage, TierRecord
+from spotladder.core.policies.ordered import Ordered
+from spotladder.core.reasons import Cause, Reason
+from spotladder.operator.condition_types import ConditionType, merged
+from spotladder.operator.reconcile import conditions, status
+from spotladder.operator.storage.logs import Reading
+from tests.core.builders import START, Job, attempt, head, lost, pending, spec, tier, worker
+
+BEFORE = JobState(
+    stage=Stage.RUNNING,
+    attempt=Attempt(1, "spot-a", START, seen=True, known_pods=("w0", "w1")),
+    tier="spot-a",
+    tiers=(TierRecord("spot-a", attempts=1),),
+    waiting_since=START,
+    clock=START,
+    nodes=2,
+)
+
+
+def held(state: JobState = BEFORE, *entries: Condition) -> TieredJobStatus:
+    return TieredJobStatus(
+        state=codec.dump(state), message=state.message, conditions=list(entries), observed_generation=1
+    )
+
+
+def worth_writing(after: JobState, *, generation: int = 1) -> bool:
+    return status.worth_writing(held(), [], BEFORE, after, generation=generation)
+
+
+def later(seconds: float, **changes: Any) -> JobState:
+    return replace(BEFORE, clock=START + seconds, **changes)
+
+
+def with_pods(*uids: str) -> Attempt:
+    assert BEFORE.attempt is not None
+    return replace(BEFORE.attempt, known_pods=uids)
+
+
+@pytest.mark.parametrize(
+    ("after", "worth"),
+    [
+        pytest.param(later(0), False, id="nothing"),
+        pytest.param(later(100, revision=7), False, id="only time"),
+        pytest.param(later(299, tiers=(TierRecord("spot-a", attempts=1, cost=0.1),)), False, id="cost, a little later"),
+        pytest.param(later(300), True, id="cost, much later"),
+        pytest.param(later(1, nodes=1), False, id="a node went"),
+        pytest.param(later(5, nodes=1), True, id="a node went, some time later"),
+        pytest.param(later(1, attempt=with_pods("w0")), False, id="a pod went"),
+        pytest.param(later(5, attempt=with_pods("w0")), True, id="a pod went, some time later"),
+        pytest.param(later(1, failures=1), True, id="a failure"),
+        pytest.param(later(1, stage=Stage.ENDING), True, id="another stage"),
+        pytest.param(later(1, attempt=replace(with_pods(), lost_pods=("w0",))), True, id="a pod was counted"),
+        pytest.param(later(1, message="why"), True, id="a message"),
+        pytest.param(later(59, waiting_since=START + 59), False, id="blocked for some time"),
+        pytest.param(later(60, waiting_since=START + 60), True, id="blocked for long"),
+        pytest.param(later(1, tiers=(TierRecord("spot-a", attempts=2),)), True, id="another attempt on the tier"),
+    ],
+)
+def test_what_is_worth_a_write(after: JobState, worth: bool) -> None:
+    assert worth_writing(after) is worth
+
+
+def test_a_status_that_says_nothing_of_the_job_is_written() -> None:
+    assert status.worth_writing(TieredJobStatus(), [], BEFORE, BEFORE, generation=1)
+
+
+def test_an_edited_spec_is_confirmed() -> None:
+    assert worth_writing(BEFORE, generation=2)
+
+
+def test_a_condition_that_says_something_else_is_written() -> None:
+    entries = merged([], conditions.of_validity(None), START, 1)
+    assert status.worth_writing(held(), entries, BEFORE, BEFORE, generation=1)
+    assert not status.worth_writing(held(BEFORE, *entries), entries, BEFORE, BEFORE, generation=1)
+
+
+@pytest.mark.parametrize(
+    ("after", "seconds"),
+    [
+        pytest.param(later(100), 200.0, id="the cost"),
+        pytest.param(later(2, nodes=1), 3.0, id="who is there"),
+        pytest.param(later(2, attempt=with_pods("w0")), 3.0, id="a pod by its name"),
+        pytest.param(later(7, nodes=1), 0.1, id="overdue"),
+    ],
+)
+def test_when_it_is_due(after: JobState, seconds: float) -> None:
+    assert status.due_in(BEFORE, after) == pytest.approx(seconds)
+    assert worth_writing(replace(after, clock=after.clock + seconds))
+
+
+def test_a_job_that_holds_nothing_is_never_due() -> None:
+    idle = JobState(clock=START)
+    assert status.due_in(idle, replace(idle, clock=START + 1e6)) is None
+
+
+def test_one_pass_says_what_the_next_will_say() -> None:
+    """A write for a reason that only the moving pass gives would be taken back by the next one."""
+    job = Job(spec(tier("spot-a"), tier("on-demand", -1))).running()
+    gone = attempt(1, head(), worker("w1-0"), lost("w1-1"))
+    written = 0
+    for seen in ((gone,), (gone,), (attempt(1, head()),), (), (), (attempt(2),), (attempt(2),)):
+        job.revision += 1
+        observation = Observation(job.revision, seen)
+        decision = decide(job.spec, job.state, observation, job.now, Ordered())
+        claims = conditions.of_decision(job.spec, decision, observation, Reading(True, job.progress))
+        entries = merged([], claims, job.now, 1)
+        left_out = [] if decision.losses else [ConditionType.EVICTED]
+        again = decide(job.spec, decision.state, observation, job.now, Ordered())
+        if not again.moves:
+            more = conditions.of_decision(job.spec, again, observation, Reading(True, job.progress))
+            same = merged(entries, more, job.now, 1)
+            assert [entry for entry in same if entry.type not in left_out] == [
+                entry for entry in entries if entry.type not in left_out
+            ]
+        written += status.worth_writing(held(job.state, *entries), entries, job.state, decision.state, generation=1)
+        job.state = decision.state
+    assert job.state.stage is Stage.STARTING
+    assert written == 3, "that it ends, that the next one begins, and that this one is there"
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [
+        pytest.param((attempt(1),), "WaitingForCapacity", id="its pods are to come"),
+        pytest.param((attempt(1, blocked="quota"),), "Blocked", id="something stands in the way"),
+    ],
+)
+def test_why_a_job_is_not_whole(seen: tuple[Any, ...], reason: str) -> None:
+    job = Job()
+    job.see()
+    decision = job.see(*seen)
+    claims = conditions.of_decision(job.spec, decision, Observation(9, seen), Reading(True, job.progress))
+    assert claims[ConditionType.PROVISIONED].reason == reason
+
+
+def test_a_suspended_job_says_why_it_is_not_there() -> None:
+    job = Job().edit(suspend=True)
+    decision = job.see()
+    claims = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress))
+    claim = claims[ConditionType.PROVISIONED]
+    assert (claim.status, claim.reason) == ("False", "SuspendRequested")
+
+
+def test_a_tier_that_is_no_longer_in_the_spec_keeps_its_cost_and_says_so() -> None:
+    state = JobState(tiers=(TierRecord("spot-a", cost=1.5), TierRecord("spot-b", cost=0.5)))
+    written = status.of_state(state, [], generation=2, uri="", clusters={}, tiers=["spot-b"])
+    assert [(tier.name, tier.removed) for tier in written.tiers] == [("spot-a", True), ("spot-b", False)]
+    assert written.cost.spent == "2.00"
+
+
+def test_a_job_that_is_deleted_is_not_called_suspended() -> None:
+    job = Job().edit(suspend=True)
+    decision = job.see()
+    claims = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress), deleting=True)
+    assert {claims[kind].reason for kind in (ConditionType.PROVISIONED, ConditionType.RUNNING)} == {"DeleteRequested"}
+
+
+def test_messages_have_one_line() -> None:
+    claims = {
+        ConditionType.DEGRADED: conditions.ConditionUpdate("True", "InvalidSpec", "spec.a: is wrong\n\n  spec.b: too\n")
+    }
+    (entry,) = merged([], claims, START, 1)
+    assert entry.message == "spec.a: is wrong; spec.b: too"
+    state = replace(BEFORE, message="first\nsecond")
+    written = status.of_state(state, [], generation=1, uri="", clusters={}, tiers=["spot-a"])
+    assert written.message == "first; second"
+    assert not status.worth_writing(written, [], state, state, generation=1), "else it is written in every reconcile"
+
+
+def test_a_state_that_an_older_controller_wrote_is_read() -> None:
+    assert status.state_of(TieredJobStatus(state=codec.dump(BEFORE))) == BEFORE
+    assert status.state_of(status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"])) == BEFORE
+
+
+def test_a_program_that_has_failed_does_not_run_while_a_loss_may_still_explain_it() -> None:
+    job = Job(spec(settle=60.0)).running()
+    seen = attempt(
+        1, head(), lost("w1-0", Cause.UNKNOWN), lost("w1-1", Cause.UNKNOWN), exit=Exit.FAILED, message="exit code 1"
+    )
+    decision = job.see(seen, after=1)
+    assert job.state.stage is Stage.RUNNING, "nothing else is concluded from what goes with the program"
+    claims = conditions.of_decision(job.spec, decision, job.last_seen, Reading())
+    claim = claims[ConditionType.RUNNING]
+    until = datetime.fromtimestamp(job.now + 60, UTC)
+    assert (claim.status, claim.reason) == ("False", "ProgramEnded")
+    assert claim.message == (
+        "the program has ended (exit code 1); a pod that is seen to be lost within 1m may still explain it"
+        f" (until {until:%H:%M:%S} UTC)"
+    )
+    later = job.see(seen, after=30)
+    assert conditions.of_decision(job.spec, later, job.last_seen, Reading())[ConditionType.RUNNING] == claim
+    job.see(seen, after=31)
+    assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.APPLICATION_FAILED)
+
+
+def test_what_a_job_waits_for_is_written_and_taken_back() -> None:
+    waits = Explanation(Reason.WAITING_FOR_CAPACITY, "0/5\nnodes", START, "provisionTimeout", START + 600, "it is left")
+    written = status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"], waits=waits)
+    assert status.plain(written)["waiting"] == {
+        "reason": "WaitingForCapacity", "message": "0/5; nodes", "since": "2027-01-15T08:00:00Z",
+        "timer": "provisionTimeout", "until": "2027-01-15T08:10:00Z", "then": "it is left",
+    }  # fmt: skip
+    over = status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"])
+    assert status.plain(over)["waiting"] is None  # a merge patch would keep what it does not name
+
+
+def test_a_condition_says_since_when_and_until_when() -> None:
+    job = Job()
+    job.see()
+    waiting = replace(pending("w-0"), waiting_message="0/5 nodes are available")
+    seen = (attempt(1, head(), waiting, pending("w-1")),)
+    decision = job.see(*seen)
+    claims = conditions.of_decision(job.spec, decision, Observation(9, seen), Reading(True, job.progress))
+    assert claims[ConditionType.PROVISIONED].message == (
+        "pods wait for nodes and images: 0/5 nodes are available (since 2027-01-15T08:00:00Z; provisionTimeout ends "
+        "2027-01-15T08:10:00Z: the tier is left)"
+    )

@@ -1,0 +1,55 @@
+"""What Events say, and what can be read back from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spotladder.core.model import Decision, JobState, Loss, Move, Stage
+from spotladder.core.reasons import Cause, Reason
+from spotladder.operator.reporting.events import loss_of, notes_of
+
+LOSS = Loss("digits-a001-worker-x7k2 (node gone)", Cause.NODE_LOST, 12, "spot-a")
+
+
+@pytest.mark.parametrize(("noticed", "verb"), [(False, "lost"), (True, "will lose")])
+def test_a_failure_is_read_back_as_it_was(noticed: bool, verb: str) -> None:
+    loss = replace(LOSS, noticed=noticed)
+    (note,) = notes_of(Decision(JobState(), losses=(loss,)))
+    assert note.message == f"attempt 12 on spot-a {verb} digits-a001-worker-x7k2 (node gone)"
+    assert loss_of(note.reason, note.action, note.message) == loss
+
+
+@pytest.mark.parametrize(
+    ("target", "deleting", "reason", "message"),
+    [
+        (Stage.SUSPENDED, False, "SuspendRequested", "attempt 3 on spot-a"),
+        (Stage.SUSPENDED, True, "DeleteRequested", "the job holds nothing any more and is deleted"),
+        (
+            Stage.DRAINING,
+            True,
+            "DeleteRequested",
+            "attempt 3 on spot-a: the job is deleted; the attempt commits and stops",
+        ),
+    ],
+)
+def test_a_job_that_is_deleted_is_not_called_suspended(
+    target: Stage, deleting: bool, reason: str, message: str
+) -> None:
+    move = Move(Stage.RUNNING, target, Reason.SUSPEND_REQUESTED, 3, "spot-a")
+    (note,) = notes_of(Decision(JobState(), moves=(move,)), deleting=deleting)
+    assert (note.reason, note.message, note.kind) == (reason, message, "Normal")
+
+
+@pytest.mark.parametrize(
+    ("reason", "action", "message"),
+    [
+        ("NodeLost", "Ending", "attempt 1 on spot-a lost x"),
+        ("FellBack", "Count", "attempt 1 on spot-a lost x"),
+        ("NodeLost", "Count", "attempt one on spot-a lost x"),
+        ("", "", ""),
+    ],
+)
+def test_nothing_else_is_one(reason: str, action: str, message: str) -> None:
+    assert loss_of(reason, action, message) is None

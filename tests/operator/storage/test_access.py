@@ -1,0 +1,142 @@
+"""What a namespace may have read, with whose credentials, and where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spotladder.api.address import Endpoint, StoreAddress
+from spotladder.operator.storage.access import AccessDenied, Grant, Rule, grant
+
+KEYS = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "hidden"}
+MINIO = {"AWS_ENDPOINT_URL": "http://minio.minio:9000"}
+SAS = {"AZURE_STORAGE_ACCOUNT_NAME": "account", "AZURE_STORAGE_SAS_TOKEN": "sv=1&sig=x"}
+GOOGLE = {"GOOGLE_SERVICE_ACCOUNT_KEY": "{}"}
+
+
+def rule(namespaces: str, *listed: str) -> Rule:
+    uris = tuple(StoreAddress.parse(text, pattern=True) for text in listed if not text.startswith("http"))
+    endpoints = tuple(Endpoint.parse(text, pattern=True) for text in listed if text.startswith("http"))
+    return Rule(frozenset(namespaces.split()), uris, endpoints)
+
+
+ONE = rule("team-a", "s3://team-a", "file:///data/team-a", "http://minio.minio:9000")
+ALL = rule("*", "s3://shared/jobs", "az://box", "https://*.blob.core.windows.net")
+
+
+@pytest.mark.parametrize(
+    ("rules", "namespace", "uri", "secret", "own"),
+    [
+        # without a rule: a Secret, and it alone
+        ((), "team-a", "s3://any/x", KEYS, False),
+        ((), "team-a", "s3://any/x", {**KEYS, **MINIO}, False),
+        ((), "team-a", "gs://any/x", GOOGLE, False),
+        ((), "team-a", "az://any/x", SAS, False),
+        ((ONE,), "team-b", "s3://any/x", KEYS, False),
+        # a rule lets the controller's identity be used
+        ((ONE,), "team-a", "s3://team-a/x", None, True),
+        ((ONE,), "team-a", "s3://team-a", {"AWS_REGION": "us-west-2"}, True),
+        ((ONE,), "team-a", "file:///data/team-a/x", None, True),
+        ((ALL,), "team-b", "s3://shared/jobs/b", None, True),
+        ((ONE, ALL), "team-a", "s3://shared/jobs/a", None, True),
+        # and bounds the use of Secrets
+        ((ONE,), "team-a", "s3://team-a/x", KEYS, False),
+        ((ONE,), "team-a", "s3://team-a/x", {**KEYS, **MINIO}, False),
+        ((ALL,), "team-b", "az://box/x", SAS, False),
+    ],
+)
+def test_granted(
+    rules: tuple[Rule, ...], namespace: str, uri: str, secret: Mapping[str, str] | None, own: bool
+) -> None:
+    found = grant(rules, namespace, uri, secret, "bucket" if secret else "")
+    assert found.isolated is not own
+    assert found.environment == found.secret == (secret or {})
+    assert (found.endpoint is not None) == ("AWS_ENDPOINT_URL" in (secret or {}))
+    assert found.listed is (bool(rules) and found.endpoint is not None)
+
+
+@pytest.mark.parametrize(
+    ("rules", "namespace", "uri", "secret", "said"),
+    [
+        # the controller's own identity, without a rule
+        ((), "team-a", "s3://any/x", None, "the controller's own identity"),
+        ((), "team-a", "file:///var/run/secrets", None, "the controller's own identity"),
+        ((), "team-a", "s3://any/x", {}, "lacks AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+        ((), "team-a", "s3://any/x", {"AWS_ACCESS_KEY_ID": "user"}, "lacks AWS_ACCESS_KEY_ID"),
+        ((), "team-a", "s3://any/x", {**KEYS, "AWS_SECRET_ACCESS_KEY": ""}, "lacks AWS_ACCESS_KEY_ID"),
+        ((), "team-a", "s3://any/x", MINIO, "the controller's own identity"),
+        ((), "team-a", "s3://any/x", SAS, "the controller's own identity"),
+        ((), "team-a", "az://any/x", {"AZURE_STORAGE_ACCOUNT_NAME": "victim"}, "AZURE_STORAGE_SAS_TOKEN"),
+        ((), "team-a", "file:///data", KEYS, "the controller's own identity"),
+        ((ONE,), "team-b", "s3://team-a/x", None, "namespace team-b may not use"),
+        # what is not listed
+        ((ONE,), "team-a", "s3://team-b/x", None, "allowed: file:///data/team-a, s3://team-a"),
+        ((ONE,), "team-a", "s3://team-b/x", KEYS, "add it to the chart's checkpointAccess"),
+        ((ONE,), "team-a", "s3://team-a-evil/x", None, "not allowed in namespace team-a"),
+        ((rule("team-a"),), "team-a", "s3://team-a/x", KEYS, "none is"),
+        ((ONE,), "team-a", "s3://team-a/../team-b", None, "spec.checkpoints.uri: "),
+        ((), "team-a", "s3://any/%2e%2e/x", KEYS, "not normalized"),
+        # an endpoint beside the controller's identity
+        ((ONE,), "team-a", "s3://team-a/x", MINIO, "does not send its own credentials"),
+        ((ALL,), "team-b", "az://box/x", {"AZURE_STORAGE_ACCOUNT_NAME": "victim"}, "not send its own credentials"),
+        # an endpoint that is not listed
+        ((ALL,), "team-b", "s3://shared/jobs", {**KEYS, **MINIO}, "http://minio.minio:9000 is not allowed"),
+        ((ONE,), "team-a", "s3://team-a", {**KEYS, "AWS_ENDPOINT_URL": "http://minio.minio"}, "is not allowed"),
+        # what would become another host
+        (
+            (),
+            "team-a",
+            "s3://any/x",
+            {**KEYS, "AWS_ENDPOINT_URL": "http://u@h"},
+            "AWS_ENDPOINT_URL must have a valid host",
+        ),
+        ((), "team-a", "s3://any/x", {**KEYS, "AWS_ENDPOINT_URL": "http://2852039166"}, "not in dotted form"),
+        ((), "team-a", "s3://any/x", {**KEYS, "AWS_REGION": "x@evil.example#"}, "AWS_REGION does not have the form"),
+        ((), "team-a", "s3://any/x", {**KEYS, "AWS_REGION": "r", "AWS_DEFAULT_REGION": "a/b"}, "AWS_DEFAULT_REGION"),
+        ((), "team-a", "az://any/x", {**SAS, "AZURE_STORAGE_ACCOUNT_NAME": "evil.com/x"}, "does not have the form"),
+        ((), "team-a", "gs://any/x", {"GOOGLE_SERVICE_ACCOUNT_KEY": '{"gcs_base_url": "http://x"}'}, "gcs_base_url"),
+        ((), "team-a", "gs://any/x", {"GOOGLE_SERVICE_ACCOUNT_KEY": '{"gcs\\u005fbase_url": ""}'}, "gcs_base_url"),
+    ],
+)
+def test_denied(rules: tuple[Rule, ...], namespace: str, uri: str, secret: Mapping[str, str] | None, said: str) -> None:
+    with pytest.raises(AccessDenied) as denied:
+        grant(rules, namespace, uri, secret, "bucket" if secret is not None else "")
+    assert said in str(denied.value)
+    assert str(denied.value).startswith("spec.checkpoints.")
+    assert "hidden" not in str(denied.value)
+
+
+NAMES = [
+    *(*KEYS, *SAS, *GOOGLE, "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_REGION", "AZURE_STORAGE_ACCOUNT_KEY"),
+    *("AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID", "OTHER"),
+]
+
+
+@given(
+    st.sampled_from(["s3://b/x", "gs://b/x", "az://b/x", "file:///x"]),
+    st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["", "x", "acc", "http://h:1", "https://evil.example"])),
+    st.booleans(),
+)
+def test_no_secret_sends_the_controllers_identity_to_its_own_place(
+    uri: str, secret: dict[str, str], listed: bool
+) -> None:
+    everything = rule("*", "s3://*", "gs://*", "az://*", "file:///", "http://h:1", "https://evil.example")
+    try:
+        found: Grant = grant((everything,) if listed else (), "ns", uri, secret, "s")
+    except AccessDenied:
+        return
+    if found.isolated:
+        assert uri[:2] != "fi"
+        return
+    assert listed
+    assert found.endpoint is None
+    assert set(found.environment) <= {"AWS_REGION", "AWS_DEFAULT_REGION"}
+
+
+def test_a_key_that_is_no_json_is_left_to_the_store() -> None:
+    assert grant((), "ns", "gs://b/x", {"GOOGLE_SERVICE_ACCOUNT_KEY": "{"}, "s").isolated
+    assert grant((), "ns", "gs://b/x", {"GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps([])}, "s").isolated

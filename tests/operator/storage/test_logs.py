@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from spotladder.checkpoints.entries import Owner
+from spotladder.checkpoints.entry_log import ForeignLog
+from spotladder.checkpoints.outputs import Output
+from spotladder.checkpoints.store import StoreRefused
+from spotladder.clusters.clock import SteppedClock
+from spotladder.core.backend import LAST_COMMIT_LIMIT
+from spotladder.core.model import Progress
+from spotladder.errors import LogCorrupt, StoreUnavailable
+from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.storage import logs as operator_logs
+from spotladder.operator.storage.logs import PER_BUCKET, LogAddress, Logs, Reading
+
+
+@dataclass
+class Fake:
+    """A log that answers what it is told to; `gate` holds its answers back."""
+
+    answer: Progress | BaseException = field(default_factory=Progress)
+    gate: threading.Event | None = None
+    reads: int = 0
+    ends: int = 0
+    refusal: Exception | None = None
+
+    def progress(self) -> Progress:
+        self.reads += 1
+        if self.gate:
+            self.gate.wait(10)
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
+        self.ends += 1
+        if self.gate:
+            self.gate.wait(10)
+        if self.refusal:
+            raise self.refusal
+        self.answer = Progress(step=attempt)
+        return f"kept {keep}"
+
+    def keep(self, texts: Mapping[Output, str]) -> None:
+        raise AssertionError("nothing was printed here")
+
+
+def address(job: str, bucket: str = "s3://one") -> LogAddress:
+    return LogAddress(job, "ns", "uid", f"{bucket}/prefix")
+
+
+async def until(what: object) -> None:
+    for _ in range(2000):
+        if what():  # type: ignore[operator]
+            return
+        await asyncio.sleep(0.002)
+    raise AssertionError("did not come about")
+
+
+async def test_news_wake_the_job_and_no_news_do_not() -> None:
+    fake, woken, clock = Fake(Progress(step=1)), list[JobKey](), SteppedClock()
+    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
+        assert logs.follow(("ns", "a"), address("a"), 10) == Reading()
+        await until(lambda: woken)
+        assert logs.follow(("ns", "a"), address("a"), 10) == Reading(True, Progress(step=1))
+        for reads in (2, 3):
+            await clock.advance(10.1)
+            await until(lambda reads=reads: fake.reads == reads)
+        assert woken == [("ns", "a")]
+        fake.answer = Progress(step=2)
+        await clock.advance(10.1)
+        await until(lambda: len(woken) == 2)
+        logs.look(("ns", "a"))
+        await until(lambda: fake.reads == 5)
+
+
+BELONGS = (
+    "z: these checkpoints belong to {}, not to ns/a: use another checkpoint address or job name; nothing was changed"
+)
+ELSEWHERE = "a job of another namespace"
+
+
+class Panic(BaseException):
+    """What a library that is not written in Python raises for a defect of its own."""
+
+
+async def test_what_cannot_be_read_says_why_and_keeps_what_was_known() -> None:
+    fake, woken, clock = Fake(Progress(step=7)), list[JobKey](), SteppedClock()
+    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake) as logs:
+        key = ("ns", "a")
+        logs.follow(key, address("a"), 1)
+        await until(lambda: len(woken) == 1)
+        errors: list[tuple[BaseException, str, str]] = [
+            (StoreUnavailable("x"), "unreadable", "x"),
+            (LogCorrupt("y"), "corrupt", "y"),
+            (ForeignLog("z", Owner("b", "ns"), Owner("a", "ns")), "foreign", BELONGS.format("ns/b")),
+            (ForeignLog("z", Owner("b", "other"), Owner("a", "ns")), "foreign", BELONGS.format(ELSEWHERE)),
+            (Panic("no header"), "unreadable", "s3://one/prefix: RuntimeError: Panic: no header"),
+            (KeyError("x"), "unreadable", "s3://one/prefix: KeyError: 'x'"),
+        ]
+        for number, (error, name, says) in enumerate(errors, 2):
+            fake.answer = error
+            logs.look(key)
+            await until(lambda number=number: len(woken) == number)
+            reading = logs.follow(key, address("a"), 1)
+            assert getattr(reading, name) == says
+            assert reading.progress.step == 7
+        fake.answer = Progress(step=8)
+        logs.look(key)
+        await until(lambda: len(woken) == len(errors) + 2)
+        assert logs.follow(key, address("a"), 1) == Reading(True, Progress(step=8))
+
+
+async def test_since_when_a_store_is_away_is_kept_and_a_refusal_is_no_outage() -> None:
+    fake, woken, clock = Fake(Progress(step=7)), list[JobKey](), SteppedClock(1000.0)
+    key = ("ns", "a")
+    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake) as logs:
+        fake.answer = StoreUnavailable("503")
+        logs.follow(key, address("a"), 10)
+        await until(lambda: woken)
+        assert logs.follow(key, address("a"), 10).away_since == clock.now()
+        began = clock.now()
+        fake.answer = StoreUnavailable("connection refused")
+        await clock.advance(60)
+        await until(lambda: len(woken) == 2)
+        reading = logs.follow(key, address("a"), 10)
+        assert (reading.away_since, reading.unreadable) == (began, "connection refused")
+        fake.answer = StoreRefused("no rights")
+        logs.look(key)
+        await until(lambda: len(woken) == 3)
+        reading = logs.follow(key, address("a"), 10)
+        assert (reading.away_since, reading.unreadable) == (None, "no rights")
+
+
+async def test_a_bucket_that_hangs_holds_up_only_its_own_jobs() -> None:
+    gate, clock = threading.Event(), SteppedClock()
+    hanging = [Fake(gate=gate) for _ in range(3 * PER_BUCKET)]
+    well = Fake(Progress(step=3))
+    woken: list[JobKey] = []
+
+    def find(where: LogAddress) -> Fake:
+        return well if where.job == "well" else hanging[int(where.job)]
+
+    async with Logs(clock=clock, changed=woken.append, open_log=find) as logs:
+        for index in range(len(hanging)):
+            logs.follow(("ns", str(index)), address(str(index), "s3://hangs"), 10)
+        logs.follow(("ns", "well"), address("well"), 10)
+        await until(lambda: ("ns", "well") in woken)
+        assert sum(fake.reads for fake in hanging) == PER_BUCKET
+        gate.set()
+        await until(lambda: all(fake.reads for fake in hanging))
+
+
+async def test_a_job_that_is_left_is_not_read_any_more() -> None:
+    fake, clock = Fake(), SteppedClock()
+    async with Logs(clock=clock, changed=lambda _: None, open_log=lambda _: fake) as logs:
+        logs.follow(("ns", "a"), address("a"), 1)
+        await until(lambda: fake.reads == 1)
+        logs.leave(("ns", "a"))
+        await clock.advance(100)
+        assert fake.reads == 1
+
+
+async def test_what_happens_is_behind_until_the_log_was_looked_at_after_it() -> None:
+    gate, clock = threading.Event(), SteppedClock()
+    fake, woken = Fake(Progress(step=1), gate), list[JobKey]()
+    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
+        key = ("ns", "a")
+        assert logs.behind(key, "exit") == 0  # nobody reads it: nothing is to come
+        logs.follow(key, address("a"), 1000)
+        await until(lambda: fake.reads == 1)
+        assert logs.behind(key, "exit") == LAST_COMMIT_LIMIT  # the look that is under way began before
+        gate.set()
+        await until(lambda: fake.reads == 2)
+        await until(lambda: logs.behind(key, "exit") == 0)
+        assert len(woken) == 2  # also without news, for who waits for it
+        gate.clear()
+        assert logs.behind(key, "another exit") == LAST_COMMIT_LIMIT
+        await clock.advance(LAST_COMMIT_LIMIT - 1)
+        assert logs.behind(key, "another exit") == 1
+        await clock.advance(1)
+        assert logs.behind(key, "another exit") == 0  # a bucket that is away does not hold up the job for ever
+        gate.set()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_cancellation_that_comes_with_the_answer_is_not_lost(
+    turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that outlives its term would be waited for, for ever."""
+    answered = asyncio.Event()
+
+    async def answer(_work: object) -> None:
+        await answered.wait()
+
+    monkeypatch.setattr("spotladder.operator.storage.logs._threaded", answer)
+    async with Logs(clock=SteppedClock(), changed=lambda _: None, open_log=lambda _: Fake()) as logs:
+        ending = asyncio.create_task(logs.end(address("a"), "Succeeded", 1, "", keep=3))
+        await asyncio.sleep(0.01)
+        answered.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if ending.cancel():
+            await asyncio.wait({ending})
+            assert ending.cancelled()
+
+
+async def test_a_bucket_that_hangs_holds_nobody_up_at_a_jobs_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_logs, "PROMPT", 0.01)
+    fake, woken = Fake(gate=threading.Event()), list[JobKey]()
+    async with Logs(clock=SteppedClock(), changed=woken.append, open_log=lambda _: fake) as logs:
+        for _ in range(2):  # the second look finds the first one's try still under way
+            with pytest.raises(TimeoutError, match="the bucket has not answered yet"):
+                await logs.end(address("a"), "Succeeded", 7, "", keep=3)
+        assert woken == []
+        assert fake.gate
+        fake.gate.set()
+        assert await logs.looked(("ns", "a"))
+        await until(lambda: woken == [("ns", "a")])
+        assert await logs.end(address("a"), "Succeeded", 7, "", keep=3) == "kept 3"
+        assert fake.ends == 1
+
+
+async def test_what_the_log_says_to_an_end_is_raised_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_logs, "PROMPT", 0.01)
+    fake = Fake(gate=threading.Event(), refusal=StoreUnavailable("no route"))
+    woken = list[JobKey]()
+    async with Logs(clock=SteppedClock(), changed=woken.append, open_log=lambda _: fake) as logs:
+        with pytest.raises(TimeoutError):
+            await logs.end(address("a"), "Failed", 7, "", keep=3)
+        assert fake.gate
+        fake.gate.set()
+        await until(lambda: woken)
+        with pytest.raises(StoreUnavailable, match="no route"):
+            await logs.end(address("a"), "Failed", 7, "", keep=3)
+        fake.refusal = None
+        await logs.end(address("a"), "Failed", 7, "", keep=3)
+        assert fake.ends == 2

@@ -1,0 +1,166 @@
+"""Which running programs are asked whether they reach the checkpoint store, how often, and what is believed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spotladder.checkpoints.outputs import Output
+from spotladder.clusters.clock import SteppedClock
+from spotladder.core.model import Attempt, AttemptSeen, Exit, JobState, Observation, Progress, Stage
+from spotladder.operator.storage.outages import (
+    LINE_TTL,
+    LONGEST_POLL_INTERVAL,
+    OUTAGE_POLL_INTERVAL,
+    QUIET_TIME,
+    Outages,
+)
+from spotladder.output.outage import Outage, away_line, back_line
+
+KEY = ("ns", "digits")
+BEGAN = 1_800_000_000.0
+AWAY = Outage(BEGAN + 30, "connection refused")
+
+
+class RunningJob:
+    """A running job; `printed` is what its programs have printed."""
+
+    def __init__(self, interval: str = "20steps") -> None:
+        self.clock = SteppedClock(BEGAN)
+        self.interval = interval
+        self.printed = ""
+        self.reads = 0
+        self.woken: list[tuple[str, str]] = []
+        self.problem = ""
+
+    async def read(self, _attempt: int, _found: object) -> Mapping[Output, str]:
+        self.reads += 1
+        return {Output(1, 0, "driver"): self.printed} if self.printed else {}
+
+    def loaded(
+        self,
+        *,
+        stage: Stage = Stage.RUNNING,
+        attempt: int = 1,
+        ended: Exit | None = None,
+        committed: float | None = None,
+    ) -> Any:
+        located = SimpleNamespace(cluster=SimpleNamespace(problem=self.problem))
+        return SimpleNamespace(
+            record=SimpleNamespace(key=KEY),
+            job=SimpleNamespace(spec=SimpleNamespace(checkpoints=SimpleNamespace(interval=self.interval))),
+            state=JobState(stage=stage, attempt=Attempt(attempt, "spot-a", BEGAN), progress_at=committed),
+            seen=Observation(1, (AttemptSeen(attempt, exit=ended),)),
+            found=SimpleNamespace(attempts={attempt: located}),
+        )
+
+    @asynccontextmanager
+    async def outages(self) -> AsyncIterator[Outages]:
+        made = Outages(clock=self.clock, changed=self.woken.append, read=cast("Any", self.read))
+        async with made:
+            yield made
+
+    async def after(self, seconds: float) -> None:
+        await self.clock.advance(seconds)
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    def say(self, outage: Outage = AWAY) -> None:
+        self.printed += away_line(outage, self.clock.now(), "training goes on") + "\n"
+
+
+@pytest.mark.parametrize(("interval", "quiet"), [("20steps", QUIET_TIME), ("5m", 300 + QUIET_TIME)])
+async def test_a_program_that_commits_in_time_is_never_asked(interval: str, quiet: float) -> None:
+    world = RunningJob(interval)
+    world.printed = "step 1\n"
+    async with world.outages() as outages:
+        for _ in range(5):
+            outages.look(world.loaded(committed=world.clock.now()))
+            await world.after(quiet - 1)
+        assert world.reads == 0
+        await world.after(2)
+        assert world.reads == 1
+
+
+async def test_what_it_says_is_told_with_since_when_until_it_is_over() -> None:
+    world = RunningJob()
+    async with world.outages() as outages:
+        outages.look(world.loaded())
+        assert outages.of(KEY, 1, Progress()) is None
+        world.say()
+        await world.after(QUIET_TIME + 1)
+        assert world.woken == [KEY]
+        found = outages.of(KEY, 1, Progress(5, committed_at=AWAY.since - 5))
+        assert found == Outage(BEGAN + QUIET_TIME, "connection refused")
+        assert outages.of(KEY, 2, Progress()) is None
+        for _ in range(10):
+            world.say()
+            await world.after(OUTAGE_POLL_INTERVAL)
+        assert outages.of(KEY, 1, Progress()) == found  # the same outage
+        assert world.woken == [KEY]
+        world.printed += back_line(600) + "\n"
+        await world.after(OUTAGE_POLL_INTERVAL)
+        assert outages.of(KEY, 1, Progress()) is None
+        assert world.woken == [KEY, KEY]
+
+
+async def test_a_commit_is_newer_than_what_was_said_before() -> None:
+    world = RunningJob()
+    async with world.outages() as outages:
+        outages.look(world.loaded())
+        world.say()
+        await world.after(QUIET_TIME + 1)
+        assert outages.of(KEY, 1, Progress(6, committed_at=AWAY.since + 1)) is None
+
+
+async def test_a_line_that_does_not_change_is_of_a_process_that_is_gone() -> None:
+    world = RunningJob()
+    async with world.outages() as outages:
+        outages.look(world.loaded())
+        world.say()
+        await world.after(QUIET_TIME + 1)
+        for _ in range(int(LINE_TTL / OUTAGE_POLL_INTERVAL)):
+            assert outages.of(KEY, 1, Progress()) is not None
+            await world.after(OUTAGE_POLL_INTERVAL)
+        assert outages.of(KEY, 1, Progress()) is None
+
+
+async def test_output_that_cannot_be_read_says_nothing_new() -> None:
+    world = RunningJob()
+    async with world.outages() as outages:
+        outages.look(world.loaded())
+        world.say()
+        await world.after(QUIET_TIME + 1)
+        world.printed = ""
+        await world.after(OUTAGE_POLL_INTERVAL)
+        assert outages.of(KEY, 1, Progress()) is not None
+
+
+async def test_a_job_without_commits_is_asked_seldom() -> None:
+    world = RunningJob()
+    world.printed = "step 1\n"
+    async with world.outages() as outages:
+        outages.look(world.loaded())
+        for _ in range(720):
+            await world.after(10)
+        assert 7200 / LONGEST_POLL_INTERVAL <= world.reads <= 7200 / LONGEST_POLL_INTERVAL + 6
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"stage": Stage.ENDING}, {"stage": Stage.SUCCEEDED}, {"ended": Exit.FAILED}, {"attempt": 2}],
+    ids=["ending", "over", "the program has ended", "the next attempt"],
+)
+async def test_what_an_attempt_said_is_forgotten_with_it(more: dict[str, Any]) -> None:
+    world = RunningJob()
+    async with world.outages() as outages:
+        outages.look(world.loaded())
+        world.say()
+        await world.after(QUIET_TIME + 1)
+        outages.look(world.loaded(**more))
+        assert outages.of(KEY, 1, Progress()) is None

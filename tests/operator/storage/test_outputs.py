@@ -1,0 +1,301 @@
+"""When the output of an attempt is read and written, and what does not wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spotladder.checkpoints.entries import Owner
+from spotladder.checkpoints.entry_log import ForeignLog
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.outputs import Output, kept, read
+from spotladder.checkpoints.store import StoreRefused, folder_of
+from spotladder.clusters.clock import SteppedClock
+from spotladder.core.model import Attempt, AttemptSeen, Exit, JobState, Observation, Stage
+from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.operator.storage import outputs as module
+from spotladder.operator.storage.access import Grant
+from spotladder.operator.storage.logs import LogAddress, keep_outputs
+from spotladder.operator.storage.outputs import READING_AT_THE_END, RETRY_INTERVALS, Outputs
+from spotladder.workloads.records import PodRecord
+from spotladder.workloads.workload import AttemptObjects
+from tests.workloads.builders import jobset, member
+
+DRIVER = Output(1, 0, "driver")
+SECRET = {"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI", "AWS_REGION": "us-east-1"}
+
+
+NOTHING = AttemptObjects()
+
+
+class ClusterWithBucket:
+    """A cluster where `printed` is what can be read now, and a bucket that raises what is in `troubles` first."""
+
+    def __init__(self) -> None:
+        self.clock = SteppedClock()
+        self.store = MemoryStore()
+        self.printed: dict[Output, str] = {}
+        self.troubles: list[SpotladderError] = []
+        self.reads = self.writes = 0
+        self.gate: asyncio.Event | None = None
+        self.problem = ""
+        self.woken: list[tuple[str, str]] = []
+
+    async def read(self, _attempt: int, _found: object) -> Mapping[Output, str]:
+        self.reads += 1
+        if self.gate:
+            await self.gate.wait()
+        return dict(self.printed)
+
+    async def keep(self, address: LogAddress, texts: Mapping[Output, str]) -> None:
+        self.writes += 1
+        if self.troubles:
+            raise self.troubles.pop(0)
+        keep_outputs(CommitLog(self.store, address.job, namespace=address.namespace, uid=address.uid), texts)
+
+    async def address(self) -> LogAddress:
+        return LogAddress("digits", "ns", "u", "s3://b/p", Grant(SECRET, isolated=True, secret=SECRET))
+
+    def loaded(
+        self,
+        ended: Exit | None = None,
+        *,
+        forced: bool = False,
+        stage: Stage = Stage.ENDING,
+        objects: AttemptObjects = NOTHING,
+    ) -> Any:
+        located = SimpleNamespace(cluster=SimpleNamespace(problem=self.problem), objects=objects)
+        return SimpleNamespace(
+            record=SimpleNamespace(uid="u", key=("ns", "digits"), forced=forced),
+            state=JobState(stage=stage, attempt=Attempt(1, "spot-a", 0.0)),
+            seen=Observation(1, (AttemptSeen(1, exit=ended),)),
+            found=SimpleNamespace(attempts={1: located}),
+        )
+
+    def outputs(self) -> Outputs:
+        return Outputs(cast("Any", self), clock=self.clock, changed=self.woken.append, read=cast("Any", self.read))
+
+    @property
+    def kept(self) -> dict[Output, str]:
+        folder = folder_of(self.store, "digits")
+        found = kept(folder)
+        return dict(zip(found, read(folder, found), strict=True))
+
+
+async def settled() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_before_it_is_deleted_the_output_is_read_once_and_kept_without_secrets() -> None:
+    world = ClusterWithBucket()
+    world.printed = {DRIVER: "key wJalrXUtnFEMI in us-east-1\n"}
+    async with world.outputs() as outputs:
+        for _ in range(3):
+            await outputs.before_delete(world.loaded(), 1, world.address)
+        await settled()
+        assert world.kept == {DRIVER: "key [redacted] in us-east-1\n"}
+        assert world.reads == 1
+
+
+async def test_what_was_there_when_the_program_ended_is_kept_although_its_pods_are_gone() -> None:
+    world = ClusterWithBucket()
+    world.printed = {DRIVER: "boom\n", Output(1, 0, "b"): "going\n"}
+    async with world.outputs() as outputs:
+        outputs.look(world.loaded(), world.address)  # it still runs
+        await settled()
+        assert world.reads == 0
+        for _ in range(3):
+            outputs.look(world.loaded(Exit.FAILED), world.address)
+            await settled()
+        assert (world.reads, world.kept) == (1, {})
+        world.printed = {Output(1, 0, "b"): "going\ngone\n"}
+        await outputs.before_delete(world.loaded(Exit.FAILED), 1, world.address)
+        await settled()
+        assert world.kept == {DRIVER: "boom\n", Output(1, 0, "b"): "going\ngone\n"}
+
+
+async def test_deleting_does_not_wait_for_a_log_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READING", 0.01)
+    world = ClusterWithBucket()
+    world.printed, world.gate = {DRIVER: "x\n"}, asyncio.Event()
+    async with world.outputs() as outputs:
+        assert await outputs.before_delete(world.loaded(), 1, world.address)
+        assert world.kept == {}
+        world.gate.set()
+        await settled()
+        assert world.kept == {DRIVER: "x\n"}  # it came later, and is not lost
+
+
+async def test_when_the_job_has_ended_deleting_waits_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READING", 0.01)
+    world = ClusterWithBucket()
+    world.printed, world.gate = {DRIVER: "accuracy 0.97\n"}, asyncio.Event()
+    ended = world.loaded(Exit.SUCCEEDED, stage=Stage.SUCCEEDED)
+    async with world.outputs() as outputs:
+        assert not await outputs.before_delete(ended, 1, world.address)
+        await world.clock.advance(READING_AT_THE_END - 1)
+        assert not await outputs.before_delete(ended, 1, world.address)
+        assert world.woken == []
+        world.gate.set()
+        await settled()
+        assert world.woken
+        assert await outputs.before_delete(ended, 1, world.address)
+        assert world.kept == {DRIVER: "accuracy 0.97\n"}
+
+
+async def test_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READING", 0.01)
+    world = ClusterWithBucket()
+    world.printed, world.gate = {DRIVER: "x\n"}, asyncio.Event()
+    ended = world.loaded(Exit.SUCCEEDED, stage=Stage.SUCCEEDED)
+    async with world.outputs() as outputs:
+        assert not await outputs.before_delete(ended, 1, world.address)
+        await world.clock.advance(READING_AT_THE_END)
+        assert await outputs.before_delete(ended, 1, world.address)
+
+
+@pytest.mark.parametrize("case", ["forced", "cluster away", "nothing there", "nothing printed"])
+async def test_where_there_is_nothing_to_keep(case: str) -> None:
+    world = ClusterWithBucket()
+    world.printed = {} if case == "nothing printed" else {DRIVER: "x\n"}
+    world.problem = "no answer" if case == "cluster away" else ""
+    async with world.outputs() as outputs:
+        attempt = 2 if case == "nothing there" else 1
+        await outputs.before_delete(world.loaded(forced=case == "forced"), attempt, world.address)
+        await settled()
+    assert (world.writes, world.kept) == (0, {})
+
+
+async def test_a_bucket_that_is_away_is_tried_again() -> None:
+    world = ClusterWithBucket()
+    world.printed, world.troubles = {DRIVER: "x\n"}, [StoreUnavailable("503")] * 2
+    async with world.outputs() as outputs:
+        await outputs.before_delete(world.loaded(), 1, world.address)
+        await settled()
+        for pause in RETRY_INTERVALS[:2]:
+            assert world.kept == {}
+            await world.clock.advance(pause)
+            await settled()
+        assert world.kept == {DRIVER: "x\n"}
+
+
+@pytest.mark.parametrize(
+    "trouble", [StoreRefused("no rights"), ForeignLog("s3://b/p", Owner("other"), Owner("digits"))]
+)
+async def test_a_bucket_that_refuses_is_not(trouble: SpotladderError) -> None:
+    world = ClusterWithBucket()
+    world.printed, world.troubles = {DRIVER: "x\n"}, [trouble]
+    async with world.outputs() as outputs:
+        await outputs.before_delete(world.loaded(), 1, world.address)
+        await settled()
+        await world.clock.advance(1000.0)
+        await settled()
+    assert (world.writes, world.kept) == (1, {})
+
+
+async def test_the_folder_of_another_job_is_left_alone() -> None:
+    world = ClusterWithBucket()
+    world.printed = {DRIVER: "x\n"}
+    CommitLog(world.store, "digits", namespace="ns", uid="another").start(1)
+    async with world.outputs() as outputs:
+        await outputs.before_delete(world.loaded(), 1, world.address)
+        await settled()
+    assert world.kept == {}
+
+
+async def test_a_defect_in_the_reading_keeps_nothing_from_being_deleted() -> None:
+    world = ClusterWithBucket()
+
+    async def broken(_attempt: int, _found: object) -> Mapping[Output, str]:
+        raise KeyError("defect")
+
+    async with Outputs(
+        cast("Any", world), clock=world.clock, changed=world.woken.append, read=cast("Any", broken)
+    ) as outputs:
+        outputs.look(world.loaded(Exit.FAILED), world.address)
+        await outputs.before_delete(world.loaded(Exit.FAILED), 1, world.address)
+
+
+async def test_what_is_being_written_is_written_when_the_lead_is_lost() -> None:
+    world = ClusterWithBucket()
+    world.printed = {DRIVER: "x\n"}
+    async with world.outputs() as outputs:
+        await outputs.before_delete(world.loaded(), 1, world.address)
+    assert world.kept == {DRIVER: "x\n"}
+
+
+def ranks(*pods: PodRecord, restarts: int = 0) -> AttemptObjects:
+    return AttemptObjects(top=jobset(restarts=restarts), pods=pods)
+
+
+def of_rank(index: int, restart: int = 0) -> Output:
+    return Output(1, restart, f"workers-0-{index}")
+
+
+async def test_what_ranks_printed_before_a_restart_in_place_is_kept() -> None:
+    """JobSet deletes the pods of all ranks when one of them is lost, and their logs go with them."""
+    world = ClusterWithBucket()
+    killed = member(0, phase="Failed", exit_code=137)
+    async with world.outputs() as outputs:
+
+        async def look(*pods: PodRecord, restarts: int = 0) -> None:
+            loaded = world.loaded(stage=Stage.RUNNING, objects=ranks(*pods, restarts=restarts))
+            outputs.look(loaded, world.address)
+            await settled()
+            outputs.look(loaded, world.address)
+            await settled()
+
+        world.printed = {of_rank(0): "killed at 7\n", of_rank(1): "step 7\n"}
+        await look(member(0), member(1))
+        assert world.reads == 0  # nobody goes
+        await look(killed, member(1))
+        assert (world.reads, world.kept) == (1, {})
+        world.printed = {of_rank(1): "step 7\npeer lost\n"}
+        await look(member(1, deleted=True))
+        world.printed = {of_rank(0, 1): "step 7 again\n"}
+        await look(member(0, restart=1), member(1, deleted=True), restarts=1)
+        assert (world.reads, world.kept) == (2, {})  # rank 1 may still print
+        await look(member(0, restart=1), member(1, restart=1), restarts=1)
+        assert world.kept == {of_rank(0): "killed at 7\n", of_rank(1): "step 7\npeer lost\n"}
+        await look(member(0, restart=1), member(1, restart=1), restarts=1)
+        assert (world.reads, world.writes) == (2, 1)
+        await outputs.before_delete(world.loaded(objects=ranks(restarts=1)), 1, world.address)
+        await settled()
+        assert world.kept[of_rank(0, 1)] == "step 7 again\n"
+
+
+async def test_ranks_that_go_while_they_are_read_are_read_again() -> None:
+    world = ClusterWithBucket()
+    async with world.outputs() as outputs:
+        world.gate = asyncio.Event()
+        going = world.loaded(stage=Stage.RUNNING, objects=ranks(member(0, phase="Failed"), member(1)))
+        gone = world.loaded(stage=Stage.RUNNING, objects=ranks(member(0, phase="Failed"), member(1, deleted=True)))
+        for loaded in (going, gone):
+            outputs.look(loaded, world.address)
+            await settled()
+        assert world.reads == 1
+        world.gate.set()
+        await settled()
+        assert world.woken == [("ns", "digits")]
+        outputs.look(gone, world.address)
+        await settled()
+        assert world.reads == 2
+
+
+async def test_an_attempt_that_is_deleted_after_a_restart_keeps_what_both_printed() -> None:
+    world = ClusterWithBucket()
+    async with world.outputs() as outputs:
+        world.printed = {of_rank(0): "killed\n"}
+        loaded = world.loaded(objects=ranks(member(0, phase="Failed")))
+        outputs.look(loaded, world.address)
+        await settled()
+        world.printed = {of_rank(0, 1): "again\n"}
+        await outputs.before_delete(loaded, 1, world.address)
+        await settled()
+        assert world.kept == {of_rank(0): "killed\n", of_rank(0, 1): "again\n"}

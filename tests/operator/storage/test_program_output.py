@@ -1,0 +1,200 @@
+"""Where the output of an attempt is read from, and how much of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from spotladder.checkpoints.outputs import CUT, LONGEST, Output
+from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
+from spotladder.operator.inventory.clusters import Located
+from spotladder.operator.storage import program_output as module
+from spotladder.operator.storage.program_output import LINES, LONGEST_RANK, RANKS, printed
+from spotladder.workloads.rayjob.records import RayJobRecord
+from spotladder.workloads.records import NodeRecord, PodRecord
+from spotladder.workloads.workload import AttemptObjects
+from tests.workloads.builders import NODES, jobset, member, metadata, node, pod_object
+
+MESSAGE = (
+    "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\nstep 1\nboom\n"
+)
+
+
+class Fake:
+    """A cluster's client. `logs` is by pod and container, `dashboard` by path; what is not there is not found."""
+
+    def __init__(self) -> None:
+        self.logs: dict[tuple[str, str], str | Exception] = {}
+        self.dashboard: dict[str, Any] = {}
+        self.lists: list[dict[str, Any]] = []
+        self.asked: list[str] = []
+
+    async def log(self, pod: str, _namespace: str, *, container: str, tail: int) -> AsyncIterator[bytes]:
+        assert tail == LINES
+        self.asked.append(f"{pod}/{container}")
+        found = self.logs.get((pod, container), NotFound(404, "NotFound", "no such pod"))
+        if isinstance(found, Exception):
+            raise found
+        for at in range(0, len(found), 1000):
+            yield found[at : at + 1000].encode()
+
+    async def ask(self, pod: str, _namespace: str, port: int, path: str) -> Any:
+        self.asked.append(f"{pod}:{port}/{path}")
+        if path not in self.dashboard:
+            raise ClusterUnreachable("no answer")
+        return self.dashboard[path]
+
+    async def read(
+        self, pod: str, _namespace: str, port: int, path: str, query: Mapping[str, str]
+    ) -> AsyncIterator[bytes]:
+        self.asked.append(f"{pod}:{port}/{path}")
+        found = self.dashboard.get(f"{path}?{query['submission_id']}" if query else path)
+        if found is None:
+            raise ClusterUnreachable("500 Internal Server Error")
+        for at in range(0, len(found), 1000):
+            yield found[at : at + 1000].encode()
+
+    async def pages(self, _kind: object, _namespace: str, *, labels: str = "", fields: str = "") -> AsyncIterator[Any]:
+        self.asked.append(f"list {labels or fields}")
+        yield type("Page", (), {"items": self.lists})
+
+
+def rayjob(mode: str = "HTTPMode", message: str = "") -> RayJobRecord:
+    body = {"metadata": metadata("digits-a001"), "spec": {"submissionMode": mode}, "status": {"message": message}}
+    return RayJobRecord.of(body)
+
+
+def pod(name: str = "head", role: str = "head", container: str = "ray-head", **more: Any) -> PodRecord:
+    body = pod_object(name, role=role, **more)
+    body["spec"]["containers"] = [{"name": container}]
+    body["status"]["containerStatuses"][0]["name"] = container
+    return PodRecord.of(body)
+
+
+def rank(index: int, **more: Any) -> PodRecord:
+    made = member(index, **more)
+    containers = tuple(replace(entry, name="train") for entry in made.containers)
+    return cast("PodRecord", replace(made, program="train", containers=containers))
+
+
+async def read(client: Fake, objects: AttemptObjects, nodes: Mapping[str, NodeRecord] = NODES) -> dict[Output, str]:
+    inventory = type("Inventory", (), {"nodes_of": lambda _self, _objects: nodes})()
+    cluster = type("Cluster", (), {"client": client, "inventory": inventory})()
+    return await printed(1, Located(cast("Any", cluster), objects))
+
+
+DRIVER = Output(1, 0, "driver")
+
+
+async def test_rays_dashboard_is_asked_for_the_last_lines() -> None:
+    client = Fake()
+    client.dashboard = {
+        "api/jobs/": [{"submission_id": None}, {"submission_id": "d-1"}],
+        "api/v0/logs/file?d-1": "hi\n",
+    }
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {DRIVER: "hi\n"}
+    assert client.asked == ["head:8265/api/jobs/", "head:8265/api/v0/logs/file"]
+
+
+async def test_where_the_state_api_does_not_answer_the_jobs_api_is_asked() -> None:
+    client = Fake()
+    client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/jobs/d-1/logs": '{"logs": "a \\"quoted\\" ä\\n"}'}
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {DRIVER: 'a "quoted" ä\n'}
+    assert client.asked[-2:] == ["head:8265/api/v0/logs/file", "head:8265/api/jobs/d-1/logs"]
+
+
+async def test_of_a_long_answer_of_the_jobs_api_the_last_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Fake()
+    text = "".join(f'step "{step}" \\ é\n' for step in range(60_000))
+    client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/jobs/d-1/logs": json.dumps({"logs": text})}
+    (found,) = (await read(client, AttemptObjects(top=rayjob(), pods=(pod(),)))).values()
+    assert found.startswith(f'{CUT}step "')
+    assert text.endswith(found.removeprefix(CUT))
+    assert len(found) > LONGEST / 2
+    monkeypatch.setattr(module, "LONGEST_ANSWER", 100_000)
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {}
+
+
+async def test_without_a_dashboard_what_kuberay_has_noted() -> None:
+    client = Fake()
+    client.lists = [{"status": {"message": MESSAGE}}]
+    assert await read(client, AttemptObjects(top=rayjob(message=MESSAGE), pods=(pod(),))) == {DRIVER: "step 1\nboom\n"}
+    assert client.asked == ["head:8265/api/jobs/", "list metadata.name=digits-a001"]
+
+
+async def test_nothing_is_asked_where_nothing_can_be_known() -> None:
+    client = Fake()
+    lost = {"node-1": node(ready="Unknown")}
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),)), lost) == {}
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(phase="Pending"),))) == {}
+    assert await read(client, AttemptObjects(pods=(pod(),))) == {}
+    assert client.asked == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "where"), [("SidecarMode", ("head", "ray-job-submitter")), ("K8sJobMode", ("sub", "ray-job-submitter"))]
+)
+async def test_kuberays_submitter_prints_what_the_program_prints(mode: str, where: tuple[str, str]) -> None:
+    client = Fake()
+    client.lists, client.logs = [pod_object("sub")], {where: "trained\n"}
+    assert await read(client, AttemptObjects(top=rayjob(mode), pods=(pod(),))) == {DRIVER: "trained\n"}
+
+
+async def test_a_head_that_crashes_at_its_start() -> None:
+    client = Fake()
+    client.logs = {("head", "ray-head"): "no such option: --bogus\n"}
+    objects = AttemptObjects(top=rayjob(), pods=(pod(phase="Failed", exit_code=2),))
+    assert await read(client, objects) == {Output(1, 0, "head"): "no such option: --bogus\n"}
+
+
+async def test_of_a_jobset_every_rank_that_has_begun_those_of_the_last_restart_first() -> None:
+    client = Fake()
+    client.logs = {(f"workers-0-{index}-1", "train"): f"rank {index}\n" for index in range(4)}
+    client.logs["workers-0-2-1", "train"] = Forbidden(403, "Forbidden", "no")
+    client.logs["workers-0-0-0", "train"] = "before\n"
+    pods = (
+        rank(0, restart=1), rank(1, restart=1, phase="Failed", exit_code=1), rank(2, restart=1),
+        rank(3, restart=1, phase="Pending"), rank(0, phase="Failed", exit_code=137),
+    )  # fmt: skip
+    found = await read(client, AttemptObjects(top=jobset(restarts=1), pods=pods))
+    assert found == {
+        Output(1, 1, "workers-0-1"): "rank 1\n",
+        Output(1, 1, "workers-0-0"): "rank 0\n",
+        Output(1, 0, "workers-0-0"): "before\n",
+    }
+    assert client.asked[0] == "workers-0-1-1/train"
+    assert client.asked[-1] == "workers-0-0-0/train"
+
+
+async def test_of_many_ranks_those_that_failed_and_the_first() -> None:
+    client = Fake()
+    client.logs = {(f"workers-0-{index}-0", "train"): "x\n" for index in range(100)}
+    pods = tuple(rank(index, **({"phase": "Failed", "exit_code": 1} if index == 90 else {})) for index in range(100))
+    found = await read(client, AttemptObjects(top=jobset(pods=100), pods=pods))
+    assert [output.source for output in found] == ["workers-0-90", *(f"workers-0-{n}" for n in range(RANKS - 1))]
+
+
+async def test_only_the_end_is_kept_in_memory() -> None:
+    client = Fake()
+    text = "".join(f"step {step}\n" for step in range(100_000))
+    client.logs = {("workers-0-0-0", "train"): text, ("head", "ray-job-submitter"): text}
+    (one,) = (await read(client, AttemptObjects(top=jobset(), pods=(rank(0),)))).values()
+    assert one.startswith(CUT + "step ")
+    assert one.endswith("step 99999\n")
+    assert LONGEST_RANK - 100 < len(one) <= LONGEST_RANK + len(CUT.encode())
+    (other,) = (await read(client, AttemptObjects(top=rayjob("SidecarMode"), pods=(pod(),)))).values()
+    assert LONGEST - 100 < len(other) <= LONGEST + len(CUT.encode())
+
+
+async def test_a_log_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hanging(Fake):
+        async def ask(self, *_: object) -> Any:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(module, "ONE", 0.01)
+    assert await read(Hanging(), AttemptObjects(top=rayjob(), pods=(pod(),))) == {}
