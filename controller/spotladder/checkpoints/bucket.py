@@ -251,7 +251,7 @@ class BucketStore:
         except (BaseError, OSError) as error:
             raise self._failure(doing, key, error) from None
         except BaseException as error:
-            if type(error).__name__ != "PanicException":  # no Exception, so that nobody catches it by mistake
+            if type(error).__name__ != "PanicException":  # a BaseException
                 raise
             raise StoreRefused(
                 f"cannot {doing} {self.uri}/{key}: the settings make no valid request: check the address and "

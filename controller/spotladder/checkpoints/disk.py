@@ -201,7 +201,7 @@ class _WrittenThrough(FileIO):
         count = super().write(data)
         self._at += count
         if self._at - self._begun >= AHEAD and hasattr(os, "posix_fadvise"):
-            # Linux begins to write what it is told will not be needed; nobody reads the copy soon.
+            # POSIX_FADV_DONTNEED makes Linux begin to write these pages; the copy is not read soon.
             with suppress(OSError):  # advice
                 os.posix_fadvise(self.fileno(), self._begun, self._at - self._begun, os.POSIX_FADV_DONTNEED)
             self._begun = self._at

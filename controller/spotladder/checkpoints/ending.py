@@ -1,7 +1,7 @@
-"""The end of a job in its log: the outcome, then the commits that nobody resumes from any more.
+"""End a job in its log: append the outcome, then delete the commits that are no longer needed for a resume.
 
-The outcome comes first: every writer is fenced by it, so nothing is committed while old commits are deleted. A caller
-that was interrupted calls again: an outcome that is noted stays as it is, and what was not deleted is deleted then.
+The outcome comes first since it fences every writer, so that nothing is committed during the deletion. A caller that is
+interrupted repeats the call: a recorded outcome does not change, and the deletion continues.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The entries of the commit log and how they are written down: one JSON object each, never changed.
+"""The entries of the commit log and their format: one immutable JSON object each.
 
 `start`     a writer began: from here on every older writer is fenced. Names the job, so that a log has one owner.
 `commit`    a checkpoint whose files are all in the store, with size and checksum.
@@ -23,7 +23,7 @@ VERSION = 1
 
 
 class NewerLog(LogCorrupt):
-    """A newer spotladder has written here. It knows what this one does not, so nothing may be changed."""
+    """A newer spotladder has written to the log, in a format unknown to this version. Nothing may be changed."""
 
 
 Metric = float | int | str | bool | None
@@ -284,20 +284,20 @@ def _owner(raw: Mapping[str, Any]) -> Owner:
 
 def _int(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"expected a non-negative integer, got {value!r}")
     return value
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"expected a string, got {value!r}")
     return value
 
 
 def _safe(value: object) -> str:
     name = _text(value)
     if not name or name.startswith("/") or ".." in PurePosixPath(name).parts or "\0" in name:
-        raise ValueError(f"{name!r} is no name below a checkpoint folder")
+        raise ValueError(f"expected a relative path inside the checkpoint folder, got {name!r}")
     return name
 
 

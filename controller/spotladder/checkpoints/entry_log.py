@@ -190,7 +190,7 @@ class EntryLog:
     def end_as_controller(
         self, outcome: str, *, attempt: int | None = None, message: str = "", now: float | None = None
     ) -> End | None:
-        """Note the job's outcome beside its checkpoints, whoever writes; every writer is fenced by it.
+        """Append the job's outcome from outside a writer, which fences every writer.
 
         Returns the entry; the one that is there already when it says the same; None when the job never started.
         `attempt` is the newest that the caller knows: raises Fenced when the log knows a newer one.

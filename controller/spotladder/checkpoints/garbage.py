@@ -1,9 +1,11 @@
-"""Garbage collection: delete checkpoints that nobody resumes from any more, and keep the log short.
+"""Garbage collection: delete checkpoints that are no longer needed for a resume, and compact the log.
 
-The order makes every moment in between harmless. First a `drop` entry says that the checkpoints no longer count; it
-is fenced like a commit. Then their files are deleted. Only then a `snapshot` entry may forget them; a crash before it
-leaves the drop in the log, and the next collection deletes again. Entries behind which a snapshot stands are deleted
-last: every reader has stopped reading at the snapshot.
+The order makes a crash at any point harmless:
+
+1. A `drop` entry says that the checkpoints no longer count. It is fenced like a commit.
+2. Their files are deleted. After a crash the drop is still in the log, and the next collection deletes them again.
+3. A `snapshot` entry omits the dropped checkpoints.
+4. The entries before the snapshot are deleted: readers stop at the snapshot.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from spotladder.checkpoints.history import History
 from spotladder.errors import InvalidSpec
 
 COMPACT_AFTER = 64
-"""Entries behind the last snapshot that make a new one worth while."""
+"""Number of entries after the last snapshot at which the log is compacted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a collection did: the commits that no longer count, objects and bytes deleted, log entries compacted."""
+    """Result of a collection: the dropped commits, and the numbers of objects, bytes and log entries deleted."""
 
     dropped: tuple[Commit, ...] = ()
     objects: int = 0
@@ -31,7 +33,7 @@ class Collected:
 
 
 def garbage(log: EntryLog, history: History, keep: int, *, final: bool = False) -> tuple[Commit, ...]:
-    """The commits that a collection would drop now. Only reads."""
+    """The commits that a collection would drop now. Changes nothing."""
     if keep < 1:
         raise InvalidSpec(f"keep {keep}: at least the newest commit must be kept", path="checkpoints.keep")
     return history.garbage(keep, broken=_broken(log, history, keep), final=final)
@@ -48,8 +50,8 @@ def collect(
 ) -> tuple[History, Collected]:
     """Drop all but the newest `keep` commits and, unless `final` or the job has ended, the newest of each attempt.
 
-    `fence` raises Fenced when the caller may not delete any more. `deleted` are dropped paths whose files the caller
-    has deleted already; it is added to. Returns the history after it.
+    `fence` raises Fenced when the caller may no longer delete. `deleted` holds the dropped paths whose files the caller
+    has deleted already, and is extended. Returns the history after the collection.
     """
     dropped = garbage(log, history, keep, final=final)
     fence(history)
@@ -71,7 +73,7 @@ def collect(
 
 
 def _broken(log: EntryLog, history: History, keep: int) -> set[str]:
-    """Of the newest commits, those whose files are not all there: they must not displace a whole one."""
+    """The newest commits with missing files. They do not count towards `keep`, which is for complete commits."""
     broken: set[str] = set()
     whole = 0
     for commit in reversed(history.commits):

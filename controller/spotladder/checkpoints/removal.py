@@ -1,10 +1,10 @@
-"""Remove all that a job keeps in its checkpoint folder, also when its log cannot be read any more.
+"""Remove everything that a job has written to its checkpoint folder, even if its log cannot be read.
 
-1. Nothing of another job is removed. Each entry that can be read speaks for itself: one that names another job, or one
-   of a newer spotladder, refuses it. Where no entry says whose the log is, the caller must know.
-2. Only what the log's layout names is removed. Whatever else lies in the folder is somebody else's and stays.
-3. The newest entries go first, before the files: a removal that is cut short leaves an older log that can be read, or
-   one that a second removal can finish.
+1. Nothing of another job is removed: an entry that names another job, or that a newer spotladder has written, makes the
+   removal fail. If no entry names an owner, the caller must know that the log is its own.
+2. Only objects of the log's layout are removed. All other objects in the folder stay.
+3. The newest entries are removed first, then the older ones, then the files. A removal that is interrupted leaves an
+   older log that is readable, or one that a second removal can finish.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a commit to its files on this machine, verified; stepping back over a commit whose files are not its own."""
+"""Download and verify the files of a commit; step back to an older commit when the files do not match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one who may append: rank 0 of the newest start."""
+"""The writer of the log: rank 0 of the newest start."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Writer:
 
     @property
     def history(self) -> History:
-        """What this writer has read of the log; holds all that there is up to its own last append."""
+        """The log as this writer has read it, complete up to its own last append."""
         return self._history
 
     def folder(self, step: int) -> str:
@@ -39,7 +39,7 @@ class Writer:
         return f"attempts/{self.start.attempt:04d}{again}/ckpt-{step:06d}"
 
     def check(self) -> None:
-        """Read what is new in the log. Raises Fenced as soon as somebody else may write."""
+        """Read the new entries of the log. Raises Fenced when another writer has started or the job has ended."""
         with self._lock:
             self._history = self.log.follow(self._history)
             self._fence(self._history)

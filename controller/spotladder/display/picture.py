@@ -1,4 +1,4 @@
-"""Draws one snapshot of a job for a terminal of a given size. No meaning hangs on colour alone: marks carry it too."""
+"""Draws one snapshot of a job for a terminal of a given size. Colour never carries meaning alone: marks do as well."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from spotladder.display.narrate import Tone, tolerated
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 
 WIDEST = 100
-"""Columns used at most: a wider picture is harder to read, not easier."""
+"""Maximum width in columns: a wider picture is harder to read."""
 
 EVENTS = 8
-"""Lines of events at most; their place is kept while there are fewer, so that nothing jumps."""
+"""Maximum number of event lines; their space is reserved, so that the picture keeps its height."""
 
 NODES = 5
 """More nodes than this are counted, not listed."""
@@ -52,7 +52,7 @@ PHASES = {
 
 
 def draw(snapshot: ViewSnapshot, summary: RunSummary, width: int, height: int) -> RenderableType:
-    """The picture, less high than the terminal so that it never scrolls; the least important lines go first."""
+    """The picture, lower than the terminal so that it never scrolls; the least important lines are left out first."""
     inner = min(width, WIDEST) - 2
     blank = _Part(8, Text(""))
     above = [
@@ -75,7 +75,7 @@ def draw(snapshot: ViewSnapshot, summary: RunSummary, width: int, height: int) -
 
 
 def _waits(snapshot: ViewSnapshot, width: int) -> list[_Part]:
-    """The words of a scheduler may be long, and they are what matters now: up to three lines."""
+    """The scheduler's message, on up to three lines."""
     if not snapshot.waits:
         return []
     lines = [snapshot.waits[at : at + width] for at in range(0, len(snapshot.waits), width)][:3]
@@ -84,7 +84,7 @@ def _waits(snapshot: ViewSnapshot, width: int) -> list[_Part]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Lines of the picture. Those of the highest rank go first when the terminal is too low."""
+    """Lines of the picture. Those of the highest rank are left out first when the terminal is too low."""
 
     rank: int
     drawn: RenderableType
@@ -177,7 +177,7 @@ def _tiers(snapshot: ViewSnapshot, width: int) -> RenderableType:
 
 
 def _failures(state: JobState, tier: Tier, width: int) -> str:
-    """`1/3`, and how many were counted on the tier in earlier rounds, after which the count began again."""
+    """`1/3`, and the failures of earlier rounds, before the count was reset."""
     counted = state.record(tier.name).failures
     live = state.attempt
     ever = sum(attempt.failures for attempt in state.history if attempt.tier == tier.name)
@@ -187,7 +187,7 @@ def _failures(state: JobState, tier: Tier, width: int) -> str:
 
 
 def tier_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
-    """What a tier is up to, with the time until something follows from it."""
+    """The state of a tier, with the time until the next timeout."""
     state = snapshot.state
     record = state.record(tier.name)
     if tier.name == state.tier and state.stage not in TERMINAL:

@@ -1,13 +1,13 @@
-"""The timeline of a job that nobody wrote one for, out of what is remembered of it.
+"""Rebuild the timeline of a job on a cluster, where no runner has recorded one.
 
-A controller keeps a job's state, the commit log its commits, and neither how far the program was in between. So:
+The controller keeps the job's state and the commit log keeps its commits; neither knows the steps between commits. So:
 
-1. Attempts, their times, failures and ends are those of the state's history, which is of the newest attempts.
-2. Work is judged by commits. Without the log it is judged by where the attempts began and ended.
-3. A tier's cost is known and an attempt's is not: it is divided by the time that the attempts ran.
-4. What else was noted (Events, which are kept for an hour or so) is told, and nothing depends on it.
+1. Attempts, their times, failures and ends come from the history in the state, which holds the newest attempts.
+2. Work is measured by commits. Without the commit log it is measured by the steps at which attempts began and ended.
+3. The cost is known for each tier. It is divided among the tier's attempts by the time that they ran.
+4. Events, which Kubernetes keeps for about an hour, are added as notes. No figure depends on them.
 
-What is missing from the report for these reasons is said in it.
+The report says what is missing for these reasons.
 """
 
 from __future__ import annotations

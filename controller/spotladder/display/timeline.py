@@ -1,4 +1,4 @@
-"""What happened in a run, in order: one JSON object a line, only ever appended.
+"""The timeline of a run: one JSON object per line, append-only.
 
 1. The timeline is for people and for the report. What a resumed run decides on is the job's state and the commit log;
    losing the last lines of a timeline never changes what happens next.
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from spotladder.checkpoints.entries import Commit
 
 SAMPLES = 1000
-"""A sample is written only when a `1/SAMPLES`th of the run so far has passed since the last one of its kind,"""
+"""A sample is written only when `1/SAMPLES` of the run's length has passed since the last one of its kind,"""
 
 SPACING = 0.5
-"""and so many seconds."""
+"""and this many seconds."""
 
 
 class NodeChange(StrEnum):
-    """What became of a node."""
+    """A change in the life of a node."""
 
     ASKED = "Asked"  # wanted from its pool, provisioning
     UP = "Up"  # its process runs and has joined
@@ -45,7 +45,7 @@ class NodeChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """A runner took the job up: for the first time, or to go on (`resumed`). The spec is the one in force from here."""
+    """A runner started or resumed (`resumed`) the job. `spec` applies from here on."""
 
     at: Instant
     job: str
@@ -64,8 +64,8 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A lost pod was counted. `failures` is the tier's count then: of several pods lost at once, with all of them; 0:
-    nobody knows."""
+    """A lost pod was counted. `failures` is the tier's count after it; for pods lost together, after all of them. 0 if
+    unknown."""
 
     at: Instant
     loss: Loss
@@ -74,7 +74,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """The attempt's launch was carried out for the first time."""
+    """The attempt was launched for the first time."""
 
     at: Instant
     attempt: int
@@ -140,7 +140,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A heartbeat of the program: how far it is. A sample."""
+    """A heartbeat of the program with its progress. A sample."""
 
     at: Instant
     attempt: int
@@ -164,8 +164,8 @@ class Billed:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Anything else worth telling, in one line, e.g. that a resume stepped back over a corrupt commit. `warning`:
-    something is not as it should be."""
+    """Any other message of one line, e.g. that a resume stepped back over a corrupt commit. `warning`: the message
+    reports a problem."""
 
     at: Instant
     text: str
@@ -175,7 +175,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """Somebody looked at the job, and it went on."""
+    """The job was still running when its timeline was read."""
 
     at: Instant
 

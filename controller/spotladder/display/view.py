@@ -1,7 +1,7 @@
-"""What a person sees while a job runs: one picture kept up to date on a terminal, plain lines anywhere else.
+"""The live view of a job: one picture that is updated in place on a terminal, plain lines anywhere else.
 
-A view is told every record of the timeline (`tell`) and shown every snapshot (`update`). It reads no clock and no
-file; the picture is a function of what it was given and of the size of the terminal.
+A view gets every timeline record (`tell`) and every snapshot (`update`). It reads no clock and no file: the picture is
+a function of these and of the size of the terminal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PLAIN_INTERVAL = 10.0
 
 
 class View(Protocol):
-    """Where a run is shown. `tell` and `update` return at once."""
+    """A display of a run. `tell` and `update` return at once."""
 
     def tell(self, record: Record) -> None:
         """Take in one record of the timeline."""
@@ -41,7 +41,7 @@ class View(Protocol):
 
 
 class PlainView:
-    """One line for each event, and one of progress now and then. For logs, pipes and CI."""
+    """One line for each event and one line of progress every `PLAIN_INTERVAL`. For logs, pipes and CI."""
 
     def __init__(self, console: Console, history: Iterable[Record] = ()) -> None:
         self._console = console
@@ -59,7 +59,7 @@ class PlainView:
             self._print(told.at, f"{mark} {told.text}")
 
     def update(self, snapshot: ViewSnapshot) -> None:
-        """Print what the attempt does when that has changed, and progress when the last line is long enough ago."""
+        """Print what the attempt is doing if that has changed, and progress if the interval is over."""
         if snapshot.doing != self._doing:
             self._doing = snapshot.doing
             if snapshot.doing:
@@ -98,7 +98,7 @@ def _paused(snapshot: ViewSnapshot) -> str:
 
 
 class LiveView:
-    """One picture, kept up to date in place. What the terminal showed before stays above it."""
+    """One picture that is updated in place. Earlier output of the terminal stays above it."""
 
     def __init__(self, console: Console, history: Iterable[Record] = ()) -> None:
         from rich.live import Live
@@ -140,7 +140,7 @@ class LiveView:
 
 
 class Shielded:
-    """Another view until its output is gone (a closed terminal or pipe), then nothing: the job goes on unseen."""
+    """Wraps a view, and drops all output once the terminal or pipe is closed: the job continues without a view."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -172,7 +172,7 @@ class Shielded:
 
 
 def view_on(console: Console, history: Iterable[Record] = ()) -> Shielded:
-    """The view that suits where the output goes. `history`: the records of the runs that this one goes on from."""
+    """The view for this output. `history`: the timeline records of the runs that are resumed."""
     if console.is_terminal and not console.is_dumb_terminal:
         return Shielded(LiveView(console, history))
     return Shielded(PlainView(console, history))

@@ -15,9 +15,9 @@ PACE_WINDOW = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ViewSnapshot:
-    """One look at the job. `hint` is what the runner has to say just now, e.g. what another Ctrl-C would do; `doing` is
-    what an attempt waits for before its first step. `waits` is what a job on a cluster waits for and what follows when,
-    in the words of who keeps it waiting."""
+    """The job at one moment. `hint` is a message of the runner, e.g. what another Ctrl-C does. `doing` is what an
+    attempt waits for before its first step. `waits` is what a job on a cluster waits for and until when, in the
+    words of the scheduler or controller that it waits for."""
 
     now: Instant
     spec: JobSpec
@@ -42,7 +42,7 @@ class RunSummary:
         self._narrator = Narrator()
 
     def add(self, record: Record) -> Sentence | None:
-        """Remember the record; the sentence it is worth, if any."""
+        """Take in the record. Returns its sentence, or None if it has none."""
         match record:
             case Began():
                 self.job = f"{record.namespace}/{record.job}"
@@ -67,22 +67,22 @@ class RunSummary:
         self.loss = beat.metrics.get("loss", self.loss)
 
     def elapsed(self, now: Instant) -> float:
-        """Seconds since the job was first taken up."""
+        """Seconds since the job was first started."""
         return 0.0 if self.began is None else now - self.began
 
     def step(self, snapshot: ViewSnapshot) -> int:
-        """The step the program is at: its own word while it runs, else the newest commit's."""
+        """The current step: of the program's heartbeat while it runs, else of the newest commit."""
         attempt = snapshot.state.attempt
         if self.beat and attempt and self.beat.attempt == attempt.number:
             return self.beat.step
         return snapshot.seen.progress.step
 
     def total(self, snapshot: ViewSnapshot) -> int:
-        """How many steps there are; 0 while nobody has said."""
+        """The total number of steps; 0 while it is unknown."""
         return snapshot.seen.progress.total or (self.beat.total if self.beat else 0)
 
     def pace(self, now: Instant) -> float | None:
-        """Steps a second lately; None when there is nothing to tell it from."""
+        """Steps per second within `PACE_WINDOW`; None without enough heartbeats."""
         if len(self._beats) < 2 or now - self._beats[-1].at > PACE_WINDOW:
             return None
         first, last = self._beats[0], self._beats[-1]

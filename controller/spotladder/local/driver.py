@@ -69,7 +69,7 @@ def drive(folder: Path) -> int:
     except FileExistsError:
         return 0  # the submission was repeated, and both came through
     note(folder / "waiting.json", pid=os.getpid(), session=os.getsid(0))
-    # Said before it is asked: whoever cancels either finds this process to kill, or is found here.
+    # Written before `cancelled` is read: the runner finds this process to kill, or this process finds `cancelled`.
     while not (cancelled := (folder / "cancelled").exists()) and not (folder / "go").exists():
         time.sleep(POLL)
     if cancelled:

@@ -75,7 +75,7 @@ class LogWatch:
         return trouble
 
     def end(self, *, succeeded: bool, message: str) -> None:
-        """Append the job's outcome, unless it is there, and delete what nobody resumes from any more.
+        """Append the job's outcome, unless the log has it, and delete the checkpoints that are no longer needed.
 
         Raises StoreUnavailable, Fenced, LogCorrupt.
         """

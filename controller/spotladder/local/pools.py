@@ -1,7 +1,7 @@
-"""When a pool gives a node and when it takes one back. Schedules only: no process, no clock of its own.
+"""When a pool provides a node and when it reclaims one. Schedules only: no process and no clock.
 
-All times of a world file count from the start of the run, which is when the job was first taken up: a resumed run does
-not suffer the same interruption twice, and what would have happened while nobody ran has happened to nobody.
+All times of a world file count from the first start of the run: a resumed run does not suffer the same interruption
+twice, and interruptions that were due while no runner was alive are skipped.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ EXIT_CODE_TIMEOUT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ProgramProgress:
-    """What the program last said of itself, and when that was first seen to differ from before."""
+    """The program's last heartbeat, and when it was first seen."""
 
     at: Instant
     step: int
@@ -133,7 +133,7 @@ class Program:
 
     @property
     def exit_code(self) -> int | None:
-        """How the program ended; None while it has not, or nobody knows."""
+        """The exit code of the program; None while it runs or if it is unknown."""
         exited = _read(self.folder / "exited.json")
         return int(exited["code"]) if exited else None
 

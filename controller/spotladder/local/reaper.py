@@ -60,7 +60,7 @@ class Reaper:
         self._tell(-session)
 
     def ensure(self) -> None:
-        """Start the watchdog anew if somebody has killed it."""
+        """Restart the watchdog if it was killed."""
         if self._watchdog.poll() is not None:
             if self._watchdog.stdin:
                 self._watchdog.stdin.close()
@@ -131,7 +131,7 @@ def _signal(pids: set[int], number: int) -> None:
 
 
 def end_run(mark: str) -> None:
-    """Kill what is left of a run that nobody looks after any more, as far as its mark shows the way."""
+    """Kill the processes of a dead run that carry its mark."""
     sessions = set()
     for pid in members(mark, set()):
         with contextlib.suppress(ProcessLookupError, PermissionError):

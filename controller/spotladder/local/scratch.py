@@ -1,9 +1,9 @@
-"""A folder for Ray's sockets and session, with a name short enough for them; and those that dead runs have left.
+"""A folder for Ray's sockets and session, with a short name, and the removal of folders that dead runs have left.
 
-1. Whoever looks after a run, its runner and its watchdog, holds an open lock on the folder's `owner` file. The system
-   lets go of it when the last of them ends, however that ends: a lock that can be had proves that nobody is left.
-2. The file carries the run's mark and gets its name only once it is locked, so no folder is ever taken for a dead
-   run's while it is being made. A folder without it proves nothing, and is left alone.
+1. The runner and its watchdog hold a lock on the folder's `owner` file. The system releases it when the last of them
+   ends, so a lock that can be acquired proves that both are gone.
+2. The file contains the run's mark and gets its name only after it is locked, so a folder that is being created is
+   never taken for one of a dead run. A folder without the file is left alone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Scratch:
     lock: int
 
     def close(self) -> None:
-        """Look after it no more."""
+        """Release the lock."""
         os.close(self.lock)
 
 
@@ -63,10 +63,10 @@ def _make_temporary(scratch: Path) -> None:
 
 
 def sweep(beside: Path) -> list[Path]:
-    """End what is left of this user's runs that nobody looks after, and remove their folders; those that were."""
+    """Kill the processes of this user's dead runs and remove their folders. Returns the removed folders."""
     swept = []
     for folder in sorted(beside.parent.glob(f"{PREFIX}*")):
-        with suppress(OSError):  # another's, looked after, or gone meanwhile
+        with suppress(OSError):  # of another user, of a live run, or removed meanwhile
             mine = folder.lstat().st_uid == os.getuid() and not folder.is_symlink()
             if folder != beside and mine and _sweep(folder):
                 swept.append(folder)
@@ -76,7 +76,7 @@ def sweep(beside: Path) -> list[Path]:
 def _sweep(folder: Path) -> bool:
     lock = os.open(folder / _OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: somebody looks after it
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: the run is alive
         mark = os.read(lock, 64).decode(errors="replace")
         if known := _MARK.fullmatch(mark) is not None:
             end_run(mark)

@@ -1,7 +1,7 @@
 """Removes secrets from text that leaves the place where it was printed.
 
 Two ways, since neither is enough alone: the values that are known to be secret, and the shapes that secrets usually
-have. What is left may still hold a secret that has no such shape and that nobody named: programs should not print them.
+have. A secret of neither kind stays in the text: programs should not print secrets.
 """
 
 from __future__ import annotations

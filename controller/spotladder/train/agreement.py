@@ -3,7 +3,7 @@
 Rank 0 decides that a commit is due and announces a step; the others only listen. For that, it first *holds* every
 rank: from then on a rank answers no further question, and says which step it was last asked about. Then it *settles*
 a step beyond all of those, and the ranks go on. So no rank can have passed the settled step unaware, whatever their
-speeds; in synchronous data-parallel training the settled step is simply the next one, and nobody waits for longer
+speeds; in synchronous data-parallel training the settled step is simply the next one, and no rank waits for longer
 than one message takes, since no rank can end step s + 1 before rank 0 has entered it. Nothing is sent when nothing
 is due, and commits every N steps need no message at all.
 """
@@ -46,7 +46,7 @@ class Agreement:
             self._changed.notify_all()
 
     def fail(self, failure: BaseException) -> None:
-        """The one who would settle is gone: whoever waits gets this."""
+        """Rank 0 is lost: ranks that wait for a settled step get this error."""
         with self._changed:
             self._failure = failure
             self._changed.notify_all()

@@ -61,7 +61,7 @@ class Alone:
         self._agreement.settle(step, stop)
 
     def tell(self, notice: dict[str, Any]) -> None:
-        """There is nobody else."""
+        """There is no other rank."""
 
     def close(self) -> None:
         """Nothing is held."""
@@ -122,7 +122,7 @@ class Hub:
         """Wait until every rank is here. Raises RankLost.
 
         Rank 0 goes no further alone: the next call of its program may be one that waits for the other ranks while it
-        holds the interpreter (TensorFlow's MultiWorkerMirroredStrategy does), and nobody could be let in any more.
+        holds the interpreter (TensorFlow's MultiWorkerMirroredStrategy does), and no other rank could join then.
         """
         self._wait(lambda: len(self._peers) == self._size - 1, "joining")
 
@@ -300,7 +300,7 @@ class Spoke:
         )
         welcome = self._link.receive()
         if welcome is None or not hmac.compare_digest(str(welcome["proof"]), proof_of(token, challenge, "hub")):
-            raise RankLost("whoever listens at the address of rank 0 is not rank 0 of this attempt")
+            raise RankLost("the process at the address of rank 0 is not rank 0 of this attempt")
         if welcome["refusal"]:
             raise RankLost(f"rank 0 refused rank {self._rank}: {welcome['refusal']}")
         self._link.timeout(None)

@@ -35,7 +35,7 @@ def exit_code_of(error: BaseException | None) -> int | None:
 
 
 def exit_with_what_happened() -> None:
-    """From now on, such an error that nobody catches ends this process with its code, and one line instead of a trace.
+    """Make these errors, if uncaught, end this process with their exit code and one line instead of a traceback.
 
     Errors of the program itself are shown, and exit, as before.
     """

@@ -186,7 +186,7 @@ def _fetched(log: CommitLog, commit: Commit, target: Path, world: ProcessRank) -
 
 
 def _check_listed(log: CommitLog, commit: Commit) -> None:
-    """Files of ranks that do not exist any more are read by nobody now: see at least that they are there."""
+    """Check that the files of ranks that no longer exist are in the store: no rank downloads them."""
     sizes = {meta.key: meta.size for meta in log.store.list(f"{commit.path}/")}
     for file in commit.files:
         key = f"{commit.path}/{file.name}"

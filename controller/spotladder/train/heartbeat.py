@@ -1,4 +1,4 @@
-"""A sign of life for whoever watches from this machine: how far the program is, between two commits."""
+"""The heartbeat file: the program's progress between two commits, for observers on this machine."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Who may tell a program that its capacity is going, and how it hears of it.
+"""The sources of eviction notices, and the listener that polls them.
 
 A file (`SPOTLADDER_NOTICE`, set by the controller: `{"kind", "deadline", "reason"}`, empty = nothing), a URL with the
-same words, SIGTERM, and Ray's own preemption information. Whatever speaks first counts; there is no taking back. The
-signal handler is there only while somebody listens, and passes a second SIGTERM on to what was there before.
+same words, SIGTERM, and Ray's own preemption information. The first notice counts; it cannot be withdrawn. The
+signal handler is installed only while a listener exists; it passes a second SIGTERM on to the previous handler.
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         return self._found
 
     def _let_go(self) -> None:
-        """What the attempt started from is not needed any more; workers are killed, so nobody removes it later."""
+        """Remove the files that the attempt started from. Workers are killed, so this cannot be left to their exit."""
         if self._found is not None:
             shutil.rmtree(self._found.path.parent, ignore_errors=True)
             self._found = None

@@ -2,7 +2,7 @@
 
 In the bucket the address is an object beside the attempt's files, numbered by the `start` entry that rank 0 has just
 appended. Ranks look for the newest and try again until it lets them in: an address of an older start of the same
-attempt is answered by nobody, by a rank 0 that has all its ranks already, or by one of another group.
+attempt has no listener, or belongs to a rank 0 that has all its ranks or that is of another group.
 """
 
 from __future__ import annotations

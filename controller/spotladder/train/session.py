@@ -180,10 +180,10 @@ class Job:
             self._member.listener.look()  # the last tries are closer together once the attempt is to stop
 
     def close(self) -> None:
-        """End this rank's part; called by itself when the process ends. Raises what nobody saw of the last commit.
+        """End this rank's part; called automatically when the process exits. Raises an error of the last commit.
 
-        A commit that is on its way gets the attempt's grace; while the store is away and nobody has asked this
-        attempt to stop, it is waited for.
+        A commit in progress gets the attempt's grace period. While the store is unavailable and the attempt has not
+        been asked to stop, this call waits for the store.
         """
         grace, commits = self._member.environment.grace, self._member.commits
         try:
@@ -236,7 +236,7 @@ def current() -> Job:
 
     Outside a job, a local default: attempt 1 of a job named like the script, in a folder of this user's.
     A store that is away is waited for. Raises Fenced when a newer attempt has started already, StoreRefused,
-    LogCorrupt, RankLost, InvalidSpec; what of these nobody catches ends the process with its exit code and one line.
+    LogCorrupt, RankLost, InvalidSpec; if uncaught, these end the process with their exit code and one line.
     """
     global _current  # noqa: PLW0603 – a process has one rank
     with _opening:
@@ -274,12 +274,12 @@ def _set(joined: Job | Exception | None) -> None:
 
 
 def _end() -> None:
-    """The process ends: what is on its way gets its time, and an error that nobody saw is shown and exits non-zero."""
+    """Finish the commit in progress when the process exits; its error is logged and sets the exit code."""
     if not isinstance(_current, Job):
         return
     try:
         _current.close()
-    except Exception as error:  # noqa: BLE001 – nobody is left to raise it to
+    except Exception as error:  # noqa: BLE001 – no caller is left to raise it to
         _log.error("the last commit failed: %s", error)
         leave_at_once(exit_code_of(error) or 1)
 

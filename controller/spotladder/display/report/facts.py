@@ -70,7 +70,7 @@ class TimeUse:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The whole run. `going_on`: it had not ended when somebody looked. `gaps` say what is not known of it."""
+    """The whole run. `going_on`: it had not ended when the report was written. `gaps`: sentences on what is missing."""
 
     job: str
     namespace: str
@@ -115,7 +115,7 @@ class Facts:
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """Tiers that were used while nobody knew their price: what they cost is in no sum."""
+        """Tiers that were used while their price was unknown: their cost is in no sum."""
         return tuple(tier.name for tier in self.state.tiers if tier.unpriced)
 
     @property
