@@ -9,6 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from spotladder.core.model import Stage
+from spotladder.core.policies import registry
 from spotladder.core.reasons import Reason
 from spotladder.sim.world.market import Market
 from spotladder.sim.world.run import Outcome, Runner, run
@@ -99,6 +100,32 @@ def test_two_jobs_share_the_capacity_of_a_zone() -> None:
     assert [result.node_hours["spot"] > 0 for result in found] == [True, False]
     assert all(result.succeeded for result in found)
     assert found[1].finished == 900 + 60 + HOUR + 10
+
+
+def test_an_attempt_without_capacity_is_refused_and_only_probes_tell_it_before() -> None:
+    job = runner(market(zone("spot", (0, 1)), zone("on-demand", price=3.0)), workers=2)
+    job.decide()
+    seen = job.backend.observe()
+    assert [attempt.refused for attempt in seen.attempts] == [True]
+    assert (dict(seen.unavailable), seen.offered) == ({}, frozenset())
+    job.backend.probed = True
+    seen = job.backend.observe()
+    assert (seen.unavailable.keys(), seen.offered, seen.limited) == ({"spot"}, {"on-demand"}, {"spot"})
+
+
+@pytest.mark.parametrize("probed", [False, True])
+@pytest.mark.parametrize("name", ["greedy", "uniform-progress", "on-demand"])
+def test_policies_with_a_deadline_keep_it_in_a_world_that_loses_all_spot_capacity(name: str, probed: bool) -> None:
+    """The work takes 10 h and the deadline is 12 h: spot is there for 3 h, comes back now and then, and stays away."""
+    steps = [(0, 1), (3 * HOUR, 0), (4 * HOUR, 1), (4.5 * HOUR, 0), (6 * HOUR, 1), (6.2 * HOUR, 0)]
+    plans = zone("spot", *steps, provision_delay=60.0), zone("on-demand", price=3.0, provision_delay=60.0)
+    limits = {"max_duration": 12.0 * HOUR, "work": 10.0 * HOUR, "overhead": 130.0}
+    job = runner(market(*plans), work=10 * HOUR, policy=registry.by_name(name), spec=limits)
+    job.backend.probed = probed
+    found = outcome(job)
+    assert found.succeeded
+    assert found.finished <= 12 * HOUR
+    assert (found.node_hours["spot"] > 3 * 59 / 60 - 0.1) == (name != "on-demand")
 
 
 def test_a_deadline_ends_the_job() -> None:

@@ -67,6 +67,9 @@ def simulate(
     atomic: Annotated[
         bool, typer.Option("--atomic", help="Nodes come all together or not at all; a partial gang is never held.")
     ] = False,
+    probed: Annotated[
+        bool, typer.Option("--probed", help="Policies know at all times which zones have capacity, without asking.")
+    ] = False,
     polarity: Annotated[
         str | None, typer.Option(metavar="available|preempted", help="What a 1 means, where the file does not say it.")
     ] = None,
@@ -118,6 +121,7 @@ def simulate(
         egress=egress,
         checkpoint_gib=checkpoint_gib,
         atomic=atomic,
+        probed=probed,
     )
     traces = simulation.read(trace, polarity, sort=sort)
     if world is not None and job is None:

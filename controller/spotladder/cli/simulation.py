@@ -57,6 +57,7 @@ class Options:
     egress: Path | None
     checkpoint_gib: float
     atomic: bool
+    probed: bool
 
 
 def read(given: list[str], polarity: str | None, *, sort: bool) -> Traces:
@@ -157,7 +158,9 @@ def _scenario(
             path="--deadline",
         )
     prices = egress_file.read(options.egress) if options.egress is not None else {}
-    return Scenario(replace(spec, max_duration=limit), program, tuple(zones), tiers, prices, options.atomic)
+    return Scenario(
+        replace(spec, max_duration=limit), program, tuple(zones), tiers, prices, options.atomic, options.probed
+    )
 
 
 def _program(options: Options, interval: Seconds) -> ProgramPlan:

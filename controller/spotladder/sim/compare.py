@@ -35,7 +35,7 @@ class ZoneSource:
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A job and its world. `spec` has no deadline in absolute time; `tiers` maps its tiers to zones. `egress` is in USD
-    per GiB by region."""
+    per GiB by region; `atomic` and `probed` are those of `SimBackend`."""
 
     spec: JobSpec
     program: ProgramPlan
@@ -43,6 +43,13 @@ class Scenario:
     tiers: Mapping[str, str]
     egress: Mapping[tuple[str, str], float] = field(default_factory=dict)
     atomic: bool = False
+    probed: bool = False
+
+    @property
+    def start(self) -> Seconds:
+        """How long an attempt takes until it makes progress, at most, once there is capacity; with its last commit."""
+        waits = (source.plan.provision_delay + source.plan.boot for source in self.zones)
+        return max(waits, default=0.0) + self.program.restart + self.program.commit_time
 
     @property
     def horizon(self) -> Seconds:
@@ -125,9 +132,16 @@ def simulate(scenario: Scenario, policy: str, seed: int) -> Outcome:
     start = Random(seed).uniform(0.0, room) if seed and 0 < room < math.inf else 0.0  # noqa: S311
     market = Market.of(plans, start=start, seed=seed)
     backend = SimBackend(
-        market, scenario.spec.workers, scenario.program, scenario.tiers, scenario.egress, scenario.atomic
+        market,
+        scenario.spec.workers,
+        scenario.program,
+        scenario.tiers,
+        scenario.egress,
+        scenario.atomic,
+        scenario.probed,
     )
-    runner = Runner(replace(scenario.spec, submitted_at=START), registry.by_name(policy), backend)
+    spec = replace(scenario.spec, submitted_at=START, work=float(scenario.program.work), overhead=scenario.start)
+    runner = Runner(spec, registry.by_name(policy), backend)
     return run(market, [runner], scenario.horizon + HOUR)[0]
 
 

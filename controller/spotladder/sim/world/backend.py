@@ -33,6 +33,9 @@ START: Instant = 1_600_000_000.0
 """Epoch seconds of the start of a run: any fixed value, so that runs can be repeated."""
 
 
+NO_CAPACITY = "the zone has no capacity for the whole gang now"
+
+
 @dataclass
 class _Pod:
     """One worker pod; without a node while it waits for one."""
@@ -76,7 +79,8 @@ class Bill:
 @dataclass
 class SimBackend:
     """`tiers` maps the name of a tier to its zone. `egress` is in USD per GiB, by the regions it leaves and enters.
-    `atomic`: a gang takes either all of its nodes or none; otherwise it holds, and pays for, those it has."""
+    `atomic`: a gang takes either all of its nodes or none; otherwise it holds, and pays for, those it has. `probed`: it
+    is known at all times which tiers have capacity for the whole gang; otherwise only what attempts find out."""
 
     market: Market
     workers: int
@@ -84,6 +88,7 @@ class SimBackend:
     tiers: Mapping[str, str]
     egress: Mapping[tuple[str, str], float] = field(default_factory=dict)
     atomic: bool = False
+    probed: bool = False
     bill: Bill = field(default_factory=Bill)
     changes: int = 0
     _attempts: dict[int, _Attempt] = field(default_factory=dict)
@@ -133,10 +138,20 @@ class SimBackend:
         """What exists now."""
         progress = Progress(int(self._committed), self.program.work, self._committed_at, self._newest_start)
         attempts = tuple(
-            AttemptSeen(one.number, (self._head(one), *one.lost, *map(self._seen, one.pods)), one.exit, one.message)
+            AttemptSeen(
+                one.number,
+                (self._head(one), *one.lost, *map(self._seen, one.pods)),
+                one.exit,
+                one.message,
+                refused=one.exit is None and any(pod.node is None for pod in one.pods),
+            )
             for one in self._attempts.values()
         )
-        return Observation(self.changes, attempts, progress)
+        if not self.probed:
+            return Observation(self.changes, attempts, progress)
+        offered = frozenset(tier for tier, zone in self.tiers.items() if self._offers(zone))
+        dry = {tier: NO_CAPACITY for tier in self.tiers if tier not in offered}
+        return Observation(self.changes, attempts, progress, dry, limited=frozenset(dry), offered=offered)
 
     # --- the world ---
 
@@ -191,6 +206,12 @@ class SimBackend:
         self.changes += 1
 
     # --- parts ---
+
+    def _offers(self, zone: str) -> bool:
+        """Whether the zone has the whole gang, with the nodes that this job holds there and keeps."""
+        pods = [pod for one in self._attempts.values() if one.zone == zone for pod in one.pods]
+        kept = sum(1 for pod in pods if pod.node is not None and pod.node.gone_at is None)
+        return self.market.free(zone) + kept >= self.workers
 
     def _pod(self, number: int) -> _Pod:
         return _Pod(f"{number}-{next(self._uids)}")
