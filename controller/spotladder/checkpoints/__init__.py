@@ -1,1 +1,1 @@
-"""The commit log beside the checkpoints: who may write, what is committed, what to resume from."""
+"""The commit log of a job's checkpoints: it fences old writers, records commits, and selects the commit to resume."""

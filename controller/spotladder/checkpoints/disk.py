@@ -93,7 +93,7 @@ class DiskStore:
         return (meta for meta in found if after is None or meta.key > after)
 
     def folders(self) -> Sequence[str]:
-        """The names of the folders right below, as far as they can be looked into."""
+        """The names of the direct subfolders, without those that cannot be read."""
         found = []
         with self._typed("list", ""), suppress(FileNotFoundError):
             for item in os.scandir(self._root):
@@ -191,7 +191,7 @@ class DiskStore:
 
 
 class _WrittenThrough(FileIO):
-    """A file whose bytes go to the disk while it is written: its end has little left to wait for."""
+    """A file that is flushed to the disk while it is written, so that the final flush is short."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "x")
@@ -234,7 +234,7 @@ def _flush(descriptor: int) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the new name itself durable. Some network file systems cannot; they need not."""
+    """Make the new name durable (fsync of the folder). Network file systems without it do not need it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

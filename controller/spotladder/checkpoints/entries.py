@@ -40,7 +40,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The one job a log belongs to. An empty part is not known and agrees with anything."""
+    """The job that owns a log. An empty part is unknown and matches any value."""
 
     job: str = ""
     namespace: str = ""

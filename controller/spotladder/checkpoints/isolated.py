@@ -1,4 +1,4 @@
-"""Credentials that are used alone, whatever identity the process has.
+"""Credentials that are used in isolation from the identity of the process.
 
 Without this, the library completes what is given by what it finds in the process's environment: a session token beside
 another's key, or a federated identity that wins over a token for shared access.

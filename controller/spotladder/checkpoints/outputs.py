@@ -60,7 +60,7 @@ class Output:
 
 
 def end_of(text: str, longest: int = LONGEST) -> str:
-    """The last whole lines that fit into so many bytes of UTF-8, after a line that says when others are missing."""
+    """The last complete lines that fit into this many bytes of UTF-8. If lines are cut, the first line says so."""
     data = text.encode(errors="replace")
     if len(data) <= longest:
         return text
@@ -73,7 +73,7 @@ def keep(store: Store, output: Output, text: str) -> bool:
 
 
 def kept(store: Store, attempt: int | None = None) -> list[Output]:
-    """What is there, of one attempt or of all, in order: the driver first. Raises StoreUnavailable."""
+    """The stored outputs of one attempt or of all, in order, the driver's first. Raises StoreUnavailable."""
     prefix = f"{FOLDER}/"
     found = [match for meta in store.list(prefix) if (match := _KEY.fullmatch(meta.key))]
     outputs = [Output(int(match[1]), int(match[2] or 0), match[3]) for match in found]

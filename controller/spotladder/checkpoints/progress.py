@@ -8,7 +8,7 @@ from spotladder.core.model import Progress
 
 
 class Follower:
-    """Reads a log again and again; what was read once is not read again."""
+    """Polls a log, and reads only the entries that are new since the last call."""
 
     def __init__(self, log: CommitLog) -> None:
         self._log = log
@@ -21,7 +21,7 @@ class Follower:
 
 
 def progress(log: CommitLog) -> Progress:
-    """`Follower.progress` for one look."""
+    """`Follower.progress` for a single call."""
     return Follower(log).progress()
 
 

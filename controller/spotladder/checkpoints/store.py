@@ -17,7 +17,7 @@ from spotladder.errors import SpotladderError, StoreUnavailable
 
 
 class StoreRefused(StoreUnavailable):
-    """The store answers and says no: missing bucket, no rights, read-only, full. A person must act; do not retry."""
+    """The store refuses the request: missing bucket, no rights, read-only, full. The user must act; do not retry."""
 
 
 class RightsRefused(StoreRefused):

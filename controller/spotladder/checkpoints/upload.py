@@ -1,4 +1,4 @@
-"""A checkpoint's files go to the store, several at a time."""
+"""Upload the files of a checkpoint, several in parallel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES_AT_ONCE = 4
 TRIES = 3
 
 RETRY_TIMEOUT = 15.0
-"""Seconds after which the upload of a file is not repeated: a store that hangs is the caller's to wait for."""
+"""Seconds after which the upload of a file is not retried: longer outages are handled by the caller."""
 
 
 def upload_folder(store: Store, folder: Path, path: str, below: str = "") -> tuple[FileEntry, ...]:

@@ -113,7 +113,7 @@ class Writer:
         return entry
 
     def collect(self, keep: int, *, final: bool = False) -> Collected:
-        """Delete what need not be kept: fenced like a commit. `final`: the job's last step is committed."""
+        """Delete checkpoints that need not be kept; fenced like a commit. `final`: the job's last step is committed."""
         with self._lock:
             self._history, collected = collect(
                 self.log, self._history, keep, self._fence_start, self._deleted, final=final

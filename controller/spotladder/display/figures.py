@@ -1,4 +1,4 @@
-"""How numbers are written for people: lengths of time, money, counts. The same in the view and in the report."""
+"""Formats of durations, money and counts, the same in the live view and in the report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def clock(seconds: Seconds) -> str:
 
 
 def money(usd: float | None, like: float | None = None) -> str:
-    """USD. `like` is the largest amount shown beside it: all of a column get that one's number of decimals."""
+    """USD. `like` is the largest amount of the same column, which sets the number of decimals for all of them."""
     if usd is None:
         return NONE
     size = abs(usd if like is None else like)
@@ -68,5 +68,5 @@ def measure(value: float) -> str:
 
 
 def saved(spent: float, on_demand: float) -> float | None:
-    """The share saved against on-demand; None when prices say nothing."""
+    """The share saved against on-demand; None if the on-demand cost is 0."""
     return None if on_demand <= 0 else 1 - spent / on_demand

@@ -83,7 +83,7 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class DriverStarted:
-    """The process of the attempt's program exists. The time since the loss before it is the reaction time."""
+    """The process of the attempt's program has started. The time since the preceding loss is the reaction time."""
 
     at: Instant
     attempt: int

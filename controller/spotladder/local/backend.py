@@ -66,7 +66,7 @@ _PHASES = {
 
 @dataclass(frozen=True, slots=True)
 class LocalTier:
-    """What a tier is on this machine: its pool, and the program with the tier's own environment."""
+    """A tier on this machine: its pool, and the program with the tier's environment."""
 
     pool: str
     entrypoint: str
@@ -104,7 +104,7 @@ class CommitLogSeen(Protocol):
         """Whether a look was tried since `look_now` was last called."""
 
     def end(self, *, succeeded: bool, message: str) -> None:
-        """Note the outcome of the job."""
+        """Record the outcome of the job in the commit log."""
 
     def keep_output(self, attempt: int, file: Path) -> None:
         """Keep the end of what an attempt's driver printed, which is in this file."""
@@ -154,7 +154,7 @@ class LocalBackend:
     # --- the port ---
 
     def launch(self, action: Launch) -> None:
-        """Ask the tier's pool for the workers and Ray for the driver."""
+        """Request the workers from the tier's pool and submit the driver to Ray."""
         if action.attempt in self._attempts:
             return
         if self._log.gone:

@@ -30,7 +30,7 @@ from pathlib import Path
 from types import FrameType
 
 POLL = 0.02
-"""Seconds between two looks for `go`."""
+"""Seconds between two checks for the file `go`."""
 
 
 def note(path: Path, **facts: object) -> None:

@@ -48,7 +48,7 @@ class LogWatch:
         self._thread = threading.Thread(target=self._follow, name="spotladder-log", daemon=True)
 
     def start(self) -> None:
-        """Look again and again from now on. What was committed before is not told as new."""
+        """Start polling the log. Commits that exist already are not reported as new."""
         self._new.clear()
         self._thread.start()
 
@@ -59,7 +59,7 @@ class LogWatch:
 
     @property
     def current(self) -> bool:
-        """Whether a look was tried since `look_now` was last called."""
+        """Whether the log has been polled since the last call of `look_now`."""
         return self._answered == self._asked
 
     def take_new(self) -> list[Commit]:
@@ -69,7 +69,7 @@ class LogWatch:
         return new
 
     def take_trouble(self) -> str | None:
-        """What kept the last look from succeeding, once per kind of trouble."""
+        """Why the last poll failed; each kind of error is returned once."""
         with self._lock:
             trouble, self._trouble = self._trouble, None
         return trouble
@@ -85,7 +85,7 @@ class LogWatch:
             self._ended_as = outcome
 
     def keep_output(self, attempt: int, file: Path) -> None:
-        """Keep the end of what the attempt's driver printed beside the log, in the background."""
+        """Store the end of the driver's output beside the log, in the background."""
         with self._lock:
             self._ended.append((attempt, file))
         self._wake.set()

@@ -147,7 +147,7 @@ class Node:
         self._process.wait()
 
     def failed(self) -> str | None:
-        """Why it did not start, in one line; None while it may still."""
+        """Why the node did not start, in one line; None while it may still start."""
         if self.up or (self.alive and time.monotonic() - self.began < START_LIMIT):
             return None
         lines = [line for line in _plain(self.log).splitlines() if line.strip()]
@@ -168,7 +168,7 @@ class Head(Node):
         return super()._joined() and _ADDRESS.search(_plain(self.log)) is not None
 
     def failed(self) -> str | None:
-        """Why it did not start, in one line; None while it may still."""
+        """Why the node did not start, in one line; None while it may still start."""
         why = super().failed()
         if why and super()._joined():
             return f"this version of Ray does not say where its head is; see pyproject.toml (all of it: {self.log})"

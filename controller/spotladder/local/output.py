@@ -1,4 +1,4 @@
-"""What the programs of a run write, line by line as they write it."""
+"""Prints the output of a run's programs line by line as it is written."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """What is known of a pool before the run. `dry`: it gives no node; `reclaimed`: it also takes back all it gave."""
+    """The schedule of a pool. `dry`: it provides no node; `reclaimed`: it also reclaims all nodes."""
 
     name: str
     nodes: int = 1

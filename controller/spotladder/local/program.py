@@ -122,7 +122,7 @@ class Program:
 
     @property
     def released(self) -> bool:
-        """Whether the program was let go."""
+        """Whether the program was told to start."""
         return (self.folder / "go").exists()
 
     @property
@@ -148,7 +148,7 @@ class Program:
         return Exit.LOST if time.monotonic() - self._gone_since > EXIT_CODE_TIMEOUT else None
 
     def last_words(self) -> str:
-        """Why it ended, in one line: how, the exception and where it was raised, and where to read on."""
+        """Why the program ended, in one line: exit code or signal, exception and its location, and the log file."""
         code = self.exit_code
         how = "its process was killed" if code is None else f"exit code {code}" if code >= 0 else f"signal {-code}"
         try:

@@ -68,7 +68,7 @@ class Outcome:
 def run_locally(
     request: Request, view_on: Callable[[tuple[timeline.Record, ...]], View], stopping: Stopping
 ) -> Outcome:
-    """Run the job until it has ended or was stopped: `stopping` hands over the user's signals.
+    """Run the job until it ends or is stopped. `stopping` delivers the user's signals.
 
     Raises InvalidSpec, or EnvironmentFailure, before anything is started; EnvironmentFailure also when something gives
     way in mid-run, after everything was ended: nothing that was committed is lost, and the run can be resumed.

@@ -88,7 +88,7 @@ class Keep(Protocol):
 
 
 class Runner:
-    """One job, from here to its end or to the user's stop."""
+    """Runs one job until it ends or the user stops it."""
 
     def __init__(
         self,

@@ -58,7 +58,7 @@ class JobFolder:
 
     @property
     def timeline(self) -> Path:
-        """Where the run's records are."""
+        """The path of the run's timeline."""
         return self.path / "timeline.jsonl"
 
     def known_run(self) -> Run | None:
@@ -82,7 +82,7 @@ class JobFolder:
         self._write("state.json", dump(state))
 
     def load_run(self) -> Run | None:
-        """The run that is to be gone on with."""
+        """The run to resume."""
         text = self._read("run.json")
         if text is None:
             return None
@@ -94,7 +94,7 @@ class JobFolder:
             ) from error
 
     def began(self) -> Instant | None:
-        """When the run was first taken up; None when that cannot be read."""
+        """When the run was first started; None if that cannot be read."""
         run = self.known_run()
         return None if run is None else run.began
 

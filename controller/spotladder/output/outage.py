@@ -49,7 +49,7 @@ def away_line(outage: Outage, now: float, doing: str) -> str:
 
 
 def back_line(lasted: float) -> str:
-    """The store has answered, after so many seconds."""
+    """The log line that the store answers again, after this many seconds."""
     return f"{_BACK}, after {lasted:.0f} s"
 
 

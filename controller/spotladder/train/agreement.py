@@ -68,5 +68,5 @@ class Agreement:
 
     @property
     def pending(self) -> bool:
-        """Whether a step is settled that was not reached yet."""
+        """Whether a settled step has not been reached yet."""
         return bool(self._settled)

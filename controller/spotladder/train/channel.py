@@ -64,7 +64,7 @@ class Alone:
         """There is no other rank."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 class Hub:

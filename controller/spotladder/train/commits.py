@@ -44,7 +44,7 @@ PREVIOUS_COMMIT_TIMEOUT = 10.0
 """Seconds that the program waits for the upload of the previous checkpoint."""
 
 LAST_RETRY_INTERVAL = 1.0
-"""Seconds between two tries once the last checkpoint of a drained attempt waits: its window is short."""
+"""Seconds between two tries for the last checkpoint of a drained attempt, whose time is limited."""
 
 Wait = Callable[[threading.Condition, Callable[[], bool], "float | None"], bool]
 

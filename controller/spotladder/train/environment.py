@@ -141,7 +141,7 @@ class Environment:
 
 
 def _place() -> str:
-    """Where the script lies, as a folder's name."""
+    """A folder name for the script's location."""
     folder = Path(sys.argv[0] or "script").resolve().parent
     return f"{_safe(folder.name)}-{sha256(os.fsencode(folder)).hexdigest()[:8]}"
 

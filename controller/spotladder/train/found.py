@@ -174,7 +174,7 @@ def _settled(chosen: Commit | Exception | None) -> dict[str, Any] | None:
 
 
 def _fetched(log: CommitLog, commit: Commit, target: Path, world: ProcessRank) -> str | None:
-    """What this rank needs of the commit is below `target`; else why it cannot be."""
+    """Download the files that this rank needs to `target`. Returns the error, or None."""
     try:
         if world.rank > 0:
             log.fetch(commit, target, ranks=[_source(commit, world.rank)])

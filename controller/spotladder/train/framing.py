@@ -37,7 +37,7 @@ class Address:
 
 
 class FramedConnection:
-    """Frames over one connection. Sending is for any thread, receiving for one."""
+    """Frames over one connection. Any thread may send; one thread receives."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -91,7 +91,7 @@ class FramedConnection:
 
 
 def proof_of(token: str, challenge: str, who: str) -> str:
-    """What only one who knows the token can say to this challenge."""
+    """The answer to this challenge, which requires the token."""
     return hmac.new(token.encode(), f"{challenge} {who}".encode(), "sha256").hexdigest()
 
 

@@ -43,7 +43,7 @@ class Member:
     heartbeat: Heartbeat
     retry: StoreRetry
     warned: list[dict[str, object]]
-    """Notices that other ranks heard; filled on rank 0."""
+    """Eviction notices of other ranks; filled on rank 0."""
     started: int
     """The log's entry with which this group of ranks started; -1 where only rank 0 knows."""
 

@@ -25,7 +25,7 @@ FILE_POLL_INTERVAL = 0.1
 """Seconds between two looks at the file: one stat of a local file; steps may be shorter."""
 
 URL_POLL_INTERVAL = 2.0
-"""Seconds between two requests, which a thread of their own makes."""
+"""Seconds between two requests to the notice URL, which a thread sends."""
 
 URL_TIMEOUT = 1.0
 
@@ -95,7 +95,7 @@ class NoticeFile:
         return read_notice(text, str(self._path))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 class NoticeURL:
@@ -176,7 +176,7 @@ class RayPreemption:
         return Notice(deadline=deadline)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 def read_notice(text: str, where: str) -> Notice | None:

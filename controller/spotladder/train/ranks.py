@@ -1,4 +1,4 @@
-"""Which of the job's processes this one is, asked of whatever launched it."""
+"""The rank of this process, from the environment of its launcher."""
 
 from __future__ import annotations
 

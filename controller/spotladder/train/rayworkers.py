@@ -59,7 +59,7 @@ def _write_no_snapshot(_: Any) -> None:
 
 
 class NothingToClean(ControllerCallback):  # type: ignore[misc]
-    """Stands where Ray's PlacementGroupCleanerCallback would."""
+    """Replaces Ray's PlacementGroupCleanerCallback."""
 
 
 class RecoverInPlace(FailureConfig):  # type: ignore[misc]

@@ -175,7 +175,7 @@ class Job:
         member.heartbeat.beat(step, self._total, at_once=True)
 
     def flush(self) -> None:
-        """Wait until everything is committed. Raises what went wrong."""
+        """Wait until everything is committed. Raises the error of a failed commit."""
         while not self._member.commits.wait(LOOK_INTERVAL):
             self._member.listener.look()  # the last tries are closer together once the attempt is to stop
 

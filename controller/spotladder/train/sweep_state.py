@@ -23,7 +23,7 @@ PLACE = "sweep.json"
 """The file in a commit that names the sweep's folder in the store."""
 
 STATE_FILES = ("experiment_state-", "searcher-state-", "search_gen_state-", "callback-states-", ".")
-"""How the names of the files begin that Ray writes for the state of a sweep, as opposed to the files of its trials."""
+"""Name prefixes of the files in which Ray stores the state of a sweep; all other files belong to its trials."""
 
 FILES_AT_ONCE = 8
 

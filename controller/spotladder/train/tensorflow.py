@@ -106,7 +106,7 @@ def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
 
 
 def _untracked(part: Any) -> list[Any]:
-    """What changes in a Keras model and is not among the weights that TensorFlow tracks: seeds and metrics."""
+    """The variables of a Keras model that TensorFlow does not track as weights: seeds and metrics."""
     if not hasattr(part, "weights"):
         return []
     tracked = {id(variable) for variable in part.weights}

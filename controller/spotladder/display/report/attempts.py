@@ -132,10 +132,8 @@ class _Ledger:
             self._whole_since = None
 
     def _count(self, lost: Lost) -> None:
-        """As many failures as the tier's count has grown by: two pods may be one failure, or be told with one count.
-
-        A count below the last one begins anew: the tiers were opened again.
-        """
+        """The number of failures by which the tier's count has grown: two lost pods may be one failure, or share one
+        record. A count below the last one begins anew: the tiers were opened again."""
         before = self._failures.get(lost.loss.tier, 0)
         more = lost.failures - before if lost.failures >= before else lost.failures
         self._failures[lost.loss.tier] = lost.failures

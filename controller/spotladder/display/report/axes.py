@@ -1,4 +1,4 @@
-"""Scales and ticks: from what was measured to where it is drawn."""
+"""Scales and ticks: from measured values to positions in a drawing."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ T = TypeVar("T")
 LANE = 44
 MARGIN = 8
 MARK = 10
-"""Width of a mark of a notice or failure, and the least distance of two of them."""
+"""Width of the mark of a notice or failure, and minimum distance of two marks."""
 POINTS = 500
-"""A curve has at most so many points; more cannot be seen."""
+"""Maximum number of points of a curve; more are not visible."""
 
 
 def timeline(facts: Facts, width: int) -> Markup:
-    """One lane for each tier: when it was asked, when it was whole, when steps were done; evictions and commits."""
+    """One lane per tier: attempts, the times with a ready gang and with training steps, evictions and commits."""
     left = 92 if width >= 600 else 8
     label_above = width < 600
     lane = LANE + (16 if label_above else 0)
@@ -165,7 +165,7 @@ def _marks(
     below: float,
     draw: Callable[[float, float, Markup], Markup],
 ) -> Iterator[Markup]:
-    """Marks (at, tier, text) on their lanes. Where several would lie on each other, one with their number."""
+    """Marks (at, tier, text) on their lanes. Marks that would overlap are drawn as one with their number."""
     shown = sorted((x(at), lanes[tier] + below, text) for at, tier, text in marks if tier in lanes)
     for place, y, number in apart([(place, y) for place, y, _ in shown], MARK):
         texts = [text for at, row, text in shown if row == y and place <= at < place + MARK][:number]

@@ -101,7 +101,7 @@ def _ending(facts: Facts) -> Seconds:
 
 
 def _first_wait(facts: Facts) -> Seconds:
-    """From the beginning until the first attempt was whole, if it ever was."""
+    """Seconds until the gang of the first attempt was ready; 0 if it never was."""
     return facts.attempts[0].whole[0].start if facts.attempts[0].whole else 0.0
 
 

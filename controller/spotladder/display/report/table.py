@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 COLUMNS = ("#", "tier", "lasted", "steps", "recomputed", "failures", "cost", "ended by")
 RIGHT = frozenset({"#", "lasted", "steps", "recomputed", "failures", "cost"})
 LEAST = {"recomputed": 90, "lasted": 76, "failures": 66, "cost": 56}
-"""Columns of the terminal below which a column is left out; the page and the JSON have them all."""
+"""Terminal widths below which a column is left out; the page and the JSON have all columns."""
 
 
 def rows(facts: Facts) -> list[tuple[str, ...]]:
