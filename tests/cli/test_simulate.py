@@ -52,6 +52,13 @@ def test_seeds_can_be_repeated(capsys: Capture, tmp_path: Path) -> None:
     assert len({run["costUsd"] for run in json.loads(first)["policies"][0]["runs"]}) > 1
 
 
+def test_two_processes_find_the_same(capsys: Capture, tmp_path: Path) -> None:
+    options = ("--deadline", "10h", "--seeds", "3", "--policy", "ordered", "--policy", "on-demand", "-o", "json")
+    alone = simulated(capsys, tmp_path, *options)
+    assert simulated(capsys, tmp_path, *options, "--processes", "2") == alone
+    assert len(json.loads(alone.out)["policies"]) == 2
+
+
 def test_the_tiers_of_a_job_file(capsys: Capture, tmp_path: Path) -> None:
     job, world = written(tmp_path, "job.yaml", JOB), written(tmp_path, "world.yaml", WORLD)
     trace = written(tmp_path, "zone.json", window((0, 6), (1, 60)))

@@ -40,6 +40,7 @@ def simulate(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=10_000, help="Nodes of the gang, without --job.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, max=MOST_SEEDS, help="Runs of each policy; each begins elsewhere.")] = 1,
+    processes: Annotated[int, typer.Option(min=1, max=1024, help="Processes that share the runs.")] = 1,
     spot_price: Annotated[
         float, typer.Option(min=0, help="USD per node-hour of zones whose traces have no prices.")
     ] = 1.0,
@@ -131,7 +132,7 @@ def simulate(
     simulation.check_plot(survival, "--survival")
     policies = list(dict.fromkeys(policy or ["ordered"]))
     with simulation.bar(len(policies) * seeds) as done:
-        summaries = compare(scenario, policies, seeds, done)
+        summaries = compare(scenario, policies, seeds, done, processes)
     if plot is not None:
         from spotladder.sim.plots import draw
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
 from random import Random
 from statistics import fmean, quantiles
 
@@ -102,20 +104,32 @@ class Summary:
 
 
 def compare(
-    scenario: Scenario, policies: Sequence[str], seeds: int, done: Callable[[], None] = lambda: None
+    scenario: Scenario,
+    policies: Sequence[str],
+    seeds: int,
+    done: Callable[[], None] = lambda: None,
+    processes: int = 1,
 ) -> list[Summary]:
-    """Every policy on every seed. `done` is called after each run. Raises InvalidSpec for an unknown policy, or traces
-    that are too short."""
+    """Every policy on every seed, in so many processes: the result does not depend on their number. `done` is called
+    after each run. Raises InvalidSpec for an unknown policy, or traces that are too short."""
     for name in policies:
         registry.by_name(name)
-    summaries = []
-    for name in policies:
-        outcomes = []
-        for seed in range(seeds):
-            outcomes.append(simulate(scenario, name, seed))
-            done()
-        summaries.append(Summary(name, tuple(outcomes)))
-    return summaries
+    runs = [(scenario, name, seed) for name in policies for seed in range(seeds)]
+    outcomes = []
+    for outcome in map(_simulated, runs) if processes == 1 else _spread(runs, processes):
+        outcomes.append(outcome)
+        done()
+    return [Summary(name, tuple(outcomes[index * seeds : (index + 1) * seeds])) for index, name in enumerate(policies)]
+
+
+def _simulated(run: tuple[Scenario, str, int]) -> Outcome:
+    return simulate(*run)
+
+
+def _spread(runs: Sequence[tuple[Scenario, str, int]], processes: int) -> Iterator[Outcome]:
+    """The outcomes in the order of the runs, each from one of the processes."""
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_simulated, runs, chunksize=max(1, len(runs) // (8 * processes)))
 
 
 def simulate(scenario: Scenario, policy: str, seed: int) -> Outcome:

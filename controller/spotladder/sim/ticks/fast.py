@@ -2,36 +2,38 @@
 
 In the tick world an attempt starts, stops and is lost within a tick, nothing fails to start and no tier is exhausted.
 What `decide` does then is little: it asks the policy until the policy is content. `run` does only that. A property test
-shows that it gives the same result as `drive.run` for any policy.
+shows that it gives the same result and the same views as `drive.run` for any policy.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from spotladder.core.accounting import HOUR, charged
-from spotladder.core.availability import with_sightings
-from spotladder.core.losses import with_record
+from spotladder.core.availability import SPELLS, work_left
 from spotladder.core.model import (
     FOR_EVER,
-    Attempt,
+    CapacityType,
+    Instant,
     JobState,
-    Observation,
     Progress,
-    Stage,
+    Spell,
+    TierOutlook,
+    TierRecord,
     TierView,
 )
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
-from spotladder.core.situation import Situation
 from spotladder.sim.ticks.drive import DECISIONS_PER_TICK, Unsettled
-from spotladder.sim.ticks.job import NEVER, START, TickJob, TickResult
-from spotladder.sim.ticks.world import NO_CAPACITY
+from spotladder.sim.ticks.job import NEVER, START, TickJob, TickResult, TickTier
 
 
 def supports(job: TickJob) -> bool:
-    """Whether the fast path holds for this job: no tier can be exhausted."""
-    return all(entry.tier.max_failures == FOR_EVER and entry.tier.provision_timeout >= NEVER for entry in job.tiers)
+    """Whether the fast path holds for this job: no tier can be exhausted, and only spot capacity comes and goes."""
+    return all(
+        entry.tier.max_failures == FOR_EVER
+        and entry.tier.provision_timeout >= NEVER
+        and (entry.available is None or entry.tier.capacity_type is CapacityType.SPOT)
+        for entry in job.tiers
+    )
 
 
 def run(job: TickJob, policy: Policy) -> TickResult:
@@ -39,18 +41,52 @@ def run(job: TickJob, policy: Policy) -> TickResult:
     return _Run(job, policy).run()
 
 
+class _TierState:
+    """What a run remembers of one tier: what its `TierRecord` and `TierOutlook` show."""
+
+    __slots__ = ("attempts", "cost", "entry", "failures", "has", "last", "node_seconds", "on_demand", "spells")
+
+    def __init__(self, entry: TickTier) -> None:
+        self.entry = entry
+        self.has = False
+        self.failures = self.attempts = 0
+        self.node_seconds = self.cost = self.on_demand = 0.0
+        self.last: Reason | None = None
+        self.spells: tuple[Spell, ...] = ()
+
+    def see(self, tick: int, now: Instant) -> None:
+        """The availability of this tick, as a sighting."""
+        self.has = self.entry.has(tick)
+        newest = self.spells[-1] if self.spells else None
+        if newest is not None and newest.available is self.has:
+            self.spells = (*self.spells[:-1], Spell(self.has, newest.since, now))
+        else:
+            self.spells = (*self.spells, Spell(self.has, now, now))[-SPELLS:]
+
+    def record(self) -> TierRecord:
+        """As the job's state has it."""
+        return TierRecord(
+            self.entry.tier.name,
+            self.failures,
+            self.attempts,
+            self.node_seconds,
+            self.cost,
+            self.on_demand,
+            last_reason=self.last,
+            spells=self.spells,
+        )
+
+
 class _Run:
-    """One run. `state` is the part of a job's state that a policy can see."""
+    """One run. `current` is the tier of the live attempt or of the last one."""
 
     def __init__(self, job: TickJob, policy: Policy) -> None:
         self.job, self.policy, self.spec = job, policy, job.spec()
-        self.tiers = {entry.tier.name: entry for entry in job.tiers}
+        self.tiers = {entry.tier.name: _TierState(entry) for entry in job.tiers}
         self.names = frozenset(self.tiers)
-        self.state = JobState()
-        self.attempt: Attempt | None = None
-        self.running = False
-        self.held = 0
-        self.left = self.done = self.number = self.evictions = 0
+        self.current: _TierState | None = None
+        self.live = self.running = False
+        self.held = self.left = self.done = self.number = self.evictions = 0
         self.cost = self.overhead = 0.0
         self.now = START
 
@@ -63,8 +99,8 @@ class _Run:
             if job.varying:
                 self.spec = job.spec(tick)
             self._begin(tick)
-            self._settle(tick)
-            if not self.running or self.attempt is None:
+            self._settle()
+            if not self.running or self.current is None:
                 continue
             spent = min(self.left, length)
             progress = min(length - spent, job.work - self.done)
@@ -73,7 +109,7 @@ class _Run:
             self.left -= spent
             self.done += progress
             self.overhead += spent
-            self.cost += job.workers * self.tiers[self.attempt.tier].price(tick) * billed / HOUR
+            self.cost += job.workers * self.current.entry.price(tick) * billed / HOUR
             if finished:
                 self.now += billed
                 break
@@ -90,85 +126,79 @@ class _Run:
 
     def _begin(self, tick: int) -> None:
         """The nodes of the last tick are charged; availability changes."""
-        if self.held:
-            tier = self.spec.tier(self.state.tier)
+        current = self.current
+        if self.held and current is not None:
+            tier = self.spec.tier(current.entry.tier.name)
             if tier is not None:
-                record, seconds = self.state.record(tier.name), float(self.held * self.job.tick)
+                seconds = float(self.held * self.job.tick)
                 cost, on_demand = charged(seconds, tier.price)
-                record = replace(
-                    record,
-                    node_seconds=record.node_seconds + seconds,
-                    cost=record.cost + cost,
-                    on_demand_cost=record.on_demand_cost + on_demand,
-                )
-                self.state = with_record(self.state, record)
-        if self.attempt is None:
+                current.node_seconds += seconds
+                current.cost += cost
+                current.on_demand += on_demand
+        for state in self.tiers.values():
+            state.see(tick, self.now)
+        if not self.live or current is None:
             return
-        has = self.tiers[self.attempt.tier].has(tick)
-        if self.running and not has:
+        if self.running and not current.has:
             self.running = False
             self.evictions += 1
-            record = self.state.record(self.attempt.tier)
-            self.state = with_record(self.state, replace(record, failures=record.failures + self.job.workers))
-        elif not self.running and has:
+            current.failures += self.job.workers
+        elif not self.running and current.has:
             self._start()
 
     def _start(self) -> None:
         self.running, self.left = True, self.job.overhead
 
-    def _settle(self, tick: int) -> None:
+    def _settle(self) -> None:
         """Ask the policy until it is content."""
-        unavailable = {name: NO_CAPACITY for name, entry in self.tiers.items() if not entry.has(tick)}
         progress = Progress(self.done, self.job.work, self.now if self.done else None)
-        seen = Observation(0, (), progress, unavailable, offered=self.names - unavailable.keys())
-        has = {name: name not in unavailable for name in self.tiers}
-        self.state = with_sightings(self.state, has, self.now)
         for _ in range(DECISIONS_PER_TICK):
-            if self.attempt is None:
-                chosen = self.policy.choose(self._view(seen, live=False)).tier
+            chosen = self.policy.choose(self._view(progress)).tier
+            current = self.current
+            if not self.live or current is None:
                 if chosen is None or chosen not in self.names:
                     break
-                self._plan(chosen)
-                if self.tiers[chosen].has(tick):
-                    self._start()
+                self._plan(self.tiers[chosen])
+            elif chosen is None or chosen not in self.names or chosen == current.entry.tier.name:
+                break
             else:
-                chosen = self.policy.choose(self._view(seen, live=True)).tier
-                if chosen is None or chosen not in self.names or chosen == self.attempt.tier:
-                    if not self._changed_stage():
-                        break
-                    continue
-                self._leave()
+                current.last = Reason.POLICY
+                self.live = self.running = False
         else:
             name = type(self.policy).__name__
             raise Unsettled(f"policy {name} does not settle at {self.now - START:g} s: it moves to and fro")
         self.held = self.job.workers if self.running else 0
 
-    def _plan(self, tier: str) -> None:
+    def _plan(self, tier: _TierState) -> None:
         self.number += 1
-        self.attempt = Attempt(self.number, tier, self.now)
-        record = self.state.record(tier)
-        self.state = replace(
-            with_record(self.state, replace(record, attempts=record.attempts + 1)),
-            stage=Stage.STARTING,
-            tier=tier,
-            last_number=self.number,
+        tier.attempts += 1
+        self.current, self.live = tier, True
+        if tier.has:
+            self._start()
+
+    def _view(self, progress: Progress) -> TierView:
+        """The same as `Situation.view` at this moment."""
+        spec, states = self.spec, self.tiers.values()
+        work, remaining = work_left(spec, _NOTHING_TIMED, progress)
+        return TierView(
+            now=self.now,
+            current=self.current.entry.tier.name if self.current is not None else "",
+            tiers=spec.tiers,
+            records=tuple([state.record() for state in states]),
+            open=self.names,
+            available=frozenset([name for name, state in self.tiers.items() if state.has]),
+            live=self.live,
+            progress=progress,
+            deadline=spec.deadline,
+            spent_usd=sum([state.cost for state in states]),
+            outlooks=tuple([TierOutlook(state.entry.tier.name, state.has, spec.overhead) for state in states]),
+            work=work,
+            remaining=remaining,
+            submitted_at=spec.submitted_at,
+            interval=spec.decision_interval,
+            grace=spec.grace,
         )
 
-    def _leave(self) -> None:
-        """The policy ends the attempt."""
-        record = replace(self.state.record(self.state.tier), last_reason=Reason.POLICY)
-        self.state = replace(with_record(self.state, record), stage=Stage.IDLE)
-        self.attempt, self.running = None, False
 
-    def _changed_stage(self) -> bool:
-        """Follow the stage of the lifecycle; whether it changed."""
-        stage = Stage.RUNNING if self.running else self.state.stage
-        if not self.running and stage is Stage.RUNNING:
-            stage = Stage.RECOVERING
-        changed = stage is not self.state.stage
-        if changed:
-            self.state = replace(self.state, stage=stage)
-        return changed
-
-    def _view(self, seen: Observation, *, live: bool) -> TierView:
-        return Situation(self.spec, self.state, seen, self.now).view(live=live)
+_NOTHING_TIMED = JobState()
+"""The work is known from the spec: none was timed."""
