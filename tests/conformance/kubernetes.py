@@ -29,10 +29,11 @@ from spotladder.core.model import (
 )
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.loaded import Loaded
+from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import reconciler as reconcile
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
-from spotladder.operator.storage.logs import LogAddress, Reading
+from spotladder.operator.storage.logs import LogAddress
 from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
 from tests.kube.world import WORKERS, World

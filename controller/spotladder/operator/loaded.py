@@ -3,29 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import JobSpec, JobState, Observation
-from spotladder.custom_resources import JobRecord
+from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.operator.condition_types import Problem
 from spotladder.operator.inventory.clusters import Found
+from spotladder.operator.reading import Reading
 from spotladder.workloads.tiers import ResolvedTier
 from spotladder.workloads.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
+class Tiers:
+    """A job's tiers, resolved, and why those that cannot be are not; of those that have no room for the job, why."""
+
+    resolved: Mapping[str, ResolvedTier]
+    missing: Mapping[str, Problem]
+    full: Mapping[str, str] = field(default_factory=dict)
+
+    def cluster_of(self, tier: str) -> str | None:
+        """The cluster that the tier is in, if that is known."""
+        return self.resolved[tier].cluster if tier in self.resolved else None
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
-    """Everything that one pass knows. `before` is the state that `status` has, `state` may be newer by time."""
+    """The input of one reconcile.
+
+    `before` is the state that `status` has; `state` may be newer by nothing but time. `capacity` are the CapacityTiers
+    of the job by name, as last seen. `reading` is what is known of the commit log.
+    """
 
     record: JobRecord
     job: TieredJob
     workload: Workload
-    tiers: Mapping[str, ResolvedTier]
-    clusters: Mapping[str, str]
+    tiers: Tiers
+    capacity: Mapping[str, CapacityRecord]
+    reading: Reading
     spec: JobSpec
     status: TieredJobStatus
     before: JobState
     state: JobState
     seen: Observation
     found: Found
+
+    @property
+    def clusters(self) -> dict[str, str]:
+        """The cluster of each tier whose cluster is known."""
+        return {name: tier.cluster for name, tier in self.tiers.resolved.items()}

@@ -16,6 +16,7 @@ from spotladder.core.model import Attempt, Delete, Impeded, Impediment, JobSpec,
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.inventory.clusters import Cluster, Clusters, Found, Located
+from spotladder.operator.loaded import Tiers
 from spotladder.operator.reconcile.apply import SHORT_GRACE, Applier
 from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.preflight import Preflight
@@ -64,7 +65,7 @@ def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
         record=JobRecord(name="digits", namespace="team-a", uid="1b4e28ba"),
         job=made,
         workload=workload_of(made),
-        tiers={"spot-a": tier(made, provider="aws")},
+        tiers=Tiers({"spot-a": tier(made, provider="aws")}, {}),
         found=Found({}, ()),
     )
     clock = SteppedClock()

@@ -13,8 +13,9 @@ from spotladder.core.reasons import Cause
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.inventory.clusters import Clusters, Found
 from spotladder.operator.inventory.heartbeats import Heartbeats
+from spotladder.operator.loaded import Tiers
+from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import load
-from spotladder.operator.storage.logs import Reading
 from spotladder.output.outage import Outage
 from spotladder.resources import GVR
 from spotladder.workloads.kinds import workload_of
@@ -45,7 +46,7 @@ class Known:
         return Found({}, ())
 
 
-def tiers_of(known: Known) -> load.Tiers:
+def tiers_of(known: Known) -> Tiers:
     """The job's, of which no CapacityTier is there."""
     return load.resolve(JOB, lambda _: None, lambda _: None, known.names, price_of)
 

@@ -11,9 +11,9 @@ from spotladder.core.model import Attempt, JobState, Progress, Stage
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.condition_types import ConditionReason, Problem
-from spotladder.operator.reconcile import load
+from spotladder.operator.loaded import Tiers
+from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions
-from spotladder.operator.storage.logs import Reading
 from tests.workloads.builders import job, ray_template
 
 JOB = job(ray_template())
@@ -39,7 +39,7 @@ class Nothing:
 def to_begin(state: JobState, reading: Reading, *, deleting: bool = False) -> Problem | None:
     preconditions = Preconditions(jobs=cast("Any", Jobs()), clusters=cast("Any", Nothing()), clock=SteppedClock())
     record = JobRecord(name="digits", namespace="team-a", uid="u", deleted_at=1.0 if deleting else None)
-    tiers = load.Tiers({}, {})
+    tiers = Tiers({}, {})
     return preconditions.to_begin(record, JOB, state, tiers=tiers, reading=reading.after(state.progress), known={})
 
 

@@ -16,8 +16,8 @@ from spotladder.core.model import Attempt, Exit, JobState, Observation, Stage, T
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.operator.condition_types import ConditionType, merged
+from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, status
-from spotladder.operator.storage.logs import Reading
 from tests.core.builders import START, Job, attempt, head, lost, pending, spec, tier, worker
 
 BEFORE = JobState(

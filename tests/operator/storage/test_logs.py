@@ -16,8 +16,9 @@ from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress
 from spotladder.errors import LogCorrupt, StoreUnavailable
 from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.reading import Reading
 from spotladder.operator.storage import logs as operator_logs
-from spotladder.operator.storage.logs import PER_BUCKET, LogAddress, Logs, Reading
+from spotladder.operator.storage.logs import PER_BUCKET, LogAddress, Logs
 
 
 @dataclass

@@ -44,8 +44,8 @@ def core_spec(job: JobRecord, capacity: Callable[[str], CapacityRecord | None]) 
     """The job as the core's JobSpec. Capacity that the user may not read has no price. Raises InvalidSpec."""
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.core.model import Price
+    from spotladder.operator.reading import Reading
     from spotladder.operator.reconcile.load import Specs, resolve, spec_of
-    from spotladder.operator.storage.logs import Reading
     from spotladder.workloads.kinds import workload_of
 
     def price(tier: CapacityTier) -> Price:

@@ -54,7 +54,7 @@ class Applier:
 
         Raises ClusterUnreachable, Throttled, Busy: try again.
         """
-        tier = loaded.tiers.get(action.tier)
+        tier = loaded.tiers.resolved.get(action.tier)
         cluster = None if tier is None else self._clusters.of(tier.cluster)
         if tier is None or cluster is None:
             return None  # it is unavailable, and the core knows

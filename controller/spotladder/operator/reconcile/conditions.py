@@ -22,8 +22,8 @@ from spotladder.operator.condition_types import (
     ConditionUpdates,
     Problem,
 )
+from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile.preflight import Ahead
-from spotladder.operator.storage.logs import Reading
 
 ENDED = "Ended"
 END_REFUSED = "EndRefused"

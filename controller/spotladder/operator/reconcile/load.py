@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import inf
 
 from spotladder.api.capacitytier import CapacityTier
@@ -34,7 +34,8 @@ from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Problem
 from spotladder.operator.inventory.clusters import Clusters, Found
 from spotladder.operator.inventory.heartbeats import Heartbeats
-from spotladder.operator.storage.logs import Reading
+from spotladder.operator.loaded import Loaded, Tiers
+from spotladder.operator.reading import Reading
 from spotladder.output.outage import Outage
 from spotladder.workloads import capacity as capacity_words
 from spotladder.workloads.template import digests_of
@@ -68,19 +69,6 @@ class Specs:
                 self._parsed.popitem(last=False)
         self._parsed.move_to_end(key)
         return self._parsed[key]
-
-
-@dataclass(frozen=True, slots=True)
-class Tiers:
-    """A job's tiers, resolved, and why those that cannot be are not; of those that have no room for the job, why."""
-
-    resolved: Mapping[str, ResolvedTier]
-    missing: Mapping[str, Problem]
-    full: Mapping[str, str] = field(default_factory=dict)
-
-    def cluster_of(self, tier: str) -> str | None:
-        """The cluster that the tier is in, if that is known."""
-        return self.resolved[tier].cluster if tier in self.resolved else None
 
 
 def resolve(
@@ -277,10 +265,9 @@ def unsettled(clusters: Clusters, tiers: Tiers, state: JobState) -> bool:
     return not all(clusters.settled(name) for name in names)
 
 
-def problems_of(
-    state: JobState, seen: Observation, reading: Reading, tiers: Tiers, clusters: Clusters
-) -> list[Problem]:
-    """What stands in the way of a job that is under way."""
+def problems_of(loaded: Loaded, clusters: Clusters) -> list[Problem]:
+    """What degrades a job that has begun."""
+    state, seen, reading, tiers = loaded.state, loaded.seen, loaded.reading, loaded.tiers
     problems = []
     live = seen.attempt(state.attempt.number) if state.attempt else None
     if live is None and state.stage in (Stage.IDLE, Stage.STARTING):

@@ -19,7 +19,6 @@ from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile import conditions, status
 from spotladder.operator.reporting.events import COMMIT_SKIPPED, Events, Note, note_of, notes_of
-from spotladder.operator.storage.logs import Reading
 from spotladder.resources import TIEREDJOBS
 
 
@@ -45,12 +44,14 @@ class Persistence:
         self._clock = clock
 
     async def decided(
-        self, loaded: Loaded, decision: Decision, reading: Reading, problems: list[Problem], more: ConditionUpdates
+        self, loaded: Loaded, decision: Decision, problems: list[Problem], more: ConditionUpdates
     ) -> TieredJobStatus:
         """Write down what was decided, if that is worth it, then tell of it. Returns the status that stands now."""
         claims = {
             **conditions.of_validity(None),
-            **conditions.of_decision(loaded.spec, decision, loaded.seen, reading, deleting=loaded.record.deleting),
+            **conditions.of_decision(
+                loaded.spec, decision, loaded.seen, loaded.reading, deleting=loaded.record.deleting
+            ),
             **conditions.of_troubles(problems),
             **more,
         }

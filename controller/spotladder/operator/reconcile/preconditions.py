@@ -13,9 +13,9 @@ from spotladder.custom_resources import FORCE_DELETE, CapacityRecord, JobRecord
 from spotladder.operator.condition_types import ConditionReason, Problem
 from spotladder.operator.inventory.clusters import Clusters
 from spotladder.operator.inventory.inventory import JobKey
-from spotladder.operator.loaded import Loaded
+from spotladder.operator.loaded import Loaded, Tiers
+from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import load
-from spotladder.operator.storage.logs import Reading
 from spotladder.workloads import review
 from spotladder.workloads.kinds import workload_of
 
@@ -48,7 +48,7 @@ class Preconditions:
         job: TieredJob,
         state: JobState,
         *,
-        tiers: load.Tiers,
+        tiers: Tiers,
         reading: Reading,
         known: Capacity,
     ) -> Problem | None:
@@ -88,14 +88,15 @@ class Preconditions:
         why = self._clusters.home.unreadable(workload_of(job).records, record.namespace)
         return Problem(ConditionReason.CANNOT_WATCH, why) if why else None
 
-    def on_the_way(
-        self, loaded: Loaded, reading: Reading, tiers: load.Tiers, known: Capacity, blocked: Problem | None
-    ) -> list[Problem]:
+    def on_the_way(self, loaded: Loaded, blocked: Problem | None) -> list[Problem]:
         """What is to be told of a job that is under way. `blocked` is why its last launch was refused."""
         problems = [] if blocked is None else [blocked]
-        problems += load.problems_of(loaded.state, loaded.seen, reading, tiers, self._clusters)
+        problems += load.problems_of(loaded, self._clusters)
         if loaded.state.stage not in TERMINAL:
-            more = (self._contradiction(loaded.record, loaded.job, tiers, known), load.unpriced(loaded.spec))
+            more = (
+                self._contradiction(loaded.record, loaded.job, loaded.tiers, loaded.capacity),
+                load.unpriced(loaded.spec),
+            )
             problems += [problem for problem in more if problem is not None and problem not in problems]
         cleanup = self._cleanup(loaded)
         return problems if cleanup is None else [cleanup, *problems]
@@ -121,7 +122,7 @@ class Preconditions:
         advice = f'annotate the TieredJob {FORCE_DELETE}="true" (spotladder delete --force) to let it go regardless'
         return Problem(ConditionReason.CLEANUP_BLOCKED, f"{', '.join([*away, *slow])}; {advice}")
 
-    def _contradiction(self, record: JobRecord, job: TieredJob, tiers: load.Tiers, known: Capacity) -> Problem | None:
+    def _contradiction(self, record: JobRecord, job: TieredJob, tiers: Tiers, known: Capacity) -> Problem | None:
         """What is wrong with the job on any of its tiers, also on those that it has not come to. It is looked at again
         when the job or a CapacityTier has changed."""
         now = versions(record, job, known)

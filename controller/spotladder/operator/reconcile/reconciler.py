@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from spotladder.api.capacitytier import ApplyTo
 from spotladder.api.status import TieredJobStatus
@@ -40,8 +41,9 @@ from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.clusters import Busy, Clusters
 from spotladder.operator.inventory.heartbeats import Heartbeats
 from spotladder.operator.inventory.inventory import JobKey
-from spotladder.operator.loaded import Loaded
+from spotladder.operator.loaded import Loaded, Tiers
 from spotladder.operator.pricing.prices import Prices
+from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, load, status
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.execute import Executor
@@ -50,7 +52,7 @@ from spotladder.operator.reconcile.persist import Persistence, Witness
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions, versions
 from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
 from spotladder.operator.storage import credentials
-from spotladder.operator.storage.logs import Logs, Reading
+from spotladder.operator.storage.logs import Logs
 from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.outputs import Outputs
 from spotladder.operator.storage.readings import Readings
@@ -185,7 +187,7 @@ class Reconciler:
         reach(Point.AFTER_LOAD)
         if waits := self._last_commit_awaited(loaded):
             return waits
-        return await self._go_on(loaded, tiers, reading, policy, memory)
+        return await self._go_on(loaded, policy, memory)
 
     async def _looked_for_contact(self, loaded: Loaded) -> bool:
         """Whether more is known now of the live attempt's nodes, of which one is silent."""
@@ -195,11 +197,9 @@ class Reconciler:
             return False
         return await self._heartbeats.look(located.cluster, loaded.seen.attempt(live.number))
 
-    async def _go_on(
-        self, loaded: Loaded, tiers: load.Tiers, reading: Reading, policy: Policy, memory: _Memory
-    ) -> Seconds | None:
+    async def _go_on(self, loaded: Loaded, policy: Policy, memory: _Memory) -> Seconds | None:
         """Decide, act, persist."""
-        record, job = loaded.record, loaded.job
+        record, job, reading = loaded.record, loaded.job, loaded.reading
         self._outputs.look(loaded, lambda: self._readings.address(record, job))
         self._outages.look(loaded)
         decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
@@ -220,13 +220,13 @@ class Reconciler:
         )
         if result.tried:
             memory.blocked = result.blocked
-        problems = self._preconditions.on_the_way(loaded, reading, tiers, memory.capacity, memory.blocked)
+        problems = self._preconditions.on_the_way(loaded, memory.blocked)
         for error in (result.failed, result.untidy):
             if isinstance(error, ApiError) and not isinstance(error, Throttled):
                 problems.append(Problem(ConditionReason.BLOCKED, str(error)))
         problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
-        claims = {**result.claims, **self._looked_ahead(loaded, memory)}
-        stands = await self._persistence.decided(loaded, decision, reading, problems, claims)
+        claims = {**result.claims, **self._looked_ahead(loaded)}
+        stands = await self._persistence.decided(loaded, decision, problems, claims)
         before = loaded.before if stands is loaded.status else decision.state
         memory.persisted, memory.before, memory.state = stands.state, before, decision.state
         self._witness.saw(record.key, decision.state)
@@ -239,7 +239,7 @@ class Reconciler:
             return None
         # Who makes room wakes nobody, nor does a cleanup that takes too long or fails.
         # An operator that does not act on an attempt wakes nobody either.
-        restless = bool(tiers.full) or record.deleting or result.untidy is not None
+        restless = bool(loaded.tiers.full) or record.deleting or result.untidy is not None
         restless = restless or decision.state.stage is Stage.STARTING
         return self._wake(decision, before, claims, reading, restless=restless)
 
@@ -256,7 +256,7 @@ class Reconciler:
             self._policies[name] = by_name(name)
         return self._policies[name]
 
-    def _tiers(self, record: JobRecord, job: TieredJob, state: JobState, memory: _Memory) -> load.Tiers:
+    def _tiers(self, record: JobRecord, job: TieredJob, state: JobState, memory: _Memory) -> Tiers:
         for tier in job.spec.tiers:
             if named := self._capacity.get(tier.capacity_tier):
                 memory.capacity[tier.capacity_tier] = named
@@ -302,7 +302,7 @@ class Reconciler:
         held: TieredJobStatus,
         before: JobState,
         state: JobState,
-        tiers: load.Tiers,
+        tiers: Tiers,
         reading: Reading,
         memory: _Memory,
     ) -> Loaded:
@@ -323,8 +323,9 @@ class Reconciler:
             record=record,
             job=job,
             workload=workload,
-            tiers=tiers.resolved,
-            clusters={name: tier.cluster for name, tier in tiers.resolved.items()},
+            tiers=tiers,
+            capacity=MappingProxyType(dict(memory.capacity)),
+            reading=reading,
             spec=load.spec_of(
                 record,
                 job,
@@ -369,15 +370,17 @@ class Reconciler:
             times.append(ACTION_RETRY_INTERVAL)
         return min(times, default=None)
 
-    def _looked_ahead(self, loaded: Loaded, memory: _Memory) -> ConditionUpdates:
+    def _looked_ahead(self, loaded: Loaded) -> ConditionUpdates:
         """Whether the tiers have what the job's pods will name."""
         if loaded.state.stage in TERMINAL or loaded.record.deleting:
             self._preflight.forget(loaded.record.key)
             return {}
-        version = versions(loaded.record, loaded.job, memory.capacity)
+        version = versions(loaded.record, loaded.job, loaded.capacity)
         return conditions.of_preflight(
             self._preflight.look(
-                loaded.record.key, version, lambda: needs(loaded.job, loaded.tiers.values(), loaded.record.copies)
+                loaded.record.key,
+                version,
+                lambda: needs(loaded.job, loaded.tiers.resolved.values(), loaded.record.copies),
             )
         )
 

@@ -22,13 +22,14 @@ from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import Output
-from spotladder.checkpoints.progress import Follower, went_back
+from spotladder.checkpoints.progress import Follower
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.core.backend import LAST_COMMIT_LIMIT
-from spotladder.core.model import Instant, Progress, Seconds
+from spotladder.core.model import Progress, Seconds
 from spotladder.errors import LogCorrupt, SpotladderError, StoreUnavailable, described
 from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.reading import Reading
 from spotladder.operator.storage.access import AccessDenied, Grant
 from spotladder.operator.storage.egress import Egress
 
@@ -58,32 +59,6 @@ class LogAddress:
     def bucket(self) -> str:
         parts = urlsplit(self.uri)
         return f"{parts.scheme}://{parts.netloc}"
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What is known of a log. `known`: it was asked and answered, or did not in time. `foreign` and `corrupt` say why
-    nothing may be resumed from it, `unreadable` why nothing is known of it; `locked`: because there are no credentials;
-    `denied`: because the administrator does not allow it; `away_since`: because the store has not answered since then.
-    `gone` says what was in the log before and is not now.
-    """
-
-    known: bool = False
-    progress: Progress = field(default_factory=Progress)
-    unreadable: str = ""
-    foreign: str = ""
-    corrupt: str = ""
-    locked: bool = False
-    denied: bool = False
-    away_since: Instant | None = None
-    gone: str = ""
-
-    def after(self, known: Progress) -> Reading:
-        """This reading of a log that has said `known` before."""
-        if not self.known or self.unreadable or self.foreign or self.corrupt:
-            return self
-        gone = went_back(known, self.progress)
-        return replace(self, progress=known, gone=gone) if gone else self
 
 
 class Log(Protocol):

@@ -8,10 +8,11 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.core.durations import parse_duration
 from spotladder.core.model import TERMINAL, JobState, Seconds
 from spotladder.custom_resources import JobRecord
+from spotladder.operator.reading import Reading
 from spotladder.operator.storage import access
 from spotladder.operator.storage.access import AccessDenied, Grant, Rule
 from spotladder.operator.storage.credentials import CredentialsMissing, SecretReader
-from spotladder.operator.storage.logs import LogAddress, Logs, Reading
+from spotladder.operator.storage.logs import LogAddress, Logs
 
 _STEP_POLL_INTERVAL: Seconds = 15.0  # how often the log is read where commits follow steps, not time
 _LONGEST_POLL_INTERVAL: Seconds = 60.0
