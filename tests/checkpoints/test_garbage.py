@@ -221,9 +221,9 @@ def test_what_was_dropped_is_told_until_it_is_compacted(log: CommitLog, monkeypa
     committed(writer, 1, 2, 3)
     writer.collect(1)
     assert steps(log) == [3]
-    assert [commit.step for commit in log.told()] == [1, 2, 3]
+    assert [commit.step for commit in log.all_commits()] == [1, 2, 3]
     monkeypatch.setattr(garbage, "COMPACT_AFTER", 2)
     committed(writer, 4)
     writer.collect(1)
     committed(writer, 5)
-    assert [commit.step for commit in log.told()] == [4, 5]
+    assert [commit.step for commit in log.all_commits()] == [4, 5]

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from spotladder.checkpoints.entries import Commit, End, Entry, Owner, Snapshot, decode, encode
-from spotladder.checkpoints.history import History, told
+from spotladder.checkpoints.history import History, all_commits
 from spotladder.checkpoints.store import Store, StoreRefused, folder_of
 from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
 
@@ -43,18 +43,18 @@ class ForeignLog(LogCorrupt):
         self._uri = uri
         self._owner = owner
         self._asked_for = asked_for
-        super().__init__(self._said(str(owner)))
+        super().__init__(self._message(str(owner)))
 
     def __reduce__(self) -> tuple[type[ForeignLog], tuple[str, Owner, Owner]]:
         return ForeignLog, (self._uri, self._owner, self._asked_for)
 
-    def told_to(self, namespace: str) -> str:
+    def message_for(self, namespace: str) -> str:
         """The message for users of that namespace, who may not know the names of other namespaces' jobs."""
         if self._owner.namespace in ("", namespace):
             return str(self)
-        return self._said("a job of another namespace")
+        return self._message("a job of another namespace")
 
-    def _said(self, owner: str) -> str:
+    def _message(self, owner: str) -> str:
         return (
             f"{self._uri}: these checkpoints belong to {owner}, not to {self._asked_for}: use another checkpoint "
             "address or job name; nothing was changed"
@@ -140,11 +140,11 @@ class EntryLog:
         """The commits that count, oldest first."""
         return self.read().commits
 
-    def told(self) -> tuple[Commit, ...]:
-        """All commits that the log still tells of, oldest first: for people, not for resuming."""
+    def all_commits(self) -> tuple[Commit, ...]:
+        """All commits that the log still holds, dropped ones included, oldest first: to display, not to resume from."""
         entries = self.tail()
         self.checked(History().then(entries))
-        return told(entries)
+        return all_commits(entries)
 
     def newest(self) -> Commit | None:
         """The commit to resume from, unverified; None before the first."""

@@ -83,9 +83,9 @@ class History:
         return tuple(commit for commit in whole if commit.seq not in kept)
 
 
-def told(entries: Iterable[Entry]) -> tuple[Commit, ...]:
-    """Every commit that these entries, the whole tail of a log, still tell of, oldest first: also those that were
-    dropped since. What was before the last compaction and not kept by it is gone."""
+def all_commits(entries: Iterable[Entry]) -> tuple[Commit, ...]:
+    """All commits in these entries, the whole tail of a log, oldest first, dropped ones included. Those that the last
+    compaction did not keep are missing."""
     history, found = History(), dict[int, Commit]()
     for entry in entries:
         history = history.then((entry,))

@@ -130,7 +130,7 @@ def _report(outcome: Outcome, folder: Path | None, console: object) -> None:
 
     from spotladder.display.report import write_report
     from spotladder.display.report.table import print_report
-    from spotladder.local.look import recorded_in
+    from spotladder.local.local_run import recorded_in
 
     place = own = outcome.folder / "report"
     recorded = recorded_in(outcome.folder)

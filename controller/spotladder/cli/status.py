@@ -15,7 +15,7 @@ from spotladder.cli.local.target import StateDirOption, run_of, state_folder
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 if TYPE_CHECKING:
-    from spotladder.local.look import LocalRun
+    from spotladder.local.local_run import LocalRun
 
 COLUMNS = ("Namespace", "Name", "Phase", "Tier", "Attempt", "Failures", "Progress", "Cost", "Saved", "Age")
 
@@ -46,7 +46,7 @@ def status(
 
     target = Target(namespace, context, kubeconfig)
     if name is None and context is None and kubeconfig is None:
-        from spotladder.local.look import local_runs
+        from spotladder.local.local_run import local_runs
 
         runs = local_runs(state_folder(state_dir))
         _show([run for run in runs if namespace in (None, run.namespace)], output, state_folder(state_dir))

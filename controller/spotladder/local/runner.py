@@ -74,7 +74,7 @@ class Backend(AttemptBackend, Protocol):
         """What the newest attempt waits for until its first step is done."""
 
 
-class Commits(Protocol):
+class CommitSource(Protocol):
     """New commits and troubles of the log, to be told."""
 
     def take_new(self) -> list[Committed]: ...
@@ -96,7 +96,7 @@ class Runner:
         policy: Policy,
         backend: Backend,
         *,
-        commits: Commits,
+        commits: CommitSource,
         keep: Keep,
         tell: Callable[[Record], None],
         view: View,

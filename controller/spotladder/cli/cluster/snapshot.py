@@ -67,7 +67,7 @@ class Snapshot:
             return [], ""  # the job has no commits
         job = self.job
         try:
-            found = CommitLog(open_store(self.uri), job.name, namespace=job.namespace, uid=job.uid).told()
+            found = CommitLog(open_store(self.uri), job.name, namespace=job.namespace, uid=job.uid).all_commits()
         except SpotladderError as error:
             return None, str(error)
         if not found:

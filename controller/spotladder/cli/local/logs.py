@@ -14,7 +14,7 @@ from spotladder.cli.local.target import say_where
 from spotladder.local.output import LogReader
 
 if TYPE_CHECKING:
-    from spotladder.local.look import LocalRun
+    from spotladder.local.local_run import LocalRun
 
 POLL_INTERVAL = 0.25
 """Seconds between two reads of the log with --follow."""

@@ -11,7 +11,7 @@ from spotladder.cli.local.target import say_where
 from spotladder.cli.output import Format, print_data
 
 if TYPE_CHECKING:
-    from spotladder.local.look import LocalRun
+    from spotladder.local.local_run import LocalRun
 
 
 def print_report_of(run: LocalRun, to: Path | None, output: Format) -> None:

@@ -14,7 +14,7 @@ import typer
 from spotladder.cli.cluster.cluster import Refused, Target
 
 if TYPE_CHECKING:
-    from spotladder.local.look import LocalRun
+    from spotladder.local.local_run import LocalRun
 
 DEFAULT_NAMESPACE = "default"
 
@@ -44,7 +44,7 @@ def run_of(name: str, target: Target, state_dir: Path | None) -> LocalRun | None
                 "one of them"
             )
         return None
-    from spotladder.local.look import local_run
+    from spotladder.local.local_run import local_run
 
     root = state_folder(state_dir)
     namespace = target.namespace or DEFAULT_NAMESPACE

@@ -248,7 +248,7 @@ class Logs:
         try:
             progress = await reading
         except ForeignLog as error:
-            return Reading(True, before.progress, foreign=error.told_to(followed.address.namespace))
+            return Reading(True, before.progress, foreign=error.message_for(followed.address.namespace))
         except LogCorrupt as error:
             return Reading(True, before.progress, corrupt=str(error))
         except StoreUnavailable as error:

@@ -1,4 +1,4 @@
-"""A run on this machine as others see it: its state folder, read while its runner may be at work."""
+"""The run of a job on this machine, read from its state folder while its runner may be active."""
 
 from __future__ import annotations
 
