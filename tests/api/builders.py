@@ -90,7 +90,7 @@ def changed(text: str, *changes: tuple[str, str]) -> str:
 
 
 def said_about(text: str, file: str = "job.yaml") -> list[str]:
-    """The lines that a user sees for this text; none when it is right."""
+    """The error lines for this text; empty if it is valid."""
     try:
         for document in documents_of(text, file):
             checked(document, kind_of(document))

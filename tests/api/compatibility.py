@@ -14,7 +14,7 @@ _FIXED = ("type", "format", "pattern", "default", "x-kubernetes-list-type", "x-k
 
 
 def breaks(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """What users of the old definition would stumble over; empty when there is nothing."""
+    """The incompatible changes of a definition; empty if it is compatible."""
     found = [
         f"spec.{name}: was {old['spec'][name]}, is {new['spec'][name]}"
         for name in ("group", "scope")

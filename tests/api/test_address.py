@@ -1,4 +1,4 @@
-"""Addresses are compared in one form, and what has others is refused."""
+"""Addresses: normalized forms are compared, other forms are rejected."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_an_address_that_can_be_read_in_two_ways_is_refused(text: str) -> None:
         StoreAddress.parse(text)
 
 
-def test_a_pattern_is_no_address() -> None:
+def test_a_pattern_is_rejected_as_an_address() -> None:
     assert str(StoreAddress.parse("s3://*", pattern=True)) == "s3://*"
     for text in ("s3://*", "s3://*/"):
         with pytest.raises(InvalidSpec):
@@ -93,7 +93,7 @@ def test_another_bucket_is_never_within(bucket: str, rest: str) -> None:
 
 
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=4))
-def test_what_is_parsed_is_printed_as_it_was(folders: list[str]) -> None:
+def test_an_address_prints_as_it_was_written(folders: list[str]) -> None:
     text = "gs://bucket/" + "/".join(folders)
     with suppress(InvalidSpec):
         assert str(StoreAddress.parse(text)) == text.removesuffix("/")

@@ -1,4 +1,4 @@
-"""The CRDs are what the models say, are structural, and take what older ones took."""
+"""The CRDs match the models, are structural and accept objects of earlier releases."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def walk(schema: dict[str, Any], at: str = "") -> Iterator[tuple[str, dict[str, 
 EVERYWHERE = [(plural + at, schema) for plural in BY_NAME for at, schema in walk(schema_of(plural))]
 
 
-def test_the_chart_holds_what_the_models_say() -> None:
+def test_the_chart_matches_the_models() -> None:
     files = {path.stem: path.read_text(encoding="utf-8") for path in CHART.glob("*.yaml")}
     assert files == {plural: as_yaml(definition) for plural, definition in BY_NAME.items()}, "run `make crds`"
 
@@ -58,7 +58,7 @@ def test_the_schema_is_structural() -> None:
         assert not ("properties" in schema and "additionalProperties" in schema), at
 
 
-def test_every_field_says_what_it_means() -> None:
+def test_every_field_has_a_description() -> None:
     said_by_kubernetes = ("apiVersion", "kind", "metadata")
     silent = [
         f"{at}.{name}"
@@ -69,7 +69,7 @@ def test_every_field_says_what_it_means() -> None:
     assert silent == []
 
 
-def test_what_users_write_is_bounded() -> None:
+def test_every_spec_field_is_bounded() -> None:
     for at, schema in EVERYWHERE:
         if ".spec" not in at:
             continue
@@ -111,7 +111,7 @@ spec: {capacityType: spot, provider: aws, extraTolerations: [{key: gpu}], price:
 @pytest.mark.parametrize(
     ("plural", "model", "text"), [("tieredjobs", TieredJob, JOB), ("capacitytiers", CapacityTier, TIER)]
 )
-def test_an_api_server_fills_in_what_the_model_would(plural: str, model: type[TieredJob], text: str) -> None:
+def test_schema_defaults_equal_model_defaults(plural: str, model: type[TieredJob], text: str) -> None:
     (document,) = documents_of(text, "job.yaml")
     completed = filled(schema_of(plural), deepcopy(document.data))
     assert completed != document.data
@@ -170,7 +170,7 @@ VERSIONS = sorted(path.name for path in RELEASED.iterdir())
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("plural", BY_NAME)
-def test_what_a_release_accepted_is_accepted(version: str, plural: str) -> None:
+def test_objects_of_earlier_releases_stay_valid(version: str, plural: str) -> None:
     released = YAML(typ="safe", pure=True).load((RELEASED / version / f"{plural}.yaml").read_text(encoding="utf-8"))
     assert breaks(released, BY_NAME[plural]) == []
 
@@ -225,7 +225,7 @@ def test_a_breaking_change_is_found(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", HARMLESS)
-def test_a_harmless_change_is_none(what: str) -> None:
+def test_a_compatible_change_is_accepted(what: str) -> None:
     new = deepcopy(BY_NAME["tieredjobs"])
     HARMLESS[what](new)
     assert breaks(BY_NAME["tieredjobs"], new) == []

@@ -1,4 +1,4 @@
-"""Reading YAML: places, bounds, and what is refused before any model sees it."""
+"""Reading YAML: locations, limits and rejected syntax."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_values_and_names_have_places() -> None:
     assert document.where(("a", "b", 1, "missing", "deeper")) == "f.yaml:2:10", "the nearest field around it"
 
 
-def test_scalars_mean_what_yaml_1_2_says() -> None:
+def test_scalars_follow_yaml_1_2() -> None:
     text = "[1, -2, 0x1F, 0o17, 1.5, 1e3, .inf, true, False, ~, null, '', \"no\", 1.2.3, a b, 2026-12-01, !!str 5]"
     expected = [1, -2, 31, 15, 1.5, 1e3, float("inf"), True, False, None, None, "", "no", "1.2.3", "a b", "2026-12-01"]
     assert documents_of(text, "f")[0].data == [*expected, "5"]
@@ -46,7 +46,7 @@ def test_anchors_and_merge_keys() -> None:
     }
 
 
-def test_empty_documents_are_no_documents() -> None:
+def test_empty_documents_are_ignored() -> None:
     assert [document.data for document in documents_of("---\n---\na: 1\n---\n", "f")] == [{"a": 1}]
     assert documents_of("# only a comment\n", "f") == []
 
@@ -101,7 +101,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert refused_file(file) == f"{file}: cannot be read: No such file or directory; give the path of a YAML file"
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_is_rejected(tmp_path: Path) -> None:
     assert "cannot be read: Is a directory" in refused_file(tmp_path)
 
 
@@ -126,7 +126,7 @@ def test_an_endless_file_is_refused() -> None:
     assert "must be at most 1 MiB" in refused_file("/dev/zero")
 
 
-def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     assert read_documents(written(tmp_path, "job.yaml", b"\xef\xbb\xbfa: 1"))[0].data == {"a": 1}
 
 

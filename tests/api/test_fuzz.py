@@ -22,7 +22,7 @@ PATIENT = settings(deadline=5000, suppress_health_check=[HealthCheck.too_slow, H
 
 
 def said(text: str) -> list[str]:
-    """What a user sees; anything but InvalidSpec goes up and fails the test."""
+    """The error lines of a user; errors other than InvalidSpec propagate and fail the test."""
     try:
         for document in documents_of(text, "f.yaml"):
             model = model_of(document)

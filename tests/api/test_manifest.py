@@ -1,4 +1,5 @@
-"""What is sent to a cluster is what the user wrote, as the CRD has it: whatever `validate` accepts, the schema does."""
+"""Manifests contain the user's fields in the notation of the CRD: the schema accepts every file that `validate`
+accepts."""
 
 from __future__ import annotations
 
@@ -94,7 +95,7 @@ TIERS = {
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_a_job_that_is_accepted_is_sent_as_the_schema_has_it(name: str) -> None:
+def test_the_schema_accepts_every_valid_job(name: str) -> None:
     text = changed(JOB, JOBS[name]) if JOBS[name] else JOB
     assert refusals(sent(text)) == []
 
@@ -109,7 +110,7 @@ def test_the_schema_is_applied() -> None:
     assert refusals(document.data) == ["$.spec.budget: 250 is not of type 'string'"]
 
 
-def test_what_the_user_did_not_write_is_not_sent() -> None:
+def test_unset_fields_are_not_sent() -> None:
     (document,) = documents_of(JOB, "f.yaml")
     wanted = document.data
     wanted["spec"]["grace"] = "1m30s"

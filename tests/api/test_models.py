@@ -1,4 +1,4 @@
-"""The models as a whole: every field is described, defaults are right, what is written can be read back."""
+"""The models: descriptions, defaults and round trips."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def test_every_model_and_field_is_described(model: type[BaseModel]) -> None:
         assert field.description.endswith("."), f"{name}: {field.description}"
 
 
-def test_a_json_schema_can_be_made_of_every_kind() -> None:
+def test_every_kind_has_a_json_schema() -> None:
     for model in (TieredJob, CapacityTier, World):
         schema = model.model_json_schema(by_alias=True, mode="validation")
         assert schema["properties"]
 
 
-def test_what_is_written_can_be_read_back() -> None:
+def test_a_dumped_model_validates_again() -> None:
     from spotladder.api.document import documents_of
 
     for text, model in ((JOB, TieredJob), (WORLD, World)):

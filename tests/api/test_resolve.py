@@ -1,4 +1,4 @@
-"""From files to what the core decides on."""
+"""Conversion of files into the JobSpec of the core."""
 
 from __future__ import annotations
 
@@ -140,20 +140,20 @@ def test_two_documents_are_one_too_many(tmp_path: Path) -> None:
     assert refused_job(tmp_path, f"{JOB}---\n{JOB}") == said
 
 
-def test_an_empty_file_is_no_job(tmp_path: Path) -> None:
+def test_an_empty_file_is_rejected(tmp_path: Path) -> None:
     assert refused_job(tmp_path, "") == "job.yaml: is empty; give a TieredJob"
 
 
-def test_a_world_is_no_job(tmp_path: Path) -> None:
+def test_a_world_is_rejected_as_a_job(tmp_path: Path) -> None:
     assert refused_job(tmp_path, WORLD) == "job.yaml:1:1: is a world file, not a TieredJob"
 
 
-def test_a_job_is_no_world(tmp_path: Path) -> None:
+def test_a_job_is_rejected_as_a_world(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec, match=r"is a TieredJob, not a world file \(pools: …\)"):
         read_world(written(tmp_path, "job.yaml", JOB))
 
 
-def test_what_kubectl_prints_can_be_read_back(tmp_path: Path) -> None:
+def test_output_of_kubectl_can_be_read(tmp_path: Path) -> None:
     set_by_kubernetes = "  name: digits\n  uid: 1-2\n  generation: 3\n  creationTimestamp: '2026-11-21T00:00:00Z'\n"
     text = changed(JOB, ("  name: digits\n", set_by_kubernetes)) + "status: {phase: Running}\n"
     assert read_job(written(tmp_path, "job.yaml", text)).metadata.name == "digits"

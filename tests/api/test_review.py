@@ -82,7 +82,7 @@ def test_the_same_file_twice(tmp_path: Path) -> None:
     assert review([file, file]).problems == ()
 
 
-def test_problems_of_all_files_are_said(tmp_path: Path) -> None:
+def test_problems_of_all_files_are_reported(tmp_path: Path) -> None:
     lines = said(tmp_path, "a: [", "", changed(JOB, ("grace: 90s", "grace: 90")), "kind: Pod")
     assert [line.split(":")[0] for line in lines] == ["0.yaml", "1.yaml", "2.yaml", "3.yaml"]
     assert lines[1] == "1.yaml: is empty; give a TieredJob, CapacityTier or world file"

@@ -1,4 +1,4 @@
-"""The charts: what they render, what they refuse, and whether they agree with the code and the docs."""
+"""The charts: rendered objects, rejected values, and consistency with the code and the docs."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_misspelt_values_are_refused(given: str, said: str, tmp_path: Path) -> N
     assert said.rpartition(".")[2] in result.stderr
 
 
-def test_every_value_has_a_schema_and_the_other_way_round() -> None:
+def test_values_and_schema_have_the_same_keys() -> None:
     (values,) = objects((CHARTS / "spotladder" / "values.yaml").read_text(encoding="utf-8"))
     schema = json.loads((CHARTS / "spotladder" / "values.schema.json").read_text(encoding="utf-8"))
 
@@ -137,7 +137,7 @@ def of_kind(text: str, kind: str) -> list[dict[str, Any]]:
     return [found for found in objects(text) if found["kind"] == kind]
 
 
-def test_the_controller_may_do_nothing_to_its_node(tmp_path: Path) -> None:
+def test_the_controller_has_no_privileges_on_its_node(tmp_path: Path) -> None:
     (deployment,) = of_kind(rendered(tmp_path), "Deployment")
     assert deployment["spec"]["replicas"] == 2
     pod = deployment["spec"]["template"]["spec"]
@@ -209,7 +209,7 @@ def rules(text: str) -> list[dict[str, Any]]:
     return [rule for role in (*of_kind(text, "Role"), *of_kind(text, "ClusterRole")) for rule in role["rules"]]
 
 
-def test_rights_have_no_wildcards_and_secrets_are_read_by_name_alone(tmp_path: Path) -> None:
+def test_permissions_have_no_wildcards_and_secrets_only_names(tmp_path: Path) -> None:
     for name, case in CASES.items():
         for rule in rules(rendered(tmp_path, *case)):
             assert not {"*"} & {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
@@ -226,7 +226,7 @@ def test_all_secrets_may_be_read_when_that_is_asked_for(tmp_path: Path) -> None:
     assert "resourceNames" not in rule
 
 
-def test_a_member_gets_rights_and_nothing_that_runs(tmp_path: Path) -> None:
+def test_a_member_release_installs_only_permissions(tmp_path: Path) -> None:
     kinds = {found["kind"] for found in objects(rendered(tmp_path, *CASES["member"]))}
     assert kinds == {"ServiceAccount", "Secret", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
     text = rendered(tmp_path, *CASES["member-by-group"])
@@ -236,7 +236,7 @@ def test_a_member_gets_rights_and_nothing_that_runs(tmp_path: Path) -> None:
     assert binding["subjects"] == [{"kind": "Group", "name": "spotladder", "apiGroup": "rbac.authorization.k8s.io"}]
 
 
-def test_the_subjects_of_a_member_take_no_rights_from_a_controller_at_home(tmp_path: Path) -> None:
+def test_member_subjects_do_not_affect_a_home_release(tmp_path: Path) -> None:
     text = rendered(tmp_path, "--set", "member.subjects[0].kind=User,member.subjects[0].name=me,namespaces={team-a}")
     bindings = [*of_kind(text, "ClusterRoleBinding"), *of_kind(text, "RoleBinding")]
     assert len(bindings) == 5
@@ -258,7 +258,7 @@ def test_the_subjects_of_a_member_take_no_rights_from_a_controller_at_home(tmp_p
         ("clusters.west.eks.name=a,clusters.west.eks.region=b", "set clusters in the release of the home cluster"),
     ],
 )
-def test_a_member_that_nobody_could_use_is_refused(given: str, said: str, tmp_path: Path) -> None:
+def test_an_unusable_member_release_is_rejected(given: str, said: str, tmp_path: Path) -> None:
     result = helm(tmp_path, "template", CHARTS / "spotladder", "--set", "member.enabled=true", "--set", given)
     assert result.returncode != 0
     assert said in result.stderr
@@ -270,7 +270,7 @@ def test_a_member_may_have_a_service_account_that_exists(tmp_path: Path) -> None
     assert [subject["name"] for subject in binding["subjects"]] == ["mine"]
 
 
-def test_with_a_list_of_namespaces_the_cluster_wide_rights_are_reads_but_for_one_status(tmp_path: Path) -> None:
+def test_with_namespaces_cluster_permissions_are_read_only_except_one_status(tmp_path: Path) -> None:
     text = rendered(tmp_path, "--set", "namespaces={team-a}", "--set", "rbac.userRoles=false")
     (role,) = of_kind(text, "ClusterRole")
     rights = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
@@ -293,7 +293,7 @@ def test_the_controller_understands_its_settings(case: str, tmp_path: Path) -> N
     assert set(settings.clusters) == ({"east", "west", "europe"} if case == "clusters" else set())
 
 
-def test_what_the_chart_leaves_alone_is_the_controllers_own_default(tmp_path: Path) -> None:
+def test_unset_values_are_the_controllers_defaults(tmp_path: Path) -> None:
     (config,) = of_kind(rendered(tmp_path), "ConfigMap")
     file = tmp_path / "config.yaml"
     file.write_text(config["data"]["config.yaml"], encoding="utf-8")

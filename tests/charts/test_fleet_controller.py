@@ -1,4 +1,4 @@
-"""What a fleet file says to the controller's chart, and that the chart and the controller understand it."""
+"""The controller values that a fleet file renders, and that chart and controller accept them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_fleet_without_teams_allows_no_bucket(tmp_path: Path) -> None:
     assert checkpoint_access(fleet) == []
 
 
-def test_the_controller_at_home_knows_the_other_clusters(fleet: Fleet, tmp_path: Path) -> None:
+def test_the_home_controller_has_the_other_clusters(fleet: Fleet, tmp_path: Path) -> None:
     found = settings(tmp_path, installed(tmp_path, fleet, "east"))
     assert set(found.clusters) == {"west", "alpha", "lab", "laptop"}
     assert {address.kubeconfig.secret_name for address in found.clusters.values() if address.kubeconfig} == {
@@ -69,7 +69,7 @@ def test_the_controller_runs_on_system_nodes_under_the_name_of_its_identity(flee
 
 
 @pytest.mark.parametrize("cluster", ["west", "lab", "laptop"])
-def test_other_clusters_get_rights_and_nothing_that_runs(cluster: str, fleet: Fleet, tmp_path: Path) -> None:
+def test_member_clusters_get_only_permissions(cluster: str, fleet: Fleet, tmp_path: Path) -> None:
     found = installed(tmp_path, fleet, cluster)
     assert not {"Deployment", "ConfigMap"} & {entry["kind"] for entry in found}
     assert "spotladder-token" in {entry["metadata"]["name"] for entry in found if entry["kind"] == "Secret"}

@@ -1,4 +1,4 @@
-"""The cluster for laptops. kind itself is not asked: what it is given is of its shape, and what is missing is named."""
+"""The kind cluster, with a fake kind: its configuration, and errors for missing programs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_cluster_is_of_kinds_shape() -> None:
     assert [node["role"] for node in found["nodes"]].count("control-plane") == 1
 
 
-def test_every_tier_has_as_many_nodes_as_it_says_and_none_of_anothers() -> None:
+def test_every_tier_selects_its_own_nodes() -> None:
     labels = [node.get("labels", {}) for node in cluster()["nodes"]]
     taken: list[int] = []
     for tier in tiers():
@@ -59,7 +59,7 @@ def test_every_tier_has_as_many_nodes_as_it_says_and_none_of_anothers() -> None:
 
 
 @pytest.mark.parametrize("missing", [("kind",), ("docker", "kind"), ("helm", "pulumi")])
-def test_what_is_missing_is_named(missing: tuple[str, ...], tmp_path: Path) -> None:
+def test_missing_programs_are_named(missing: tuple[str, ...], tmp_path: Path) -> None:
     for tool in set(TOOLS) - set(missing):
         (tmp_path / tool).write_text("#!/bin/sh\nexit 0\n")
         (tmp_path / tool).chmod(0o755)
@@ -84,7 +84,7 @@ def test_docker_that_does_not_run_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("charts", ["", "/mirror"])
-def test_the_cluster_is_made_and_the_fleet_is_rolled_out(charts: str, tmp_path: Path) -> None:
+def test_kind_up_creates_the_cluster_and_rolls_out(charts: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     for name in (*TOOLS, "spotladder"):
         (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $*" >> {log}\n')

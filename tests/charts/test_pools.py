@@ -1,4 +1,4 @@
-"""The chart of the pools: what it makes of a fleet file, and what it refuses."""
+"""The chart of the pools: rendered objects and rejected values."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_lint(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_nothing_is_installed_without_values(tmp_path: Path) -> None:
+def test_empty_values_install_no_objects(tmp_path: Path) -> None:
     assert installed(tmp_path, {}) == []
 
 
@@ -121,19 +121,19 @@ def test_a_team_writes_tieredjobs_in_its_namespace_and_reads_capacitytiers(tmp_p
     assert bound["subjects"] == binding["subjects"]
 
 
-def test_without_people_there_are_no_bindings(tmp_path: Path) -> None:
+def test_a_team_without_users_has_no_bindings(tmp_path: Path) -> None:
     kinds = {entry["kind"] for entry in installed(tmp_path, {"teams": [team()]})}
     assert kinds == {"Namespace", "ServiceAccount", "Role"}
 
 
-def test_no_rights_have_wildcards(tmp_path: Path) -> None:
+def test_permissions_have_no_wildcards(tmp_path: Path) -> None:
     for role in installed(tmp_path, {"teams": [team(groups=["a"])]}):
         for rule in role.get("rules", ()):
             assert not {"*"} & {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
             assert not {"pods/exec", "roles", "rolebindings"} & set(rule["resources"])
 
 
-def test_images_are_pulled_by_pods_without_rights_on_the_nodes_of_one_pool(tmp_path: Path) -> None:
+def test_prepull_pods_run_unprivileged_on_the_nodes_of_one_pool(tmp_path: Path) -> None:
     toleration = {"key": "spotladder.io/pool", "operator": "Equal", "value": "g5-spot", "effect": "NoSchedule"}
     pull = {
         "pool": "g5-spot",
@@ -202,7 +202,7 @@ def test_wrong_values_are_refused(given: dict[str, Any], said: str, tmp_path: Pa
     assert said in result.stderr
 
 
-def test_every_value_has_a_schema_and_the_other_way_round() -> None:
+def test_values_and_schema_have_the_same_keys() -> None:
     (defaults,) = objects((CHARTS / CHART / "values.yaml").read_text(encoding="utf-8"))
     schema = json.loads((CHARTS / CHART / "values.schema.json").read_text(encoding="utf-8"))
     assert set(defaults) == set(schema["properties"]) - {"global"}

@@ -1,4 +1,4 @@
-"""`spotladder checkpoints`: what is printed, and what is said when the address or a checkpoint is not right."""
+"""`spotladder checkpoints`: output, and errors for invalid addresses and checkpoints."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_verify(place: Path, capsys: Output) -> None:
     assert (code, [commit["ok"] for commit in json.loads(out)]) == (5, [True, False, True])
 
 
-def test_verify_goes_on_where_a_folder_is_in_the_place_of_a_file(place: Path, capsys: Output) -> None:
+def test_verify_continues_after_a_folder_in_place_of_a_file(place: Path, capsys: Output) -> None:
     file = place / "digits/attempts/0002/ckpt-000020/weights"
     file.unlink()
     file.mkdir()
@@ -114,7 +114,7 @@ def test_gc(place: Path, capsys: Output) -> None:
     assert (code, "at least the newest commit must be kept" in err) == (2, True)
 
 
-def test_gc_of_what_programs_printed(place: Path, capsys: Output) -> None:
+def test_gc_deletes_old_program_output(place: Path, capsys: Output) -> None:
     store = open_store(place / "digits")
     for attempt in range(1, 23):
         outputs.keep(store, outputs.Output(attempt, 0, "driver"), "x")
@@ -123,13 +123,13 @@ def test_gc_of_what_programs_printed(place: Path, capsys: Output) -> None:
     assert [output.attempt for output in outputs.kept(store)] == list(range(3, 23))
 
 
-def test_where_there_is_no_log(tmp_path: Path, capsys: Output) -> None:
+def test_an_address_without_a_log(tmp_path: Path, capsys: Output) -> None:
     code, _, err = run(capsys, "ls", str(tmp_path))
     assert code == 2
     assert f"{tmp_path}: no commit log found here or one folder below" in err
 
 
-def test_what_else_lies_beside_a_job_is_passed_by(place: Path, capsys: Output) -> None:
+def test_other_folders_beside_a_job_are_ignored(place: Path, capsys: Output) -> None:
     (place / ".DS_Store").write_bytes(b"Bud1")
     (place / "zeros").write_bytes(b"0")
     (place / "around").symlink_to("around")
@@ -144,14 +144,14 @@ def test_what_else_lies_beside_a_job_is_passed_by(place: Path, capsys: Output) -
     assert run(capsys, "ls", str(place)) == run(capsys, "ls", str(place / "digits"))
 
 
-def test_a_folder_that_is_none(tmp_path: Path, capsys: Output) -> None:
+def test_a_missing_folder(tmp_path: Path, capsys: Output) -> None:
     (tmp_path / "file").write_text("a file")
     code, _, err = run(capsys, "ls", str(tmp_path / "file"))
     assert (code, "a file lies where a folder must be" in err) == (5, True)
     assert run(capsys, "ls", str(tmp_path / "none"))[0] == 2
 
 
-def test_where_there_are_several(place: Path, capsys: Output) -> None:
+def test_an_address_with_several_logs(place: Path, capsys: Output) -> None:
     CommitLog(open_store(place), "other").start(1)
     code, _, err = run(capsys, "ls", str(place))
     assert code == 2

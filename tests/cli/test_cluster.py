@@ -91,7 +91,7 @@ def test_as_a_plugin_of_kubectl_it_is_called_so(capsys: Capture, monkeypatch: py
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "Digits", "-a", "a" * 254])
 @pytest.mark.parametrize("command", JOB)
-def test_what_is_no_name_is_refused_before_the_cluster_is_asked(command: str, name: str, capsys: Capture) -> None:
+def test_invalid_names_are_rejected_before_any_request(command: str, name: str, capsys: Capture) -> None:
     answer = call(capsys, command, "--kubeconfig", "none", "--", name)
     assert (answer.code, answer.out) == (2, "")
     said = "the name is empty: is a shell variable unset?" if not name else f"{name!r} is not a valid Kubernetes name: "
@@ -101,7 +101,7 @@ def test_what_is_no_name_is_refused_before_the_cluster_is_asked(command: str, na
 
 @pytest.mark.parametrize("namespace", ["", "..", "team.a"])
 @pytest.mark.parametrize("command", [*JOB, "controller"])
-def test_what_is_no_namespace_is_refused_too(command: str, namespace: str, capsys: Capture) -> None:
+def test_invalid_namespaces_are_rejected(command: str, namespace: str, capsys: Capture) -> None:
     name = () if command == "controller" else ("digits",)
     answer = call(capsys, command, *name, "--kubeconfig", "none", "-n", namespace)
     assert (answer.code, answer.out) == (2, "")
@@ -109,7 +109,7 @@ def test_what_is_no_namespace_is_refused_too(command: str, namespace: str, capsy
     assert len(answer.err.splitlines()) == 1
 
 
-def test_a_contexts_namespace_that_is_none_can_be_replaced(capsys: Capture, tmp_path: Path) -> None:
+def test_an_invalid_namespace_of_a_context_can_be_replaced(capsys: Capture, tmp_path: Path) -> None:
     file = kubeconfig(tmp_path, "http://127.0.0.1:1")
     file.write_text(file.read_text().replace("{cluster: east}", "{cluster: east, namespace: ..}"))
     answer = call(capsys, "get", "digits", "--kubeconfig", file)
@@ -151,7 +151,7 @@ def deleted(*finalizers: str, observed: int = 3, degraded: str = "", **status: A
         ),
     ],
 )
-def test_what_the_deletion_of_a_job_waits_for(job: dict[str, Any], said: str) -> None:
+def test_delete_prints_the_reason_of_the_wait(job: dict[str, Any], said: str) -> None:
     assert waits_for(job).startswith(said)
     assert bool(waits_for(job)) is bool(said)
 
@@ -161,7 +161,7 @@ def waiting(**more: Any) -> dict[str, Any]:
     return {"metadata": {"name": "digits", "namespace": "team-a"}, "status": {"waiting": {**since, **more}}}
 
 
-def test_what_jobs_wait_for_is_a_column_where_one_does() -> None:
+def test_the_waits_for_column_appears_when_a_job_waits() -> None:
     limit = {"timer": "provisionTimeout", "until": "2026-11-22T12:10:00Z", "then": "the tier is left"}
     now = datetime(2026, 11, 22, 12, 5, 50, tzinfo=UTC).timestamp()
     assert display.waits(waiting(**limit)["status"]["waiting"], now) == (

@@ -48,7 +48,7 @@ def test_the_accounting_can_be_chosen(capsys: Capture) -> None:
     assert (found["accounting"], found["savedPercent"], found["breakEvenPercent"]) == ("conservative", 34.0, 54.0)
 
 
-def test_what_has_no_limit_is_null(capsys: Capture) -> None:
+def test_infinite_values_are_null(capsys: Capture) -> None:
     found = json.loads(call(capsys, *REFERENCE, "--overhead", "0", "-o", "json").out)
     assert found["breakEvenFailures"] is None
 

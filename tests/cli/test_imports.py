@@ -1,4 +1,4 @@
-"""Import time is a feature: what must not be loaded by just being there."""
+"""Import time: modules that the package must not import at start."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def loaded_by(program: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", LIGHTEST)
-def test_being_there_costs_next_to_nothing(name: str) -> None:
+def test_importing_the_package_is_fast(name: str) -> None:
     loaded = loaded_by(LIGHTEST[name])
     assert "spotladder" in loaded
     assert not loaded & {*HEAVY, *READS_YAML, ONLY_WITH_A_STORE}
@@ -60,5 +60,5 @@ def test_a_command_loads_nothing_heavy_before_it_works(name: str) -> None:
     assert not loaded & {*HEAVY, "ruamel", ONLY_WITH_A_STORE}
 
 
-def test_what_is_loaded_is_seen() -> None:
+def test_the_probe_detects_loaded_modules() -> None:
     assert {"pydantic", "ruamel"} <= loaded_by("import spotladder.api.read, ruamel.yaml")

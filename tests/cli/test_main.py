@@ -19,7 +19,7 @@ from tests.cli.terminal import call, start
 COMMANDS = [name for name, entry in cli.COMMANDS.items() if find_spec(entry.module)]
 
 
-def test_help_lists_every_command_with_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_command_with_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
     answer = call(capsys, "--help")
     assert answer.code == 0
     for name in cli.COMMANDS:
@@ -101,7 +101,7 @@ def test_every_end_has_its_code_and_at_most_one_line(
     assert (answer.code, answer.err) == (code, said)
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     command = [sys.executable, "-m", "spotladder.cli.main", "validate", "--help"]
     reader, writer = os.pipe()
     os.close(reader)
@@ -124,13 +124,13 @@ def test_a_full_disk_behind_the_output_is_one_line() -> None:
     assert shell("spotladder cost --help > /dev/full") == (5, said)
 
 
-def test_closed_input_is_said() -> None:
+def test_closed_input_is_reported() -> None:
     code, said = shell("spotladder validate - <&-")
     assert code == 2
     assert said.startswith("error: <stdin>: cannot be read")
 
 
-def test_closed_output_is_no_error() -> None:
+def test_closed_output_is_not_an_error() -> None:
     assert shell("spotladder cost --help >&-") == (0, "")
     assert shell("spotladder nosuch 2>&-") == (2, "")
 

@@ -22,11 +22,11 @@ STATUS = entry("spotladder", "Update", {"f:status": {}}, subresource="status")
 SUSPENDED = entry(OURS, "Update", {"f:spec": {"f:suspend": {}}})
 
 
-def test_what_was_created_is_applied() -> None:
+def test_created_fields_become_applied() -> None:
     assert migrated([CREATED, FINALIZER, STATUS], OURS) == [FINALIZER, STATUS, {**CREATED, "operation": "Apply"}]
 
 
-def test_what_was_created_joins_what_was_applied() -> None:
+def test_created_fields_are_merged_with_applied_fields() -> None:
     applied = entry(OURS, "Apply", {"f:spec": {"f:grace": {}, "f:tiers": {'k:{"name":"b"}': {}}}})
     found = migrated([CREATED, applied], OURS)
     assert found is not None
@@ -42,7 +42,7 @@ def test_a_suspension_is_not_the_files() -> None:
     assert found == [SUSPENDED, entry(OURS, "Apply", {"f:spec": {"f:budget": {}}})]
 
 
-def test_nothing_is_left_to_do_the_second_time() -> None:
+def test_migration_is_idempotent() -> None:
     found = migrated([CREATED, SUSPENDED, FINALIZER], OURS)
     assert found is not None
     assert migrated(found, OURS) is None

@@ -49,7 +49,7 @@ def test_json_and_yaml_say_the_same(capsys: Capture, tmp_path: Path) -> None:
     assert blended["costUsd"] == pytest.approx(blended["costOnDemandHours"] * 2 * 1.41, abs=1e-3)
 
 
-def test_what_is_not_known_is_not_made_up(capsys: Capture, tmp_path: Path) -> None:
+def test_unknown_rates_are_not_estimated(capsys: Capture, tmp_path: Path) -> None:
     trace = changed(WORLD, ("interruptions: {at: [20s, 45s]}", "interruptions: {at: [20s]}"))
     answer = planned(capsys, tmp_path, world=trace)
     assert answer.code == 0

@@ -1,4 +1,4 @@
-"""`spotladder submit` on a cluster that is only remembered: what is looked at before the first write, what is told."""
+"""`spotladder submit` on a fake cluster: checks before the first write, and output."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_job_that_exists_is_found_before_anything_is_written(
     ]
 
 
-def test_an_update_shows_what_it_changes(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
+def test_an_update_prints_its_changes(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
     tier = written(tmp_path, "tier.yaml", TIER)
     file = written(tmp_path, "job.yaml", job(budget=250, grace="2m"))
     call(capsys, "submit", file, tier)
@@ -186,7 +186,7 @@ def test_an_update_shows_what_it_changes(remembered: Remembered, capsys: Capture
         (("--at-next-attempt",), "continues; the next one has"),
     ],
 )
-def test_an_update_says_what_it_does_to_the_running_attempt(
+def test_an_update_prints_its_effect_on_the_running_attempt(
     flag: tuple[str, ...], says: str, remembered: Remembered, capsys: Capture, tmp_path: Path
 ) -> None:
     file, tier = written(tmp_path, "job.yaml", job()), written(tmp_path, "tier.yaml", TIER)
@@ -214,7 +214,7 @@ def test_changed_pods_may_wait_for_the_next_attempt(remembered: Remembered, caps
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
-def test_what_was_written_before_a_refusal_is_said(
+def test_objects_written_before_a_refusal_are_printed(
     output: str, remembered: Remembered, capsys: Capture, tmp_path: Path
 ) -> None:
     remembered.refusing["bad"] = Forbidden(403, "Forbidden", "exceeded quota")
@@ -279,7 +279,7 @@ def test_two_jobs_that_come_into_one_namespace(remembered: Remembered, capsys: C
     assert '"digits" is already the name of the TieredJob at' in answer.err
 
 
-def test_what_the_controller_would_refuse_is_refused(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
+def test_submit_runs_the_controllers_checks(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
     local = written(tmp_path, "job.yaml", changed(JOB, ("s3://bucket/prefix", "checkpoints")))
     answer = call(capsys, "submit", local)
     assert (answer.code, answer.out, remembered.written) == (2, "", [])
@@ -290,7 +290,7 @@ def test_what_the_controller_would_refuse_is_refused(remembered: Remembered, cap
     )
 
 
-def test_what_contradicts_a_tier_of_the_cluster_is_refused(
+def test_a_template_that_contradicts_a_tier_is_rejected(
     remembered: Remembered, capsys: Capture, tmp_path: Path
 ) -> None:
     remembered.has("CapacityTier", "spot", provider="aws", capacityType="spot")
@@ -302,7 +302,7 @@ def test_what_contradicts_a_tier_of_the_cluster_is_refused(
     assert 'nodeSelector["karpenter.sh/capacity-type"]' in answer.err
 
 
-def test_capacity_is_an_administrators_and_that_is_said_before_anything_is_sent(
+def test_missing_permission_for_capacitytiers_is_reported_before_the_first_write(
     remembered: Remembered, capsys: Capture, tmp_path: Path
 ) -> None:
     remembered.forbidden = {("patch", "capacitytiers")}
@@ -316,7 +316,7 @@ def test_capacity_is_an_administrators_and_that_is_said_before_anything_is_sent(
 
 
 @pytest.mark.parametrize(("verb", "flags"), [("create", ()), ("patch", ("--update",))])
-def test_who_may_not_write_jobs_is_told_before_anything_is_sent(
+def test_missing_permission_for_jobs_is_reported_before_the_first_write(
     remembered: Remembered, capsys: Capture, tmp_path: Path, verb: str, flags: tuple[str, ...]
 ) -> None:
     remembered.forbidden = {(verb, "tieredjobs")}
@@ -326,7 +326,7 @@ def test_who_may_not_write_jobs_is_told_before_anything_is_sent(
     assert f"you may not {verb} TieredJobs in namespace team-a" in answer.err
 
 
-def test_what_a_policy_of_the_cluster_refuses_is_refused_before_anything_is_sent(
+def test_a_refusal_by_an_admission_policy_precedes_the_first_write(
     remembered: Remembered, capsys: Capture, tmp_path: Path
 ) -> None:
     remembered.against_policy["second"] = Invalid(422, "Invalid", "spec.checkpoints.uri is not allowed")

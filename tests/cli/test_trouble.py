@@ -1,4 +1,4 @@
-"""A cluster that answers with trouble of its own: how it is told, and that it does not end the waiting for a job."""
+"""API server errors: their messages, and that they do not end the wait for a job."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_json_and_yaml_carry_the_problems(capsys: Capture, tmp_path: Path) -> No
     assert (answer.code, answer.err, YAML(typ="safe").load(answer.out)) == (2, "", expected)
 
 
-def test_a_broken_jobset_is_seen_without_a_cluster(capsys: Capture, tmp_path: Path) -> None:
+def test_an_invalid_jobset_is_rejected_offline(capsys: Capture, tmp_path: Path) -> None:
     job = written(tmp_path, "job.yaml", JOBSET)
     answer = call(capsys, "validate", job)
     assert answer.code == 2
@@ -69,7 +69,7 @@ def test_standard_input() -> None:
     assert answer.err.startswith('error: <stdin>:2:7: kind: "Pod" is not a kind')
 
 
-def test_nothing_on_standard_input() -> None:
+def test_empty_standard_input() -> None:
     answer = start("validate", "-")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err == "error: <stdin>: is empty; give a TieredJob, CapacityTier or world file\n"
@@ -81,7 +81,7 @@ def test_a_missing_file(capsys: Capture, tmp_path: Path) -> None:
     assert answer.err.endswith("no.yaml: cannot be read: No such file or directory; give the path of a YAML file\n")
 
 
-def test_what_only_a_cluster_needs(capsys: Capture, tmp_path: Path) -> None:
+def test_cluster_checks(capsys: Capture, tmp_path: Path) -> None:
     job = written(tmp_path, "job.yaml", changed(JOB, ("s3://bucket/prefix", "checkpoints")))
     assert call(capsys, "validate", job).code == 0
     answer = call(capsys, "validate", "--cluster", job)

@@ -60,7 +60,7 @@ def test_failures_of_earlier_rounds_are_not_forgotten() -> None:
 
 
 @pytest.mark.parametrize(("kind", "normal"), [("Normal", True), ("Warning", False), (None, False)])
-def test_an_event_of_type_normal_is_no_warning(kind: str | None, normal: bool) -> None:
+def test_an_event_of_type_normal_is_not_a_warning(kind: str | None, normal: bool) -> None:
     thing = {"metadata": {"name": "e"}, "involvedObject": {}, "type": kind, "reason": "Started", "message": "x"}
     assert EventRecord.of(thing).normal is normal
 

@@ -1,4 +1,4 @@
-"""Runs the commands of a page, as somebody who follows it would type them."""
+"""Runs the commands of a page in their order."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.docs.markdown import ROOT, commands
 
 
 def follow(page: Path, project: Path) -> dict[str, str]:
-    """In `project`, which gets a copy of the examples. Runs keep their state in `project`/state. What each command
-    printed; all must succeed.
+    """Run the commands in `project`, with a copy of the examples and state in `project`/state. All must succeed.
+    Returns the output of each command.
     """
     printed: dict[str, str] = {}
     shutil.copytree(ROOT / "examples", project / "examples", ignore=shutil.ignore_patterns("checkpoints"))

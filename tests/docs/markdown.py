@@ -1,4 +1,4 @@
-"""The fenced blocks of the documentation, so that tests can run what it tells people to type."""
+"""Reads the fenced blocks of the documentation, so that tests can run its commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block: where it stands, what language it says, and its text."""
+    """One fenced block: its location, language and text."""
 
     page: Path
     line: int

@@ -1,4 +1,4 @@
-"""All pages, and the cluster for laptops, have the controller in one namespace."""
+"""All pages, and the kind cluster, install the controller in one namespace."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def lines() -> list[str]:
     return [line for file in files for line in file.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()]
 
 
-def test_wherever_the_chart_is_named_so_is_its_namespace() -> None:
+def test_helm_commands_name_the_namespace() -> None:
     named = [line for line in lines() if HELM.search(line)]
     assert len(named) > 3
     assert [line for line in named if NAMESPACE not in line] == []
 
 
-def test_no_other_namespace_of_ours_is_named() -> None:
+def test_all_commands_use_one_namespace_for_the_controller() -> None:
     assert {name for line in lines() for name in SAID.findall(line)} == {NAMESPACE}

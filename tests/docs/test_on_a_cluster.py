@@ -1,4 +1,4 @@
-"""The job that is shown for a cluster fits its tiers, its image and its page, as a controller would check it."""
+"""The example job for clusters fits its tiers, its image and its page."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_jobs_that_pages_about_clusters_show_run_on_clusters(block: Block, tmp_p
     assert problems(job, resolve_tiers(job, {tier.capacity_tier: pool for tier in job.spec.tiers})) == ()
 
 
-def test_the_image_is_what_the_job_takes_it_for() -> None:
+def test_the_image_matches_the_job() -> None:
     (entrypoint,) = re.findall(r"entrypoint: python (\S+)", JOB.read_text(encoding="utf-8"))
     (folder,) = re.findall(r"^WORKDIR (\S+)\nCOPY examples/\S+/train.py ./$", DOCKERFILE, re.MULTILINE)
     assert entrypoint == f"{folder}/train.py"
@@ -71,14 +71,14 @@ def test_the_image_is_what_the_job_takes_it_for() -> None:
     assert data["spec"]["workload"]["ray"]["template"]["spec"]["rayClusterSpec"]["rayVersion"] == version
 
 
-def test_the_image_is_made_of_files_that_exist_and_that_its_build_is_given() -> None:
+def test_the_image_copies_existing_files_in_its_build_context() -> None:
     copied = [path for line in re.findall(r"^COPY (.*) \S+$", DOCKERFILE, re.MULTILINE) for path in line.split()]
     assert all((ROOT / path).exists() for path in copied)
     given = (FOLDER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     assert sorted(line[1:] for line in given if line.startswith("!")) == sorted(copied)
 
 
-def test_the_commands_name_what_the_job_names() -> None:
+def test_the_commands_match_the_job() -> None:
     said = [shlex.split(command) for command in commands(ROOT / "docs" / "cluster.md")]
     (image,) = {container["image"] for container in containers()}
     (built,) = [words for words in said if words[:2] == ["docker", "build"] and "-f" in words]

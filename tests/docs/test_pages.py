@@ -1,4 +1,4 @@
-"""What the documentation shows is true: its links lead somewhere, its files are valid, its code and commands run."""
+"""The documentation: links resolve, files are valid, code and commands run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_every_page_is_in_the_list_of_the_readme() -> None:
     assert {str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("**/*.md")} <= listed
 
 
-def test_every_block_says_its_language() -> None:
+def test_every_block_has_a_language() -> None:
     assert not [str(block) for block in blocks() if block.language not in LANGUAGES]
 
 
@@ -82,7 +82,7 @@ def test_make_targets_exist_and_the_checks_run_those_of_the_readme() -> None:
 
 
 ELSEWHERE = ("make", "helm", "kubectl", "docker")
-"""Commands that other tests run: the checks themselves, and what needs a cluster or a registry."""
+"""Commands that other tests run, or that need a cluster or a registry."""
 
 OF_A_FLEET = {"preview", "rollout", "status", "drift", "rollback", "upgrade"}
 """Commands of `spotladder infra` that need the clusters of a fleet: tests/infra runs them."""
@@ -93,7 +93,7 @@ QUICKSTART = ROOT / "docs" / "quickstart.md"
 
 
 def shown() -> list[Path]:
-    """Pages whose commands run here. Those of the examples are what the tests of the examples run."""
+    """Pages whose commands run here. The tests of the examples run the commands of the examples."""
     return [
         page
         for page in pages()

@@ -1,4 +1,4 @@
-"""The quickstart, as it stands: every command succeeds, and its script survives three losses."""
+"""The quickstart: every command succeeds, and its script survives three losses."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_quickstart(tmp_path: Path) -> None:
 
 
 def uninterrupted(folder: Path, state: Path) -> float:
-    """What the script says when it is simply started."""
+    """The accuracy of an uninterrupted run of the script."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith("SPOTLADDER_")}
     done = subprocess.run(
         [sys.executable, "train.py"],

@@ -1,4 +1,4 @@
-"""The reference page is what the models say."""
+"""The reference page matches the models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text() == page(), "run `make reference`"
 
 
-def test_every_field_says_what_it_means() -> None:
+def test_every_field_has_a_description() -> None:
     rows = [line for line in page().splitlines() if line.startswith("| `")]
     assert len(rows) > 50
     assert not [row for row in rows if row.rstrip(" |").endswith("`") or row.endswith("|  |")]

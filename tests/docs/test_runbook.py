@@ -1,4 +1,4 @@
-"""What operators are told to type and to look for."""
+"""The commands and log lines of the runbook."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def typed() -> list[str]:
     return [line for text in shown for line in text.splitlines()]
 
 
-def test_kubectl_removes_one_kind_at_a_time_and_says_where() -> None:
-    """Of several kinds it removes none when one of them is not installed."""
+def test_kubectl_commands_delete_one_kind_with_a_namespace() -> None:
+    """With several kinds, kubectl deletes nothing if one of them is not installed."""
     found = [line for line in typed() if re.search(r"kubectl .*(?:delete|patch)\b", line)]
     assert len(found) > 4
     for line in found:
@@ -28,14 +28,14 @@ def test_kubectl_removes_one_kind_at_a_time_and_says_where() -> None:
         assert kind[1] in NOT_NAMESPACED or re.search(r" (?:-n|-A|--namespace|--all-namespaces)\b", line), line
 
 
-def test_labels_and_definitions_are_those_of_the_code() -> None:
+def test_labels_and_definitions_match_the_code() -> None:
     text = RUNBOOK.read_text(encoding="utf-8")
     assert set(re.findall(r"-l (spotladder\.io/[a-z-]+)", text)) == {names.HOME}
     made = {file.stem for file in (ROOT / "charts" / "spotladder-crds" / "templates").glob("*.yaml")}
     assert set(re.findall(r"(\w+)\.spotladder\.io", text)) == made
 
 
-def test_what_is_looked_for_in_the_log_is_logged() -> None:
+def test_log_lines_in_the_runbook_exist_in_the_code() -> None:
     source = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "controller").rglob("operator/*.py"))
     for words in ("cannot take the lease", "not leading", "cluster is down"):
         assert f'"{words}"' in source

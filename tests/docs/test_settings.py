@@ -1,4 +1,4 @@
-"""The page of settings, metrics and variables is what the code has, both ways."""
+"""The page of settings, metrics and variables matches the code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if "---" not in line][1:]
 
 
-def test_every_setting_of_the_controller_is_told_as_it_is() -> None:
+def test_every_setting_of_the_controller_is_documented() -> None:
     wanted = []
     for field in Settings.model_fields.values():
         default = field.get_default(call_default_factory=True)
@@ -34,7 +34,7 @@ def test_every_setting_of_the_controller_is_told_as_it_is() -> None:
     assert [row[:3] for row in rows("The controller")] == wanted
 
 
-def test_every_metric_is_told_with_its_labels() -> None:
+def test_every_metric_is_documented_with_its_labels() -> None:
     metrics = Metrics(SteppedClock())
     kept = [metric for metric in vars(metrics).values() if hasattr(metric, "_labelnames")]
     labels = {family.name: metric._labelnames for metric in kept for family in metric.collect()}
@@ -47,13 +47,13 @@ def test_every_metric_is_told_with_its_labels() -> None:
     assert told == wanted
 
 
-def test_every_variable_is_told() -> None:
+def test_every_variable_is_documented() -> None:
     text = "".join(file.read_text(encoding="utf-8") for file in SOURCE.rglob("*.py"))
     named = set(re.findall(r"SPOTLADDER_[A-Z_]*[A-Z]", text))
     assert {row[0].strip("`") for row in rows("Variables")} == named
 
 
-def test_the_trace_that_is_shown_is_read(tmp_path: Path) -> None:
+def test_the_example_trace_is_valid(tmp_path: Path) -> None:
     (block,) = [block for block in blocks("json") if block.page == ROOT / "docs" / "quickstart.md"]
     (tmp_path / "trace.json").write_text(block.text, encoding="utf-8")
     gap = json.loads(block.text)["metadata"]["gap_seconds"]

@@ -44,7 +44,7 @@ def test_more_tolerance_means_more_spot_and_more_failures() -> None:
     assert fractions[-1] == 1.0
 
 
-def test_choices_that_change_nothing_are_not_told() -> None:
+def test_equal_choices_are_omitted() -> None:
     told = choices(question())
     assert [choice.max_failures for choice in told] == [None, 0, 1, 2, 3, 5, 8]
     best = cheapest(told, Accounting.BLENDED)
@@ -68,7 +68,7 @@ def test_a_tier_that_is_never_left_does_it_all(evictions: float, most: int) -> N
     assert found.failures == pytest.approx(10 * evictions)
 
 
-def test_what_nobody_has_observed_is_not_guessed() -> None:
+def test_an_unknown_eviction_rate_is_not_guessed() -> None:
     unknown = question(TierFacts(SPOT, "a"), TierFacts(ON_DEMAND, "b"))
     assert expect(unknown) is None
     assert choices(unknown) == []
@@ -109,7 +109,7 @@ def test_a_job_that_is_all_right_has_no_risks() -> None:
         (question(overhead=5.0), "save nothing"),
     ],
 )
-def test_a_risk_is_told(asked: Question, said: str) -> None:
+def test_risks(asked: Question, said: str) -> None:
     assert any(said in sentence for sentence in risks(asked, choose(asked))), risks(asked, choose(asked))
 
 

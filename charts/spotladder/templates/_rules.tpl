@@ -4,13 +4,13 @@
 {{- if not .Values.member.enabled }}
 - apiGroups: [spotladder.io]
   resources: [tieredjobs]
-  verbs: [list, watch, patch]           # patch: the finalizer
+  verbs: [list, watch, patch]           # patch: set the finalizer
 - apiGroups: [spotladder.io]
   resources: [tieredjobs/status]
   verbs: [patch]
 - apiGroups: [spotladder.io]
   resources: [tieredjobs/finalizers]
-  verbs: [update]                       # to be named as an owner that blocks deletion, where that is enforced
+  verbs: [update]                       # owner references with blockOwnerDeletion
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]
@@ -20,7 +20,7 @@
   verbs: [list, watch, create, patch, delete, deletecollection]
 - apiGroups: [ray.io]
   resources: [rayclusters]
-  verbs: [list, watch, delete]          # delete: those that a RayJob left behind
+  verbs: [list, watch, delete]          # delete: RayClusters that remain after their RayJob
 - apiGroups: [jobset.x-k8s.io]
   resources: [jobsets]
   verbs: [list, watch, create, patch, delete, deletecollection]
@@ -29,13 +29,13 @@
   verbs: [create, patch, delete, deletecollection]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, watch, patch, delete]   # patch: the notice
+  verbs: [list, watch, patch, delete]   # patch: send the eviction notice
 - apiGroups: [""]
   resources: [pods/status]
-  verbs: [patch]                        # to say that a pod of a Job has failed, when its machine is gone
+  verbs: [patch]                        # mark pods of Jobs as failed when their machine is gone
 {{- if .Values.rbac.output }}
 - apiGroups: [""]
-  resources: [pods/log, pods/proxy]     # to keep what programs printed; pods/proxy: Ray's dashboard on the head
+  resources: [pods/log, pods/proxy]     # store program output; pods/proxy: Ray's dashboard on the head
   verbs: [get]
 {{- end }}
 - apiGroups: [""]
@@ -43,21 +43,21 @@
   verbs: [list, watch]
 - apiGroups: [""]
   resources: [configmaps, serviceaccounts, persistentvolumeclaims]
-  verbs: [get]                          # whether what a job's template names exists; at home also to copy it
+  verbs: [get]                          # check objects that templates name; in the home cluster also copy them
 {{- if .Values.rbac.secrets }}
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [get]                          # the same; and to follow the commit logs of jobs that name them
+  verbs: [get]                          # the same, and read commit logs of jobs that name them
 {{- else if .Values.checkpointSecrets }}
 - apiGroups: [""]
   resources: [secrets]
   resourceNames: {{ toJson .Values.checkpointSecrets }}
-  verbs: [get]                          # to follow the commit logs of jobs that name them
+  verbs: [get]                          # read commit logs of jobs that name them
 {{- end }}
 {{- if and .Values.member.enabled .Values.member.copies }}
 - apiGroups: [""]
   resources: [configmaps, serviceaccounts, secrets]
-  verbs: [get, list, create, patch, delete]  # the copies that spec.copies asks for
+  verbs: [get, list, create, patch, delete]  # manage copies for spec.copies
 {{- end }}
 {{- end -}}
 
@@ -72,14 +72,14 @@
 - apiGroups: [apps]
   resources: [deployments]
   resourceNames: [kuberay-operator, karpenter]
-  verbs: [get]                          # their versions; only metadata are asked for
+  verbs: [get]                          # read their versions (metadata only)
 - apiGroups: [node.k8s.io]
   resources: [runtimeclasses]
   verbs: [get]
 {{- if .Values.member.enabled }}
 - apiGroups: [""]
   resources: [namespaces]
-  verbs: [get]                          # whether the job's namespace exists here
+  verbs: [get]                          # check that the job's namespace exists
 {{- else }}
 - apiGroups: [spotladder.io]
   resources: [capacitytiers]
@@ -91,7 +91,7 @@
 - apiGroups: [""]
   resources: [namespaces]
   resourceNames: [kube-system]
-  verbs: [get]                          # its uid tells this home cluster from others that use the same clusters
+  verbs: [get]                          # its uid identifies this home cluster in member clusters
 {{- end }}
 {{- end }}
 {{- end -}}

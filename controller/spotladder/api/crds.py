@@ -212,7 +212,7 @@ def _at(schema: Schema, path: str) -> Schema:
 
 
 def _schema_of(model: type[Record]) -> Schema:
-    # As it is written, not as it is read: so defaults are `90s`, not the seconds of the model.
+    # The serialization schema: its defaults are `90s` instead of the model's seconds.
     source = model.model_json_schema(by_alias=True, mode="serialization")
     return _structural(source, source.get("$defs", {}))
 

@@ -154,7 +154,7 @@ Usd = Annotated[
     PlainSerializer(_plain_number, return_type=str),
     WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"}),
 ]
-"""US dollars: a decimal string in Kubernetes objects (they have no floats), numbers are accepted too."""
+"""US dollars: a decimal string in Kubernetes objects (they have no floats), numbers are accepted, too."""
 
 Rate = Annotated[float, BeforeValidator(_number)]
 

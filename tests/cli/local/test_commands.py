@@ -34,7 +34,7 @@ SUCCEEDED = JobState(
 
 
 class Runs:
-    """A state folder with the run of a job, and what its programs wrote."""
+    """A state folder with the run of a job and its program output."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -79,7 +79,7 @@ def test_status_lists_all_runs_or_one(runs: Runs, capsys: pytest.CaptureFixture[
     assert call(capsys, "status", "-n", "nobody").err.startswith("No runs found on this machine")
 
 
-def test_a_run_that_is_at_work_says_its_process(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_shows_the_process_of_a_live_run(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.folder.save(JobState(stage=Stage.RUNNING, tier="spot-a", last_number=1))
     assert json.loads(call(capsys, "status", "digits", "-o", "json").out)["phase"] == "Interrupted"
     with runs.folder.owned():
@@ -122,9 +122,7 @@ def test_logs_follows_a_run_over_its_attempts_to_its_end(runs: Runs, capsys: pyt
     assert answers[1].out == "one\ntwo\nthree\nfourth\nfifth\nlast\n"
 
 
-def test_report_prints_and_writes_what_the_run_came_to(
-    runs: Runs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_prints_and_writes_the_report(runs: Runs, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = call(capsys, "report", "digits", "--to", tmp_path / "out")
     assert said.code == 0
     assert "24/60, 0 recomputed" in said.out
@@ -147,9 +145,7 @@ def test_the_report_has_the_last_lines_of_each_attempts_program(
 
 
 @pytest.mark.parametrize("verb", ["status", "logs", "report"])
-def test_what_is_meant_is_said_when_there_is_no_such_run(
-    runs: Runs, verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_run_is_reported(runs: Runs, verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     elsewhere = call(capsys, verb, "nothing", "--state-dir", tmp_path)
     assert elsewhere.code == 2
     assert "no run of default/nothing found" in elsewhere.err
