@@ -20,6 +20,7 @@ from tests.docs.markdown import ROOT, Block, blocks, commands, pages
 LANGUAGES = {"sh", "yaml", "python", "mermaid", "text", "json"}
 FRAMEWORKS = re.compile(r"^\s*(?:import|from) (?:tensorflow|torch|jax|ray|keras)\b", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
+ANCHOR = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]*)#([^)\s]+)\)")
 TARGET = re.compile(r"^([a-z0-9-]+):", re.MULTILINE)
 
 
@@ -31,6 +32,20 @@ def ids(value: object) -> str:
 def test_links_lead_to_files_of_the_project(page: Path) -> None:
     missing = [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()]
     assert not missing
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub derives them."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", pages(), ids=ids)
+def test_links_lead_to_headings_that_exist(page: Path) -> None:
+    for target, anchor in ANCHOR.findall(page.read_text()):
+        linked = (page.parent / target).resolve() if target else page
+        assert linked.suffix != ".md" or anchor in anchors(linked), f"{target}#{anchor}"
 
 
 def test_every_page_is_in_the_list_of_the_readme() -> None:
