@@ -100,7 +100,7 @@ class Client:
     def connection(self) -> Connection:
         """How the cluster is reached. Raises ClusterUnreachable when that is not known yet."""
         if self._connection is None:
-            raise ClusterUnreachable("nobody has said yet how this cluster is reached")
+            raise ClusterUnreachable("the connection to this cluster is not configured yet")
         return self._connection
 
     async def connect(self, connection: Connection) -> None:

@@ -118,7 +118,7 @@ class LeaderRuntime:
             clusters=self.clusters.names,
             clock=clock,
         )
-        witness = DecisionObserver(metrics, self._book)
+        observer = DecisionObserver(metrics, self._book)
         self._events = Events(client, clock=clock, instance=identity)
         rules = [rule.parsed for rule in settings.checkpoint_access]
         self.reconcile = Reconciler(
@@ -129,13 +129,13 @@ class LeaderRuntime:
                 self.clusters, preflight=self._preflight, copies=self._copies, environment=settings.environment
             ),
             preflight=self._preflight,
-            persistence=Persistence(client=client, jobs=self.jobs, events=self._events, witness=witness, clock=clock),
+            persistence=Persistence(client=client, jobs=self.jobs, events=self._events, observer=observer, clock=clock),
             logs=self._logs,
             outputs=self._outputs,
             outages=self._outages,
             readings=Readings(self._logs, SecretReader(client, clock), rules),
             prices=self._prices,
-            witness=witness,
+            observer=observer,
             clock=clock,
             settle=settings.settle,
         )

@@ -65,8 +65,8 @@ def observed(known: Known) -> Observation:
 def test_it_is_not_judged_before_every_cluster_is_known(settled: bool, waits: bool) -> None:
     known = Known(settled=settled)
     clusters = cast("Clusters", known)
-    assert load.unsettled(clusters, tiers_of(known), STATE) == waits
-    assert not load.unsettled(clusters, tiers_of(known), JobState())  # nothing of it runs
+    assert load.awaits_sync(clusters, tiers_of(known), STATE) == waits
+    assert not load.awaits_sync(clusters, tiers_of(known), JobState())  # nothing of it runs
 
 
 def test_it_is_out_of_reach_while_one_of_them_is() -> None:

@@ -26,7 +26,8 @@ from spotladder.resources import GVR, NAMESPACES
 from spotladder.workloads import names
 from spotladder.workloads.workload import AttemptObjects
 
-ASKS_AGAIN: Seconds = 30.0
+IDENTITY_RETRY_INTERVAL: Seconds = 30.0
+"""Interval after which the identity of the home cluster is read again, if that failed."""
 
 _NOT_YET = "is being looked at for the first time"
 
@@ -157,7 +158,7 @@ class Clusters:
                     self._log.warning("the home cluster cannot be identified; no other is used", error=self._trouble)
                     for name in self._sources:
                         self._changed(name)
-            await self._clock.sleep(ASKS_AGAIN)
+            await self._clock.sleep(IDENTITY_RETRY_INTERVAL)
 
     # --- asking -----------------------------------------------------------------------------------------------------
 

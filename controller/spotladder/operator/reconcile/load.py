@@ -1,4 +1,4 @@
-"""The first third of a pass: one TieredJob and what the caches know, as the records that `decide` works on."""
+"""`load`: from one TieredJob and the caches to the records that `decide` works on."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from spotladder.workloads.template import digests_of
 from spotladder.workloads.tiers import ResolvedTier, resolve_tier
 from spotladder.workloads.workload import AttemptObjects, Workload
 
-PARSED = 128
-"""So many specs are kept parsed: those of the jobs that move. The others are kept as text."""
+PARSED_SPECS_LIMIT = 128
+"""Number of parsed specs that are cached, the most recently used; the others are kept as text."""
 
 
 class Specs:
@@ -65,7 +65,7 @@ class Specs:
         if key not in self._parsed:
             job = checked(Document("", record.document(), {}, {}), TieredJob)
             self._parsed[key] = job, digests_of(job)
-            if len(self._parsed) > PARSED:
+            if len(self._parsed) > PARSED_SPECS_LIMIT:
                 self._parsed.popitem(last=False)
         self._parsed.move_to_end(key)
         return self._parsed[key]
@@ -257,8 +257,8 @@ def _unreachable(clusters: Clusters, name: str, workload: Workload, record: JobR
     return f"cluster {name} cannot be used: {why}" if why else ""
 
 
-def unsettled(clusters: Clusters, tiers: Tiers, state: JobState) -> bool:
-    """Whether it is not known yet if a cluster can be used that one of these tiers, or the live attempt, may be in."""
+def awaits_sync(clusters: Clusters, tiers: Tiers, state: JobState) -> bool:
+    """Whether the first sync is pending in a cluster that one of these tiers, or the live attempt, may be in."""
     names = {tier.cluster for tier in tiers.resolved.values()}
     if state.attempt and state.attempt.tier not in tiers.resolved:
         names |= clusters.names

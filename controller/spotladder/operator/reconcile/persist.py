@@ -1,4 +1,4 @@
-"""Everything that is written into a TieredJob: its status, once a pass, and its finalizer."""
+"""The status writer: writes the status of a TieredJob, at most once a reconcile, and its finalizer."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from spotladder.operator.reporting.events import COMMIT_SKIPPED, Events, Note, n
 from spotladder.resources import TIEREDJOBS
 
 
-class Witness(Protocol):
-    """Learns what was persisted; makes metrics and log lines of it."""
+class StatusObserver(Protocol):
+    """Is told what was persisted, for metrics and log lines."""
 
     def saw(self, key: JobKey, state: JobState) -> None: ...
     def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None: ...
@@ -35,18 +35,18 @@ class Persistence:
     """Writes with the version that was read as precondition: every method raises Conflict when it is not the newest."""
 
     def __init__(
-        self, *, client: Client, jobs: Scoped[JobRecord], events: Events, witness: Witness, clock: Clock
+        self, *, client: Client, jobs: Scoped[JobRecord], events: Events, observer: StatusObserver, clock: Clock
     ) -> None:
         self._client = client
         self._jobs = jobs
         self._events = events
-        self._witness = witness
+        self._observer = observer
         self._clock = clock
 
     async def decided(
         self, loaded: Loaded, decision: Decision, problems: list[Problem], more: ConditionUpdates
     ) -> TieredJobStatus:
-        """Write down what was decided, if that is worth it, then tell of it. Returns the status that stands now."""
+        """Write the status if it changed, then record Events. Returns the status that the job has now."""
         claims = {
             **conditions.of_validity(None),
             **conditions.of_decision(
@@ -69,7 +69,7 @@ class Persistence:
             waits=explain(Situation(loaded.spec, after, loaded.seen, after.clock)),
         )
         record = await self._write(loaded.record, wanted)
-        self._witness.decided(loaded, before, decision)
+        self._observer.decided(loaded, before, decision)
         for note in notes_of(decision, deleting=loaded.record.deleting):
             self._events.tell(record, note)
         if after.progress.skipped and after.progress.skipped != before.progress.skipped:
@@ -80,7 +80,7 @@ class Persistence:
         return wanted
 
     async def held(self, record: JobRecord, before: TieredJobStatus, problem: Problem, *, valid: bool) -> None:
-        """Write down why nothing is begun and nothing is ended. `valid`: the spec is not to blame."""
+        """Write why no attempt is started or ended. `valid`: the cause is not the spec."""
         claims = conditions.of_troubles([problem]) if valid else conditions.of_validity(problem)
         entries = merged(before.conditions, claims, self._clock.now(), record.generation)
         wanted = before.model_copy(
@@ -101,11 +101,11 @@ class Persistence:
             self._announce(record, problem)
 
     async def finalize(self, record: JobRecord) -> JobRecord:
-        """See to it that the job cannot go without us."""
+        """Add the finalizer, so that the job stays until its attempts are removed."""
         return await self._set_finalizers(record, [*record.finalizers, FINALIZER])
 
     async def release(self, record: JobRecord) -> None:
-        """Let a deleted job go."""
+        """Remove the finalizer of a deleted job."""
         latest = self._jobs.get(record.name, record.namespace) or record
         await self._set_finalizers(latest, [name for name in latest.finalizers if name != FINALIZER])
 
@@ -127,7 +127,7 @@ class Persistence:
         return record
 
     def _announce(self, record: JobRecord, problem: Problem) -> None:
-        self._witness.troubled(record, problem)
+        self._observer.troubled(record, problem)
         self._events.tell(record, note_of(problem))
 
 

@@ -1,12 +1,12 @@
-"""One pass over one TieredJob: load → decide → apply, then one status write, then Events.
+"""Reconciles one TieredJob: load → decide → apply, then one status write, then Events.
 
-1. `core.decide` decides. Here is nothing but what Kubernetes asks for: names, preconditions, finalizers, conditions.
-2. Actions act on the state that an earlier pass persisted; the new one is persisted before anything acts on it.
+1. `core.decide` decides. This module adds what Kubernetes needs: names, preconditions, finalizers, conditions.
+2. Actions act on the state that an earlier reconcile persisted; the new state is persisted before anything acts on it.
 3. The status is written once, with the version that was read as its precondition, and not at all when nothing changed.
-   A conflict means that somebody wrote meanwhile: the pass is repeated, it is no error.
-4. Events and metrics speak only of what was persisted.
-5. A job that is being deleted is suspended first (it commits and stops), then removed, then let go of. It does not wait
-   for ever: the annotation `spotladder.io/force-delete` lets it go.
+   A conflict means that the job was written in the meantime: it is requeued, which is no error.
+4. Events and metrics report only what was persisted.
+5. A job that is being deleted is suspended first (it commits and stops), then its attempts are removed, then its
+   finalizer. The annotation `spotladder.io/force-delete` removes the finalizer at once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from spotladder.operator.reconcile import conditions, load, status
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.execute import Executor
 from spotladder.operator.reconcile.limits import Limits
-from spotladder.operator.reconcile.persist import Persistence, Witness
+from spotladder.operator.reconcile.persist import Persistence, StatusObserver
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions, versions
 from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
 from spotladder.operator.storage import credentials
@@ -58,8 +58,8 @@ from spotladder.operator.storage.outputs import Outputs
 from spotladder.operator.storage.readings import Readings
 from spotladder.workloads.kinds import workload_of
 
-RETRY_END: Seconds = 60.0
-"""A bucket that does not take the outcome is asked again after this long."""
+OUTCOME_RETRY_INTERVAL: Seconds = 60.0
+"""Requeue delay for a job whose outcome could not be written to the commit log."""
 
 BUSY_RETRY_INTERVAL: Seconds = 0.5
 """Requeue delay for a job whose clusters have no free worker slot."""
@@ -103,7 +103,7 @@ class Reconciler:
         outages: Outages,
         readings: Readings,
         prices: Prices,
-        witness: Witness,
+        observer: StatusObserver,
         clock: Clock,
         settle: Seconds,
     ) -> None:
@@ -117,7 +117,7 @@ class Reconciler:
         self._outages = outages
         self._readings = readings
         self._prices = prices
-        self._witness = witness
+        self._observer = observer
         self._clock = clock
         self._clusters = clusters
         self._settle = settle
@@ -130,7 +130,7 @@ class Reconciler:
         self._executor = Executor(applier, jobs=jobs, logs=logs, outputs=outputs, limits=self._limits)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
-        """One pass. Raises ClusterUnreachable, Throttled, …: try again later."""
+        """Reconcile the job once. Raises ClusterUnreachable, Throttled, …: retry later."""
         namespace, name = key
         record = self._jobs.get(name, namespace)
         try:
@@ -166,7 +166,7 @@ class Reconciler:
                 record, held, Problem(ConditionReason.INVALID_SPEC, "; ".join(str(error).splitlines()))
             )
         tiers = self._tiers(record, job, state, memory)
-        if load.unsettled(self._clusters, tiers, state):
+        if load.awaits_sync(self._clusters, tiers, state):
             return SYNC_RETRY_INTERVAL  # what is on its way from there must not be taken for lost
         reading = (await self._readings.of(record, job, state)).after(state.progress)
         if problem := self._preconditions.to_begin(
@@ -229,7 +229,7 @@ class Reconciler:
         stands = await self._persistence.decided(loaded, decision, problems, claims)
         before = loaded.before if stands is loaded.status else decision.state
         memory.persisted, memory.before, memory.state = stands.state, before, decision.state
-        self._witness.saw(record.key, decision.state)
+        self._observer.saw(record.key, decision.state)
         if result.failed is not None:
             raise result.failed
         if result.untidy is not None and record.deleting:
@@ -237,8 +237,7 @@ class Reconciler:
         if record.deleting and self._may_go(loaded, decision):
             await self._release(record)
             return None
-        # Who makes room wakes nobody, nor does a cleanup that takes too long or fails.
-        # An operator that does not act on an attempt wakes nobody either.
+        # Freed capacity, a slow or failed cleanup, and an operator that does not act trigger no event: poll.
         restless = bool(loaded.tiers.full) or record.deleting or result.untidy is not None
         restless = restless or decision.state.stage is Stage.STARTING
         return self._wake(decision, before, claims, reading, restless=restless)
@@ -361,7 +360,7 @@ class Reconciler:
         if (due := status.due_in(persisted, decision.state)) is not None:
             times.append(due)
         if any(claim.status == "Unknown" for claim in claims.values()):
-            times.append(RETRY_END)
+            times.append(OUTCOME_RETRY_INTERVAL)
         if reading.unreadable:  # a Secret that comes wakes nobody
             times.append(credentials.MISSING_RETRY_INTERVAL if reading.locked else credentials.SECRET_TTL)
         if (ahead := claims.get(ConditionType.PREFLIGHT)) and ahead.reason == ConditionReason.REFERENCES_MISSING:
@@ -423,4 +422,4 @@ class Reconciler:
         self._logs.leave(key)
         self._outages.forget(key)
         self._preflight.forget(key)
-        self._witness.forgotten(key)
+        self._observer.forgotten(key)

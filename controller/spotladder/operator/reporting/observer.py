@@ -14,7 +14,7 @@ from spotladder.operator.reporting.tier_status import TierStatusWriter
 
 
 class DecisionObserver:
-    """Implements `persist.Witness`."""
+    """Implements `persist.StatusObserver`."""
 
     def __init__(self, metrics: Metrics, book: TierStatusWriter) -> None:
         self._metrics = metrics
