@@ -22,7 +22,10 @@ TOOL = "mutmut==3.8.1"
 
 TARGETS = [
     *(f"src/spotladder/core/{name}.py" for name in ("[!f]*", "model/*", "policies/ordered")),
-    *(f"src/spotladder/checkpoints/{name}.py" for name in ("log", "entries", "history", "writer", "resume", "garbage")),
+    *(
+        f"src/spotladder/checkpoints/{name}.py"
+        for name in ("log", "entry_log", "entries", "history", "writer", "resume", "garbage")
+    ),
     "src/spotladder/checkpoints/removal.py",
 ]
 TESTS = ["tests/core", "tests/checkpoints"]

@@ -114,7 +114,7 @@ class BucketStore:
         self._pool = ThreadPoolExecutor(2 * AT_ONCE, thread_name_prefix="spotladder-store")
 
     def renew(self) -> bool:
-        """Read the credentials again: the library below keeps what it has once read from files and services."""
+        """Reopen the client, which reads credentials from files and services only once."""
         if any(self._environment.get(name) or os.environ.get(name) for name in _FIXED[self._scheme]):
             return False
         self._store = self._connected(SMALL_REQUEST_TIMEOUT)
@@ -203,7 +203,7 @@ class BucketStore:
         return FileEntry(key.rpartition("/")[2], size, f"{crc:08x}")
 
     def _beginning(self, key: str) -> Any:
-        """The first part, which also tells how much more there is."""
+        """The first part; its response has the size of the object."""
         from obstore.exceptions import BaseError
 
         try:

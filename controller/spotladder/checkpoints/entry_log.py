@@ -122,7 +122,7 @@ class EntryLog:
         )
 
     def read(self) -> History:
-        """What the whole log says. Raises ForeignLog when it is another job's."""
+        """The history of the whole log. Raises ForeignLog if the log belongs to another job."""
         return self.follow(History())
 
     def follow(self, history: History) -> History:

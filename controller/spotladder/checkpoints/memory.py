@@ -12,7 +12,7 @@ from spotladder.checkpoints.store import ObjectMeta, ObjectMissing
 
 
 class MemoryStore:
-    """Implements Store. `objects` may be looked at and changed."""
+    """Implements Store. Tests may read and change `objects`."""
 
     def __init__(self, uri: str = "memory:///") -> None:
         self.uri = uri

@@ -82,7 +82,7 @@ def kept(store: Store, attempt: int | None = None) -> list[Output]:
 
 
 def read(store: Store, outputs: Sequence[Output]) -> list[str]:
-    """The texts; "" for one that is gone meanwhile. Raises LogCorrupt, StoreUnavailable."""
+    """The texts; "" for an output that was deleted meanwhile. Raises LogCorrupt, StoreUnavailable."""
     texts = []
     for output, data in zip(outputs, store.get_many([output.key for output in outputs]), strict=True):
         try:

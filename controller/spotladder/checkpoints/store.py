@@ -29,7 +29,7 @@ class UploadTorn(StoreUnavailable):
 
 
 class ObjectMissing(SpotladderError):
-    """There is no object of that key."""
+    """No object has this key."""
 
     exit_code = 5
 

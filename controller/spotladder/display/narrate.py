@@ -63,7 +63,7 @@ class Narrator:
 
 
 def tell(record: Record, spec: JobSpec | None = None) -> Sentence | None:
-    """The record as a sentence; None for what is not worth one. `spec` adds how many failures its tier tolerates."""
+    """The record as a sentence, or None if it has none. `spec` adds how many failures the tier tolerates."""
     said = _say(record, spec)
     return Sentence(record.at, *said) if said else None
 

@@ -132,7 +132,7 @@ def _work(
 
 
 def _bills(attempts: Sequence[AttemptRecord], state: JobState, workers: int) -> Iterator[Billed]:
-    """What had been paid when each attempt began to hold nodes, and when it ended."""
+    """The cost when each attempt began to hold nodes, and when it ended."""
     ran = {attempt.number: _ran(attempt) for attempt in attempts}
     paid = on_demand = 0.0
     for attempt in attempts:
@@ -148,7 +148,7 @@ def _bills(attempts: Sequence[AttemptRecord], state: JobState, workers: int) -> 
 
 
 def _ran(attempt: AttemptRecord) -> Seconds:
-    """For how long it held nodes; one that was never whole, all of its time."""
+    """Seconds for which the attempt held nodes; all of its time if its gang was never ready."""
     since = attempt.started_at if attempt.running_at is None else attempt.running_at
     return max(0.0, attempt.ended_at - since)
 

@@ -259,7 +259,7 @@ class Timeline:
             self._write([*self._take_held(), record])
 
     def close(self) -> None:
-        """Write what is held back and close the file; once is enough."""
+        """Write the held samples and close the file. Idempotent."""
         if self._file >= 0:
             try:
                 self._write(self._take_held())

@@ -116,7 +116,7 @@ class LiveView:
         self._summary.add(record)
 
     def update(self, snapshot: ViewSnapshot) -> None:
-        """Draw the picture anew. After a change of the terminal's size, on a cleared screen: lines have wrapped."""
+        """Redraw the picture. After a resize the screen is cleared first, since lines have wrapped."""
         from spotladder.display.picture import draw
 
         self._shown = snapshot

@@ -53,7 +53,7 @@ SPARE_AFTER: Seconds = 60.0
 
 
 CONNECTS_WITHIN: Seconds = 60.0
-"""A program without heartbeats that has not connected to Ray for so long after its start does not use Ray."""
+"""Seconds after which a program without heartbeats and without a connection to Ray counts as not using Ray."""
 
 
 _PHASES = {
@@ -75,7 +75,7 @@ class LocalTier:
 
 @dataclass(frozen=True, slots=True)
 class LocalJob:
-    """What is run. `environment` is the in-job library's; `cwd` is where the job's file is."""
+    """The program to run. `environment` is that of the in-job library; `cwd` is the folder of the job's file."""
 
     name: str
     namespace: str
@@ -86,22 +86,22 @@ class LocalJob:
 
 
 class CommitLogSeen(Protocol):
-    """What is known of the commit log without waiting for the bucket."""
+    """The state of the commit log, without a request to the bucket."""
 
     @property
     def progress(self) -> Progress:
-        """The newest commit and start, as of the last look."""
+        """The newest commit and start, as of the last poll."""
 
     @property
     def gone(self) -> str:
-        """What was in the log before and is not now; "" when nothing is missing."""
+        """Commits that have disappeared from the log; "" if none has."""
 
     def look_now(self) -> None:
-        """Have another look soon: something has just ended."""
+        """Poll soon: a process has just ended."""
 
     @property
     def current(self) -> bool:
-        """Whether a look was tried since `look_now` was last called."""
+        """Whether the log has been polled since the last call of `look_now`."""
 
     def end(self, *, succeeded: bool, message: str) -> None:
         """Record the outcome of the job in the commit log."""

@@ -103,7 +103,7 @@ class Fleet:
 
     @property
     def lost(self) -> list[str]:
-        """The pods that took part and are gone."""
+        """The lost pods that had been ready."""
         return [pod.uid for pod in self._pods if pod.stage is NodeStage.GONE and pod.up_at]
 
     def close(self, now: Instant) -> None:

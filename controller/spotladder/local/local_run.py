@@ -40,7 +40,7 @@ class LocalRun:
         return "Interrupted" if unfinished else str(state.phase)
 
     def recorded(self) -> timeline.Recorded:
-        """Its timeline so far, with what its programs printed last."""
+        """The run's timeline so far, with the last lines of its programs."""
         found = recorded_in(self.folder.path)
         if self.process is None or not found.records:
             return found

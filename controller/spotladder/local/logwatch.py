@@ -1,4 +1,4 @@
-"""Follows the commit log beside the run: the bucket may be slow or away, and the run goes on."""
+"""Polls the commit log in the background, so that a slow or unavailable bucket does not delay the run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POLL_INTERVAL = 1.0
 
 
 class LogWatch:
-    """Looks at the log from a thread of its own. What it says is what the last successful look has shown."""
+    """Polls the log in a thread. All answers are those of the last successful poll."""
 
     def __init__(self, log: CommitLog, keep: int, spacing: float = POLL_INTERVAL) -> None:
         from spotladder.checkpoints.progress import Follower
@@ -43,7 +43,7 @@ class LogWatch:
         self._trouble: str | None = None
         self.progress = Progress()
         self.gone = ""
-        """What was in the log before and is not now."""
+        """Commits that have disappeared from the log."""
         self._look()
         self._thread = threading.Thread(target=self._follow, name="spotladder-log", daemon=True)
 
@@ -53,7 +53,7 @@ class LogWatch:
         self._thread.start()
 
     def look_now(self) -> None:
-        """Look again at once."""
+        """Poll at once."""
         self._asked += 1
         self._wake.set()
 
@@ -91,7 +91,7 @@ class LogWatch:
         self._wake.set()
 
     def close(self) -> None:
-        """Look no more; one last look is made, so that nothing is missing from what was seen."""
+        """Stop polling after a last poll."""
         self._over = True
         self._wake.set()
         if self._thread.is_alive():

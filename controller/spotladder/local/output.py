@@ -19,7 +19,7 @@ CHUNK = 1 << 20
 
 
 def end_of(log: Path, longest: int) -> str:
-    """The last bytes of a log; "" where there is none."""
+    """The last bytes of a log; "" if it does not exist."""
     try:
         with log.open("rb") as stream:
             stream.seek(max(0, log.stat().st_size - longest))
@@ -29,7 +29,7 @@ def end_of(log: Path, longest: int) -> str:
 
 
 class LogReader:
-    """One log, read from where the last look ended. Lines are whole; `rest` gives what has no line end yet."""
+    """One log, read from the end of the last read. Returns complete lines; `rest` returns an incomplete last line."""
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self._path, self._offset, self._rest = path, offset, b""

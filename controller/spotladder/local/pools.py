@@ -72,7 +72,7 @@ class LentNode:
 
 
 class PoolClock:
-    """A pool in the course of a run: counts what it gave, and says what it takes."""
+    """A pool during a run: counts the nodes it has provided and decides which to reclaim."""
 
     def __init__(self, plan: PoolPlan, began: Instant, now: Instant) -> None:
         self.plan = plan
@@ -95,7 +95,7 @@ class PoolClock:
         return self._given
 
     def take_back(self) -> None:
-        """A node that was given is gone."""
+        """A node that the pool provided is gone."""
         self.held = max(0, self.held - 1)
 
     def reclaims(self, now: Instant, up: Sequence[LentNode], step: int = 0) -> list[str]:

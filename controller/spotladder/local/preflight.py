@@ -128,7 +128,7 @@ def check_disk(*folders: Path) -> None:
 
 
 def check_same(run: Run, now: Run) -> None:
-    """A run is resumed with what it was begun with: what it saved may not load otherwise."""
+    """A run is resumed with the versions it was started with: otherwise its files may not load."""
     if run.uri != now.uri:
         raise InvalidSpec(
             f"the run that is to be resumed keeps its checkpoints in {run.uri}, the file says {now.uri}; "

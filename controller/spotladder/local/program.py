@@ -66,7 +66,7 @@ class Program:
 
     @property
     def notice_file(self) -> Path:
-        """Where the program is told to stop."""
+        """The file with which the program is told to stop."""
         return self.folder / "notice.json"
 
     @property
@@ -117,7 +117,7 @@ class Program:
                 time.sleep(0.1)
 
     def release(self) -> None:
-        """The job is whole: let the program begin."""
+        """Start the program, once the gang is ready."""
         (self.folder / "go").touch()
 
     @property
@@ -138,7 +138,7 @@ class Program:
         return int(exited["code"]) if exited else None
 
     def exit(self) -> Exit | None:
-        """How the program ended; LOST when its process went without a word."""
+        """How the program ended; LOST if its process disappeared without an exit code."""
         if (code := self.exit_code) is not None:
             return Exit.of_code(code)
         waiting = _read(self.folder / "waiting.json")

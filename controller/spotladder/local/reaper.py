@@ -69,7 +69,7 @@ class Reaper:
                 self._tell(session)
 
     def close(self) -> None:
-        """End everything of the run and wait until it is gone."""
+        """Kill all processes of the run and wait until they are gone."""
         self.ensure()
         if self._watchdog.stdin:
             self._watchdog.stdin.close()

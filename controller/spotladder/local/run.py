@@ -45,7 +45,7 @@ SETTLE = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the user asked for, read and checked by itself. `file` and `world_file` are where it was read from."""
+    """The user's input, parsed and validated. `file` and `world_file` are the paths it was read from."""
 
     job: TieredJob
     world: World
@@ -57,7 +57,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it ended, and where what is left of it lies."""
+    """How the run ended, and the folder of its files."""
 
     exit_code: int
     state: JobState
@@ -167,7 +167,7 @@ class _Plan:
 
 
 def _plan(request: Request) -> _Plan:
-    """Everything that can be said before an earlier run or the bucket is looked at."""
+    """The plan of the run, from the files alone: no previous run and no bucket is read."""
     began = time.time()
     world = request.world_file.resolve().parent
     pools = {name: plan_of(name, pool, world) for name, pool in request.world.pools.items()}

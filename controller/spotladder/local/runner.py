@@ -75,7 +75,7 @@ class Backend(AttemptBackend, Protocol):
 
 
 class CommitSource(Protocol):
-    """New commits and troubles of the log, to be told."""
+    """New commits and errors of the commit log."""
 
     def take_new(self) -> list[Committed]: ...
     def take_trouble(self) -> str | None: ...

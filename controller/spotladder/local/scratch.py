@@ -27,7 +27,7 @@ _MARK = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """The folder of one run. `lock` is the open descriptor that says that the run is looked after."""
+    """The folder of one run. `lock` is the open descriptor of its lock."""
 
     path: Path
     lock: int

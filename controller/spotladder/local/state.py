@@ -78,7 +78,7 @@ class JobFolder:
             raise EnvironmentFailure(f"{where}: {error}; --fresh begins anew") from error
 
     def save(self, state: JobState) -> None:
-        """Replace the state, whole, and make sure that it is on the disk."""
+        """Replace the state atomically and flush it to the disk."""
         self._write("state.json", dump(state))
 
     def load_run(self) -> Run | None:

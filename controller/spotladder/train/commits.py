@@ -99,7 +99,7 @@ class Commits:
 
     @property
     def away(self) -> bool:
-        """Whether the store does not answer. The program then goes on, and commits as if nothing were on its way."""
+        """Whether the store is unavailable. The program then continues and commits as if no upload were in progress."""
         return self._retry.outage is not None
 
     def wait(self, timeout: float | None = None) -> bool:

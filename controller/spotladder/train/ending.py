@@ -1,4 +1,4 @@
-"""With which exit code a program ends when an error of the attempt, not of its own, ends it."""
+"""The exit code of a program that an error of the attempt, not of its own code, ends."""
 
 from __future__ import annotations
 

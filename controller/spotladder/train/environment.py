@@ -1,4 +1,4 @@
-"""What the controller tells a program: one accessor for each variable, with the default for a script outside a job."""
+"""The variables that the controller sets for a program: one accessor each, with the default outside a job."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Environment:
 
     @property
     def notice_url(self) -> str:
-        """A URL that answers with the same words; "" = none."""
+        """A URL that returns the same JSON; "" = none."""
         return self._get(Variable.NOTICE_URL)
 
     @property

@@ -61,7 +61,7 @@ class Found:
 
     @property
     def metrics(self) -> Mapping[str, Any]:
-        """What was given to `commit` beside the files."""
+        """The metrics that were given to `commit`."""
         return self.commit.metrics
 
     @property
@@ -195,7 +195,7 @@ def _check_listed(log: CommitLog, commit: Commit) -> None:
 
 
 def _source(commit: Commit, rank: int) -> int:
-    """Whose files a rank gets."""
+    """The rank whose files this rank gets."""
     return rank if rank in _ranks(commit) else 0
 
 

@@ -22,7 +22,7 @@ FRAME_LIMIT = 256 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where rank 0 listens and the secret to be let in. Lies beside the checkpoints: who reads them may join."""
+    """The address and the token of rank 0, stored beside the checkpoints: a process that may read them may join."""
 
     hosts: tuple[str, ...]
     port: int
@@ -58,7 +58,7 @@ class FramedConnection:
             self._socket.sendall(struct.pack(">I", len(data)) + data)
 
     def receive(self) -> dict[str, Any] | None:
-        """The next frame; None at the end of the connection. Raises ValueError for what is no frame."""
+        """The next frame; None at the end of the connection. Raises ValueError for an invalid frame."""
         head = self._exactly(4)
         if head is None:
             return None

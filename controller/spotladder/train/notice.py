@@ -22,7 +22,7 @@ from spotladder.core.contract import Notice
 _log = logging.getLogger("spotladder.train")
 
 FILE_POLL_INTERVAL = 0.1
-"""Seconds between two looks at the file: one stat of a local file; steps may be shorter."""
+"""Seconds between two checks of the file, each one stat of a local file; steps may be shorter."""
 
 URL_POLL_INTERVAL = 2.0
 """Seconds between two requests to the notice URL, which a thread sends."""
@@ -57,7 +57,7 @@ class Listener:
 
     @property
     def heard(self) -> Notice | None:
-        """What was heard so far; asks no source."""
+        """The notice received so far; polls no source."""
         return self._heard
 
     def hear(self, notice: Notice) -> None:
@@ -99,7 +99,7 @@ class NoticeFile:
 
 
 class NoticeURL:
-    """A URL, asked by a thread of its own so that a slow answer never delays a step."""
+    """A URL that a thread polls, so that a slow answer never delays a step."""
 
     def __init__(self, url: str, spacing: float = URL_POLL_INTERVAL) -> None:
         self._url = url
@@ -127,7 +127,7 @@ class NoticeURL:
 
 
 class Terminate:
-    """SIGTERM. The handler is set by the first look from the main thread and removed by `close`."""
+    """SIGTERM. The first `look` on the main thread installs the handler, `close` removes it."""
 
     def __init__(self) -> None:
         self._before: Any = None

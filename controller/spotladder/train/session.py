@@ -24,7 +24,7 @@ from spotladder.train.pending import Checkpoint
 _log = logging.getLogger("spotladder.train")
 
 LOOK_INTERVAL = 1.0
-"""Seconds between two looks for a notice while the program waits for its commits."""
+"""Seconds between two checks for a notice while the program waits for its commits."""
 
 
 class Job:
@@ -263,7 +263,7 @@ def adopt(joined: Job | Exception) -> None:
 
 
 def forget() -> None:
-    """Let `current` join anew."""
+    """Make the next call of `current` join again."""
     _set(None)
 
 

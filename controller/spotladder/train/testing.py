@@ -68,7 +68,7 @@ def _run(program: Callable[[], Result], steps: list[int], notice: bool, interval
 
 
 class _Interrupted(session.Job):
-    """A rank whose machine goes at a step."""
+    """A rank whose machine is lost at a step."""
 
     def __init__(self, member: Member, step: int, notice: bool) -> None:
         super().__init__(member)
@@ -85,7 +85,7 @@ class _Interrupted(session.Job):
 
 @contextmanager
 def _attempt(number: int, interval: str, folder: Path) -> Iterator[Member]:
-    """This process as rank 0 of one attempt; afterwards it is what it was."""
+    """This process as rank 0 of one attempt; its environment is restored afterwards."""
     settings = {
         Variable.JOB: "rehearsal",
         Variable.URI: str(folder),

@@ -25,7 +25,7 @@ class Scale:
 
 
 def ticks(high: float, about: int = 5, low: float = 0.0) -> list[float]:
-    """Round numbers from `low` to `high`, about so many."""
+    """About `about` round values from `low` to `high`."""
     size = high - low
     if not (math.isfinite(size) and size > 0):
         return [low]

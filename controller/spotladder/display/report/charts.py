@@ -74,7 +74,7 @@ def timeline(facts: Facts, width: int) -> Markup:
 
 
 def signs(facts: Facts) -> list[tuple[Markup, str]]:
-    """The legend of the timeline: shapes in a square of 12, and what each stands for."""
+    """The legend of the timeline: shapes in a square of 12 and their meanings."""
 
     def box(kind: str) -> Markup:
         return element("rect", x=0, y=1, width=12, height=11, rx=2, class_=kind)
@@ -133,7 +133,7 @@ def loss(facts: Facts, width: int) -> Markup | None:
 
 
 def cost(facts: Facts, width: int) -> Markup | None:
-    """Money over time: what was paid, and what the same nodes would have cost on demand. None without prices."""
+    """Cost over time, and the cost of the same nodes on demand. None without prices."""
     if facts.on_demand <= 0 or len(facts.bill) < 2:
         return None
     height, left, top = 226, 64, 24

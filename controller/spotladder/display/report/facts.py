@@ -263,7 +263,7 @@ def _time_use(
 
 
 def _dry(records: tuple[Record, ...], length: Seconds) -> Mapping[str, tuple[Span, ...]]:
-    """When each tier's pool had nothing to give."""
+    """The times at which each tier's pool had no capacity."""
     since: dict[str, Seconds] = {}
     spans: dict[str, tuple[Span, ...]] = {}
     for record in records:

@@ -58,7 +58,7 @@ class Yardsticks:
         return bool(self.amounts)
 
     def cost(self, key: str) -> float | None:
-        """The amount of that key, if it is there."""
+        """The amount of this key; None if there is none."""
         return next((each.cost for each in self.amounts if each.key == key), None)
 
 
@@ -87,7 +87,7 @@ def measured(facts: Facts) -> Measured | None:
 
 
 def _startup(facts: Facts) -> Seconds:
-    """From whole to the first step, the first time that there was one."""
+    """Seconds from the first ready gang to its first step."""
     first = next((attempt for attempt in facts.attempts if attempt.work and attempt.whole), None)
     return max(0.0, first.work[0].start - first.whole[0].start) if first else 0.0
 

@@ -1,4 +1,4 @@
-"""The report on a terminal: what it came to in a few lines, then the attempts."""
+"""The report on a terminal: a summary of a few lines, then the attempts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rows(facts: Facts) -> list[tuple[str, ...]]:
 
 
 def sentences(facts: Facts) -> list[tuple[str, str]]:
-    """What it came to: label and text."""
+    """The summary: label and text."""
     said = [
         ("steps", f"{_of(facts.steps, facts.total)}, {count(facts.recomputed)} recomputed"),
         ("time", f"{span(facts.time.total)}, goodput {percent(facts.time.goodput)}"),
