@@ -82,7 +82,7 @@ class Case(NamedTuple):
 
 
 def changed(text: str, *changes: tuple[str, str]) -> str:
-    """The text with each first part replaced, which must be there once."""
+    """The text with each old part, which must occur once, replaced by the new one."""
     for old, new in changes:
         assert text.count(old) == 1, f"{old!r} is there {text.count(old)} times"
         text = text.replace(old, new)

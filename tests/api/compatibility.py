@@ -1,4 +1,4 @@
-"""Whether objects that an older CRD accepts are accepted, and kept whole, by a newer one."""
+"""Checks that a newer CRD accepts, without dropping fields, the objects that an older CRD accepts."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_a_status_has_no_defaults_and_its_memory_no_bound() -> None:
 
 
 def filled(schema: dict[str, Any], value: Any) -> Any:
-    """The value as an API server completes it."""
+    """The value with the defaults that an API server adds."""
     if isinstance(value, dict):
         known = schema.get("properties", {})
         for name, inner in known.items():

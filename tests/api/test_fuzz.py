@@ -1,4 +1,4 @@
-"""Whatever is in a file: it is valid, or every problem is one printable line. Never a traceback, never long."""
+"""For any file content: the file is valid, or each error is one short printable line, without a traceback."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_a_tier_without_pool(tmp_path: Path) -> None:
 
 
 def test_a_pool_that_is_smaller_than_the_job(tmp_path: Path) -> None:
-    """Seen: `validate` said ok, and `run` went through all tiers for lack of capacity."""
+    """A regression test: `validate` accepted such a pool, and `run` exhausted all tiers."""
     world = changed(WORLD, ("spot\n    nodes: 2", "spot\n    nodes: 1"))
     assert said(tmp_path, world, JOB) == [
         (

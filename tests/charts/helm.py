@@ -1,4 +1,4 @@
-"""The real helm, with folders of its own."""
+"""Runs the real helm with its own folders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KUBERNETES = "1.36.0"
 
 
 def helm(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run it; skips, or fails where it is required, when it is not there."""
+    """Run helm. Without helm the test is skipped, or fails if SPOTLADDER_REQUIRE demands it."""
     program = find("helm")
     if program is None:
         absent("not found: helm (SPOTLADDER_TOOLS or PATH)", "kube")
@@ -30,7 +30,7 @@ def helm(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[st
 def rendered(
     folder: Path, *arguments: str | Path, namespace: str = "spotladder-system", chart: str = "spotladder"
 ) -> str:
-    """What the chart installs, as text. The release has the chart's name."""
+    """The rendered objects of the chart as text. The release has the chart's name."""
     result = helm(
         folder, "template", chart, CHARTS / chart, "--namespace", namespace,
         "--kube-version", KUBERNETES, *arguments,
@@ -40,5 +40,5 @@ def rendered(
 
 
 def objects(text: str) -> list[dict[str, Any]]:
-    """The objects in it."""
+    """The objects in a rendered text."""
     return [found for found in YAML(typ="safe", pure=True).load_all(text) if found]

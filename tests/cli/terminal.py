@@ -1,4 +1,4 @@
-"""Runs the CLI as a user does, in this process or in one of its own."""
+"""Runs the CLI in this process or in a new one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Answer:
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Answer:
-    """The command in this process."""
+    """Run the command in this process."""
     code = main([str(argument) for argument in arguments])
     captured = capsys.readouterr()
     return Answer(code, captured.out, captured.err)
 
 
 def start(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> Answer:
-    """The command in a process of its own."""
+    """Run the command in a new process."""
     result = subprocess.run(
         [sys.executable, "-c", "import sys; from spotladder.cli.main import main; sys.exit(main())", *arguments],
         input=stdin,

@@ -1,4 +1,4 @@
-"""The commands of a cluster, as far as they go without one."""
+"""The cluster commands, as far as they run without a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all commands have in common: help, errors in one line, exit codes."""
+"""Behaviour of all commands: help, errors in one line, exit codes."""
 
 from __future__ import annotations
 

@@ -366,7 +366,7 @@ def test_an_address_that_can_be_read_in_two_ways_is_refused(
 def test_a_deadline_that_has_passed_is_refused_unless_the_job_exists(
     remembered: Remembered, capsys: Capture, tmp_path: Path
 ) -> None:
-    """A file that is applied again and again must not begin to fail when its job is over."""
+    """Applying the same file again must not fail after its job has ended."""
     file = written(tmp_path, "job.yaml", job(deadline="2020-01-01T00:00:00Z"))
     tier = written(tmp_path, "tier.yaml", TIER)
     answer = call(capsys, "submit", file, tier)

@@ -1,4 +1,4 @@
-"""What `spotladder watch` shows of a job's status."""
+"""`spotladder watch`: the view of a job's status."""
 
 from __future__ import annotations
 

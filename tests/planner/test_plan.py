@@ -1,4 +1,4 @@
-"""The planner against the published example, and against the situations in which a plan would be a lie."""
+"""The planner: the published example, and inputs for which no estimate is possible."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ON_DEMAND = Tier("on-demand", 1, price=Price(1.0, 1.0), capacity_type=CapacityTy
 
 
 def question(*tiers: TierFacts, hours: float = 5, overhead: float = 0.2, workers: int = 2, **spec: Any) -> Question:
-    """By default: two workers, each lost so often that the fifth failure comes after three of five hours."""
+    """By default: two workers, with an eviction rate at which the fifth failure occurs after three of five hours."""
     tiers = tiers or (TierFacts(SPOT, "a", evictions=5 / 6, observed=100), TierFacts(ON_DEMAND, "b", evictions=0.0))
     job = JobSpec(tiers=tuple(facts.tier for facts in tiers), **{"workers": workers, "grace": 30.0, **spec})
     return Question(job, tiers, hours, overhead, interval=300.0)

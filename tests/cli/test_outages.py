@@ -20,7 +20,7 @@ STOPPED = {**JOB, "status": {"phase": "Suspended", "observedGeneration": 2}}
 
 
 class Server:
-    """Answers with these, one after another, and from then on with the last."""
+    """A server that returns these responses in order, then repeats the last one."""
 
     def __init__(self, *answers: Any) -> None:
         self._answers = list(answers)
