@@ -69,7 +69,7 @@ ANYTHING = st.text(alphabet=st.sampled_from([*string.ascii_lowercase[:3], *"/.%2
 
 
 @given(ANYTHING)
-def test_no_spelling_leaves_the_allowed_folder(rest: str) -> None:
+def test_no_spelling_escapes_the_allowed_folder(rest: str) -> None:
     """An accepted address names an object below the allowed folder, however it is decoded and resolved."""
     try:
         address = StoreAddress.parse(f"s3://bucket/team/{rest}")

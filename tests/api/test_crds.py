@@ -81,7 +81,7 @@ def test_every_spec_field_is_bounded() -> None:
             assert "maxProperties" in schema, at
 
 
-def test_a_status_has_no_defaults_and_its_memory_no_bound() -> None:
+def test_a_status_has_no_defaults_and_its_state_no_bound() -> None:
     assert not [at for at, schema in EVERYWHERE if ".status" in at and "default" in schema]
     assert "maxLength" not in schema_of("tieredjobs")["properties"]["status"]["properties"]["state"]
 

@@ -101,7 +101,7 @@ def test_the_schema_accepts_every_valid_job(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TIERS)
-def test_a_tier_that_is_accepted_is_sent_as_the_schema_has_it(name: str) -> None:
+def test_the_schema_accepts_every_valid_tier(name: str) -> None:
     assert refusals(sent(changed(TIER, TIERS[name]))) == []
 
 

@@ -35,7 +35,7 @@ def test_defaults_are_those_of_the_documentation(tmp_path: Path) -> None:
     assert (spec.deadline, spec.max_duration, spec.budget, spec.suspend) == (None, None, None, False)
 
 
-def test_everything_that_is_given_arrives(tmp_path: Path) -> None:
+def test_all_fields_reach_the_core(tmp_path: Path) -> None:
     more = """\
   recoveryTimeout: 45s
   stallTimeout: 5m
@@ -58,7 +58,7 @@ def test_everything_that_is_given_arrives(tmp_path: Path) -> None:
     assert (spec.deadline, spec.max_duration, spec.budget, spec.suspend) == (1796083200.0, 21600.0, 250.5, True)
 
 
-def test_a_refusal_may_spend_a_tier(tmp_path: Path) -> None:
+def test_a_refusal_may_exhaust_a_tier(tmp_path: Path) -> None:
     text = changed(JOB, ("maxFailures: 3\n", "maxFailures: 3\n    onInsufficientCapacity: fallback\n"))
     assert [tier.on_insufficient_capacity for tier in resolved(tmp_path, text).tiers] == ["fallback", "wait"]
 

@@ -64,7 +64,7 @@ def test_a_pool_that_is_smaller_than_the_job(tmp_path: Path) -> None:
     )
 
 
-def test_an_invalid_world_is_not_held_against_the_job(tmp_path: Path) -> None:
+def test_an_invalid_world_adds_no_errors_to_the_job(tmp_path: Path) -> None:
     lines = said(tmp_path, WORLD.replace("notice", "notise"), JOB)
     assert lines == ["0.yaml:7:5: pools.g5-spot-use1a.notise: is not a known field; did you mean notice?"]
 

@@ -219,7 +219,7 @@ def test_permissions_have_no_wildcards_and_secrets_only_names(tmp_path: Path) ->
                 assert rule["verbs"] == ["get"]
 
 
-def test_all_secrets_may_be_read_when_that_is_asked_for(tmp_path: Path) -> None:
+def test_rbac_secrets_allows_reading_all_secrets(tmp_path: Path) -> None:
     given = ("--set", "rbac.secrets=true", "--set", "checkpointSecrets={bucket}")
     (rule,) = [rule for rule in rules(rendered(tmp_path, *given)) if "secrets" in rule["resources"]]
     assert rule["verbs"] == ["get"]

@@ -38,7 +38,7 @@ def tiers() -> list[CapacityTier]:
     return [CapacityTier.model_validate(tier) for tier in values(fleet, only)["capacityTiers"]]
 
 
-def test_the_cluster_is_of_kinds_shape() -> None:
+def test_the_configuration_fits_the_schema_of_kind() -> None:
     found = cluster()
     assert set(found) <= FIELDS
     assert (found["kind"], found["apiVersion"]) == ("Cluster", "kind.x-k8s.io/v1alpha4")

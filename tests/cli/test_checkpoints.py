@@ -50,7 +50,7 @@ def test_ls(place: Path, capsys: Output) -> None:
     assert len(lines) == 5
 
 
-def test_the_folder_of_the_job_will_do_too(place: Path, capsys: Output) -> None:
+def test_the_job_folder_is_accepted(place: Path, capsys: Output) -> None:
     assert run(capsys, "ls", str(place / "digits")) == run(capsys, "ls", str(place))
 
 
@@ -158,7 +158,7 @@ def test_an_address_with_several_logs(place: Path, capsys: Output) -> None:
     assert f"contains the logs of 2 jobs: name one: {place}/digits, {place}/other" in err
 
 
-def test_a_torn_entry_is_named(place: Path, capsys: Output) -> None:
+def test_a_truncated_entry_is_named(place: Path, capsys: Output) -> None:
     entry = place / "digits" / "log" / "00000003.json"
     entry.write_bytes(entry.read_bytes()[:50])
     code, _, err = run(capsys, "ls", str(place))

@@ -84,7 +84,7 @@ def test_wrong_usage(arguments: tuple[str, ...], said: str, capsys: Capture) -> 
     assert said in answer.err
 
 
-def test_as_a_plugin_of_kubectl_it_is_called_so(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_use_the_kubectl_plugin_name(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/usr/bin/kubectl-spotladder"])
     assert call(capsys, "get", "--help").out.startswith("Usage: kubectl spotladder get ")
 

@@ -110,6 +110,6 @@ def test_without_matplotlib(capsys: Capture, monkeypatch: pytest.MonkeyPatch, tm
         (("--max-failures=-1",), "error: max-failures: must be between 0 and 1e+06, not -1\n"),
     ],
 )
-def test_arguments_that_make_no_sense(capsys: Capture, arguments: tuple[str, ...], said: str) -> None:
+def test_contradicting_arguments(capsys: Capture, arguments: tuple[str, ...], said: str) -> None:
     answer = call(capsys, *REFERENCE, *arguments)
     assert (answer.code, answer.out, answer.err) == (2, "", said)

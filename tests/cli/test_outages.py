@@ -49,7 +49,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 503])
-def test_a_server_in_trouble_was_reached(status: int) -> None:
+def test_an_error_of_the_api_server_is_reported(status: int) -> None:
     with pytest.raises(EnvironmentFailure) as raised:
         with_server(Server(status), lambda cluster: cluster.job("digits"))
     said = str(raised.value)
@@ -59,7 +59,7 @@ def test_a_server_in_trouble_was_reached(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
-def test_stopping_waits_through_it_and_tells_once(status: int, capsys: Capture) -> None:
+def test_stop_tolerates_an_outage_and_reports_it_once(status: int, capsys: Capture) -> None:
     server = Server(JOB, status, JOB, status, status, STOPPED)
     job = with_server(server, lambda cluster: change._until_stopped(cluster, JOB, 60.0))
     assert job["status"]["phase"] == "Suspended"
@@ -70,12 +70,12 @@ def test_stopping_waits_through_it_and_tells_once(status: int, capsys: Capture) 
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
-def test_deleting_waits_through_it_and_tells_once(status: int, capsys: Capture) -> None:
+def test_delete_tolerates_an_outage_and_reports_it_once(status: int, capsys: Capture) -> None:
     with_server(Server(JOB, status, JOB, status, 404), lambda cluster: delete._until_gone(cluster, JOB))
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_trouble_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_an_outage_beyond_the_tolerance_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(delete, "NO_ANSWER_TIMEOUT", 0.01)
     with pytest.raises(EnvironmentFailure, match="try again later"):
         with_server(Server(503), lambda cluster: delete._until_gone(cluster, JOB))

@@ -36,7 +36,7 @@ def test_created_fields_are_merged_with_applied_fields() -> None:
     assert only["fieldsV1"]["f:spec"]["f:tiers"].keys() == {'k:{"name":"a"}', 'k:{"name":"b"}'}
 
 
-def test_a_suspension_is_not_the_files() -> None:
+def test_an_update_does_not_resume_a_suspended_job() -> None:
     both = entry(OURS, "Update", {"f:spec": {"f:budget": {}, "f:suspend": {}}})
     found = migrated([both], OURS)
     assert found == [SUSPENDED, entry(OURS, "Apply", {"f:spec": {"f:budget": {}}})]

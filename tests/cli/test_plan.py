@@ -83,13 +83,13 @@ def test_bad_input(capsys: Capture, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--hours", "--overhead", "--evictions-per-node-hour"])
 @pytest.mark.parametrize("value", ["inf", "nan", "1000001"])
-def test_numbers_that_no_plan_is_for(option: str, value: str, capsys: Capture, tmp_path: Path) -> None:
+def test_numbers_out_of_range(option: str, value: str, capsys: Capture, tmp_path: Path) -> None:
     answer = planned(capsys, tmp_path, option, value)
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith(f"error: Invalid value for '{option}': ")
 
 
-def test_more_failures_than_a_plan_is_for(capsys: Capture, tmp_path: Path) -> None:
+def test_too_many_expected_failures(capsys: Capture, tmp_path: Path) -> None:
     job = changed(JOB, ("maxFailures: 3", "maxFailures: -1"))
     answer = planned(capsys, tmp_path, "--evictions-per-node-hour", "1e6", job=job)
     assert (answer.code, answer.out) == (2, "")
@@ -104,7 +104,7 @@ def test_help_has_an_example(capsys: Capture) -> None:
     assert "spotladder plan job.yaml --hours 5" in call(capsys, "plan", "--help").out
 
 
-def test_the_file_may_stand_alone(capsys: Capture, tmp_path: Path) -> None:
+def test_submit_accepts_a_single_file(capsys: Capture, tmp_path: Path) -> None:
     job, world = written(tmp_path, "job.yaml", JOB), written(tmp_path, "world.yaml", WORLD)
     alone = call(capsys, "plan", job, "--world", world, "--hours", "5")
     assert alone.code == 0

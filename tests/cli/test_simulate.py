@@ -52,7 +52,7 @@ def test_seeds_can_be_repeated(capsys: Capture, tmp_path: Path) -> None:
     assert len({run["costUsd"] for run in json.loads(first)["policies"][0]["runs"]}) > 1
 
 
-def test_two_processes_find_the_same(capsys: Capture, tmp_path: Path) -> None:
+def test_two_processes_report_the_same(capsys: Capture, tmp_path: Path) -> None:
     options = ("--deadline", "10h", "--seeds", "3", "--policy", "ordered", "--policy", "on-demand", "-o", "json")
     alone = simulated(capsys, tmp_path, *options)
     assert simulated(capsys, tmp_path, *options, "--processes", "2") == alone
@@ -136,7 +136,7 @@ def test_a_wrong_polarity_is_noticed(capsys: Capture, tmp_path: Path) -> None:
     assert "there is never capacity: does a 1 mean the opposite?" in answer.err
 
 
-def test_a_capacity_tier_that_the_job_does_not_have(capsys: Capture, tmp_path: Path) -> None:
+def test_an_unused_capacity_tier(capsys: Capture, tmp_path: Path) -> None:
     job = written(tmp_path, "job.yaml", JOB)
     answer = simulated(capsys, tmp_path, "--job", job)
     assert answer.code == 2

@@ -122,7 +122,7 @@ spec: {capacityType: spot, provider: aws, price: {perNodeHour: 1}}
 """
 
 
-def test_capacity_comes_first_and_all_is_sent_as_the_schema_has_it(
+def test_capacity_is_sent_first_in_the_notation_of_the_schema(
     remembered: Remembered, capsys: Capture, tmp_path: Path
 ) -> None:
     one = written(tmp_path, "job.yaml", job(budget=250, stallTimeout=None))

@@ -15,7 +15,7 @@ from tests.workloads.test_review import JOBSET
 Capture = pytest.CaptureFixture[str]
 
 
-def test_right_files(capsys: Capture, tmp_path: Path) -> None:
+def test_valid_files(capsys: Capture, tmp_path: Path) -> None:
     job, world = written(tmp_path, "job.yaml", JOB), written(tmp_path, "world.yaml", WORLD)
     answer = call(capsys, "validate", job, world)
     assert (answer.code, answer.err) == (0, "")

@@ -48,7 +48,7 @@ def test_the_cost_grows_between_two_writes_of_the_status() -> None:
         (replace(RUNNING, attempt=None, nodes=0), "nodes   none"),
     ],
 )
-def test_nodes_are_counted(state: JobState, nodes: str) -> None:
+def test_the_view_counts_nodes(state: JobState, nodes: str) -> None:
     assert nodes in picture(state, NOW)
 
 

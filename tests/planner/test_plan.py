@@ -60,7 +60,7 @@ def test_a_job_that_ends_on_its_first_tier_sees_a_part_of_its_failures() -> None
 
 
 @pytest.mark.parametrize(("evictions", "most"), [(0.0, 3), (5.0, -1)])
-def test_a_tier_that_is_never_left_does_it_all(evictions: float, most: int) -> None:
+def test_a_tier_with_unlimited_failures_does_all_work(evictions: float, most: int) -> None:
     facts = TierFacts(replace(SPOT, max_failures=most), "a", evictions=evictions)
     found = expect(question(facts, TierFacts(ON_DEMAND, "b")))
     assert found is not None
@@ -84,7 +84,7 @@ def test_a_job_without_prices_is_planned_in_hours() -> None:
     assert any("its price is unknown" in sentence for sentence in risks(question(free), found))
 
 
-def test_a_job_that_is_all_right_has_no_risks() -> None:
+def test_a_job_without_risky_settings_has_no_risks() -> None:
     assert risks(question(), choose(question())) == []
 
 
@@ -113,6 +113,6 @@ def test_risks(asked: Question, said: str) -> None:
     assert any(said in sentence for sentence in risks(asked, choose(asked))), risks(asked, choose(asked))
 
 
-def test_a_job_that_begins_again_does_not_fear_the_end_of_its_tiers() -> None:
+def test_a_job_that_restarts_has_no_risk_of_exhausted_tiers() -> None:
     asked = question(TierFacts(SPOT, "a", 5.0, 100), exhausted=Exhausted.RESTART)
     assert not any("spent" in sentence for sentence in risks(asked, choose(asked)))
