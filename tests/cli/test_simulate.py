@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.builders import JOB, WORLD, written
+from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import Answer, call
 
 Capture = pytest.CaptureFixture[str]
@@ -141,3 +141,20 @@ def test_an_unused_capacity_tier(capsys: Capture, tmp_path: Path) -> None:
     answer = simulated(capsys, tmp_path, "--job", job)
     assert answer.code == 2
     assert "'zone' is no capacityTier of the job (expected one of g5-spot-use1a, g5-od-use1)" in answer.err
+
+
+def test_a_budget_that_the_lowest_price_exceeds(capsys: Capture, tmp_path: Path) -> None:
+    job = written(tmp_path, "job.yaml", changed(JOB, ("  suspend: false", '  suspend: false\n  budget: "4"')))
+    options = ("--job", job, "--trace", "g5-spot-use1a=synthetic", "--hours", "5", "--spot-price", "0.5")
+    answer = call(capsys, "simulate", *options)
+    assert (answer.code, answer.out) == (2, "")
+    assert "spec.budget: expected $5.00 or more (the work at the lowest price), got $4.00" in answer.err
+
+
+def test_egress_prices_of_all_regions_are_needed(capsys: Capture, tmp_path: Path) -> None:
+    header = "from_region,to_region,price_usd_per_gb\n"
+    file = written(tmp_path, "egress.csv", f"{header}us-east-1,us-west-2,0.02\n")
+    zones = ("--trace", "us-east-1a=synthetic", "--trace", "us-west-2b=synthetic", "--hours", "1", "--egress", file)
+    answer = call(capsys, "simulate", *zones)
+    assert (answer.code, answer.out) == (2, "")
+    assert "egress.csv: has no price from us-west-2 to us-east-1: add a line for it" in answer.err

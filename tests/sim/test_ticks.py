@@ -103,7 +103,7 @@ def noted(policy: By, views: list[list[str]]) -> By:
     return By(choose)
 
 
-@settings(max_examples=40, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=25, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_the_fast_path_is_equal_to_decide(seed: int) -> None:
     """The same result and the same views, whatever the policy makes of them."""

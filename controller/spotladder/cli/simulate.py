@@ -27,7 +27,9 @@ def simulate(
             "capacityTier that has this trace.",
         ),
     ],
-    policy: Annotated[list[str] | None, typer.Option(help="A policy to compare; repeat it. Default: ordered.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A policy to compare; repeat it. Default: ordered.")
+    ] = None,
     hours: Annotated[float, typer.Option(help="Hours of training without interruptions.")],
     deadline: Annotated[
         str | None, typer.Option(metavar="DURATION", help="The job must end so long after its start, for example 70h.")

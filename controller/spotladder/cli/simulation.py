@@ -16,6 +16,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.sim.compare import Scenario, ZoneSource
 from spotladder.sim.readers import egress as egress_file
 from spotladder.sim.readers.any_format import Polarity, read_traces
+from spotladder.sim.readers.egress import Egress
 from spotladder.sim.synthetic import Market, fit
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import ProgramPlan
@@ -83,7 +84,7 @@ def read(given: list[str], polarity: str | None, *, sort: bool) -> Traces:
 
 
 def of_traces(traces: Traces, options: Options) -> Scenario:
-    """A job whose tiers are the zones of the traces, in their order, and then on-demand."""
+    """A job whose tiers are the zones of the traces, in their order, and then on-demand in the region of the first."""
     zones, tiers = [], []
     for name, found in traces.items():
         given = (trace.on_demand_price for trace in found.traces if trace.on_demand_price)
@@ -95,7 +96,8 @@ def of_traces(traces: Traces, options: Options) -> Scenario:
     if ON_DEMAND in traces:
         raise InvalidSpec(f"{ON_DEMAND!r} is the tier that is added: name the zone otherwise", path="--trace")
     dearest = max(tier.price.on_demand for tier in tiers)
-    zones.append(ZoneSource(_plan(ON_DEMAND, Price(dearest, dearest), 0.0, options)))
+    fallback = _plan(ON_DEMAND, Price(dearest, dearest), 0.0, options)
+    zones.append(ZoneSource(replace(fallback, region=zones[0].plan.region)))
     tiers.append(Tier(ON_DEMAND, FOR_EVER, 1800.0, CapacityType.ON_DEMAND, Price(dearest, dearest)))
     program = _program(options, _seconds("--commit-interval", options.commit_interval or "5m"))
     spec = JobSpec(tuple(tiers), workers=options.workers, stall_timeout=max(600.0, 5 * program.commit_interval))
@@ -157,10 +159,34 @@ def _scenario(
             f"expected at least the work ({options.hours:g} h), got {limit / HOUR:g} h: give the job more time",
             path="--deadline",
         )
-    prices = egress_file.read(options.egress) if options.egress is not None else {}
+    least = min(map(_least_price, zones)) * spec.workers * options.hours
+    if spec.budget is not None and spec.budget < least:
+        raise InvalidSpec(
+            f"expected ${least:.2f} or more (the work at the lowest price), got ${spec.budget:.2f}: raise it",
+            path="spec.budget",
+        )
+    prices = _egress(options.egress, [source.plan.region for source in zones])
     return Scenario(
         replace(spec, max_duration=limit), program, tuple(zones), tiers, prices, options.atomic, options.probed
     )
+
+
+def _least_price(source: ZoneSource) -> float:
+    """The lowest price of the zone, in USD per node-hour."""
+    prices = [float(trace.prices.min()) for trace in source.traces if trace.prices is not None]
+    return min(prices, default=source.plan.price.per_node_hour)
+
+
+def _egress(file: Path | None, regions: list[str]) -> Egress:
+    """The prices between all of these regions. Raises InvalidSpec for one that is missing."""
+    if file is None:
+        return {}
+    prices = egress_file.read(file)
+    for source in regions:
+        for target in regions:
+            if source != target and (source, target) not in prices:
+                raise InvalidSpec(f"has no price from {source} to {target}: add a line for it", where=str(file))
+    return prices
 
 
 def _program(options: Options, interval: Seconds) -> ProgramPlan:
