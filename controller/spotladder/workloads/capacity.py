@@ -4,7 +4,7 @@
 |---|---|
 | the scheduler's PodScheduled=False/Unschedulable | `unschedulable`: provisionTimeout runs |
 | Karpenter, Cluster Autoscaler or AKS say that the cloud has no machine | `refused`: it need not be waited for |
-| image, quota, rights, admission, missing Secrets and volumes | `blocked`: the user must act; no tier is spent |
+| image, quota, rights, admission, missing Secrets and volumes | `blocked`: the user must act; no tier is exhausted |
 
 Karpenter deletes a NodeClaim that it cannot launch within a second. What remains are Events: on the pod that it was
 nominated for which NodeClaim, on the NodeClaim that there was no capacity, and later on the pod that nothing fits. Pods
