@@ -10,7 +10,7 @@ from spotladder.core.model import TierChoice, TierView
 from spotladder.core.policies import registry
 from tests.core.policies.ticks import ON_DEMAND, SPOT, TICK, Job, run
 
-POLICIES = ["greedy", "uniform-progress", "on-demand"]
+POLICIES = ["greedy", "uniform-progress", "on-demand", "adaptive"]
 HOUR = 3600.0
 
 
@@ -44,14 +44,14 @@ def test_no_deadline_is_missed_that_on_demand_could_keep(name: str, data: st.Dat
     assert run(registry.by_name(name), trace, job, delays).finished is not None
 
 
-@pytest.mark.parametrize("name", ["greedy", "uniform-progress"])
+@pytest.mark.parametrize("name", ["greedy", "uniform-progress", "adaptive"])
 def test_with_spot_capacity_throughout_only_spot_is_used(name: str) -> None:
     done = run(registry.by_name(name), [True] * 312, Job())
     assert (set(done.held), done.starts) == ({SPOT}, 1)
     assert done.cost == pytest.approx(0.9731 * (48 + 0.05))
 
 
-@pytest.mark.parametrize("name", ["greedy", "uniform-progress", "on-demand"])
+@pytest.mark.parametrize("name", POLICIES)
 def test_without_spot_capacity_one_on_demand_attempt_does_the_work(name: str) -> None:
     done = run(registry.by_name(name), [False] * 312, Job())
     assert (set(done.held) - {""}, done.starts) == ({ON_DEMAND}, 1)

@@ -1,0 +1,144 @@
+"""`adaptive`: waits for spot capacity as long as that is expected to cost less than starting on demand.
+
+The model is fitted offline to availability traces by tests/bench/fit_adaptive.py. It has, for each zone of the traces,
+the hazard that capacity goes and the hazard that it comes back, by the age of the availability spell. Backward
+induction over remaining time and remaining work gives the least slack, from which on it pays to wait for spot capacity,
+or to leave on-demand for it. Slack is remaining time less remaining work.
+
+Rules
+ 1. Safety net: only the fallback once the deadline leaves no other way.
+ 2. Spot capacity that is there is used until it is lost.
+ 3. Without spot capacity, wait while the slack is at least `wait`; else on-demand.
+ 4. From on-demand, move to spot capacity that is known to be there while the slack is at least `leave`.
+ 5. The zones of the model are weighted by the likelihood of the spells that the job saw on the tier. Where a memoryless
+    model explains these spells clearly better than every zone, the choice is that of `uniform-progress`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+
+from spotladder.core.durations import format_duration
+from spotladder.core.model import Seconds, Spell, Tier, TierChoice, TierView
+from spotladder.core.policies.adaptive_tables import TICK, Model, Slack, ending, least_slack, shipped, survival
+from spotladder.core.policies.safety_net import EXACT, SafetyNet
+from spotladder.core.policies.uniform_progress import UniformProgress
+
+DISTRUST = 18.0
+"""Log-likelihood by which constant hazards, fitted to the very spells, must explain them better before the model is not
+used. On a zone that was held back from the fit, the 32 newest spells came to at most 16."""
+
+USUAL_RATIO = 3.145
+"""Price of on-demand over the price of spot where one of them is not known."""
+
+
+class Adaptive:
+    """Without a deadline, or while the remaining work is not known, it chooses as `uniform-progress` does.
+
+    `model` is the fitted model that is shipped, or another one: a benchmark holds the tested zone back.
+    """
+
+    def __init__(self, model: Model | None = None) -> None:
+        self._model = model or shipped()
+
+    def choose(self, view: TierView) -> TierChoice:
+        """The tier to be on, or None to wait for spot capacity."""
+        net = SafetyNet(view)
+        slack = net.slack
+        if slack is None or net.forced or not net.spot or net.fallback is None or not self._trusted(net):
+            return UniformProgress().choose(view)
+        if net.on_fallback:
+            return self._from_fallback(net, slack)
+        if net.has_capacity:
+            return net.choice(view.current, "the job stays on spot until it is lost")
+        if net.usable_spot is not None:
+            return net.choice(net.usable_spot.name, "spot capacity may be available")
+        needed = min(self._least_slack(net, tier).wait for tier in net.spot)
+        if slack < needed - EXACT:
+            why = f"no spot capacity, and waiting needs {_told(needed)} of slack, {_told(slack)} are left"
+            return net.choice(net.fallback.name, why)
+        waiting = view.current if view.live and view.current in view.open else None
+        choice = net.choice(
+            waiting, f"waits for spot capacity: {_told(slack)} of slack are left, {_told(needed)} needed"
+        )
+        return replace(choice, review_at=min(view.now + slack - needed, choice.review_at or math.inf))
+
+    def _from_fallback(self, net: SafetyNet, slack: Seconds) -> TierChoice:
+        """Leave on-demand for spot capacity that is known to be there, if the slack covers the risk of losing it."""
+        view = net.view
+        there = [tier for tier in net.spot if net.may_start(tier) and view.outlook(tier.name).capacity]
+        if not there:
+            return net.choice(view.current, "no spot capacity is known to be available")
+        best = min(there, key=lambda tier: self._least_slack(net, tier).leave)
+        needed = self._least_slack(net, best).leave
+        if slack < needed - EXACT:
+            why = f"leaving on-demand needs {_told(needed)} of slack, {_told(slack)} are left"
+            return net.choice(view.current, why)
+        return net.choice(best.name, f"spot capacity is available and {_told(slack)} of slack are left")
+
+    def _trusted(self, net: SafetyNet) -> bool:
+        return all(explains(self._model, net.view.spells(tier.name)) for tier in net.spot)
+
+    def _least_slack(self, net: SafetyNet, tier: Tier) -> Slack:
+        """The least slack that waiting for this tier, and leaving on-demand for it, need now."""
+        view, spells = net.view, net.view.spells(tier.name)
+        newest = spells[-1] if spells else None
+        under_way = newest is not None and newest.available is (view.outlook(tier.name).capacity is not False)
+        age = view.now - newest.since if newest is not None and under_way else 0.0
+        terms = (net.overhead, _ratio(net.fallback, tier))
+        return least_slack(self._model, weights(self._model, spells), terms, age, view.remaining or 0.0)
+
+
+def _ratio(fallback: Tier | None, tier: Tier) -> float:
+    if fallback is None or not (tier.price.known and fallback.price.known and tier.price.per_node_hour > 0):
+        return USUAL_RATIO
+    return fallback.price.per_node_hour / tier.price.per_node_hour
+
+
+def _told(seconds: Seconds) -> str:
+    return format_duration(max(0.0, round(seconds / 60.0)) * 60.0)
+
+
+def weights(model: Model, spells: tuple[Spell, ...]) -> tuple[float, ...]:
+    """The weight of each zone of the model, by the likelihood of these spells of one tier."""
+    if not spells:
+        return (1.0 / len(model.shares),) * len(model.shares)
+    shares = [share if spells[0].available else 1.0 - share for share in model.shares]
+    logs = [math.log(share) + seen for share, seen in zip(shares, _likelihood(model, spells), strict=True)]
+    scaled = [math.exp(log - max(logs)) for log in logs]
+    return tuple(part / sum(scaled) for part in scaled)
+
+
+def explains(model: Model, spells: tuple[Spell, ...]) -> bool:
+    """Whether the model does not do clearly worse on these spells than constant hazards fitted to them."""
+    return not spells or max(_likelihood(model, spells)) > _memoryless(spells) - DISTRUST
+
+
+def _likelihood(model: Model, spells: tuple[Spell, ...]) -> list[float]:
+    """The log-likelihood of these spells for each zone of the model; the newest is under way."""
+    closed, newest = _closed(model, spells[:-1]), spells[-1]
+    return [log + survival(model, zone, newest.available, _ticks(newest)) for zone, log in enumerate(closed)]
+
+
+@lru_cache(maxsize=4096)
+def _closed(model: Model, spells: tuple[Spell, ...]) -> tuple[float, ...]:
+    return tuple(sum(ending(model, zone, spell.available, _ticks(spell)) for spell in spells) for zone in model.zones)
+
+
+@lru_cache(maxsize=4096)
+def _memoryless(spells: tuple[Spell, ...]) -> float:
+    """The log-likelihood of these spells under one hazard for each state, each from its own spells."""
+    total = 0.0
+    for available in (True, False):
+        of_kind = [spell for spell in spells if spell.available is available]
+        ticks = sum(map(_ticks, of_kind))
+        ends = sum(1 for spell in of_kind if spell is not spells[-1])
+        hazard = (ends + 0.5) / (ticks + 1.0)
+        total += ends * math.log(hazard) + max(0, ticks - ends) * math.log(1.0 - min(hazard, 0.99))
+    return total
+
+
+def _ticks(spell: Spell) -> int:
+    return max(1, round((spell.until - spell.since) / TICK) + 1)

@@ -1,0 +1,132 @@
+"""Reads the fitted model of the `adaptive` policy: hazards by age, and the least slack by interpolation.
+
+Ages and times are in ticks of `TICK` seconds inside, in seconds where a type says `Seconds`.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from spotladder.core.model import Seconds
+from spotladder.core.policies import adaptive_model
+
+TICK: Seconds = 600.0
+AGES = (1, 2, 3, 5, 9, 17, 37, 73)
+"""The first age in ticks of each age class; the first tick of a spell is of age 1."""
+WORK = (3, 6, 12, 24, 48, 72, 96, 144, 192, 240, 288)
+"""Knots of the remaining work."""
+OVERHEADS = (0.0, 0.3, 1.2, 3.0)
+"""Knots of the overhead of a start."""
+RATIOS = (1.5, 3.145, 8.0)
+"""Knots of the price of on-demand over the price of spot."""
+
+_KNOTS = (0.0, *WORK)
+_INVERSE = tuple(-1.0 / ratio for ratio in RATIOS)
+
+
+class Slack(NamedTuple):
+    """The least slack from which on it pays to wait for spot capacity, and to leave on-demand for it."""
+
+    wait: Seconds
+    leave: Seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A fitted model. Compared by identity, so that what is computed from it can be cached.
+
+    `shares[zone]`: how much of the time a zone of the traces had capacity. `hazards[zone][state][age class]`: the
+    probability that a spell ends with the next tick, where state 1 is available. `slack`: the least slacks in ticks, by
+    overhead, ratio, zone, wait or leave, age class and work, in this order.
+    """
+
+    shares: tuple[float, ...]
+    hazards: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]
+    slack: tuple[int, ...]
+
+    @property
+    def zones(self) -> range:
+        """The zones of the traces."""
+        return range(len(self.shares))
+
+
+@cache
+def shipped() -> Model:
+    """The model that is fitted on all zones of the published traces."""
+    return Model(adaptive_model.SHARES, adaptive_model.HAZARDS, tuple(map(int, adaptive_model.SLACK.split())))
+
+
+def age_class(ticks: int) -> int:
+    """The place of the age class of a spell of this age."""
+    return max(0, bisect_right(AGES, ticks) - 1)
+
+
+@lru_cache(maxsize=65536)
+def survival(model: Model, zone: int, available: bool, ticks: int) -> float:
+    """The log-probability that a spell reaches this age."""
+    hazards = model.hazards[zone][available]
+    ages = zip(AGES, (*AGES[1:], ticks), hazards, strict=True)
+    return sum(max(0, min(ticks, following) - first) * math.log1p(-hazard) for first, following, hazard in ages)
+
+
+def ending(model: Model, zone: int, available: bool, ticks: int) -> float:
+    """The log-probability that a spell reaches this age and ends with the next tick."""
+    return survival(model, zone, available, ticks) + math.log(model.hazards[zone][available][age_class(ticks)])
+
+
+def least_slack(
+    model: Model, weights: tuple[float, ...], terms: tuple[Seconds, float], age: Seconds, remaining: Seconds
+) -> Slack:
+    """The least slack for a job with this remaining work, at this age of the availability spell of its spot tier.
+
+    `weights` are those of the zones of the traces; `terms` are the overhead of a start, and the price of on-demand over
+    the price of spot. Terms and ages beyond the fitted ones count as the last fitted one. Beyond the last knot the
+    slack grows in proportion to the work.
+    """
+    overhead, ratio = terms
+    place, work = age_class(1 + int(age / TICK + 1e-6)), remaining / TICK
+    wait, leave = _row(model, weights, (overhead / TICK, ratio), place)
+    return Slack(TICK * _between(wait, work), TICK * _between(leave, work))
+
+
+@lru_cache(maxsize=4096)
+def _row(
+    model: Model, weights: tuple[float, ...], terms: tuple[float, float], place: int
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The slacks to wait and to leave at the knots of the work, averaged over the zones."""
+    sums = [0.0] * (2 * len(WORK))
+    for overhead, overhead_part in _bracket(OVERHEADS, terms[0]):
+        for ratio, ratio_part in _bracket(_INVERSE, -1.0 / max(terms[1], 1e-9)):
+            for zone, weight in enumerate(weights):
+                part = overhead_part * ratio_part * weight
+                table = ((overhead * len(RATIOS) + ratio) * len(weights) + zone) * 2
+                for kind in (0, 1):
+                    first = ((table + kind) * len(AGES) + place) * len(WORK)
+                    for knot in range(len(WORK)):
+                        sums[kind * len(WORK) + knot] += part * model.slack[first + knot]
+    return (0.0, *sums[: len(WORK)]), (0.0, *sums[len(WORK) :])
+
+
+def _bracket(knots: Sequence[float], value: float) -> list[tuple[int, float]]:
+    """The knots around the value and their parts; only the nearest one outside of the knots."""
+    if value <= knots[0]:
+        return [(0, 1.0)]
+    if value >= knots[-1]:
+        return [(len(knots) - 1, 1.0)]
+    high = bisect_right(knots, value)
+    part = (value - knots[high - 1]) / (knots[high] - knots[high - 1])
+    return [(high - 1, 1.0 - part), (high, part)]
+
+
+def _between(values: Sequence[float], work: float) -> float:
+    """Linear interpolation between the knots of the work; beyond the last one in proportion."""
+    if work >= _KNOTS[-1]:
+        return values[-1] * work / _KNOTS[-1]
+    high = bisect_right(_KNOTS, work)
+    part = (work - _KNOTS[high - 1]) / (_KNOTS[high] - _KNOTS[high - 1])
+    return values[high - 1] * (1.0 - part) + values[high] * part

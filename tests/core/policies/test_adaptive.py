@@ -1,0 +1,125 @@
+"""The adaptive policy: its model, what it does with it, and when it does not trust it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from spotladder.core.model import Spell
+from spotladder.core.policies.adaptive import Adaptive, explains, weights
+from spotladder.core.policies.adaptive_tables import (
+    AGES,
+    OVERHEADS,
+    RATIOS,
+    TICK,
+    WORK,
+    Model,
+    ending,
+    least_slack,
+    shipped,
+    survival,
+)
+from spotladder.core.policies.uniform_progress import UniformProgress
+from tests.core.policies.ticks import ON_DEMAND, SPOT, Job, run
+
+HOUR = 3600.0
+EVEN = (1.0 / len(shipped().shares),) * len(shipped().shares)
+USUAL = (180.0, 3.145)
+
+
+def spells(*lengths: int, available: bool = True) -> tuple[Spell, ...]:
+    """Spells of so many ticks, by turns available and not."""
+    found, start = [], 0.0
+    for ticks in lengths:
+        found.append(Spell(available, start, start + (ticks - 1) * TICK))
+        start, available = start + ticks * TICK, not available
+    return tuple(found)
+
+
+def test_the_shipped_model_is_complete() -> None:
+    model = shipped()
+    zones = len(model.shares)
+    assert len(model.hazards) == zones == 8
+    assert len(model.slack) == len(OVERHEADS) * len(RATIOS) * zones * 2 * len(AGES) * len(WORK)
+    assert all(0.0 < hazard < 1.0 for zone in model.hazards for state in zone for hazard in state)
+
+
+@pytest.mark.parametrize("available", [True, False])
+def test_the_probabilities_of_all_lengths_add_up(available: bool) -> None:
+    model = shipped()
+    for zone in model.zones:
+        ended = sum(math.exp(ending(model, zone, available, ticks)) for ticks in range(1, 200))
+        assert ended + math.exp(survival(model, zone, available, 200)) == pytest.approx(1.0)
+
+
+def test_the_slack_that_waiting_needs() -> None:
+    """More work, and an outage that has lasted, need more slack."""
+    model = shipped()
+
+    def wait(age: float = 0.0, work: float = 24.0, ratio: float = 3.145) -> float:
+        return least_slack(model, EVEN, (180.0, ratio), age, work * HOUR).wait
+
+    assert 0 < wait(work=4) < wait(work=12) < wait(work=48) < wait(work=96)
+    assert wait(work=96) == pytest.approx(2 * wait(work=48))
+    assert wait(age=0) < wait(age=6 * HOUR)
+    assert wait(ratio=100.0) == wait(ratio=8.0), "beyond the fitted ratios the last one counts"
+
+
+def test_leaving_on_demand_needs_less_slack_for_capacity_that_has_lasted() -> None:
+    model = shipped()
+    young, old = (least_slack(model, EVEN, (720.0, 3.145), age, 24 * HOUR).leave for age in (0.0, 6 * HOUR))
+    assert old < young
+
+
+def test_the_zones_are_weighted_by_the_spells_of_the_job() -> None:
+    model = shipped()
+    assert weights(model, ()) == EVEN
+    for seen, low, high in ((spells(200, 1, 150, 1, 100), 0.9, 1.0), (spells(1, 60, 1, 90, 1, 80), 0.0, 0.4)):
+        found = weights(model, seen)
+        assert sum(found) == pytest.approx(1.0)
+        assert low < model.shares[found.index(max(found))] < high
+
+
+def misfit() -> Model:
+    """A model of zones where spells last for days."""
+    return replace(shipped(), hazards=(((0.001,) * len(AGES),) * 2,) * len(shipped().shares))
+
+
+def test_spells_that_no_zone_explains_are_not_trusted() -> None:
+    often = spells(3, 5, 20, 40, 1, 2, 9, 4, 1, 30)
+    assert explains(shipped(), ())
+    assert explains(shipped(), often)
+    assert not explains(misfit(), often)
+
+
+def test_without_trust_the_choice_is_that_of_uniform_progress() -> None:
+    trace = ([True] * 9 + [False] * 3) * 35
+    job = Job(deadline=70 * HOUR)
+    ours, theirs = run(Adaptive(misfit()), trace, job), run(UniformProgress(), trace, job)
+    assert (ours.held, ours.why[60:]) == (theirs.held, theirs.why[60:])
+    assert ours.why[:60] != theirs.why[:60], "trusted until the spells say otherwise"
+
+
+def test_it_waits_where_uniform_progress_does_not_and_explains_it() -> None:
+    trace = ([True] * 40 + [False] * 4) * 10
+    job = Job(deadline=70 * HOUR)
+    ours, theirs = run(Adaptive(), trace, job), run(UniformProgress(), trace, job)
+    assert ours.cost <= theirs.cost
+    outage = [tick for tick in range(len(ours.held)) if not trace[tick]]
+    assert all(ours.held[tick] == "" and ours.why[tick].startswith("waits for spot capacity") for tick in outage[:4])
+
+
+def test_a_long_outage_ends_the_wait() -> None:
+    done = run(Adaptive(), [True] * 12 + [False] * 300, Job())
+    assert done.held[12:].count("") > 0
+    assert done.held[-1] == ON_DEMAND
+    first = done.held.index(ON_DEMAND)
+    assert done.why[first].startswith("no spot capacity, and waiting needs ")
+
+
+def test_it_returns_to_spot_capacity_while_there_is_slack() -> None:
+    done = run(Adaptive(), [True] * 12 + [False] * 60 + [True] * 288, Job(deadline=60 * HOUR))
+    assert ON_DEMAND in done.held
+    assert done.held[-1] == SPOT
