@@ -34,9 +34,10 @@ def measure(every: int) -> Sequence[Row]:
     for name in registry.names():
         if name in LIMITED:
             continue
+        entrant = _entrant(name, traces)
         began = time.process_time()
         try:
-            result = published.scores(starts, _entrant(name, traces), every=every)
+            result = published.scores(starts, entrant, every=every)
         except SpotladderError as error:
             print(f"{name}: {error}", flush=True)
             continue
