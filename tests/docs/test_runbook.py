@@ -36,7 +36,7 @@ def test_labels_and_definitions_match_the_code() -> None:
 
 
 def test_log_lines_in_the_runbook_exist_in_the_code() -> None:
-    source = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "controller").rglob("operator/*.py"))
+    source = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "controller").rglob("*.py"))
     for words in ("cannot take the lease", "not leading", "cluster is down"):
         assert f'"{words}"' in source
         assert f"`{words}`" in RUNBOOK.read_text(encoding="utf-8")
