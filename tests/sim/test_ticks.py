@@ -12,7 +12,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from spotladder.core.model import CapacityType, Price, Tier, TierChoice, TierView
+from spotladder.core.policies import registry
 from spotladder.errors import InvalidSpec
+from spotladder.sim.synthetic import Market, generate
 from spotladder.sim.ticks import drive, fast
 from spotladder.sim.ticks.job import NEVER, TickJob, TickResult, TickTier
 from tests.sim.builders import HOUR, ON_DEMAND, SPOT, tick_job
@@ -116,6 +118,17 @@ def test_the_fast_path_is_equal_to_decide(seed: int) -> None:
     assert fast.supports(job)
     assert fast.run(job, noted(policy, quick)) == drive.run(job, noted(policy, real))
     assert quick == real
+
+
+@pytest.mark.parametrize("overhead", [180, 720])
+@pytest.mark.parametrize("name", ["greedy", "on-demand", "uniform-progress"])
+def test_the_fast_path_is_equal_to_decide_for_our_policies(name: str, overhead: int) -> None:
+    """On a synthetic market, with a deadline that leaves a fifth of the time for waiting."""
+    available = generate(Market(), 72, ["spot"], seed=overhead)[0].ticks(TICK).tolist()
+    job = tick_job(available, work=10 * HOUR, overhead=overhead, deadline=12 * HOUR)
+    found = fast.run(job, registry.by_name(name))
+    assert found == drive.run(job, registry.by_name(name))
+    assert found.met
 
 
 @pytest.mark.parametrize("run", [drive.run, fast.run])
