@@ -105,7 +105,7 @@ class FleetSpec(Record):
     teams: list[Team] = Field(default_factory=list, description="Namespaces of teams.")
     clusters: Annotated[list[Cluster], Field(min_length=1)] = Field(description="The clusters.")
     platform: Platform = Field(default_factory=Platform, description="What is installed in the clusters.")
-    rollout: Rollout = Field(default_factory=Rollout, description="How a change reaches the clusters.")
+    rollout: Rollout = Field(default_factory=Rollout, description="The rollout of a change to the clusters.")
 
 
 class Fleet(Record):
@@ -114,7 +114,7 @@ class Fleet(Record):
     api_version: Literal["spotladder.io/v1alpha1"] = Field(description="Always spotladder.io/v1alpha1.")
     kind: Literal["Fleet"] = Field(description="Always Fleet.")
     metadata: Metadata = Field(description="The fleet's name.")
-    spec: FleetSpec = Field(description="What the fleet consists of.")
+    spec: FleetSpec = Field(description="The content of the fleet.")
 
     def cluster(self, name: str) -> Cluster:
         """The cluster of that name. Raises InvalidSpec."""

@@ -131,7 +131,9 @@ class Pool(Record):
     startup_taints: list[Taint] = Field(
         default_factory=list, description="Taints that a DaemonSet removes when the node is ready for work."
     )
-    disruption: Disruption = Field(default_factory=Disruption, description="When a node may be given back.")
+    disruption: Disruption = Field(
+        default_factory=Disruption, description="The conditions under which Karpenter may remove a node."
+    )
     reservation: Reservation | None = Field(default=None, description="The capacity of a reserved pool.")
     efa: Switch = Field(
         default=False, description="Elastic Fabric Adapter interfaces on all network cards (AWS). Needs one zone."
