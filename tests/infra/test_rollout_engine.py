@@ -1,4 +1,7 @@
-"""Rollouts with the real Pulumi over clusters that are files: waves, locks, drift, rollback, upgrade, removal."""
+"""Rollouts with the real Pulumi over clusters that are files: waves, locks, drift, rollback, upgrade, removal.
+
+A run of Pulumi takes seconds. Tests that begin after a good rollout of both clusters work on copies of one.
+"""
 
 from __future__ import annotations
 
@@ -91,18 +94,58 @@ class Lab:
         }
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    path = f"{install(tmp_path / 'bin')}{os.pathsep}{tools() / 'bin'}{os.pathsep}{os.environ['PATH']}"
+def made(folder: Path) -> Lab:
+    """A lab without any release."""
+    path = f"{install(folder / 'bin')}{os.pathsep}{tools() / 'bin'}{os.pathsep}{os.environ['PATH']}"
     if shutil.which("pulumi", path=path) is None:
         absent("pulumi is not installed", "infra")
-    chart = tmp_path / "charts" / "kuberay-operator"
+    chart = folder / "charts" / "kuberay-operator"
     chart.mkdir(parents=True)
     (chart / "Chart.yaml").write_text("name: kuberay-operator\nversion: 1.6.1\n")
-    made = Lab(tmp_path, {**os.environ, "PATH": path, VARIABLE: str(tmp_path), "KUBECONFIG": "/nowhere"})
-    made.write()
-    yield made
-    until(lambda: not marked(f"{VARIABLE}={tmp_path}"), seconds=20)  # no engine, no provider, no helm
+    lab = Lab(folder, {**os.environ, "PATH": path, VARIABLE: str(folder), "KUBECONFIG": "/nowhere"})
+    lab.write()
+    return lab
+
+
+def ended(lab: Lab) -> None:
+    """Waits until no engine, no provider, no helm and no watchdog of the lab runs."""
+    until(lambda: not marked(f"{VARIABLE}={lab.folder}"), seconds=20)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    lab = made(tmp_path)
+    yield lab
+    ended(lab)
+
+
+@dataclass
+class Begun:
+    """A lab after its first rollout, and what its commands have printed."""
+
+    lab: Lab
+    previewed: str
+    before: dict[str, dict[str, int]]
+    printed: str
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Begun:
+    lab = made(tmp_path_factory.mktemp("begun") / "lab")
+    previewed, before = lab.run("preview"), lab.versions()
+    printed = lab.run("rollout")
+    ended(lab)
+    return Begun(lab, previewed, before, printed)
+
+
+@pytest.fixture
+def good(begun: Begun, tmp_path: Path) -> Iterator[Lab]:
+    """A copy of the lab after its first rollout."""
+    folder = tmp_path / "lab"
+    shutil.copytree(begun.lab.folder, folder)
+    lab = Lab(folder, {**begun.lab.environment, VARIABLE: str(folder)})
+    yield lab
+    ended(lab)
 
 
 pytestmark = pytest.mark.timeout(600)
@@ -113,10 +156,10 @@ GOOD = {
 }
 
 
-def test_waves_then_nothing_then_drift_then_rollback(lab: Lab) -> None:
-    assert "9 to change, 0 as they are." in lab.run("preview")
-    assert lab.versions() == {"east": {}, "west": {}}
-    printed = lab.run("rollout")
+def test_the_first_rollout_goes_in_waves(begun: Begun) -> None:
+    assert "9 to change, 0 as they are." in begun.previewed
+    assert begun.before == {"east": {}, "west": {}}, "a preview changes nothing"
+    printed, lab = begun.printed, begun.lab
     assert printed.index("east  controller: ready") < printed.index("west  crds-kuberay-operator: installing")
     assert lab.versions() == GOOD
     secret = lab.cluster("east").state["objects"]["secret/spotladder-system/cluster-west"]
@@ -125,24 +168,29 @@ def test_waves_then_nothing_then_drift_then_rollback(lab: Lab) -> None:
     assert "/nowhere" not in state, "the state has no path of this machine"
     assert "token" not in state
 
-    lab.run("rollout")
-    assert lab.versions() == GOOD, "a rollout without a change changes nothing"
 
-    lab.change("west", drift=["kuberay-operator"])
-    assert "Deployment/kuberay-operator" in lab.run("drift", code=1)
-    assert "drift: Deployment/kuberay-operator" in lab.run("preview", "--cluster", "west")
-    lab.change("west", drift=[])
-    lab.run("drift")
+def test_nothing_then_drift_then_rollback(good: Lab) -> None:
+    good.run("rollout")
+    assert good.versions() == GOOD, "a rollout without a change changes nothing"
 
-    lab.write(values={"controller": {"replicaCount": 3}})
-    assert "replicaCount: unset → 3" in lab.run("preview", "--target", "east")
-    lab.run("rollout", "--target", "east")
-    assert lab.versions()["east"]["spotladder"] == 2
-    lab.run("rollback", "--target", "east")
-    east = lab.cluster("east").state["releases"]
+    good.change("west", drift=["kuberay-operator"])
+    assert "Deployment/kuberay-operator" in good.run("drift", code=1)
+    good.write(values={"controller": {"replicaCount": 3}})
+    previewed = good.run("preview")
+    assert "drift: Deployment/kuberay-operator" in previewed
+    assert "replicaCount: unset → 3" in previewed
+    good.change("west", drift=[])
+    good.write()
+    good.run("drift")
+
+    good.write(values={"controller": {"replicaCount": 3}})
+    good.run("rollout", "--target", "east")
+    assert good.versions()["east"]["spotladder"] == 2
+    good.run("rollback", "--target", "east")
+    east = good.cluster("east").state["releases"]
     assert east["spotladder"][-1]["values"] == east["spotladder"][0]["values"]
-    assert lab.versions()["east"] == {"spotladder-pools": 1, "kuberay-operator": 1, "spotladder": 3}
-    printed = lab.run("rollback", "--target", "east", code=5)
+    assert good.versions()["east"] == {"spotladder-pools": 1, "kuberay-operator": 1, "spotladder": 3}
+    printed = good.run("rollback", "--target", "east", code=5)
     assert "there is no earlier good rollout" in printed
 
 
@@ -159,22 +207,21 @@ def test_the_first_failure_stops_the_rollout_and_the_same_command_goes_on(lab: L
     assert lab.versions()["west"] == GOOD["west"]
 
 
-def test_a_failed_canary_is_taken_back(lab: Lab) -> None:
-    lab.run("rollout")
-    lab.write(jobset=True, values={"kuberay": {"image": {"tag": "typo"}}})
-    jobset = lab.folder / "charts" / "jobset"
+def test_a_failed_canary_is_taken_back(good: Lab) -> None:
+    good.write(jobset=True, values={"kuberay": {"image": {"tag": "typo"}}})
+    jobset = good.folder / "charts" / "jobset"
     jobset.mkdir()
     (jobset / "Chart.yaml").write_text("name: jobset\nversion: 0.12.0\n")
-    lab.run("rollout", code=5)
-    assert lab.versions()["east"]["jobset"] == 1
-    lab.change("east", drift=["spotladder"])
-    lab.run("rollback", "--target", "east")
+    good.run("rollout", code=5)
+    assert good.versions()["east"]["jobset"] == 1
+    good.change("east", drift=["spotladder"])
+    good.run("rollback", "--target", "east")
     found = {"spotladder-pools": 1, "kuberay-operator": 3, "spotladder": 2}
-    assert lab.versions()["east"] == found, "what was changed by hand is undone as well"
-    lab.change("east", drift=[])
-    assert lab.versions()["west"] == GOOD["west"]
-    lab.write()
-    assert "0 to change, 9 as they are." in lab.run("preview")
+    assert good.versions()["east"] == found, "what was changed by hand is undone as well"
+    good.change("east", drift=[])
+    assert good.versions()["west"] == GOOD["west"]
+    good.write()
+    assert "0 to change, 9 as they are." in good.run("preview")
 
 
 def test_a_killed_rollout_goes_on(lab: Lab) -> None:
@@ -191,30 +238,31 @@ def test_a_killed_rollout_goes_on(lab: Lab) -> None:
     assert lab.cluster("west").state["releases"]["kuberay-operator"][-1]["values"] == {"hang": True}
 
 
-def test_ctrl_c_says_how_to_go_on(lab: Lab) -> None:
-    lab.write(values={"kuberay": {"hang": True}})
-    process = lab.start("rollout", "--target", "east")
-    until(lambda: lab.cluster("east").state.get("hung"))
+def test_ctrl_c_says_how_to_go_on(good: Lab) -> None:
+    good.write(values={"kuberay": {"hang": True}})
+    process = good.start("rollout", "--target", "east")
+    until(lambda: good.cluster("east").state.get("hung"))
     os.killpg(process.pid, signal.SIGINT)
     printed, _ = process.communicate(timeout=200)
     assert process.returncode == 130, printed
     assert "interrupted: run the same command again to continue" in printed
-    assert "good" in lab.run("rollout", "--target", "east")
+    assert "good" in good.run("rollout", "--target", "east")
 
 
-def test_an_upgrade_holds_the_nodes(lab: Lab) -> None:
-    printed = lab.run("upgrade")
-    assert "hold nodes" in printed
+def test_an_upgrade_needs_a_good_rollout(lab: Lab) -> None:
+    assert "hold nodes" in lab.run("upgrade")
     assert "has no good rollout yet" in lab.run("upgrade", "--apply", code=5)
-    lab.run("rollout")
+
+
+def test_an_upgrade_holds_the_nodes(good: Lab) -> None:
     job = {"metadata": {"name": "j", "namespace": "team-a"}, "spec": {}, "status": {"phase": "Running", "attempt": 1}}
-    lab.change("east", jobs=[job])
-    lab.write(image={"repository": "r/spotladder", "tag": "2"})
-    lab.run("upgrade", "--apply")
-    pools = lab.cluster("east").state["releases"]["spotladder-pools"]
+    good.change("east", jobs=[job])
+    good.write(image={"repository": "r/spotladder", "tag": "2"})
+    good.run("upgrade", "--apply", "--target", "east")
+    pools = good.cluster("east").state["releases"]["spotladder-pools"]
     assert [bool(entry["values"].get("holdDuringUpgrade")) for entry in pools] == [False, True, False]
-    assert lab.cluster("east").state["releases"]["spotladder"][-1]["values"]["image"]["tag"] == "2"
-    lab.run("drift")
+    assert good.cluster("east").state["releases"]["spotladder"][-1]["values"]["image"]["tag"] == "2"
+    good.run("drift", "--target", "east")
 
 
 def test_the_commands_of_the_pages(lab: Lab) -> None:
@@ -264,22 +312,21 @@ def test_state_in_a_bucket_is_shared(lab: Lab) -> None:
         assert "0 to change, 5 as they are." in lab.run("preview", "--target", "east"), "another machine knows it"
 
 
-def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    lab.run("rollout")
+def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(good: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     job = {"metadata": {"name": "j", "namespace": "team-a"}, "spec": {}, "status": {"phase": "Running"}}
-    lab.change("east", jobs=[job], karpenter=True, claims=[{"metadata": {"name": "n"}}])
-    for name, value in lab.environment.items():
+    good.change("east", jobs=[job], karpenter=True, claims=[{"metadata": {"name": "n"}}])
+    for name, value in good.environment.items():
         monkeypatch.setenv(name, value)
-    fleet = read_fleet(lab.folder / "fleet.yaml", TODAY).fleet
+    fleet = read_fleet(good.folder / "fleet.yaml", TODAY).fleet
     told: list[tuple[str, str, str]] = []
-    state = lab.folder / ".spotladder"
-    monkeypatch.chdir(lab.folder)
+    state = good.folder / ".spotladder"
+    monkeypatch.chdir(good.folder)
     remove(fleet, fleet.cluster("east"), state, lambda *one: told.append(one))
     assert told[0] == ("jobs", "stopping", "team-a/j")
     assert ("nodes", "draining", "n") in told
     removed = [name for name, what, _ in told if what == "removed"]
     assert removed == ["spotladder", "kuberay-operator", "spotladder-pools"]
-    assert lab.versions()["east"] == {}
+    assert good.versions()["east"] == {}
     remove(fleet, fleet.cluster("east"), state, lambda *one: None)
 
 
