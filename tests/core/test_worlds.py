@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 
 from spotladder.core.crashes import CRASH_LIMIT
 from spotladder.core.losses import UNCOUNTED
-from spotladder.core.model import Exhausted, FailureUnit, Handover, JobSpec, Stage
+from spotladder.core.model import CapacityType, Exhausted, FailureUnit, Handover, JobSpec, Stage
+from spotladder.core.policies import registry
 from spotladder.core.reasons import Reason
-from tests.core.builders import spec, tier
+from tests.core.builders import START, spec, tier
 from tests.core.worlds import TOTAL, Decider, RandomWorld, edit, suspend
 
 many = settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -56,6 +58,28 @@ def test_in_any_world(seed: int, crashes: float) -> None:
     if world.spec.failure_unit is FailureUnit.POD:
         counted = [loss for loss in decider.losses if loss.cause not in UNCOUNTED]
         assert decider.state.failures == len(counted)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([0.0, 0.05, 0.3]),
+    st.sampled_from(["greedy", "uniform-progress", "adaptive", "on-demand"]),
+)
+def test_the_policies_that_wait_in_any_world(seed: int, crashes: float, name: str) -> None:
+    """The invariants hold, and such a policy never exhausts a tier for lack of capacity."""
+    dice = Random(seed)
+    limits = {"deadline": START + dice.choice([300.0, 900.0, 3600.0]), "work": dice.choice([None, 120.0, 400.0])}
+    job = specs(dice, overhead=dice.choice([0.0, 30.0]), decision_interval=dice.choice([1.0, 60.0]), **limits)
+    tiers = (*job.tiers[:-1], replace(job.tiers[-1], capacity_type=CapacityType.ON_DEMAND))
+    world = RandomWorld(replace(job, tiers=tiers), dice, silences=dice.choice([0.0, 30.0]))
+    decider = Decider(world, crashes, registry.by_name(name))
+    for _ in range(4):
+        decider.run(15)
+        suspend(world, dice.random() < 0.2)
+        edit(world)
+    note(f"{decider.state}")
+    assert all(record.exhausted_by is not Reason.INSUFFICIENT_CAPACITY for record in decider.state.tiers)
 
 
 @many

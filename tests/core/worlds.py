@@ -31,6 +31,7 @@ from spotladder.core.model import (
     Stage,
     UpdateStrategy,
 )
+from spotladder.core.policies import Policy
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
@@ -255,8 +256,9 @@ class RandomWorld:
 class Decider:
     """Drives the decision core like a controller: load, decide, apply, persist – and dies in between."""
 
-    def __init__(self, world: RandomWorld, crashes: float) -> None:
+    def __init__(self, world: RandomWorld, crashes: float, policy: Policy | None = None) -> None:
         self.world, self.crashes = world, crashes
+        self.policy = policy or Ordered()
         self.state = JobState()
         self.losses: list[Loss] = []
         self.pictures: list[Observation] = []
@@ -274,9 +276,9 @@ class Decider:
             shown = [old for old in self.pictures[-5:] if old.revision < before.revision or old.revision > self.acted]
             seen = world.random.choice(shown)
         now = world.now - (world.random.choice([0.5, 3600.0]) if self.crashes and world.random.random() < 0.03 else 0)
-        decision = decide(world.spec, before, seen, now, Ordered())
+        decision = decide(world.spec, before, seen, now, self.policy)
         if world.random.random() < 0.1:
-            assert decision == decide(world.spec, before, seen, now, Ordered()), "a function of its arguments"
+            assert decision == decide(world.spec, before, seen, now, self.policy), "a function of its arguments"
         assert not (decision.moves and decision.actions)
         number = before.attempt.number if before.attempt else 0
         if any((move.reason, move.attempt) == (Reason.INSUFFICIENT_CAPACITY, number) for move in decision.moves):

@@ -115,7 +115,10 @@ class PolicyChoice(Record):
 
     name: PolicyName = Field(
         default="ordered",
-        description="ordered (the tiers in their order), or the name of an installed policy.",
+        description=(
+            "ordered (the tiers in their order), greedy, uniform-progress, adaptive or on-demand, or the name of an "
+            "installed policy."
+        ),
     )
 
 
