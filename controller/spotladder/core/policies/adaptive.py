@@ -47,7 +47,7 @@ class Adaptive:
         """The tier to be on, or None to wait for spot capacity."""
         net = SafetyNet(view)
         slack = net.slack
-        if slack is None or net.forced or not net.spot or net.fallback is None or not self._trusted(net):
+        if slack is None or net.forced or not net.spot or net.fallback is None:
             return UniformProgress().choose(view)
         if net.on_fallback:
             return self._from_fallback(net, slack)
@@ -55,6 +55,8 @@ class Adaptive:
             return net.choice(view.current, "the job stays on spot until it is lost")
         if net.usable_spot is not None:
             return net.choice(net.usable_spot.name, "spot capacity may be available")
+        if not self._trusted(net):
+            return UniformProgress().choose(view)
         needed = min(self._least_slack(net, tier).wait for tier in net.spot)
         if slack < needed - EXACT:
             why = f"no spot capacity, and waiting needs {_told(needed)} of slack, {_told(slack)} are left"
@@ -71,6 +73,8 @@ class Adaptive:
         there = [tier for tier in net.spot if net.may_start(tier) and view.outlook(tier.name).capacity]
         if not there:
             return net.choice(view.current, "no spot capacity is known to be available")
+        if not self._trusted(net):
+            return UniformProgress().choose(view)
         best = min(there, key=lambda tier: self._least_slack(net, tier).leave)
         needed = self._least_slack(net, best).leave
         if slack < needed - EXACT:
