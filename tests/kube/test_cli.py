@@ -315,7 +315,7 @@ async def test_stopping_without_a_controller_is_told(api_server: ApiServer, cli:
 async def test_deleting_without_a_controller_says_what_it_waits_for(
     api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spotladder.cli.cluster.delete.SAYS_AFTER", 0.0)
+    monkeypatch.setattr("spotladder.cli.cluster.delete.REPORT_DELAY", 0.0)
     async with world(api_server) as here:
         await here.submit()
         kept = {"metadata": {"finalizers": [FINALIZER]}}
@@ -493,10 +493,9 @@ async def test_rights_and_credentials(api_server: ApiServer, cli: Cli) -> None:
 
 
 async def test_a_cluster_without_our_kinds(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spotladder import custom_resources as records
-    from spotladder.resources import GVR
+    from spotladder import resources
 
-    monkeypatch.setattr(records, "TIEREDJOBS", GVR("spotladder.io", "v1alpha0", "tieredjobs", "TieredJob"))
+    monkeypatch.setattr(resources, "TIEREDJOBS", resources.GVR("spotladder.io", "v1alpha0", "tieredjobs", "TieredJob"))
     for arguments in (["get"], ["get", "digits"], ["watch", "digits"]):
         answer = await cli(*arguments)
         assert answer.code == 5

@@ -62,8 +62,10 @@ async def test_logs_are_read_where_each_attempt_ran(
 
             unknown = await cli("logs", "digits", "-n", here.namespace)
             assert (unknown.code, unknown.out) == (0, "step 41\n")
-            why = "cluster east has no context of the same name: set --context-for east=CONTEXT (contexts: tests, "
-            "prod-east)"
+            why = (
+                "cluster east has no context of the same name: set --context-for east=CONTEXT "
+                "(contexts: tests, prod-east)"
+            )
             assert unknown.err.splitlines() == [TITLE, why, "==> attempt 2 on spot-b <=="]
             alone = await cli("logs", "digits", "--attempt", 1, "-n", here.namespace)
             assert (alone.code, alone.out, alone.err) == (5, "", f"error: {why}\n")

@@ -105,8 +105,8 @@ ONE_TIER = {"name": "a", "capacityTier": "a"}
         (job(budget="250"), ""),
         (named("j" * 42), ""),
         (named("j" * 43), "at most 42 characters"),
-        (named("4digits"), "beginning with a letter"),
-        (named("digits.v2"), "beginning with a letter"),
+        (named("4digits"), "begin with a letter"),
+        (named("digits.v2"), "begin with a letter"),
     ],
 )
 def test_a_job(api: Api, body: Object, said: str) -> None:
@@ -169,7 +169,7 @@ Change = Callable[[Object], Any]
         (lambda spec: spec["tiers"][0].update(name="spot-b"), "a tier that the job has left cannot be removed"),
         (lambda spec: spec["tiers"][0].update(capacityTier="z"), "a tier that the job has left cannot be removed"),
         (lambda spec: spec["tiers"][1].update(capacityTier="z"), ""),
-        (lambda spec: spec["checkpoints"].update(uri="s3://other"), "the job resumes from there"),
+        (lambda spec: spec["checkpoints"].update(uri="s3://other"), "the job resumes from this address"),
         (lambda spec: spec["checkpoints"].update(keep=9), ""),
         (lambda spec: spec.update(workload={"jobSet": JOBSET}), "cannot change from ray to jobSet"),
     ],
