@@ -34,7 +34,7 @@ def _build(tag: str, files: list[Path]) -> None:
     for old in tar_of(tag).parent.glob("localhost_spotladder-e2e_*.tar"):
         old.unlink()
     with tempfile.TemporaryDirectory() as folder:
-        for path in [*files, ROOT / "README.md", ROOT / "LICENSE", *_tracked("infra")]:
+        for path in [*files, ROOT / "README.md", ROOT / "LICENSE", *_tracked("infra", "charts")]:
             target = Path(folder, "spotladder", path.relative_to(ROOT))
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(path.read_bytes())
