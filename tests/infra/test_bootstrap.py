@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.cli.terminal import Answer, call
 from tests.infra import tool
 from tests.infra.test_outputs import OUTPUTS
 from tests.topology.builders import FLEET
+from tests.topology.google import google_cloud
 
 PROGRAM = """\
 #!{python}
@@ -75,7 +77,7 @@ def world(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> BootstrapSite:
+) -> Iterator[BootstrapSite]:
     program = tmp_path / "terraform"
     log, fails = str(tmp_path / "log"), str(tmp_path / "fails.json")
     program.write_text(PROGRAM.format(python=sys.executable, log=log, fails=fails, outputs=OUTPUTS))
@@ -86,7 +88,8 @@ def world(
     monkeypatch.chdir(tmp_path)
     made = BootstrapSite(tmp_path, capsys)
     made.fails()
-    return made
+    with google_cloud(monkeypatch):
+        yield made
 
 
 def outputs(world: BootstrapSite) -> set[str]:
