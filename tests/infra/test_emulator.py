@@ -102,6 +102,7 @@ def shell(emulator: str, stacks: dict[str, Path], tmp_path: Path, monkeypatch: p
         absent("the AWS provider cannot be had (SPOTLADDER_TERRAFORM_PLUGINS)", "infra")
     for name, value in {**tool.environment(tmp_path), "AWS_ENDPOINT_URL": emulator, "MAKEFLAGS": ""}.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.delenv("MAKELEVEL", raising=False)  # a make below another one prints the folders that it enters
     folder = tmp_path / "checkout"
     shutil.copytree(ROOT / "examples" / "fleet", folder / "examples" / "fleet")
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
