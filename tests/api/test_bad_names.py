@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.core.policies import registry
+from spotladder.policies import registry
 from tests.api.builders import JOB, Case, changed, said_about
 
 KNOWN = ", ".join(registry.names())

@@ -10,9 +10,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from spotladder.core.policies import registry
 from spotladder.core.policies.adaptive import Adaptive
 from spotladder.errors import SpotladderError
+from spotladder.policies import registry
 from spotladder.sim.ticks import drive
 from tests.bench import fit_adaptive, published, rows
 from tests.bench.rows import Row

@@ -6,9 +6,9 @@ import pytest
 
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import JobState, Observation, Progress, Stage, TierChoice, TierView
-from spotladder.core.policies import registry
 from spotladder.core.policies.ordered import Ordered
 from spotladder.errors import InvalidSpec
+from spotladder.policies import registry
 from tests.core.builders import START, spec, tier
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from spotladder.core.crashes import CRASH_LIMIT
 from spotladder.core.losses import UNCOUNTED
 from spotladder.core.model import CapacityType, Exhausted, FailureUnit, Handover, JobSpec, Stage
-from spotladder.core.policies import registry
 from spotladder.core.reasons import Reason
+from spotladder.policies import registry
 from tests.core.builders import START, spec, tier
 from tests.core.worlds import TOTAL, Decider, RandomWorld, edit, suspend
 

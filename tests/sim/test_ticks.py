@@ -12,8 +12,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from spotladder.core.model import CapacityType, Price, Tier, TierChoice, TierView
-from spotladder.core.policies import registry
 from spotladder.errors import InvalidSpec
+from spotladder.policies import registry
 from spotladder.sim.synthetic import Market, generate
 from spotladder.sim.ticks import drive, fast
 from spotladder.sim.ticks.job import NEVER, TickJob, TickResult, TickTier

@@ -9,8 +9,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from spotladder.core.model import Stage
-from spotladder.core.policies import registry
 from spotladder.core.reasons import Reason
+from spotladder.policies import registry
 from spotladder.sim.world.market import Market
 from spotladder.sim.world.run import Outcome, Runner, run
 from spotladder.sim.world.zone import ZonePlan

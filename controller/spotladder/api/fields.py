@@ -18,7 +18,7 @@ from spotladder.api.problems import Path, dotted, quoted
 from spotladder.api.suggest import closest
 from spotladder.core.contract import VARIABLES, Variable
 from spotladder.core.durations import format_duration, parse_duration
-from spotladder.core.policies import registry
+from spotladder.policies import registry
 
 LONGEST_LABEL = 63
 """Maximum length of a Kubernetes label value, in characters, and of names that become label values."""

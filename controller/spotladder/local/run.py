@@ -15,7 +15,6 @@ from spotladder.checkpoints.store import check_store
 from spotladder.core.contract import Variable
 from spotladder.core.model import JobSpec, JobState, Stage
 from spotladder.core.policies import Policy
-from spotladder.core.policies.registry import by_name
 from spotladder.display import timeline
 from spotladder.local import preflight
 from spotladder.local.backend import LocalBackend, LocalJob, LocalTier
@@ -28,6 +27,7 @@ from spotladder.local.runner import Killed, Runner
 from spotladder.local.scratch import new_scratch, sweep
 from spotladder.local.state import JobFolder, Run
 from spotladder.local.stopping import Stopping
+from spotladder.policies.registry import by_name
 from spotladder.train.environment import Environment
 
 if TYPE_CHECKING:

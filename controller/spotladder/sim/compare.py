@@ -12,8 +12,8 @@ from statistics import fmean, quantiles
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import JobSpec, Seconds
-from spotladder.core.policies import registry
 from spotladder.errors import InvalidSpec
+from spotladder.policies import registry
 from spotladder.sim.synthetic import Market as SyntheticMarket
 from spotladder.sim.synthetic import generate
 from spotladder.sim.trace import Trace

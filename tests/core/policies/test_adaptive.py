@@ -18,10 +18,10 @@ from spotladder.core.policies.adaptive_tables import (
     Model,
     ending,
     least_slack,
-    shipped,
     survival,
 )
 from spotladder.core.policies.uniform_progress import UniformProgress
+from spotladder.policies.adaptive_model import shipped
 from tests.core.policies.ticks import ON_DEMAND, SPOT, Job, run
 
 HOUR = 3600.0
@@ -105,14 +105,14 @@ def test_without_trust_the_choice_is_that_of_uniform_progress() -> None:
 def test_it_waits_where_uniform_progress_does_not_and_explains_it() -> None:
     trace = ([True] * 40 + [False] * 4) * 10
     job = Job(deadline=70 * HOUR)
-    ours, theirs = run(Adaptive(), trace, job), run(UniformProgress(), trace, job)
+    ours, theirs = run(Adaptive(shipped()), trace, job), run(UniformProgress(), trace, job)
     assert ours.cost <= theirs.cost
     outage = [tick for tick in range(len(ours.held)) if not trace[tick]]
     assert all(ours.held[tick] == "" and ours.why[tick].startswith("waits for spot capacity") for tick in outage[:4])
 
 
 def test_a_long_outage_ends_the_wait() -> None:
-    done = run(Adaptive(), [True] * 12 + [False] * 300, Job())
+    done = run(Adaptive(shipped()), [True] * 12 + [False] * 300, Job())
     assert done.held[12:].count("") > 0
     assert done.held[-1] == ON_DEMAND
     first = done.held.index(ON_DEMAND)
@@ -120,6 +120,6 @@ def test_a_long_outage_ends_the_wait() -> None:
 
 
 def test_it_returns_to_spot_capacity_while_there_is_slack() -> None:
-    done = run(Adaptive(), [True] * 12 + [False] * 60 + [True] * 288, Job(deadline=60 * HOUR))
+    done = run(Adaptive(shipped()), [True] * 12 + [False] * 60 + [True] * 288, Job(deadline=60 * HOUR))
     assert ON_DEMAND in done.held
     assert done.held[-1] == SPOT

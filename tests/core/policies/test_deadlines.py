@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spotladder.core.model import TierChoice, TierView
-from spotladder.core.policies import registry
+from spotladder.policies import registry
 from tests.core.policies.ticks import ON_DEMAND, SPOT, TICK, Job, run
 
 POLICIES = ["greedy", "uniform-progress", "on-demand", "adaptive"]

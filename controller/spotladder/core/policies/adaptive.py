@@ -22,7 +22,7 @@ from functools import lru_cache
 
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Seconds, Spell, Tier, TierChoice, TierView
-from spotladder.core.policies.adaptive_tables import TICK, Model, Slack, ending, least_slack, shipped, survival
+from spotladder.core.policies.adaptive_tables import TICK, Model, Slack, ending, least_slack, survival
 from spotladder.core.policies.safety_net import EXACT, SafetyNet
 from spotladder.core.policies.uniform_progress import UniformProgress
 
@@ -37,11 +37,12 @@ USUAL_RATIO = 3.145
 class Adaptive:
     """Without a deadline, or while the remaining work is not known, it chooses as `uniform-progress` does.
 
-    `model` is the fitted model that is shipped, or another one: a benchmark holds the tested zone back.
+    `model` is the fitted model: `policies.registry` passes the one that the package ships, and a benchmark one that was
+    fitted without the tested zone.
     """
 
-    def __init__(self, model: Model | None = None) -> None:
-        self._model = model or shipped()
+    def __init__(self, model: Model) -> None:
+        self._model = model
 
     def choose(self, view: TierView) -> TierChoice:
         """The tier to be on, or None to wait for spot capacity."""

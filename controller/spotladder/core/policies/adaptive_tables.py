@@ -9,11 +9,10 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from spotladder.core.model import Seconds
-from spotladder.core.policies import adaptive_model
 
 TICK: Seconds = 600.0
 AGES = (1, 2, 3, 5, 9, 17, 37, 73)
@@ -53,12 +52,6 @@ class Model:
     def zones(self) -> range:
         """The zones of the traces."""
         return range(len(self.shares))
-
-
-@cache
-def shipped() -> Model:
-    """The model that is fitted on all zones of the published traces."""
-    return Model(adaptive_model.SHARES, adaptive_model.HAZARDS, tuple(map(int, adaptive_model.SLACK.split())))
 
 
 def age_class(ticks: int) -> int:

@@ -33,7 +33,6 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.policies import Policy
-from spotladder.core.policies.registry import by_name
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Problem
@@ -56,6 +55,7 @@ from spotladder.operator.storage.logs import Logs
 from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.outputs import Outputs
 from spotladder.operator.storage.readings import Readings
+from spotladder.policies.registry import by_name
 from spotladder.workloads.kinds import workload_of
 
 OUTCOME_RETRY_INTERVAL: Seconds = 60.0

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.metadata import entry_points
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from spotladder.core.policies import Policy
 from spotladder.errors import InvalidSpec
 
+if TYPE_CHECKING:
+    from spotladder.core.policies.adaptive_tables import Model
+
 GROUP = "spotladder.policies"
+
+ADAPTIVE = "spotladder.core.policies.adaptive:Adaptive"
+"""Entry point of the policy that needs the fitted model."""
 
 
 def names() -> list[str]:
@@ -18,8 +24,18 @@ def names() -> list[str]:
 
 
 def by_name(name: str) -> Policy:
-    """A new policy of that name; `InvalidSpec` if no installed package offers it."""
+    """A new policy of that name. `adaptive` gets the model of the package, because the core reads no files.
+
+    Raises InvalidSpec if no installed package offers the policy.
+    """
     for point in entry_points(group=GROUP):
         if point.name == name:
-            return cast(Callable[[], Policy], point.load())()
+            made = cast(Callable[..., Policy], point.load())
+            return made(_model()) if point.value == ADAPTIVE else made()
     raise InvalidSpec(f"no policy is called {name!r}; installed are: {', '.join(names())}", path="spec.policy.name")
+
+
+def _model() -> Model:
+    from spotladder.policies import adaptive_model
+
+    return adaptive_model.shipped()

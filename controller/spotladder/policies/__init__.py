@@ -1,0 +1,1 @@
+"""The installed policies: finds them by name, and loads the fitted model that `adaptive` needs."""
