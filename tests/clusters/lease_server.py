@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
-from spotladder.resources import GVR
+from spotladder.resources import APIResource
 
 
 class LeaseServer:
@@ -14,19 +14,19 @@ class LeaseServer:
         self.down = False
         self.writes = 0
 
-    async def get(self, kind: GVR, name: str, namespace: str = "") -> dict[str, Any]:
+    async def get(self, kind: APIResource, name: str, namespace: str = "") -> dict[str, Any]:
         self._answer()
         if self.lease is None:
             raise NotFound(404, "NotFound", name)
         return {**self.lease, "metadata": dict(self.lease["metadata"]), "spec": dict(self.lease["spec"])}
 
-    async def create(self, kind: GVR, body: dict[str, Any]) -> dict[str, Any]:
+    async def create(self, kind: APIResource, body: dict[str, Any]) -> dict[str, Any]:
         self._answer()
         if self.lease is not None:
             raise Conflict(409, "AlreadyExists", "")
         return self._store(body)
 
-    async def replace(self, kind: GVR, body: dict[str, Any]) -> dict[str, Any]:
+    async def replace(self, kind: APIResource, body: dict[str, Any]) -> dict[str, Any]:
         self._answer()
         if self.lease is None:
             raise NotFound(404, "NotFound", "")

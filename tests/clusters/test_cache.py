@@ -151,7 +151,7 @@ async def test_a_first_listing_that_takes_too_long_is_begun_again_and_nobody_rel
     server.things = {"a": thing("a", 1)}
     server.refuse = Expired(410, "Expired", "the continue token is too old")
     async with cached(server) as (cache, clock, _):
-        settled = asyncio.create_task(cache.settled())
+        settled = asyncio.create_task(cache.wait_for_sync())
         await clock.advance(0)
         assert not settled.done()
         server.refuse = None
@@ -232,24 +232,24 @@ async def test_what_is_not_known_yet_is_not_gone() -> None:
     server = Server()
     server.things = {"a": thing("a", 1)}
     async with cached(server) as (cache, clock, _):
-        assert not cache.lacks("new", "", at="7")  # a pod of version 7 names it; this cache is at 1
-        assert cache.lacks("old", "", at="1")
+        assert not cache.is_gone("new", "", at="7")  # a pod of version 7 names it; this cache is at 1
+        assert cache.is_gone("old", "", at="1")
         server.tell("BOOKMARK", thing("", 8))
         await clock.advance(0)
-        assert cache.lacks("new", "", at="7")
+        assert cache.is_gone("new", "", at="7")
         server.tell("DELETED", thing("a", 9))
         await clock.advance(0)
-        assert cache.lacks("a", "", at="1000")
-        assert not cache.lacks("b", "", at="1000")
+        assert cache.is_gone("a", "", at="1000")
+        assert not cache.is_gone("b", "", at="1000")
 
 
 async def test_a_kind_that_is_not_installed_is_told_and_found_later() -> None:
     server = Server()
     server.refuse = NotFound(404, "NotFound", "the server could not find the requested resource")
     async with cached(server) as (cache, clock, _):
-        await cache.settled()
+        await cache.wait_for_sync()
         assert cache.absent
-        assert not cache.synced
+        assert not cache.has_synced
         server.refuse, server.things = None, {"a": thing("a", 1)}
         await clock.advance(30)
         assert (cache.absent, cache.problem, len(cache)) == (False, "", 1)

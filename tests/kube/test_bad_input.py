@@ -12,7 +12,7 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.errors import StoreUnavailable
 from spotladder.operator.storage.access import AccessDenied, Grant
-from spotladder.resources import CAPACITYTIERS, GVR, SECRETS
+from spotladder.resources import CAPACITYTIERS, SECRETS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JOBSETS
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
@@ -20,9 +20,9 @@ from tests.kube.apiserver import ApiServer, tools
 from tests.kube.world import CRDS, World, crd_files, eventually, install_kinds, ray_spec, world
 from tests.workloads.builders import jobset_template
 
-QUOTAS = GVR("", "v1", "resourcequotas", "ResourceQuota")
-ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
-BINDINGS = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+QUOTAS = APIResource("", "v1", "resourcequotas", "ResourceQuota")
+ROLES = APIResource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
+BINDINGS = APIResource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 
 
 async def says(here: World, kind: str, status: str, reason: str, name: str = "digits") -> str:
@@ -424,7 +424,7 @@ async def test_a_state_that_is_not_understood_is_left_alone(api_server: ApiServe
         await here.submit()
         body = {"status": {"state": text}}
         await here.client.merge(
-            GVR("spotladder.io", "v1alpha1", "tieredjobs", "TieredJob"), "digits", here.namespace, body=body,
+            APIResource("spotladder.io", "v1alpha1", "tieredjobs", "TieredJob"), "digits", here.namespace, body=body,
             subresource="status",
         )  # fmt: skip
         async with here.operator():

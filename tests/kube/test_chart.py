@@ -23,13 +23,13 @@ from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import (
     ACCESS_REVIEWS,
     CONFIG_MAPS,
-    GVR,
     PODS,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
     SECRETS,
     SERVICE_ACCOUNTS,
     VOLUME_CLAIMS,
+    APIResource,
 )
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JOBSETS
@@ -47,22 +47,22 @@ Right = tuple[str, str, str]
 ADMISSION = ("admissionregistration.k8s.io", "v1")
 KINDS = {
     "Secret": SECRETS,
-    "ServiceAccount": GVR("", "v1", "serviceaccounts", "ServiceAccount"),
-    "ConfigMap": GVR("", "v1", "configmaps", "ConfigMap"),
-    "Service": GVR("", "v1", "services", "Service"),
-    "Deployment": GVR("apps", "v1", "deployments", "Deployment"),
-    "PodDisruptionBudget": GVR("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
-    "NetworkPolicy": GVR("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
-    "ValidatingAdmissionPolicy": GVR(
+    "ServiceAccount": APIResource("", "v1", "serviceaccounts", "ServiceAccount"),
+    "ConfigMap": APIResource("", "v1", "configmaps", "ConfigMap"),
+    "Service": APIResource("", "v1", "services", "Service"),
+    "Deployment": APIResource("apps", "v1", "deployments", "Deployment"),
+    "PodDisruptionBudget": APIResource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
+    "NetworkPolicy": APIResource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
+    "ValidatingAdmissionPolicy": APIResource(
         *ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False
     ),
-    "ValidatingAdmissionPolicyBinding": GVR(
+    "ValidatingAdmissionPolicyBinding": APIResource(
         *ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
     ),
-    "Role": GVR("rbac.authorization.k8s.io", "v1", "roles", "Role"),
-    "RoleBinding": GVR("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding"),
-    "ClusterRole": GVR("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False),
-    "ClusterRoleBinding": GVR(
+    "Role": APIResource("rbac.authorization.k8s.io", "v1", "roles", "Role"),
+    "RoleBinding": APIResource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding"),
+    "ClusterRole": APIResource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False),
+    "ClusterRoleBinding": APIResource(
         "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
     ),
 }
@@ -246,7 +246,7 @@ async def walk_in_member(here: World, east: Elsewhere) -> None:
             await there.client.delete(kind, "needed")
 
 
-NEEDED: dict[GVR, dict[str, Any]] = {
+NEEDED: dict[APIResource, dict[str, Any]] = {
     SECRETS: {},
     CONFIG_MAPS: {},
     SERVICE_ACCOUNTS: {},
@@ -256,7 +256,7 @@ NEEDED: dict[GVR, dict[str, Any]] = {
 }
 
 
-async def provide(there: World, but: Collection[GVR] = ()) -> None:
+async def provide(there: World, but: Collection[APIResource] = ()) -> None:
     """Everything that a template can name."""
     for kind, fields in NEEDED.items():
         if kind not in but:

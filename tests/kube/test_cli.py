@@ -495,7 +495,9 @@ async def test_rights_and_credentials(api_server: ApiServer, cli: Cli) -> None:
 async def test_a_cluster_without_our_kinds(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from spotladder import resources
 
-    monkeypatch.setattr(resources, "TIEREDJOBS", resources.GVR("spotladder.io", "v1alpha0", "tieredjobs", "TieredJob"))
+    monkeypatch.setattr(
+        resources, "TIEREDJOBS", resources.APIResource("spotladder.io", "v1alpha0", "tieredjobs", "TieredJob")
+    )
     for arguments in (["get"], ["get", "digits"], ["watch", "digits"]):
         answer = await cli(*arguments)
         assert answer.code == 5

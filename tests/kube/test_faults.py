@@ -146,11 +146,11 @@ async def test_the_crds_are_missing_at_the_start(api_server: ApiServer) -> None:
     async with world(api_server) as here, _Through(api_server) as (proxy, client):
         proxy.hide = "/apis/spotladder.io"
         async with here.operator(client=client) as session:
-            assert "spotladder-crds" in session.health.trouble
+            assert "spotladder-crds" in session.health.cause
             proxy.hide = ""
             await here.submit()
             await eventually(lambda: here.rayjob(1))
-            assert session.health.trouble == ""
+            assert session.health.cause == ""
 
 
 async def test_the_crds_are_upgraded_under_a_job_that_runs(api_server: ApiServer) -> None:

@@ -10,13 +10,13 @@ from spotladder.clusters.election import LEASES
 from spotladder.clusters.errors import NotFound
 from spotladder.core.crashes import CRASH_LIMIT, FIRST_BACKOFF
 from spotladder.operator.inventory.heartbeats import NODE_LEASES
-from spotladder.resources import GVR, PODS
+from spotladder.resources import PODS, APIResource
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.test_bad_input import says
 from tests.kube.world import World, eventually, world
 
-NAMESPACES = GVR("", "v1", "namespaces", "Namespace", namespaced=False)
+NAMESPACES = APIResource("", "v1", "namespaces", "Namespace", namespaced=False)
 BOGUS = "Error: No such option: --bogus-flag"
 
 

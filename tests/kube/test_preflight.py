@@ -7,7 +7,7 @@ from typing import Any
 
 from spotladder.clusters.errors import NotFound
 from spotladder.operator.installed import DEPLOYMENTS, KUBERAY
-from spotladder.resources import CONFIG_MAPS, GVR, PRIORITY_CLASSES, SECRETS, SERVICE_ACCOUNTS, TIEREDJOBS
+from spotladder.resources import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS, SERVICE_ACCOUNTS, TIEREDJOBS, APIResource
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.test_clusters import degraded, gone, tiers, two_clusters, up
@@ -26,7 +26,7 @@ def needing(*entries: dict[str, Any], **pod: Any) -> dict[str, Any]:
 SECRET, SETTINGS = {"secretRef": {"name": "bucket"}}, {"configMapRef": {"name": "settings"}}
 
 
-async def make(there: World, kind: GVR, name: str, **fields: Any) -> None:
+async def make(there: World, kind: APIResource, name: str, **fields: Any) -> None:
     metadata = {"name": name, **({"namespace": there.namespace} if kind.namespaced else {})}
     await there.client.create(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields})
 
@@ -35,7 +35,7 @@ def encoded(**values: str) -> dict[str, str]:
     return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
 
 
-async def content(there: World, kind: GVR, name: str) -> Any:
+async def content(there: World, kind: APIResource, name: str) -> Any:
     try:
         return (await there.client.get(kind, name, there.namespace)).get("data")
     except NotFound:

@@ -75,7 +75,7 @@ async def test_with_their_definition_all_jobs_end_in_good_order_and_it_can_be_ma
 
         async def waits_for_it() -> bool:
             await here.clock.advance(1)
-            return here.session is not None and "the kind is not known" in here.session.health.trouble
+            return here.session is not None and "the kind is not known" in here.session.health.cause
 
         await eventually(waits_for_it)
         await install_kinds(own_server)

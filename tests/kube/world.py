@@ -29,14 +29,16 @@ from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
 from spotladder.operator.storage.logs import LogAddress, keep_outputs
-from spotladder.resources import CAPACITYTIERS, GVR, NODES, PODS, TIEREDJOBS
+from spotladder.resources import CAPACITYTIERS, NODES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import ROOT, ApiServer, tools
 
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
-NAMESPACES = GVR("", "v1", "namespaces", "Namespace", namespaced=False)
-EVENTS = GVR("events.k8s.io", "v1", "events", "Event")
+CRDS = APIResource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
+NAMESPACES = APIResource("", "v1", "namespaces", "Namespace", namespaced=False)
+EVENTS = APIResource("events.k8s.io", "v1", "events", "Event")
 WORKERS = 2
 _numbers = itertools.count(1)
 
@@ -378,7 +380,7 @@ class World:
             "reason": reason, "message": message, "type": "Warning", "source": {"component": source},
             "firstTimestamp": at, "lastTimestamp": at, "count": 1,
         }  # fmt: skip
-        await self.client.create(GVR("", "v1", "events", "Event"), event)
+        await self.client.create(APIResource("", "v1", "events", "Event"), event)
 
     async def waiting(self, attempt: int, name: str = "digits") -> list[Object]:
         """KubeRay makes the pods of the attempt, and the scheduler finds no node for its workers."""
@@ -430,7 +432,7 @@ async def quietly(work: Awaitable[Any]) -> None:
 
 
 async def _all_settled(session: LeaderRuntime) -> None:
-    await asyncio.gather(*(cache.settled() for cache in session.caches))
+    await asyncio.gather(*(cache.wait_for_sync() for cache in session.caches))
 
 
 def ray_spec(**more: Any) -> Object:

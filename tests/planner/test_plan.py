@@ -96,7 +96,10 @@ def test_a_job_without_risky_settings_has_no_risks() -> None:
         (question(TierFacts(replace(SPOT, max_failures=-1), "a", 0.1, 100), TierFacts(ON_DEMAND, "b")), "-1"),
         (question(TierFacts(SPOT, "a", 0.1, 2.0), TierFacts(ON_DEMAND, "b")), "based on only 2.0 node-hours"),
         (question(TierFacts(SPOT, "a", 0.1, 100, room=1), TierFacts(ON_DEMAND, "b")), "at most 1 nodes"),
-        (question(TierFacts(SPOT, "a", 0.1, 100, trouble="dry"), TierFacts(ON_DEMAND, "b")), "is unavailable now: dry"),
+        (
+            question(TierFacts(SPOT, "a", 0.1, 100, unavailable="dry"), TierFacts(ON_DEMAND, "b")),
+            "is unavailable now: dry",
+        ),
         (question(TierFacts(replace(SPOT, price=Price(1.0, 1.0)), "a", 0.1, 100)), "as much as on demand"),
         (question(TierFacts(replace(SPOT, notice=20.0), "a", 0.1, 100)), "notice is 20s"),
         (question(TierFacts(replace(ON_DEMAND, max_failures=0), "b")), "the first lost pod fails the job"),

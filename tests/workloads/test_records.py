@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spotladder.core.model import PodRole
-from spotladder.resources import GVR
+from spotladder.resources import APIResource
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
@@ -88,8 +88,8 @@ def test_an_event_of_either_api() -> None:
 
 
 def test_a_kind_and_its_address() -> None:
-    assert GVR("", "v1", "pods", "Pod").api_version == "v1"
-    assert GVR("ray.io", "v1", "rayjobs", "RayJob").api_version == "ray.io/v1"
+    assert APIResource("", "v1", "pods", "Pod").api_version == "v1"
+    assert APIResource("ray.io", "v1", "rayjobs", "RayJob").api_version == "ray.io/v1"
 
 
 def test_a_pod_takes_little_memory() -> None:

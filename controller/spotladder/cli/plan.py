@@ -152,14 +152,14 @@ async def _of_cluster(cluster: Cluster, job: TieredJob) -> tuple[tuple[TierFacts
         status = statuses[entry.capacity_tier]
         rate = status.get("evictionsPerNodeHour")
         refusals = (c for c in status.get("conditions") or () if (c["type"], c["status"]) == ("Available", "False"))
-        trouble = next((f"{entry['reason']}: {entry.get('message', '')}" for entry in refusals), "")
+        unavailable = next((f"{entry['reason']}: {entry.get('message', '')}" for entry in refusals), "")
         facts.append(
             TierFacts(
                 tier,
                 entry.capacity_tier,
                 float(rate) if rate else None,
                 float(status.get("observedHours") or 0),
-                trouble,
+                unavailable,
                 known[entry.capacity_tier].spec.limits.nodes,
             )
         )

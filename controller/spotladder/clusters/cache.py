@@ -6,7 +6,7 @@
    what was written. A version older than the one that is held is dropped; resourceVersions of one kind are ordered
    numbers (Kubernetes promises it since 1.35, etcd always did).
 3. A lost connection watches on from the last version seen; 410 lists again.
-4. Caches of different kinds are not equally new: `lacks` tells what is gone from what is not known yet.
+4. Caches of different kinds are not equally new: `is_gone` distinguishes a deleted object from one not yet known.
 5. A kind that the server does not know, or that may not be read, is a `problem` to report, and is tried again. So is a
    defect of ours.
 """
@@ -28,7 +28,7 @@ from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ClusterUnreachable, Expired, NotFound, Throttled
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError, described
-from spotladder.resources import GVR
+from spotladder.resources import APIResource
 
 WATCH: Seconds = 300.0
 """How long one watch lasts before it is asked for again: at least so long, at most twice."""
@@ -76,7 +76,7 @@ class Cache(Generic[R]):
     def __init__(
         self,
         client: Client,
-        kind: GVR,
+        kind: APIResource,
         trim: Callable[[Object], R],
         *,
         clock: Clock,
@@ -105,7 +105,7 @@ class Cache(Generic[R]):
         self._jitter = jitter
         self._records: dict[Key, R] = {}
         self._groups: dict[object, dict[Key, R]] = {}
-        self._settled = asyncio.Event()
+        self._sync_known = asyncio.Event()
         self._version = ""
         self._heard_now = False
         self._interrupted = False
@@ -116,19 +116,19 @@ class Cache(Generic[R]):
     # --- reading ----------------------------------------------------------------------------------------------------
 
     @property
-    def synced(self) -> bool:
+    def has_synced(self) -> bool:
         """Whether everything has been listed once."""
         return self.lists > 0
 
-    async def settled(self) -> None:
-        """Return when everything is listed, or when it is known why it cannot be."""
-        await self._settled.wait()
+    async def wait_for_sync(self) -> None:
+        """Return when everything is listed, or when `problem` says why it cannot be."""
+        await self._sync_known.wait()
 
     def get(self, name: str, namespace: str = "") -> R | None:
         """The record of that name."""
         return self._records.get((namespace, name))
 
-    def lacks(self, name: str, namespace: str, *, at: str) -> bool:
+    def is_gone(self, name: str, namespace: str, *, at: str) -> bool:
         """Whether the object is known to be gone, to one who has seen it exist at version `at` of anything.
 
         What is not here may also be so new that nobody has told this cache yet.
@@ -154,11 +154,11 @@ class Cache(Generic[R]):
         if found["metadata"].get("uid", "") not in self._gone:
             self._take(found)
 
-    def begin_anew(self) -> None:
-        """What is held may be old: before `settled` returns again, everything has been listed. Not while it runs."""
+    def require_relist(self) -> None:
+        """The records may be old: list again before `wait_for_sync` returns. Not while it runs."""
         self._version = ""
-        self._interrupted = self.synced
-        self._settled.clear()
+        self._interrupted = self.has_synced
+        self._sync_known.clear()
 
     # --- keeping current --------------------------------------------------------------------------------------------
 
@@ -175,11 +175,11 @@ class Cache(Generic[R]):
                 self._version = ""
             except SpotladderError as error:
                 self._failed(error)
-                self._settled.set()
+                self._sync_known.set()
             except Exception as error:  # noqa: BLE001 – who follows nothing any more must not look healthy
                 _log.error("a cache has failed by a defect", kind=self.kind.plural, exc_info=error)
                 self._version, self.problem = "", described(error)
-                self._settled.set()
+                self._sync_known.set()
             if self._heard_now and not self.problem:
                 failures = 0
                 continue
@@ -191,7 +191,7 @@ class Cache(Generic[R]):
         if self.silent:
             self._silent_until = self._clock.ticks()
             self._silent_since = min(self._silent_since, self._silent_until)
-        if self.silent and self.synced:
+        if self.silent and self.has_synced:
             return  # what is held is as good as it was; the watch goes on from there
         self._version, self.problem = "", str(error)
         self.absent = isinstance(error, NotFound)
@@ -209,7 +209,7 @@ class Cache(Generic[R]):
         self._version = version
         self.lists += 1
         self._heard()
-        self._settled.set()
+        self._sync_known.set()
 
     async def _watch(self) -> None:
         """Follow changes until the server ends it. `_version` is where to go on."""

@@ -1,4 +1,4 @@
-"""One cluster's API, as much of it as spotladder uses: objects are dicts, kinds are `GVR`s, errors are typed.
+"""One cluster's API, as much of it as spotladder uses: objects are dicts, kinds are `APIResource`s, errors are typed.
 
 Made on aiohttp and nothing else. Beside lightkube 1.0, httpx and kubernetes-asyncio it needs between a third and a
 twentieth of the CPU for a request and holds no models of kinds that are not used (docs/operator.md has the figures).
@@ -30,7 +30,7 @@ from spotladder.clusters.throttle import Throttle
 from spotladder.clusters.wire import lines, refused, retry_after, typed, watched_socket
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
-from spotladder.resources import GVR, PODS
+from spotladder.resources import PODS, APIResource
 
 Object = dict[str, Any]
 
@@ -124,16 +124,16 @@ class Client:
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    async def get(self, kind: GVR, name: str, namespace: str = "") -> Object:
+    async def get(self, kind: APIResource, name: str, namespace: str = "") -> Object:
         """The object as it is now."""
         return await self._call("get", kind, "GET", path_of(kind, namespace, name))
 
-    async def metadata(self, kind: GVR, name: str, namespace: str = "") -> Object:
+    async def metadata(self, kind: APIResource, name: str, namespace: str = "") -> Object:
         """The object without its content: what a Secret holds is not sent."""
         return await self._call("get", kind, "GET", path_of(kind, namespace, name), accept=METADATA)
 
     async def pages(
-        self, kind: GVR, namespace: str = "", *, labels: str = "", fields: str = "", limit: int = PAGE
+        self, kind: APIResource, namespace: str = "", *, labels: str = "", fields: str = "", limit: int = PAGE
     ) -> AsyncIterator[Page]:
         """All objects of the kind, at least as new as everything written before the call."""
         query = {"limit": str(limit), **_selectors(labels, fields)}
@@ -147,7 +147,7 @@ class Client:
 
     async def watch(
         self,
-        kind: GVR,
+        kind: APIResource,
         namespace: str = "",
         *,
         version: str,
@@ -225,7 +225,7 @@ class Client:
         base = path_of(PODS, namespace, f"{pod}:{port}", "proxy")
         return await self._call("get", PODS, "GET", f"{base}/{path}")
 
-    async def exists(self, kind: GVR) -> bool:
+    async def exists(self, kind: APIResource) -> bool:
         """Whether the server knows the kind."""
         try:
             data = await self._call("get", kind, "GET", path_of(kind).rpartition("/")[0])
@@ -260,33 +260,35 @@ class Client:
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
-    async def apply(self, kind: GVR, body: Object, *, force: bool = False) -> Object:
+    async def apply(self, kind: APIResource, body: Object, *, force: bool = False) -> Object:
         """Server-side apply as our field manager. Raises Conflict where another manager owns a field."""
         meta = body["metadata"]
         query = {"fieldManager": self.manager, "force": "true" if force else "false"}
         path = path_of(kind, meta.get("namespace", ""), meta["name"])
         return await self._call("apply", kind, "PATCH", path, query=query, body=body, content_type=APPLY)
 
-    async def create(self, kind: GVR, body: Object, *, dry_run: bool = False) -> Object:
+    async def create(self, kind: APIResource, body: Object, *, dry_run: bool = False) -> Object:
         """Create it; with `dry_run` only go through everything that could refuse it. Raises Conflict when the name is
         taken."""
         path = path_of(kind, body["metadata"].get("namespace", ""))
         query = {"fieldManager": self.manager, **({"dryRun": "All"} if dry_run else {})}
         return await self._call("create", kind, "POST", path, query=query, body=body)
 
-    async def replace(self, kind: GVR, body: Object) -> Object:
+    async def replace(self, kind: APIResource, body: Object) -> Object:
         """Put this in the place of what is there. Raises Conflict when that is not of the body's resourceVersion."""
         path = path_of(kind, body["metadata"].get("namespace", ""), body["metadata"]["name"])
         return await self._call("update", kind, "PUT", path, query={"fieldManager": self.manager}, body=body)
 
-    async def merge(self, kind: GVR, name: str, namespace: str = "", *, body: Object, subresource: str = "") -> Object:
+    async def merge(
+        self, kind: APIResource, name: str, namespace: str = "", *, body: Object, subresource: str = ""
+    ) -> Object:
         """JSON merge patch; with a resourceVersion in its metadata it raises Conflict when the object is newer."""
         path = path_of(kind, namespace, name, subresource)
         query = {"fieldManager": self.manager}
         return await self._call("patch", kind, "PATCH", path, query=query, body=body, content_type=MERGE)
 
     async def delete(
-        self, kind: GVR, name: str, namespace: str = "", *, uid: str = "", grace: int | None = None
+        self, kind: APIResource, name: str, namespace: str = "", *, uid: str = "", grace: int | None = None
     ) -> Object:
         """Delete it, and what hangs on it in the background. With `uid`: only if it is that very object."""
         options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
@@ -296,7 +298,7 @@ class Client:
             options["gracePeriodSeconds"] = grace
         return await self._call("delete", kind, "DELETE", path_of(kind, namespace, name), body=options)
 
-    async def delete_all(self, kind: GVR, namespace: str, *, labels: str, grace: int | None = None) -> None:
+    async def delete_all(self, kind: APIResource, namespace: str, *, labels: str, grace: int | None = None) -> None:
         """Delete all of the kind that are labelled so, and what hangs on them in the background."""
         options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
         if grace is not None:
@@ -310,7 +312,7 @@ class Client:
     async def _call(
         self,
         verb: str,
-        kind: GVR,
+        kind: APIResource,
         method: str,
         path: str,
         *,
@@ -382,7 +384,7 @@ class Client:
         raise AssertionError("the second answer is returned")
 
 
-def path_of(kind: GVR, namespace: str = "", name: str = "", subresource: str = "") -> str:
+def path_of(kind: APIResource, namespace: str = "", name: str = "", subresource: str = "") -> str:
     """`/apis/ray.io/v1/namespaces/team-a/rayjobs/digits-a001/status`."""
     parts = ["", "apis", kind.group, kind.version] if kind.group else ["", "api", kind.version]
     if namespace:
@@ -391,7 +393,7 @@ def path_of(kind: GVR, namespace: str = "", name: str = "", subresource: str = "
     return "/".join(quote(part, safe="") for part in parts)
 
 
-def _resource(kind: GVR, path: str) -> str:
+def _resource(kind: APIResource, path: str) -> str:
     """`rayjobs`, `rayjobs/status` or `pods/proxy`, as RBAC names it."""
     found = re.match(rf"/apis?/.+?(?:/namespaces/[^/]+)?/{kind.plural}(?:/[^/]+(?:/([^/]+))?)?(?:/|$)", path)
     return f"{kind.plural}/{found[1]}" if found and found[1] else kind.plural

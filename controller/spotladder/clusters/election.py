@@ -22,9 +22,9 @@ from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.contract import ExitCode
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
-from spotladder.resources import GVR
+from spotladder.resources import APIResource
 
-LEASES = GVR("coordination.k8s.io", "v1", "leases", "Lease")
+LEASES = APIResource("coordination.k8s.io", "v1", "leases", "Lease")
 
 DURATION: Seconds = 10.0
 MARGIN: Seconds = 3.0
@@ -97,7 +97,7 @@ class Election:
             return self.leading
         except (SpotladderError, TimeoutError) as error:
             self._doubtful |= isinstance(error, NotFound)  # the lease is gone, or its namespace
-            self._trouble(str(error) or f"no answer in {DURATION - MARGIN:g} s")
+            self._write_failed(str(error) or f"no answer in {DURATION - MARGIN:g} s")
             return self.leading  # what was won stays so until its time is over
         self.problem = ""
         self._notice(written)
@@ -105,7 +105,7 @@ class Election:
         self._leading_until = began + DURATION - MARGIN
         return self.leading
 
-    def _trouble(self, why: str) -> None:
+    def _write_failed(self, why: str) -> None:
         if self.problem != why:
             self._log.warning("cannot take the lease", error=why)
         self.problem = why

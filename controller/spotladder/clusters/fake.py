@@ -26,7 +26,7 @@ from spotladder.clusters.client import PAGE, Client, Object, Page, WatchEvent
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
 from spotladder.core.model import Seconds
-from spotladder.resources import ACCESS_REVIEWS, GVR, PODS
+from spotladder.resources import ACCESS_REVIEWS, PODS, APIResource
 
 _Key = tuple[str, str]
 
@@ -39,23 +39,23 @@ class FakeApiServer:
         self.version = 0
         self.writes: list[tuple[str, str]] = []
         self._clock = clock
-        self._objects: dict[GVR, dict[_Key, Object]] = {}
-        self._changes: list[tuple[int, GVR, WatchEvent]] = []
+        self._objects: dict[APIResource, dict[_Key, Object]] = {}
+        self._changes: list[tuple[int, APIResource, WatchEvent]] = []
         self._changed = asyncio.Condition()
         self._uids = itertools.count(1)
 
-    def objects(self, kind: GVR) -> dict[_Key, Object]:
+    def objects(self, kind: APIResource) -> dict[_Key, Object]:
         """The stored objects of the kind by namespace and name; not to be changed."""
         return self._objects.setdefault(kind, {})
 
-    def find(self, kind: GVR, name: str, namespace: str) -> Object:
+    def find(self, kind: APIResource, name: str, namespace: str) -> Object:
         """The stored object. Raises NotFound."""
         found = self.objects(kind).get((namespace, name))
         if found is None:
             raise NotFound(404, "NotFound", f'{kind.plural} "{name}" not found', about=kind.plural)
         return found
 
-    async def put(self, kind: GVR, body: Object, *, verb: str) -> Object:
+    async def put(self, kind: APIResource, body: Object, *, verb: str) -> Object:
         """Create the object, or store it in the place of the one of its name. An equal one changes nothing."""
         metadata = body["metadata"]
         key = metadata.get("namespace", ""), metadata["name"]
@@ -71,13 +71,13 @@ class FakeApiServer:
         self.objects(kind)[key] = body
         return await self._record("ADDED" if before is None else "MODIFIED", kind, body, verb)
 
-    async def drop(self, kind: GVR, body: Object) -> Object:
+    async def drop(self, kind: APIResource, body: Object) -> Object:
         """Remove the object."""
         metadata = body["metadata"]
         self.objects(kind).pop((metadata.get("namespace", ""), metadata["name"]), None)
         return await self._record("DELETED", kind, body, "delete")
 
-    async def mark_deleted(self, kind: GVR, found: Object) -> Object:
+    async def mark_deleted(self, kind: APIResource, found: Object) -> Object:
         """Set `deletionTimestamp`, once."""
         if found["metadata"].get("deletionTimestamp"):
             return found
@@ -85,7 +85,7 @@ class FakeApiServer:
         body["metadata"]["deletionTimestamp"] = self._time()
         return await self.put(kind, body, verb="delete")
 
-    async def changes(self, kind: GVR, after: int) -> AsyncIterator[WatchEvent]:
+    async def changes(self, kind: APIResource, after: int) -> AsyncIterator[WatchEvent]:
         """All changes of the kind after that version, for ever."""
         seen = 0
         while True:
@@ -98,7 +98,7 @@ class FakeApiServer:
                 if seen == len(self._changes):
                     await self._changed.wait()
 
-    async def _record(self, what: str, kind: GVR, body: Object, verb: str) -> Object:
+    async def _record(self, what: str, kind: APIResource, body: Object, verb: str) -> Object:
         self.version += 1
         body["metadata"]["resourceVersion"] = str(self.version)
         self.writes.append((verb, kind.plural))
@@ -118,16 +118,16 @@ class FakeClient(Client):
         super().__init__(clock=clock)
         self.server = server
 
-    async def get(self, kind: GVR, name: str, namespace: str = "") -> Object:
+    async def get(self, kind: APIResource, name: str, namespace: str = "") -> Object:
         self._answer()
         return deepcopy(self.server.find(kind, name, namespace))
 
-    async def metadata(self, kind: GVR, name: str, namespace: str = "") -> Object:
+    async def metadata(self, kind: APIResource, name: str, namespace: str = "") -> Object:
         found = await self.get(kind, name, namespace)
         return {"metadata": found["metadata"]}
 
     async def pages(
-        self, kind: GVR, namespace: str = "", *, labels: str = "", fields: str = "", limit: int = PAGE
+        self, kind: APIResource, namespace: str = "", *, labels: str = "", fields: str = "", limit: int = PAGE
     ) -> AsyncIterator[Page]:
         self._answer()
         wanted = _selected(namespace, labels, fields)
@@ -138,7 +138,7 @@ class FakeClient(Client):
 
     async def watch(
         self,
-        kind: GVR,
+        kind: APIResource,
         namespace: str = "",
         *,
         version: str,
@@ -152,7 +152,7 @@ class FakeClient(Client):
             if wanted(event.object):
                 yield event
 
-    async def exists(self, kind: GVR) -> bool:
+    async def exists(self, kind: APIResource) -> bool:
         self._answer()
         return True
 
@@ -163,13 +163,13 @@ class FakeClient(Client):
         self._answer()
         return "v1.35.0"
 
-    async def apply(self, kind: GVR, body: Object, *, force: bool = False) -> Object:
+    async def apply(self, kind: APIResource, body: Object, *, force: bool = False) -> Object:
         self._answer(write=True)
         key = body["metadata"].get("namespace", ""), body["metadata"]["name"]
         before = self.server.objects(kind).get(key, {})
         return deepcopy(await self.server.put(kind, _merged(before, body), verb="apply"))
 
-    async def create(self, kind: GVR, body: Object, *, dry_run: bool = False) -> Object:
+    async def create(self, kind: APIResource, body: Object, *, dry_run: bool = False) -> Object:
         self._answer(write=True)
         if kind == ACCESS_REVIEWS:
             return {**deepcopy(body), "status": {"allowed": True}}
@@ -180,7 +180,7 @@ class FakeClient(Client):
             return deepcopy(body)
         return deepcopy(await self.server.put(kind, deepcopy(body), verb="create"))
 
-    async def replace(self, kind: GVR, body: Object) -> Object:
+    async def replace(self, kind: APIResource, body: Object) -> Object:
         self._answer(write=True)
         metadata = body["metadata"]
         found = self.server.find(kind, metadata["name"], metadata.get("namespace", ""))
@@ -188,7 +188,9 @@ class FakeClient(Client):
         kept = {**deepcopy(body), **({"status": found["status"]} if "status" in found else {})}
         return deepcopy(await self.server.put(kind, kept, verb="replace"))
 
-    async def merge(self, kind: GVR, name: str, namespace: str = "", *, body: Object, subresource: str = "") -> Object:
+    async def merge(
+        self, kind: APIResource, name: str, namespace: str = "", *, body: Object, subresource: str = ""
+    ) -> Object:
         self._answer(write=True)
         found = self.server.find(kind, name, namespace)
         _check(found, body.get("metadata") or {})
@@ -199,7 +201,7 @@ class FakeClient(Client):
         return deepcopy(await self.server.put(kind, _merged(found, part), verb=f"patch {subresource}".strip()))
 
     async def delete(
-        self, kind: GVR, name: str, namespace: str = "", *, uid: str = "", grace: int | None = None
+        self, kind: APIResource, name: str, namespace: str = "", *, uid: str = "", grace: int | None = None
     ) -> Object:
         self._answer(write=True)
         found = self.server.find(kind, name, namespace)
@@ -209,7 +211,7 @@ class FakeClient(Client):
             return deepcopy(await self.server.mark_deleted(kind, found))
         return deepcopy(await self.server.drop(kind, deepcopy(found)))
 
-    async def delete_all(self, kind: GVR, namespace: str, *, labels: str, grace: int | None = None) -> None:
+    async def delete_all(self, kind: APIResource, namespace: str, *, labels: str, grace: int | None = None) -> None:
         wanted = _selected(namespace, labels, "")
         for key, found in list(self.server.objects(kind).items()):
             if wanted(found):

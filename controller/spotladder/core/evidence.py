@@ -144,7 +144,7 @@ def _has_head(here: Situation) -> bool:
 def _slow_start(here: Situation) -> str:
     if here.state.stage not in (Stage.STARTING, Stage.RECOVERING) or here.attempt_seen is None or not here.all_placed:
         return ""
-    if here.whole:
+    if here.all_pods_ready:
         return "every pod is ready; the program has not shown progress yet" if here.state.stage in LIVE else ""
     missing = [pod for pod in here.attempt_seen.pods if pod.phase is not PodPhase.LOST and not pod.ready]
     return f"every pod has a node and its image; not ready yet: {_names(missing)}"

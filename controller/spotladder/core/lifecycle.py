@@ -143,7 +143,7 @@ def _all_exhausted(draft: Draft) -> None:
 def _starting(draft: Draft) -> None:
     if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here):
         return None
-    if draft.here.whole:
+    if draft.here.all_pods_ready:
         return draft.move(Reason.WHOLE)
     if moves_off(draft, _notices(draft)) or start_timed_out(draft):
         return None
@@ -160,7 +160,7 @@ def _running(draft: Draft) -> None:
         draft.count(notices)
         draft.exhaust_if_exceeded()
         return draft.move(Reason.EVICTION_NOTICE, _pods(notices))
-    if not draft.here.whole:
+    if not draft.here.all_pods_ready:
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
     return stalled(draft)
 
@@ -174,7 +174,7 @@ def _recovering(draft: Draft) -> None:
     if notices:
         draft.count(notices)
         return draft.end(Reason.EVICTION_NOTICE, _pods(notices))
-    if draft.here.whole and draft.here.moves_again:
+    if draft.here.all_pods_ready and draft.here.moves_again:
         return draft.move(Reason.WHOLE)
     provision_timed_out(draft)
     if draft.state.stage is Stage.RECOVERING:

@@ -46,10 +46,10 @@ def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState,
 
 
 def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
-    """The state with a new attempt on this tier written down, and why and how that reads."""
+    """The state with a new attempt on this tier recorded, the reason and the message of the launch."""
     state, now = here.state, here.now
     number = 1 + max(state.last_number, here.seen.progress.attempt, *(seen.number for seen in here.seen.attempts), 0)
-    reason = way(here.spec, state.tier, tier)
+    reason = launch_reason(here.spec, state.tier, tier)
     message = f"attempt {number} on {tier}"
     changed = state.tier != tier
     updated = bool(state.history) and state.history[-1].reason is Reason.SPEC_UPDATED
@@ -78,8 +78,8 @@ def launched_with(attempt: Attempt, spec: JobSpec) -> Attempt:
     return replace(attempt, workers=spec.workers, template=tier.template if tier else attempt.template)
 
 
-def way(spec: JobSpec, before: str, tier: str) -> Reason:
-    """What an attempt on `tier` is called when the last one was on `before` ("": there was none)."""
+def launch_reason(spec: JobSpec, before: str, tier: str) -> Reason:
+    """The reason of a launch on `tier` after an attempt on `before` ("": this is the first attempt)."""
     if before in ("", tier):
         return Reason.STARTED
     names = [entry.name for entry in spec.tiers]

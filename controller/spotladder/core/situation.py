@@ -60,7 +60,7 @@ class Situation:
 
     @property
     def workers(self) -> int:
-        """The number of worker pods that make the live attempt whole: what it was launched with."""
+        """The number of worker pods that the live attempt was launched with."""
         attempt = self.state.attempt
         return self.spec.workers if attempt is None or attempt.workers is None else attempt.workers
 
@@ -81,8 +81,8 @@ class Situation:
         return seen.reachable if seen is not None else self.state.tier not in self.seen.unavailable
 
     @property
-    def whole(self) -> bool:
-        """Whether every worker and the head take part."""
+    def all_pods_ready(self) -> bool:
+        """Whether the head and every worker are running and ready."""
         seen = self.attempt_seen
         if seen is None or not seen.reachable:
             return False
@@ -124,7 +124,7 @@ class Situation:
 
     @property
     def last_progress(self) -> Instant:
-        """When the job last became whole or committed, by the decider's own clock.
+        """When all pods last became ready, or the job last committed, by the decider's own clock.
 
         While the checkpoint store is away nothing can be committed: then a step of the program counts, where the
         backend knows of it.
@@ -264,7 +264,7 @@ class Situation:
         found.update(dict.fromkeys(self.seen.unavailable, False))
         attempt = self.attempt_seen
         if self.state.stage in LIVE and attempt is not None and attempt.reachable:
-            if self.whole:
+            if self.all_pods_ready:
                 found[self.state.tier] = True
             elif attempt.refused:
                 found[self.state.tier] = False

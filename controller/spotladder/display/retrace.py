@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from spotladder.core.model import TERMINAL, AttemptRecord, Instant, JobSpec, JobState, Move, Seconds, Stage
-from spotladder.core.moving import way
+from spotladder.core.moving import launch_reason
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.display.timeline import (
     Beat,
@@ -81,7 +81,9 @@ def _attempts(state: JobState, now: Instant) -> list[AttemptRecord]:
 def _moves(attempt: AttemptRecord, before: str, spec: JobSpec, state: JobState) -> Iterator[Moved]:
     number, tier = attempt.number, attempt.tier
     told = f"attempt {number} on {tier}" + (f", from {before}" if before not in ("", tier) else "")
-    yield Moved(attempt.started_at, Move(Stage.IDLE, Stage.STARTING, way(spec, before, tier), number, tier, told))
+    yield Moved(
+        attempt.started_at, Move(Stage.IDLE, Stage.STARTING, launch_reason(spec, before, tier), number, tier, told)
+    )
     stage = Stage.STARTING
     if attempt.running_at is not None:
         yield Moved(attempt.running_at, Move(stage, Stage.RUNNING, Reason.WHOLE, number, tier))

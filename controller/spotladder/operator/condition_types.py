@@ -59,16 +59,16 @@ class ConditionReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that a person should know of."""
+class Diagnosis:
+    """Why a job is held or degraded: the reason and the message of its condition."""
 
-    trouble: ConditionReason | Reason
+    reason: ConditionReason | Reason
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionUpdate:
-    """What a condition is to say now."""
+    """The new status, reason and message of a condition."""
 
     status: Literal["True", "False", "Unknown"]
     reason: str
@@ -86,22 +86,22 @@ def one_line(text: str, longest: int = 1024) -> str:
     return "; ".join(line.strip() for line in text.splitlines() if line.strip())[:longest]
 
 
-def merged(held: Sequence[Condition], claims: ConditionUpdates, now: Instant, generation: int) -> list[Condition]:
-    """The conditions after these claims. The time is that of the last change of status."""
+def merged(held: Sequence[Condition], updates: ConditionUpdates, now: Instant, generation: int) -> list[Condition]:
+    """The conditions after these updates. The time is that of the last change of status."""
     known = {condition.type: condition for condition in held}
     at = datetime.fromtimestamp(int(now), UTC)
-    for kind, claim in claims.items():
-        before, message = known.get(kind), one_line(claim.message)
+    for kind, update in updates.items():
+        before, message = known.get(kind), one_line(update.message)
         if before and (before.status, before.reason, before.message, before.observed_generation) == (
-            claim.status, claim.reason, message, generation,
+            update.status, update.reason, message, generation,
         ):  # fmt: skip
             continue
         known[kind] = Condition(
             type=kind,
-            status=claim.status,
-            reason=claim.reason,
+            status=update.status,
+            reason=update.reason,
             message=message,
-            last_transition_time=before.last_transition_time if before and before.status == claim.status else at,
+            last_transition_time=before.last_transition_time if before and before.status == update.status else at,
             observed_generation=generation,
         )
     return [known[kind] for kind in (*ConditionType, *sorted(set(known) - set(ConditionType))) if kind in known]

@@ -17,10 +17,10 @@ from typing import Any
 from spotladder import versions
 from spotladder.clusters.client import Client
 from spotladder.clusters.errors import ApiError
-from spotladder.resources import GVR
+from spotladder.resources import APIResource
 from spotladder.workloads.rayjob.records import RAYJOBS
 
-DEPLOYMENTS = GVR("apps", "v1", "deployments", "Deployment")
+DEPLOYMENTS = APIResource("apps", "v1", "deployments", "Deployment")
 KUBERAY, KARPENTER = "kuberay-operator", "karpenter"
 NAMESPACES: Mapping[str, tuple[str, ...]] = {
     KUBERAY: ("kuberay-system", "kuberay-operator", "kuberay", "ray-system", "default"),

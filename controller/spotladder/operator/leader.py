@@ -137,7 +137,7 @@ class LeaderRuntime:
             prices=self._prices,
             observer=observer,
             clock=clock,
-            settle=settings.settle,
+            attribution_window=settings.settle,
         )
 
     @property
@@ -153,7 +153,7 @@ class LeaderRuntime:
             if cache.problem:
                 where = f" in {cache.namespace}" if cache.namespace else ""
                 return Health("leading", f"{cache.kind.plural}{where}: {_advice(cache)}")
-            if not cache.synced:
+            if not cache.has_synced:
                 return Health("leading", f"{cache.kind.plural} are being listed")
         return Health("leading")
 
@@ -176,7 +176,7 @@ class LeaderRuntime:
             try:
                 began = self._clock.ticks()
                 with gc_freeze.gc_frozen():
-                    await asyncio.gather(*(cache.settled() for cache in self.caches))
+                    await asyncio.gather(*(cache.wait_for_sync() for cache in self.caches))
                 jobs = sum(len(cache) for cache in self.jobs.caches)
                 self._log.info("caught up", jobs=jobs, seconds=round(self._clock.ticks() - began, 3))
                 self._preflight.reached(self.clusters.home)
@@ -204,7 +204,7 @@ class LeaderRuntime:
         for key in keys:
             for _ in range(most):
                 after = await self._one(key)
-                if await self._logs.looked(key):
+                if await self._logs.wait_until_read(key):
                     continue
                 if after is None or after > 1.0:
                     break

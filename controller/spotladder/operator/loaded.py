@@ -9,7 +9,7 @@ from spotladder.api.status import TieredJobStatus
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import JobSpec, JobState, Observation
 from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.operator.condition_types import Problem
+from spotladder.operator.condition_types import Diagnosis
 from spotladder.operator.inventory.clusters import Found
 from spotladder.operator.reading import Reading
 from spotladder.workloads.tiers import ResolvedTier
@@ -21,7 +21,7 @@ class Tiers:
     """A job's tiers, resolved, and why those that cannot be are not; of those that have no room for the job, why."""
 
     resolved: Mapping[str, ResolvedTier]
-    missing: Mapping[str, Problem]
+    missing: Mapping[str, Diagnosis]
     full: Mapping[str, str] = field(default_factory=dict)
 
     def cluster_of(self, tier: str) -> str | None:

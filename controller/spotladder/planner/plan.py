@@ -26,14 +26,14 @@ MOST = 1_000_000
 @dataclass(frozen=True, slots=True)
 class TierFacts:
     """One tier of the job and its capacity. `evictions` is the rate per node and hour, None if unknown. `observed` is
-    the number of node-hours behind that rate, `trouble` the reason why the tier is unavailable now, and `room` the
+    the number of node-hours behind that rate, `unavailable` the reason why the tier is unavailable now, and `room` the
     maximum number of nodes."""
 
     tier: Tier
     capacity: str
     evictions: float | None = None
     observed: float = 0.0
-    trouble: str = ""
+    unavailable: str = ""
     room: int | None = None
 
     @property

@@ -24,8 +24,8 @@ def _tiers(question: Question) -> Iterator[str]:
     last = len(question.tiers) - 1
     for index, facts in enumerate(question.tiers):
         at, tier = f"spec.tiers[{index}] ({facts.tier.name})", facts.tier
-        if facts.trouble:
-            yield f"{at}: is unavailable now: {facts.trouble}"
+        if facts.unavailable:
+            yield f"{at}: is unavailable now: {facts.unavailable}"
         if facts.room is not None and facts.room < question.spec.workers:
             yield (
                 f"{at}: has at most {facts.room} nodes, but the job needs {question.spec.workers}: the tier is never "

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from spotladder.api.tieredjob import TieredJob
-from spotladder.resources import GVR
+from spotladder.resources import APIResource
 from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.rayjob.workload import RAYJOB
 from spotladder.workloads.records import Made, Object
@@ -18,15 +18,15 @@ from spotladder.workloads.workload import Workload
 
 WORKLOADS: tuple[Workload, ...] = (RAYJOB, JOBSET)
 
-ALL_MADE: tuple[GVR, ...] = tuple(dict.fromkeys(kind for workload in WORKLOADS for kind in workload.made))
+ALL_MADE: tuple[APIResource, ...] = tuple(dict.fromkeys(kind for workload in WORKLOADS for kind in workload.made))
 """The kinds of objects that the controller creates for attempts, of all workloads."""
 
-RECORDS: Mapping[GVR, Callable[[Object], Made]] = MappingProxyType(
+RECORDS: Mapping[APIResource, Callable[[Object], Made]] = MappingProxyType(
     {kind: record for workload in WORKLOADS for kind, record in workload.records.items()}
 )
 """The kinds of objects to watch beside pods, nodes and events, of all workloads, and what is kept of each."""
 
-MAIN: Mapping[GVR, Workload] = MappingProxyType({workload.main: workload for workload in WORKLOADS})
+MAIN: Mapping[APIResource, Workload] = MappingProxyType({workload.main: workload for workload in WORKLOADS})
 """The workload of each kind that an attempt can be."""
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 from spotladder.core.model import Instant, PodRole
 from spotladder.output.last_error import last_error
-from spotladder.resources import GVR, PODS
+from spotladder.resources import PODS, APIResource
 from spotladder.workloads import names
 
 Object = Mapping[str, Any]
@@ -37,7 +37,7 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 class Made:
     """An object of an attempt: created by the controller, or by an operator from one. `attempt` is 0 without labels."""
 
-    kind: ClassVar[GVR]
+    kind: ClassVar[APIResource]
     name: str
     namespace: str
     uid: str
@@ -82,7 +82,7 @@ class PodRecord(Made):
     `notice` is the text of our annotation. `grace` are the seconds that it was given to end when it was deleted.
     """
 
-    kind: ClassVar[GVR] = PODS
+    kind: ClassVar[APIResource] = PODS
 
     node: str = ""
     role: PodRole = PodRole.WORKER

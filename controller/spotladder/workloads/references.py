@@ -13,12 +13,12 @@ from typing import Any
 
 from spotladder.resources import (
     CONFIG_MAPS,
-    GVR,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
     SECRETS,
     SERVICE_ACCOUNTS,
     VOLUME_CLAIMS,
+    APIResource,
 )
 
 COPIED = (SECRETS, CONFIG_MAPS, SERVICE_ACCOUNTS)
@@ -38,7 +38,7 @@ _PROJECTED = (("secret", SECRETS), ("configMap", CONFIG_MAPS))
 class Reference:
     """An object that must exist in the attempt's namespace, or cluster."""
 
-    kind: GVR
+    kind: APIResource
     name: str
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ def _named_by(pod: Mapping[str, Any]) -> Iterator[Reference]:
             yield from _each(source, _PROJECTED)
 
 
-def _each(source: Any, kinds: tuple[tuple[str, GVR], ...], key: str = "name") -> Iterator[Reference]:
+def _each(source: Any, kinds: tuple[tuple[str, APIResource], ...], key: str = "name") -> Iterator[Reference]:
     for field, kind in kinds:
         told = (source or {}).get(field)
         if isinstance(told, Mapping) and told.get(key) and not told.get("optional"):

@@ -9,7 +9,7 @@ from typing import Any
 
 from spotladder.api.tieredjob import TieredJob
 from spotladder.errors import InvalidSpec
-from spotladder.resources import GVR
+from spotladder.resources import APIResource
 from spotladder.workloads.pods import PodOverlay
 
 
@@ -39,7 +39,7 @@ def digests_of(job: TieredJob) -> dict[str, str]:
 
 def made_of(
     template: Any,
-    kind: GVR,
+    kind: APIResource,
     *,
     name: str,
     job: TieredJob,

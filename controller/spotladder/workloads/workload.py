@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import AttemptSeen, Instant
-from spotladder.resources import GVR
+from spotladder.resources import APIResource
 from spotladder.workloads.names import Origin
 from spotladder.workloads.records import AttemptRecord, EventRecord, Made, NodeRecord, Object, PodRecord
 from spotladder.workloads.tiers import ResolvedTier
@@ -41,15 +41,15 @@ class Workload(Protocol):
         """The field under `spec.workload` that chooses this kind."""
 
     @property
-    def main(self) -> GVR:
+    def main(self) -> APIResource:
         """The object that is the attempt. It is created last."""
 
     @property
-    def made(self) -> tuple[GVR, ...]:
+    def made(self) -> tuple[APIResource, ...]:
         """All kinds that `render` returns, in this order. Deleting an attempt deletes these, by its labels."""
 
     @property
-    def records(self) -> Mapping[GVR, Callable[[Object], Made]]:
+    def records(self) -> Mapping[APIResource, Callable[[Object], Made]]:
         """The kinds to watch beside pods, nodes and events, `main` included, and what is kept of each object."""
 
     @property

@@ -20,7 +20,7 @@ from spotladder.operator.loaded import Tiers
 from spotladder.operator.reconcile.apply import SHORT_GRACE, Applier
 from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.preflight import Preflight
-from spotladder.resources import DISRUPTION_BUDGETS, GVR, PODS
+from spotladder.resources import DISRUPTION_BUDGETS, PODS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JOBSETS, JobSetRecord
 from spotladder.workloads.kinds import workload_of
@@ -44,7 +44,7 @@ class Client:
     async def metadata(self, *_: object) -> Any:
         return {}
 
-    async def delete(self, kind: GVR, name: str, _namespace: str, *, uid: str, grace: int | None) -> Any:
+    async def delete(self, kind: APIResource, name: str, _namespace: str, *, uid: str, grace: int | None) -> Any:
         self.removed.append((kind, name, uid, grace))
 
 
@@ -111,7 +111,7 @@ async def test_what_is_there_is_not_made_again_whatever_the_spec_says_now(
 
 
 @pytest.mark.parametrize("kind", [RAYJOBS, JOBSETS], ids=["RayJob", "JobSet"])
-async def test_an_attempt_is_removed_by_name_so_that_no_other_jobs_objects_are_read_for_it(kind: GVR) -> None:
+async def test_an_attempt_is_removed_by_name_so_that_no_other_jobs_objects_are_read_for_it(kind: APIResource) -> None:
     client = Client()
     loaded, applier, home = launching(job(ray_template()), client)
     of_it: dict[str, Any] = {"namespace": "team-a", "job": "digits"}

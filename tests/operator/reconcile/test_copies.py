@@ -14,7 +14,7 @@ from spotladder.core.model import Phase
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.inventory.clusters import Cluster, Clusters
 from spotladder.operator.reconcile.copies import RESYNC_INTERVAL, Copies
-from spotladder.resources import CONFIG_MAPS, GVR, SECRETS
+from spotladder.resources import CONFIG_MAPS, SECRETS, APIResource
 from spotladder.workloads.references import Reference
 
 
@@ -22,30 +22,30 @@ class Api:
     """A cluster's objects. While `gate` is closed nobody is told what exists there."""
 
     def __init__(self) -> None:
-        self.there: dict[tuple[GVR, str, str], Object] = {}
+        self.there: dict[tuple[APIResource, str, str], Object] = {}
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def get(self, kind: GVR, name: str, namespace: str) -> Object:
+    async def get(self, kind: APIResource, name: str, namespace: str) -> Object:
         return {"metadata": {"name": name, "namespace": namespace, "uid": f"u-{name}", "resourceVersion": "1"}}
 
-    async def metadata(self, kind: GVR, name: str, namespace: str) -> Object:
+    async def metadata(self, kind: APIResource, name: str, namespace: str) -> Object:
         await self.gate.wait()
         try:
             return self.there[kind, namespace, name]
         except KeyError:
             raise NotFound(404, "NotFound", name) from None
 
-    async def apply(self, kind: GVR, body: Object) -> Object:
+    async def apply(self, kind: APIResource, body: Object) -> Object:
         metadata = body["metadata"]
         made = {**body, "metadata": {**metadata, "uid": f"c-{metadata['name']}"}}
         self.there[kind, metadata["namespace"], metadata["name"]] = made
         return made
 
-    async def pages(self, kind: GVR, namespace: str, labels: str = "") -> AsyncIterator[Page]:
+    async def pages(self, kind: APIResource, namespace: str, labels: str = "") -> AsyncIterator[Page]:
         yield Page([found for (of, _, _), found in self.there.items() if of == kind], "1")
 
-    async def delete(self, kind: GVR, name: str, namespace: str, uid: str = "") -> None:
+    async def delete(self, kind: APIResource, name: str, namespace: str, uid: str = "") -> None:
         del self.there[kind, namespace, name]
 
 

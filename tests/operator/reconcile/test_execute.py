@@ -26,12 +26,12 @@ class Refusing:
     def __init__(self, *refused: str) -> None:
         self._refused = refused
         self.done: list[str] = []
-        self.synced, self.problem = True, ""
+        self.has_synced, self.problem = True, ""
 
     def within(self, _namespace: str) -> Refusing:
         return self
 
-    def look(self, _key: object) -> None:
+    def read_now(self, _key: object) -> None:
         return
 
     async def before_delete(self, *_: object) -> bool:
@@ -124,6 +124,6 @@ async def test_at_a_jobs_end_its_log_gets_the_outcome_and_keeps_what_the_spec_sa
         room=lambda _: False,
         address=world.address,
     )
-    claim = found.claims[ConditionType.CHECKPOINTING]
+    claim = found.updates[ConditionType.CHECKPOINTING]
     assert (claim.status, claim.reason, claim.message) == (status, reason, message)
     assert world.keep == 2

@@ -17,7 +17,7 @@ from spotladder.operator.loaded import Tiers
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import load
 from spotladder.output.outage import Outage
-from spotladder.resources import GVR
+from spotladder.resources import APIResource
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.tiers import price_of
 from tests.workloads.builders import job, ray_template
@@ -32,14 +32,14 @@ class Known:
 
     names = frozenset({"home", "east"})
 
-    def __init__(self, *, settled: bool = True, problem: str = "") -> None:
-        self._settled = settled
+    def __init__(self, *, synced: bool = True, problem: str = "") -> None:
+        self._synced = synced
         self._problem = problem
 
-    def settled(self, name: str) -> bool:
-        return self._settled or name == "home"
+    def has_synced(self, name: str) -> bool:
+        return self._synced or name == "home"
 
-    def problem(self, name: str, _kinds: Iterable[GVR] = (), _namespace: str = "") -> str:
+    def problem(self, name: str, _kinds: Iterable[APIResource] = (), _namespace: str = "") -> str:
         return self._problem if name == "east" else ""
 
     def attempts(self, *_: object) -> Found:
@@ -61,9 +61,9 @@ def observed(known: Known) -> Observation:
     return seen
 
 
-@pytest.mark.parametrize(("settled", "waits"), [(False, True), (True, False)])
-def test_it_is_not_judged_before_every_cluster_is_known(settled: bool, waits: bool) -> None:
-    known = Known(settled=settled)
+@pytest.mark.parametrize(("synced", "waits"), [(False, True), (True, False)])
+def test_it_is_not_judged_before_every_cluster_is_known(synced: bool, waits: bool) -> None:
+    known = Known(synced=synced)
     clusters = cast("Clusters", known)
     assert load.awaits_sync(clusters, tiers_of(known), STATE) == waits
     assert not load.awaits_sync(clusters, tiers_of(known), JobState())  # nothing of it runs

@@ -10,7 +10,7 @@ from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Attempt, JobState, Progress, Stage
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
-from spotladder.operator.condition_types import ConditionReason, Problem
+from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.loaded import Tiers
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions
@@ -36,7 +36,7 @@ class Nothing:
         raise AssertionError(f"asked for {name}")
 
 
-def to_begin(state: JobState, reading: Reading, *, deleting: bool = False) -> Problem | None:
+def to_begin(state: JobState, reading: Reading, *, deleting: bool = False) -> Diagnosis | None:
     preconditions = Preconditions(jobs=cast("Any", Jobs()), clusters=cast("Any", Nothing()), clock=SteppedClock())
     record = JobRecord(name="digits", namespace="team-a", uid="u", deleted_at=1.0 if deleting else None)
     tiers = Tiers({}, {})
@@ -46,9 +46,9 @@ def to_begin(state: JobState, reading: Reading, *, deleting: bool = False) -> Pr
 def test_the_first_attempt_waits_until_it_is_known_whose_log_it_is() -> None:
     problem = to_begin(NEW, AWAY)
     assert problem is not None
-    assert problem.trouble is Reason.STORE_UNAVAILABLE
+    assert problem.reason is Reason.STORE_UNAVAILABLE
     assert "no route; the first attempt waits" in problem.message
-    assert problem.trouble in UNBLAMED
+    assert problem.reason in UNBLAMED
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_nothing_stands_in_the_way_of_a_job_that_is_under_way(state: JobState, r
 def test_a_log_that_knows_less_than_before_begins_nothing(reading: Reading, says: str) -> None:
     problem = to_begin(STARTED, reading)
     assert problem is not None
-    assert problem.trouble is ConditionReason.CHECKPOINTS_GONE
+    assert problem.reason is ConditionReason.CHECKPOINTS_GONE
     assert f"step 482 was committed, and the commit log {says} now" in problem.message
-    assert problem.trouble in UNBLAMED
+    assert problem.reason in UNBLAMED
 
 
 def test_a_log_that_knows_less_does_not_take_the_progress_back() -> None:

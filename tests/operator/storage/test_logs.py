@@ -77,7 +77,7 @@ async def test_news_wake_the_job_and_no_news_do_not() -> None:
         fake.answer = Progress(step=2)
         await clock.advance(10.1)
         await until(lambda: len(woken) == 2)
-        logs.look(("ns", "a"))
+        logs.read_now(("ns", "a"))
         await until(lambda: fake.reads == 5)
 
 
@@ -107,13 +107,13 @@ async def test_what_cannot_be_read_says_why_and_keeps_what_was_known() -> None:
         ]
         for number, (error, name, says) in enumerate(errors, 2):
             fake.answer = error
-            logs.look(key)
+            logs.read_now(key)
             await until(lambda number=number: len(woken) == number)
             reading = logs.follow(key, address("a"), 1)
             assert getattr(reading, name) == says
             assert reading.progress.step == 7
         fake.answer = Progress(step=8)
-        logs.look(key)
+        logs.read_now(key)
         await until(lambda: len(woken) == len(errors) + 2)
         assert logs.follow(key, address("a"), 1) == Reading(True, Progress(step=8))
 
@@ -133,7 +133,7 @@ async def test_since_when_a_store_is_away_is_kept_and_a_refusal_is_no_outage() -
         reading = logs.follow(key, address("a"), 10)
         assert (reading.away_since, reading.unreadable) == (began, "connection refused")
         fake.answer = StoreRefused("no rights")
-        logs.look(key)
+        logs.read_now(key)
         await until(lambda: len(woken) == 3)
         reading = logs.follow(key, address("a"), 10)
         assert (reading.away_since, reading.unreadable) == (None, "no rights")
@@ -163,7 +163,7 @@ async def test_a_job_that_is_left_is_not_read_any_more() -> None:
     async with Logs(clock=clock, changed=lambda _: None, open_log=lambda _: fake) as logs:
         logs.follow(("ns", "a"), address("a"), 1)
         await until(lambda: fake.reads == 1)
-        logs.leave(("ns", "a"))
+        logs.unfollow(("ns", "a"))
         await clock.advance(100)
         assert fake.reads == 1
 
@@ -173,20 +173,20 @@ async def test_what_happens_is_behind_until_the_log_was_looked_at_after_it() -> 
     fake, woken = Fake(Progress(step=1), gate), list[JobKey]()
     async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
         key = ("ns", "a")
-        assert logs.behind(key, "exit") == 0  # nobody reads it: nothing is to come
+        assert logs.time_until_read(key, "exit") == 0  # nobody reads it: nothing is to come
         logs.follow(key, address("a"), 1000)
         await until(lambda: fake.reads == 1)
-        assert logs.behind(key, "exit") == LAST_COMMIT_LIMIT  # the look that is under way began before
+        assert logs.time_until_read(key, "exit") == LAST_COMMIT_LIMIT  # the look that is under way began before
         gate.set()
         await until(lambda: fake.reads == 2)
-        await until(lambda: logs.behind(key, "exit") == 0)
+        await until(lambda: logs.time_until_read(key, "exit") == 0)
         assert len(woken) == 2  # also without news, for who waits for it
         gate.clear()
-        assert logs.behind(key, "another exit") == LAST_COMMIT_LIMIT
+        assert logs.time_until_read(key, "another exit") == LAST_COMMIT_LIMIT
         await clock.advance(LAST_COMMIT_LIMIT - 1)
-        assert logs.behind(key, "another exit") == 1
+        assert logs.time_until_read(key, "another exit") == 1
         await clock.advance(1)
-        assert logs.behind(key, "another exit") == 0  # a bucket that is away does not hold up the job for ever
+        assert logs.time_until_read(key, "another exit") == 0  # a bucket that is away does not hold up the job for ever
         gate.set()
 
 
@@ -222,7 +222,7 @@ async def test_a_bucket_that_hangs_holds_nobody_up_at_a_jobs_end(monkeypatch: py
         assert woken == []
         assert fake.gate
         fake.gate.set()
-        assert await logs.looked(("ns", "a"))
+        assert await logs.wait_until_read(("ns", "a"))
         await until(lambda: woken == [("ns", "a")])
         assert await logs.end(address("a"), "Succeeded", 7, "", keep=3) == "kept 3"
         assert fake.ends == 1

@@ -38,7 +38,7 @@ class Followed:
         self.addresses.append(address)
         return Reading(True)
 
-    def leave(self, _key: object) -> None:
+    def unfollow(self, _key: object) -> None:
         self.left += 1
 
 

@@ -54,4 +54,6 @@ def core_spec(job: JobRecord, capacity: Callable[[str], CapacityRecord | None]) 
 
     model = Specs().of(job)
     tiers = resolve(model, capacity, lambda _name: None, frozenset(), price)
-    return spec_of(job, model, workload=workload_of(model), templates={}, tiers=tiers, reading=Reading(), settle=0.0)
+    return spec_of(
+        job, model, workload=workload_of(model), templates={}, tiers=tiers, reading=Reading(), attribution_window=0.0
+    )

@@ -8,7 +8,7 @@ from spotladder.cli.cluster.cluster import Cluster
 
 if TYPE_CHECKING:
     from spotladder.api.review import Review, Reviewed
-    from spotladder.resources import GVR
+    from spotladder.resources import APIResource
 
 
 def namespace_of(job: Reviewed, default: str) -> str:
@@ -41,7 +41,7 @@ async def may_send(cluster: Cluster, files: Review, *, update: bool) -> None:
                 )
 
 
-async def _may(cluster: Cluster, verb: str, kind: GVR, namespace: str) -> bool:
+async def _may(cluster: Cluster, verb: str, kind: APIResource, namespace: str) -> bool:
     """Whether the user has the permission; True if the cluster does not answer."""
     from spotladder.errors import SpotladderError
     from spotladder.resources import ACCESS_REVIEWS

@@ -104,7 +104,7 @@ class _JobObserver:
         caches: list[Cache[Any]] = [self._jobs, self._events, self._capacity]
         running = [asyncio.create_task(cache.run()) for cache in caches]
         try:
-            await asyncio.gather(*(cache.settled() for cache in caches))
+            await asyncio.gather(*(cache.wait_for_sync() for cache in caches))
             while True:
                 job = self._jobs.get(self._name, self._cluster.namespace)
                 if job is None or self._uid not in ("", job.uid):

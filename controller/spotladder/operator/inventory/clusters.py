@@ -22,7 +22,7 @@ from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError
 from spotladder.operator.inventory.inventory import OURS, Inventory, JobKey
 from spotladder.operator.inventory.monitor import ClusterMonitor
-from spotladder.resources import GVR, NAMESPACES
+from spotladder.resources import NAMESPACES, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.workload import AttemptObjects
 
@@ -87,7 +87,7 @@ class Cluster:
         finally:
             self._inside -= 1
 
-    def unreadable(self, kinds: Iterable[GVR], namespace: str) -> str:
+    def unreadable(self, kinds: Iterable[APIResource], namespace: str) -> str:
         """Why an attempt there could not be seen whole, "" when it could. A kind that is not installed has none."""
         for entry in self.inventory.unreadable(kinds, namespace):
             if not entry.absent:
@@ -130,7 +130,7 @@ class Clusters:
         self._join = join
         self._clock = clock
         self._changed = changed
-        self._trouble = ""
+        self._identity_error = ""
         self._joined: dict[str, Cluster] = {}
         self._log = structlog.get_logger("spotladder")
 
@@ -153,9 +153,11 @@ class Clusters:
             try:
                 return str((await self.home.client.get(NAMESPACES, "kube-system"))["metadata"]["uid"])
             except SpotladderError as error:
-                if self._trouble != str(error):
-                    self._trouble = str(error)
-                    self._log.warning("the home cluster cannot be identified; no other is used", error=self._trouble)
+                if self._identity_error != str(error):
+                    self._identity_error = str(error)
+                    self._log.warning(
+                        "the home cluster cannot be identified; no other is used", error=self._identity_error
+                    )
                     for name in self._sources:
                         self._changed(name)
             await self._clock.sleep(IDENTITY_RETRY_INTERVAL)
@@ -176,18 +178,18 @@ class Clusters:
         """The cluster of that name, if it is known already."""
         return self.home if name == HOME else self._joined.get(name)
 
-    def settled(self, name: str) -> bool:
+    def has_synced(self, name: str) -> bool:
         """Whether it is known if the cluster can be used."""
         cluster = self._joined.get(name)
         if cluster is not None and cluster.monitor is not None:
             return cluster.monitor.known
-        return name not in self._sources or bool(self._trouble)
+        return name not in self._sources or bool(self._identity_error)
 
-    def problem(self, name: str, kinds: Iterable[GVR] = (), namespace: str = "") -> str:
+    def problem(self, name: str, kinds: Iterable[APIResource] = (), namespace: str = "") -> str:
         """Why attempts of these kinds cannot be looked after there, "" when they can."""
         cluster = self.of(name)
         if cluster is None:
-            return self._trouble or _NOT_YET
+            return self._identity_error or _NOT_YET
         return cluster.problem or (cluster.unreadable(kinds, namespace) if cluster.monitor else "")
 
     def doubt(self, name: str) -> str:

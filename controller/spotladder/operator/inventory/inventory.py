@@ -10,7 +10,7 @@ from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.core.model import Instant
-from spotladder.resources import EVENTS, GVR, NODES, PODS
+from spotladder.resources import EVENTS, NODES, PODS, APIResource
 from spotladder.workloads import capacity
 from spotladder.workloads.capacity import EVENT_SELECTORS, nominated_for
 from spotladder.workloads.kinds import MAIN, RECORDS
@@ -30,7 +30,7 @@ OURS = f"{MANAGED_BY}={MANAGER}"
 class Unreadable:
     """A kind that cannot be read in a namespace ("": in all), and why. `absent`: the server does not know the kind."""
 
-    kind: GVR
+    kind: APIResource
     namespace: str
     why: str
     absent: bool
@@ -57,7 +57,7 @@ class Inventory:
         self._nominations: dict[str, dict[str, EventRecord]] = {}
         scopes = tuple(namespaces) or ("",)
 
-        def scoped(kind: GVR, trim: Callable[[Any], Any], **more: Any) -> Scoped[Any]:
+        def scoped(kind: APIResource, trim: Callable[[Any], Any], **more: Any) -> Scoped[Any]:
             return Scoped(
                 Cache(client, kind, trim, clock=clock, namespace=scope, **more)
                 for scope in (scopes if kind.namespaced else ("",))
@@ -66,7 +66,7 @@ class Inventory:
         ours: dict[str, Any] = {"labels": labels, "group": _job_of}
         self._nodes: Scoped[NodeRecord] = scoped(NODES, NodeRecord.of, changed=self._node_changed)
         self._pods: Scoped[PodRecord] = scoped(PODS, PodRecord.of, changed=self._pod_changed, **ours)
-        self._objects: dict[GVR, Scoped[Any]] = {
+        self._objects: dict[APIResource, Scoped[Any]] = {
             kind: scoped(kind, record, changed=self._object_changed, **ours) for kind, record in RECORDS.items()
         }
         self._tops = {kind: scoped for kind, scoped in self._objects.items() if kind in MAIN}
@@ -111,7 +111,7 @@ class Inventory:
             node = cache.get(pod.node)
             if node is not None:
                 found[pod.node] = node
-            elif pod.node and not cache.lacks(pod.node, "", at=pod.resource_version):
+            elif pod.node and not cache.is_gone(pod.node, "", at=pod.resource_version):
                 found[pod.node] = NodeRecord(name=pod.node, uid="", ready="True")
         return found
 
@@ -167,7 +167,7 @@ class Inventory:
         return {_job_of(record) for scoped in (self._pods, *self._objects.values()) for record in scoped.all()}
 
     def _by_attempt(self, job: JobKey, wanted: Callable[[Made], bool]) -> dict[int, AttemptObjects]:
-        objects: dict[int, dict[GVR, list[Any]]] = {}
+        objects: dict[int, dict[APIResource, list[Any]]] = {}
         for kind, scoped in ((PODS, self._pods), *self._objects.items()):
             for record in scoped.of(job):
                 if wanted(record):
@@ -183,9 +183,9 @@ class Inventory:
             for number, kinds in objects.items()
         }
 
-    def unreadable(self, kinds: Iterable[GVR], namespace: str) -> list[Unreadable]:
+    def unreadable(self, kinds: Iterable[APIResource], namespace: str) -> list[Unreadable]:
         """Which of these kinds, and of what every job needs, cannot be read in that namespace."""
-        wanted: list[tuple[GVR, Scoped[Any]]] = [(NODES, self._nodes), (PODS, self._pods)]
+        wanted: list[tuple[APIResource, Scoped[Any]]] = [(NODES, self._nodes), (PODS, self._pods)]
         wanted += [(kind, self._objects[kind]) for kind in kinds if kind in self._objects]
         return [
             Unreadable(kind, namespace, cache.problem, cache.absent)
@@ -193,7 +193,7 @@ class Inventory:
             if (cache := scoped.within(namespace)) is not None and cache.problem
         ]
 
-    def written(self, kind: GVR, answer: Mapping[str, Any]) -> None:
+    def written(self, kind: APIResource, answer: Mapping[str, Any]) -> None:
         """Take in the API server's answer to a write of ours."""
         scoped = self._pods if kind == PODS else self._objects.get(kind)
         if scoped is not None:

@@ -104,7 +104,7 @@ class ClusterMonitor:
         """List everything and follow it. Returns when the connection is another; raises when the cluster is lost."""
         listed_by, caches = self._connection, self._caches()
         for cache in caches:
-            cache.begin_anew()
+            cache.require_relist()
         running = [asyncio.create_task(cache.run()) for cache in caches]
         async with AsyncExitStack() as ending:
             ending.push_async_callback(_ended, running)
@@ -128,7 +128,7 @@ class ClusterMonitor:
     async def _listed(self, caches: list[Cache[Any]]) -> None:
         try:
             async with asyncio.timeout(LISTING):
-                await asyncio.gather(*(cache.settled() for cache in caches))
+                await asyncio.gather(*(cache.wait_for_sync() for cache in caches))
         except TimeoutError:
             raise ClusterUnreachable(f"its objects were not listed within {LISTING:g} s") from None
         for cache in caches:

@@ -18,14 +18,14 @@ from spotladder.core.model import Delete, Drain, Handover, JobState, Launch
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import InvalidSpec
-from spotladder.operator.condition_types import ConditionReason, Problem
+from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.clusters import Cluster, Clusters, Located
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.preflight import Preflight, lacking, lacking_namespace
-from spotladder.resources import GVR, NAMESPACES, PODS, TIEREDJOBS
+from spotladder.resources import NAMESPACES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.causes import silent
 from spotladder.workloads.kinds import ALL_MADE, MAIN
@@ -49,7 +49,7 @@ class Applier:
         self._copies = copies
         self._environment = environment
 
-    async def launch(self, loaded: Loaded, action: Launch) -> Problem | None:
+    async def launch(self, loaded: Loaded, action: Launch) -> Diagnosis | None:
         """Make the attempt exist; why it cannot be made, when that is not for lack of capacity.
 
         Raises ClusterUnreachable, Throttled, Busy: try again.
@@ -61,13 +61,13 @@ class Applier:
         for unreadable in cluster.inventory.unreadable(loaded.workload.records, loaded.record.namespace):
             if unreadable.absent and unreadable.kind == loaded.workload.main:
                 message = loaded.workload.install.format(cluster=_named(cluster))
-                return Problem(ConditionReason.NOT_INSTALLED, message)
+                return Diagnosis(ConditionReason.NOT_INSTALLED, message)
         reach(Point.BEFORE_LAUNCH)
         origin = names.Origin(loaded.record.uid, cluster.home)
         try:
             objects = loaded.workload.render(loaded.job, origin, tier, action.attempt, self._environment)
         except InvalidSpec as error:
-            return Problem(ConditionReason.INVALID_SPEC, str(error))
+            return Diagnosis(ConditionReason.INVALID_SPEC, str(error))
         digest = sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()[:16]
         if problem := await self._refused(loaded, action.attempt, digest):
             return problem
@@ -87,10 +87,10 @@ class Applier:
 
     async def _make_all(
         self, cluster: Cluster, loaded: Loaded, objects: list[dict[str, Any]], attempt: int
-    ) -> Problem | None:
+    ) -> Diagnosis | None:
         """Make them one after the other; the last is what the others are found by."""
         kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
-        made: list[tuple[GVR, Made]] = []
+        made: list[tuple[APIResource, Made]] = []
         for body in objects:
             if made:
                 reach(Point.BETWEEN_OBJECTS)
@@ -106,7 +106,7 @@ class Applier:
             made.append((kind, Made(name=metadata["name"], namespace=metadata["namespace"], uid="")))
         return None
 
-    async def _refused(self, loaded: Loaded, attempt: int, digest: str) -> Problem | None:
+    async def _refused(self, loaded: Loaded, attempt: int, digest: str) -> Diagnosis | None:
         """Why the workload's operator will never run the attempt that exists; None when it may, or none exists.
 
         If the job was corrected since, the attempt is removed. It is created again under the same number once it is
@@ -119,54 +119,54 @@ class Applier:
         if top.digest != digest and not top.deleting:
             with found.cluster.turn():
                 await self._remove_attempt(found.cluster, top)
-        return Problem(ConditionReason.BLOCKED, f"{top.kind.kind} {top.name} is not valid: {why}")
+        return Diagnosis(ConditionReason.BLOCKED, f"{top.kind.kind} {top.name} is not valid: {why}")
 
-    async def _prepare(self, cluster: Cluster, record: JobRecord, objects: list[dict[str, Any]]) -> Problem | None:
+    async def _prepare(self, cluster: Cluster, record: JobRecord, objects: list[dict[str, Any]]) -> Diagnosis | None:
         """See to it that the pods will find what they name."""
         if cluster is not self._clusters.home:
             if await self._preflight.missing(cluster, "", [Reference(NAMESPACES, record.namespace)]):
-                return Problem(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, record.namespace))
+                return Diagnosis(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, record.namespace))
             if problem := await self._copies.bring(cluster, record.namespace, record.copies):
                 return problem
         missing = await self._preflight.missing(cluster, record.namespace, references(objects))
         if missing:
-            return Problem(ConditionReason.REFERENCES_MISSING, lacking(cluster, record.namespace, missing))
+            return Diagnosis(ConditionReason.REFERENCES_MISSING, lacking(cluster, record.namespace, missing))
         return None
 
-    def _occupied(self, cluster: Cluster, record: JobRecord, attempt: int) -> Problem | None:
+    def _occupied(self, cluster: Cluster, record: JobRecord, attempt: int) -> Diagnosis | None:
         """Elsewhere nothing goes with its TieredJob: what a deleted one has left may still have the attempt's name."""
         if cluster is self._clusters.home or attempt not in cluster.inventory.of_others(record.key, record.uid):
             return None
         name = names.attempt_name(record.name, attempt)
         message = f"{name} of an earlier TieredJob of this name is being removed{_in(cluster)}"
-        return Problem(ConditionReason.NAME_TAKEN, message)
+        return Diagnosis(ConditionReason.NAME_TAKEN, message)
 
     async def _make(
-        self, cluster: Cluster, kind: GVR, body: dict[str, Any], record: JobRecord, attempt: int
-    ) -> Problem | None:
+        self, cluster: Cluster, kind: APIResource, body: dict[str, Any], record: JobRecord, attempt: int
+    ) -> Diagnosis | None:
         namespace = body["metadata"]["namespace"]
         name = f"{kind.kind} {namespace}/{body['metadata']['name']}"
         try:
             made = await cluster.client.apply(kind, body)
         except NotFound as error:
             if error.about == "namespaces":
-                return Problem(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, namespace))
+                return Diagnosis(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, namespace))
             workload = MAIN.get(kind)
             install = (workload.install if workload else "{cluster} does not know the kind").format(
                 cluster=_named(cluster)
             )
-            return Problem(ConditionReason.NOT_INSTALLED, f"{name} cannot be made: {install}")
+            return Diagnosis(ConditionReason.NOT_INSTALLED, f"{name} cannot be made: {install}")
         except Conflict as error:
             if self._is_ours(cluster, kind, record, attempt):
                 return None
             message = f"{name} exists{_in(cluster)} and is not this job's: remove or rename it ({error.message})"
-            return Problem(ConditionReason.NAME_TAKEN, message)
+            return Diagnosis(ConditionReason.NAME_TAKEN, message)
         except (Forbidden, Invalid) as error:
-            return Problem(ConditionReason.LAUNCH_REFUSED, f"{name} is refused{_in(cluster)}: {error.message}")
+            return Diagnosis(ConditionReason.LAUNCH_REFUSED, f"{name} is refused{_in(cluster)}: {error.message}")
         cluster.inventory.written(kind, made)
         return None
 
-    def _is_ours(self, cluster: Cluster, kind: GVR, record: JobRecord, attempt: int) -> bool:
+    def _is_ours(self, cluster: Cluster, kind: APIResource, record: JobRecord, attempt: int) -> bool:
         """Whether this very attempt was made already. Its operator fills in fields of ours, and owns them then."""
         found = cluster.inventory.attempts(record.key, record.uid).get(attempt, AttemptObjects())
         return found.top is not None and found.top.kind == kind
@@ -261,14 +261,14 @@ class Applier:
                 reach(Point.BETWEEN_DELETES)
         await self._remove(cluster, top.kind, top)
 
-    async def _remove_labelled(self, cluster: Cluster, made: Sequence[GVR], namespace: str, which: str) -> None:
+    async def _remove_labelled(self, cluster: Cluster, made: Sequence[APIResource], namespace: str, which: str) -> None:
         for kind in reversed(made):
             try:
                 await cluster.client.delete_all(kind, namespace, labels=f"{cluster.selector},{which}")
             except NotFound:
                 continue  # the kind itself is gone, and all of it with it
 
-    async def _remove(self, cluster: Cluster, kind: GVR, entry: Made, *, grace: int | None = None) -> None:
+    async def _remove(self, cluster: Cluster, kind: APIResource, entry: Made, *, grace: int | None = None) -> None:
         try:
             await cluster.client.delete(kind, entry.name, entry.namespace, uid=entry.uid, grace=grace)
         except (NotFound, Conflict):

@@ -20,7 +20,7 @@ from spotladder.operator.condition_types import (
     ConditionType,
     ConditionUpdate,
     ConditionUpdates,
-    Problem,
+    Diagnosis,
 )
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile.preflight import Ahead
@@ -34,30 +34,32 @@ def is_ended(held: Sequence[Condition]) -> bool:
     return any(entry.type == ConditionType.CHECKPOINTING and entry.reason in (ENDED, END_REFUSED) for entry in held)
 
 
-def of_validity(problem: Problem | None) -> ConditionUpdates:
+def of_validity(problem: Diagnosis | None) -> ConditionUpdates:
     """What the spec is worth."""
     if problem is None:
         return {ConditionType.VALID: ConditionUpdate("True", "Valid")}
-    return {ConditionType.VALID: ConditionUpdate("False", problem.trouble, problem.message)}
+    return {ConditionType.VALID: ConditionUpdate("False", problem.reason, problem.message)}
 
 
-def of_troubles(problems: Sequence[Problem]) -> ConditionUpdates:
+def of_diagnoses(problems: Sequence[Diagnosis]) -> ConditionUpdates:
     """Whether anything stands in the job's way."""
     if not problems:
         return {ConditionType.DEGRADED: ConditionUpdate("False", "AsExpected")}
     message = "; ".join(problem.message for problem in problems)
-    return {ConditionType.DEGRADED: ConditionUpdate("True", problems[0].trouble, message)}
+    return {ConditionType.DEGRADED: ConditionUpdate("True", problems[0].reason, message)}
 
 
-def with_impediment(problems: Sequence[Problem], spec: JobSpec, state: JobState, seen: Observation) -> list[Problem]:
+def with_impediment(
+    problems: Sequence[Diagnosis], spec: JobSpec, state: JobState, seen: Observation
+) -> list[Diagnosis]:
     """The problems with why the job is not training, where that degrades it and is not among them already."""
     found = classify(Situation(spec, state, seen, state.clock))
     known = {problem.message for problem in problems}
     more = []
     if found is not None and found.rule.degraded and found.message not in known:
-        more.append(Problem(found.rule.reason, found.message))
+        more.append(Diagnosis(found.rule.reason, found.message))
     if state.stage in (Stage.STARTING, Stage.ENDING) and (crashes := told(state)):
-        more.append(Problem(Reason.CRASH_LOOP, crashes))
+        more.append(Diagnosis(Reason.CRASH_LOOP, crashes))
     return [*more, *problems]
 
 
@@ -85,7 +87,7 @@ def of_decision(
     waits_for = steady_reason(here)
     why = state.reason if waits_for is Reason.STEADY else waits_for
     running = state.stage in (Stage.RUNNING, Stage.RECOVERING)
-    claims = {
+    updates = {
         ConditionType.PROVISIONED: ConditionUpdate(
             "True" if whole else "False", _asked(why, deleting), _provisioned(spec, state, seen)
         ),
@@ -96,28 +98,28 @@ def of_decision(
     if ended := program_ended(here):
         until = here.attribution_deadline or state.clock
         text = f"{ended} (until {datetime.fromtimestamp(int(until), UTC):%H:%M:%S} UTC)"
-        claims[ConditionType.RUNNING] = ConditionUpdate("False", Reason.PROGRAM_ENDED, text)
+        updates[ConditionType.RUNNING] = ConditionUpdate("False", Reason.PROGRAM_ENDED, text)
     if state.stage in TERMINAL:
         nothing = "" if state.progress.committed_at is not None else "nothing was committed"
         message = "; ".join(filter(None, (state.message, nothing)))
-        claims[ConditionType.COMPLETED] = ConditionUpdate("True", state.reason, message)
+        updates[ConditionType.COMPLETED] = ConditionUpdate("True", state.reason, message)
     if decision.losses:
         pods = ", ".join(loss.pod for loss in decision.losses)
-        claims[ConditionType.EVICTED] = ConditionUpdate("True", decision.losses[-1].cause, pods)
+        updates[ConditionType.EVICTED] = ConditionUpdate("True", decision.losses[-1].cause, pods)
     elif state.stage is Stage.RUNNING and not state.loss_counted:
-        claims[ConditionType.EVICTED] = ConditionUpdate("False", "Whole")
+        updates[ConditionType.EVICTED] = ConditionUpdate("False", "Whole")
     if spec.tiers and state.tier:
         first = spec.tiers[0].name
         away = state.tier != first
         spent = state.record(first).exhausted_by
-        claims[ConditionType.FELL_BACK] = ConditionUpdate(
+        updates[ConditionType.FELL_BACK] = ConditionUpdate(
             "True" if away else "False", spent or ("AfterFirstTier" if away else "OnFirstTier"), state.tier
         )
     if state.attempt is not None:
-        claims[ConditionType.UPDATED] = _updated(Situation(spec, state, seen, state.clock))
+        updates[ConditionType.UPDATED] = _updated(Situation(spec, state, seen, state.clock))
     if state.stage not in TERMINAL:
-        claims[ConditionType.CHECKPOINTING] = _checkpointing(state, seen, reading)
-    return claims
+        updates[ConditionType.CHECKPOINTING] = _checkpointing(state, seen, reading)
+    return updates
 
 
 def _asked(reason: Reason, deleting: bool) -> str:

@@ -20,9 +20,9 @@ from spotladder.clusters.errors import Conflict, Forbidden, Invalid, NotFound
 from spotladder.core.model import Phase, Seconds
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError
-from spotladder.operator.condition_types import ConditionReason, Problem
+from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Cluster, Clusters
-from spotladder.resources import GVR
+from spotladder.resources import APIResource
 from spotladder.workloads import names
 from spotladder.workloads.references import COPIED, Reference
 
@@ -43,7 +43,7 @@ class Copies:
         self._clock = clock
         self._log = structlog.get_logger("spotladder")
 
-    async def bring(self, cluster: Cluster, namespace: str, wanted: Iterable[Reference]) -> Problem | None:
+    async def bring(self, cluster: Cluster, namespace: str, wanted: Iterable[Reference]) -> Diagnosis | None:
         """Make the copies there that are missing or old; why that cannot be. Raises ClusterUnreachable, Throttled."""
         for reference in wanted:
             if problem := await self._bring(cluster, namespace, reference):
@@ -54,7 +54,7 @@ class Copies:
         """Keep copies equal, and remove those that nobody needs."""
         while True:
             await self._clock.sleep(RESYNC_INTERVAL)
-            if any(not cache.synced or cache.problem for cache in self._jobs.caches):
+            if any(not cache.has_synced or cache.problem for cache in self._jobs.caches):
                 continue  # who cannot see all jobs removes nothing
             for cluster in self._clusters.others:
                 try:
@@ -89,7 +89,7 @@ class Copies:
             for entry in job.copies
         }
 
-    async def _made(self, cluster: Cluster, kind: GVR) -> dict[tuple[str, Reference], str]:
+    async def _made(self, cluster: Cluster, kind: APIResource) -> dict[tuple[str, Reference], str]:
         """The copies there, with their uids."""
         selector = f"{cluster.selector},{names.COPY}=true"
         return {
@@ -99,22 +99,22 @@ class Copies:
             for found in page.items
         }
 
-    async def _bring(self, cluster: Cluster, namespace: str, reference: Reference) -> Problem | None:
+    async def _bring(self, cluster: Cluster, namespace: str, reference: Reference) -> Diagnosis | None:
         what = f"{reference.kind.kind} {namespace}/{reference.name}"
         try:
             source = await self._clusters.home.client.get(reference.kind, reference.name, namespace)
         except NotFound:
             message = f"spec.copies: {what} does not exist in the home cluster: create it"
-            return Problem(ConditionReason.REFERENCES_MISSING, message)
+            return Diagnosis(ConditionReason.REFERENCES_MISSING, message)
         except Forbidden as error:
-            return Problem(ConditionReason.COPY_REFUSED, f"spec.copies: {what} may not be read: {error.message}")
+            return Diagnosis(ConditionReason.COPY_REFUSED, f"spec.copies: {what} may not be read: {error.message}")
         wanted = _copy(source, reference.kind, cluster.home)
         try:
             held = await cluster.client.metadata(reference.kind, reference.name, namespace)
         except NotFound:
             held = None
         except Forbidden as error:
-            return Problem(
+            return Diagnosis(
                 ConditionReason.COPY_REFUSED, f"spec.copies: {what} in cluster {cluster.name}: {error.message}"
             )
         if held is not None:
@@ -124,19 +124,19 @@ class Copies:
                     f"spec.copies: {what} in cluster {cluster.name} is not a copy of ours: "
                     "remove it there, or take it from the list"
                 )
-                return Problem(ConditionReason.NAME_TAKEN, message)
+                return Diagnosis(ConditionReason.NAME_TAKEN, message)
             if annotations.get(names.COPY_OF) == wanted["metadata"]["annotations"][names.COPY_OF]:
                 return None
         try:
             await cluster.client.apply(reference.kind, wanted)
         except (Conflict, Forbidden, Invalid, NotFound) as error:
-            return Problem(
+            return Diagnosis(
                 ConditionReason.COPY_REFUSED, f"spec.copies: {what} in cluster {cluster.name}: {error.message}"
             )
         return None
 
 
-def _copy(source: Object, kind: GVR, home: str) -> dict[str, Any]:
+def _copy(source: Object, kind: APIResource, home: str) -> dict[str, Any]:
     metadata: Mapping[str, Any] = source["metadata"]
     annotations = metadata.get("annotations") or {}
     kept = {key: value for key, value in annotations.items() if not key.startswith("kubectl.kubernetes.io/")}
@@ -154,7 +154,7 @@ def _copy(source: Object, kind: GVR, home: str) -> dict[str, Any]:
     }
 
 
-async def _removed(client: Client, kind: GVR, name: str, namespace: str, uid: str) -> None:
+async def _removed(client: Client, kind: APIResource, name: str, namespace: str, uid: str) -> None:
     try:
         await client.delete(kind, name, namespace, uid=uid)
     except (NotFound, Conflict):

@@ -18,7 +18,7 @@ from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
 from spotladder.core.model import Action, Decision, Delete, Drain, Finish, Launch
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError, StoreUnavailable
-from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdate, Problem
+from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdate, Diagnosis
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
@@ -39,9 +39,9 @@ class ExecutionResult:
     action that the job waits for. `untidy` is the first error of a cleanup, whose retry must not delay the job.
     """
 
-    claims: dict[ConditionType, ConditionUpdate] = field(default_factory=dict)
+    updates: dict[ConditionType, ConditionUpdate] = field(default_factory=dict)
     tried: bool = False
-    blocked: Problem | None = None
+    blocked: Diagnosis | None = None
     failed: SpotladderError | None = None
     untidy: SpotladderError | None = None
 
@@ -105,7 +105,7 @@ class Executor:
         """Remove what deleted jobs of this name have left elsewhere; whether there was anything. `uid` is that of the
         job that has the name now. Who cannot see all jobs removes nothing."""
         jobs = self._jobs.within(key[0])
-        return jobs is not None and jobs.synced and not jobs.problem and await self._applier.sweep(key, uid)
+        return jobs is not None and jobs.has_synced and not jobs.problem and await self._applier.sweep(key, uid)
 
     async def _do(
         self,
@@ -123,13 +123,13 @@ class Executor:
                         result.tried = True
             case Drain():
                 await self._applier.drain(loaded, action)
-                self._logs.look(loaded.record.key)
+                self._logs.read_now(loaded.record.key)
             case Delete():
                 if await self._outputs.before_delete(loaded, action.attempt, address):
                     await self._applier.delete(loaded, action)
             case Finish():
-                if claim := await self._finish(loaded, action, address):
-                    result.claims[ConditionType.CHECKPOINTING] = claim
+                if update := await self._finish(loaded, action, address):
+                    result.updates[ConditionType.CHECKPOINTING] = update
 
     async def _finish(
         self, loaded: Loaded, action: Finish, address: Callable[[], Awaitable[LogAddress]]

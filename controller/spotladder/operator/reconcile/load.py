@@ -31,7 +31,7 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Cause
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.errors import InvalidSpec
-from spotladder.operator.condition_types import ConditionReason, Problem
+from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, Found
 from spotladder.operator.inventory.heartbeats import Heartbeats
 from spotladder.operator.loaded import Loaded, Tiers
@@ -80,10 +80,10 @@ def resolve(
 ) -> Tiers:
     """Find the capacity of each tier. One that was deleted while in use is missing, and keeps its last known price."""
     resolved: dict[str, ResolvedTier] = {}
-    missing: dict[str, Problem] = {}
+    missing: dict[str, Diagnosis] = {}
     for index, tier in enumerate(job.spec.tiers):
         record, name = capacity(tier.capacity_tier), tier.capacity_tier
-        trouble, problem = ConditionReason.UNKNOWN_CAPACITY_TIER, ""
+        reason, problem = ConditionReason.UNKNOWN_CAPACITY_TIER, ""
         if record is None:
             problem = f'CapacityTier "{name}" does not exist'
         elif record.deleting:
@@ -99,10 +99,10 @@ def resolve(
             else:
                 cluster = known.model.spec.cluster
                 if cluster not in clusters:
-                    trouble = ConditionReason.UNKNOWN_CLUSTER
+                    reason = ConditionReason.UNKNOWN_CLUSTER
                     problem = f'CapacityTier "{name}" is in cluster "{cluster}"; known: {", ".join(sorted(clusters))}'
         if problem:
-            missing[tier.name] = Problem(trouble, f"spec.tiers[{index}].capacityTier: {problem}")
+            missing[tier.name] = Diagnosis(reason, f"spec.tiers[{index}].capacityTier: {problem}")
     return Tiers(resolved, missing)
 
 
@@ -114,7 +114,7 @@ def spec_of(
     templates: Mapping[str, str],
     tiers: Tiers,
     reading: Reading,
-    settle: Seconds,
+    attribution_window: Seconds,
 ) -> JobSpec:
     """The job as the core sees it. `templates` are the digests of `Specs.templates`.
 
@@ -131,7 +131,7 @@ def spec_of(
     return replace(
         spec,
         tiers=tuple(replace(tier, template=templates.get(tier.name, "")) for tier in spec.tiers),
-        settle=settle,
+        settle=attribution_window,
         suspend=spec.suspend or record.deleting,
         stall_timeout=inf if reading.unreadable or not reading.known else spec.stall_timeout,
     )
@@ -262,43 +262,43 @@ def awaits_sync(clusters: Clusters, tiers: Tiers, state: JobState) -> bool:
     names = {tier.cluster for tier in tiers.resolved.values()}
     if state.attempt and state.attempt.tier not in tiers.resolved:
         names |= clusters.names
-    return not all(clusters.settled(name) for name in names)
+    return not all(clusters.has_synced(name) for name in names)
 
 
-def problems_of(loaded: Loaded, clusters: Clusters) -> list[Problem]:
+def problems_of(loaded: Loaded, clusters: Clusters) -> list[Diagnosis]:
     """What degrades a job that has begun."""
     state, seen, reading, tiers = loaded.state, loaded.seen, loaded.reading, loaded.tiers
     problems = []
     live = seen.attempt(state.attempt.number) if state.attempt else None
     if live is None and state.stage in (Stage.IDLE, Stage.STARTING):
-        problems += [Problem(ConditionReason.LIMIT_REACHED, why) for why in tiers.full.values()]
+        problems += [Diagnosis(ConditionReason.LIMIT_REACHED, why) for why in tiers.full.values()]
     if reading.foreign:
-        problems.append(Problem(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign))
+        problems.append(Diagnosis(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign))
     if reading.corrupt:
-        problems.append(Problem(ConditionReason.CHECKPOINTS_CORRUPT, reading.corrupt))
+        problems.append(Diagnosis(ConditionReason.CHECKPOINTS_CORRUPT, reading.corrupt))
     if reading.gone and live is not None:  # else it is why nothing is launched
-        problems.append(Problem(ConditionReason.CHECKPOINTS_GONE, reading.gone))
+        problems.append(Diagnosis(ConditionReason.CHECKPOINTS_GONE, reading.gone))
     outage = reading.away_since is not None and live is not None and live.store_unavailable_since is not None
     if reading.unreadable and state.stage not in TERMINAL and not outage:  # the impediment says it then
-        trouble = ConditionReason.CHECKPOINTS_NOT_ALLOWED if reading.denied else ConditionReason.CHECKPOINTS_UNREADABLE
-        problems.append(Problem(trouble, reading.unreadable))
+        reason = ConditionReason.CHECKPOINTS_NOT_ALLOWED if reading.denied else ConditionReason.CHECKPOINTS_UNREADABLE
+        problems.append(Diagnosis(reason, reading.unreadable))
     problems += [
-        Problem(ConditionReason.CAPACITY_TIER_GONE, problem.message)
-        if problem.trouble is ConditionReason.UNKNOWN_CAPACITY_TIER
+        Diagnosis(ConditionReason.CAPACITY_TIER_GONE, problem.message)
+        if problem.reason is ConditionReason.UNKNOWN_CAPACITY_TIER
         else problem
         for problem in tiers.missing.values()
     ]
     away = {name: tier.cluster for name, tier in tiers.resolved.items() if not state.record(name).exhausted_by}
     told = {seen.unavailable[name] for name in away if name in seen.unavailable and name not in tiers.missing}
     told -= set(tiers.full.values())  # these have a reason of their own
-    problems += [Problem(ConditionReason.CLUSTER_UNREACHABLE, message) for message in sorted(told)]
+    problems += [Diagnosis(ConditionReason.CLUSTER_UNREACHABLE, message) for message in sorted(told)]
     doubts = {name: doubt for name in set(away.values()) if (doubt := clusters.doubt(name))}
     problems += [
-        Problem(ConditionReason.CLUSTER_MISCONFIGURED, f"cluster {name} is used as it was before: {doubt}")
+        Diagnosis(ConditionReason.CLUSTER_MISCONFIGURED, f"cluster {name} is used as it was before: {doubt}")
         for name, doubt in sorted(doubts.items())
     ]
     problems += [
-        Problem(
+        Diagnosis(
             ConditionReason.CLOCK_SKEWED,
             f"the clock of cluster {name} is {cluster.skew}; notices are converted: set it",
         )
@@ -308,13 +308,13 @@ def problems_of(loaded: Loaded, clusters: Clusters) -> list[Problem]:
     return problems
 
 
-def unpriced(spec: JobSpec) -> Problem | None:
+def unpriced(spec: JobSpec) -> Diagnosis | None:
     """What makes a budget less than it says."""
     names = [tier.name for tier in spec.tiers if not tier.price.known]
     if spec.budget is None or not names:
         return None
     message = f"spec.budget: no price is known of tier {', '.join(names)}: what is held there is not counted"
-    return Problem(ConditionReason.PRICE_UNKNOWN, message)
+    return Diagnosis(ConditionReason.PRICE_UNKNOWN, message)
 
 
 def started(state: JobState) -> bool:

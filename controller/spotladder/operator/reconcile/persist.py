@@ -13,7 +13,7 @@ from spotladder.core.explanation import explain
 from spotladder.core.model import Decision, JobState
 from spotladder.core.situation import Situation
 from spotladder.custom_resources import FINALIZER, JobRecord
-from spotladder.operator.condition_types import ConditionType, ConditionUpdates, Problem, merged, one_line
+from spotladder.operator.condition_types import ConditionType, ConditionUpdates, Diagnosis, merged, one_line
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
@@ -27,7 +27,7 @@ class StatusObserver(Protocol):
 
     def saw(self, key: JobKey, state: JobState) -> None: ...
     def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None: ...
-    def troubled(self, job: JobRecord, problem: Problem) -> None: ...
+    def degraded(self, job: JobRecord, problem: Diagnosis) -> None: ...
     def forgotten(self, key: JobKey) -> None: ...
 
 
@@ -44,19 +44,19 @@ class Persistence:
         self._clock = clock
 
     async def decided(
-        self, loaded: Loaded, decision: Decision, problems: list[Problem], more: ConditionUpdates
+        self, loaded: Loaded, decision: Decision, problems: list[Diagnosis], more: ConditionUpdates
     ) -> TieredJobStatus:
         """Write the status if it changed, then record Events. Returns the status that the job has now."""
-        claims = {
+        updates = {
             **conditions.of_validity(None),
             **conditions.of_decision(
                 loaded.spec, decision, loaded.seen, loaded.reading, deleting=loaded.record.deleting
             ),
-            **conditions.of_troubles(problems),
+            **conditions.of_diagnoses(problems),
             **more,
         }
         before, after, generation = loaded.before, decision.state, loaded.record.generation
-        entries = merged(loaded.status.conditions, claims, self._clock.now(), generation)
+        entries = merged(loaded.status.conditions, updates, self._clock.now(), generation)
         if not status.worth_writing(loaded.status, entries, before, after, generation=generation):
             return loaded.status
         wanted = status.of_state(
@@ -74,15 +74,15 @@ class Persistence:
             self._events.tell(record, note)
         if after.progress.skipped and after.progress.skipped != before.progress.skipped:
             self._events.tell(record, Note(COMMIT_SKIPPED, "Resume", after.progress.skipped))
-        if problems and _reason(loaded.status, ConditionType.DEGRADED) != problems[0].trouble:
+        if problems and _reason(loaded.status, ConditionType.DEGRADED) != problems[0].reason:
             self._announce(record, problems[0])
         reach(Point.AFTER_EVENTS)
         return wanted
 
-    async def held(self, record: JobRecord, before: TieredJobStatus, problem: Problem, *, valid: bool) -> None:
+    async def held(self, record: JobRecord, before: TieredJobStatus, problem: Diagnosis, *, valid: bool) -> None:
         """Write why no attempt is started or ended. `valid`: the cause is not the spec."""
-        claims = conditions.of_troubles([problem]) if valid else conditions.of_validity(problem)
-        entries = merged(before.conditions, claims, self._clock.now(), record.generation)
+        updates = conditions.of_diagnoses([problem]) if valid else conditions.of_validity(problem)
+        entries = merged(before.conditions, updates, self._clock.now(), record.generation)
         wanted = before.model_copy(
             update={
                 "conditions": entries,
@@ -95,7 +95,7 @@ class Persistence:
         if wanted == before:
             return
         kind = ConditionType.DEGRADED if valid else ConditionType.VALID
-        news = _reason(before, kind) != problem.trouble or before.message != wanted.message
+        news = _reason(before, kind) != problem.reason or before.message != wanted.message
         record = await self._write(record, wanted)
         if news:
             self._announce(record, problem)
@@ -126,8 +126,8 @@ class Persistence:
             self._jobs.put(dict(answer))
         return record
 
-    def _announce(self, record: JobRecord, problem: Problem) -> None:
-        self._observer.troubled(record, problem)
+    def _announce(self, record: JobRecord, problem: Diagnosis) -> None:
+        self._observer.degraded(record, problem)
         self._events.tell(record, note_of(problem))
 
 

@@ -10,7 +10,7 @@ from spotladder.clusters.clock import Clock
 from spotladder.core.model import TERMINAL, JobState, Seconds, Stage
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import FORCE_DELETE, CapacityRecord, JobRecord
-from spotladder.operator.condition_types import ConditionReason, Problem
+from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded, Tiers
@@ -51,14 +51,14 @@ class Preconditions:
         tiers: Tiers,
         reading: Reading,
         known: Capacity,
-    ) -> Problem | None:
+    ) -> Diagnosis | None:
         """Why nothing is begun. What is under way is never held up by it."""
         if record.deleting or state.stage is not Stage.IDLE:
             return None
         if reading.foreign:
-            return Problem(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign)
+            return Diagnosis(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign)
         if reading.corrupt:
-            return Problem(ConditionReason.CHECKPOINTS_CORRUPT, reading.corrupt)
+            return Diagnosis(ConditionReason.CHECKPOINTS_CORRUPT, reading.corrupt)
         if problem := self.to_launch(state, reading):
             return problem
         if load.started(state):
@@ -67,28 +67,28 @@ class Preconditions:
             return taken
         missing = list(tiers.missing.values())
         if missing:
-            return Problem(missing[0].trouble, "; ".join(problem.message for problem in missing))
+            return Diagnosis(missing[0].reason, "; ".join(problem.message for problem in missing))
         if contradiction := self._contradiction(record, job, tiers, known):
             return contradiction
-        return Problem(ConditionReason.CHECKPOINTS_NOT_ALLOWED, reading.unreadable) if reading.denied else None
+        return Diagnosis(ConditionReason.CHECKPOINTS_NOT_ALLOWED, reading.unreadable) if reading.denied else None
 
     @staticmethod
-    def to_launch(state: JobState, reading: Reading) -> Problem | None:
+    def to_launch(state: JobState, reading: Reading) -> Diagnosis | None:
         """Why no attempt is launched, as far as the commit log says so."""
         if reading.gone:
             advice = "mount or restore the folder, or delete the job and submit it anew to begin at step 0"
-            return Problem(ConditionReason.CHECKPOINTS_GONE, f"spec.checkpoints.uri: {reading.gone}: {advice}")
+            return Diagnosis(ConditionReason.CHECKPOINTS_GONE, f"spec.checkpoints.uri: {reading.gone}: {advice}")
         if reading.away_since is not None and state.last_number <= 1 and not state.progress.attempt:
             why = f"{reading.unreadable}; the first attempt waits until it is known whose log this is"
-            return Problem(Reason.STORE_UNAVAILABLE, why)
+            return Diagnosis(Reason.STORE_UNAVAILABLE, why)
         return None
 
-    def to_see(self, record: JobRecord, job: TieredJob) -> Problem | None:
+    def to_see(self, record: JobRecord, job: TieredJob) -> Diagnosis | None:
         """What cannot be seen cannot be decided on. A kind that is not installed has no objects to see."""
         why = self._clusters.home.unreadable(workload_of(job).records, record.namespace)
-        return Problem(ConditionReason.CANNOT_WATCH, why) if why else None
+        return Diagnosis(ConditionReason.CANNOT_WATCH, why) if why else None
 
-    def on_the_way(self, loaded: Loaded, blocked: Problem | None) -> list[Problem]:
+    def on_the_way(self, loaded: Loaded, blocked: Diagnosis | None) -> list[Diagnosis]:
         """What is to be told of a job that is under way. `blocked` is why its last launch was refused."""
         problems = [] if blocked is None else [blocked]
         problems += load.problems_of(loaded, self._clusters)
@@ -101,7 +101,7 @@ class Preconditions:
         cleanup = self._cleanup(loaded)
         return problems if cleanup is None else [cleanup, *problems]
 
-    def _cleanup(self, loaded: Loaded) -> Problem | None:
+    def _cleanup(self, loaded: Loaded) -> Diagnosis | None:
         """What a deleted job waits for: at once where a cluster cannot be reached, else when it takes too long."""
         deleted_at, found = loaded.record.deleted_at, sorted(loaded.found.attempts.items())
         if deleted_at is None:
@@ -120,9 +120,9 @@ class Preconditions:
         if not away and not slow:
             return None
         advice = f'annotate the TieredJob {FORCE_DELETE}="true" (spotladder delete --force) to let it go regardless'
-        return Problem(ConditionReason.CLEANUP_BLOCKED, f"{', '.join([*away, *slow])}; {advice}")
+        return Diagnosis(ConditionReason.CLEANUP_BLOCKED, f"{', '.join([*away, *slow])}; {advice}")
 
-    def _contradiction(self, record: JobRecord, job: TieredJob, tiers: Tiers, known: Capacity) -> Problem | None:
+    def _contradiction(self, record: JobRecord, job: TieredJob, tiers: Tiers, known: Capacity) -> Diagnosis | None:
         """What is wrong with the job on any of its tiers, also on those that it has not come to. It is looked at again
         when the job or a CapacityTier has changed."""
         now = versions(record, job, known)
@@ -130,9 +130,9 @@ class Preconditions:
         if reviewed != now:
             wrong = "; ".join(map(str, review.problems(job, tiers.resolved.values())))
             self._reviewed[record.key] = now, wrong
-        return Problem(ConditionReason.INVALID_SPEC, wrong) if wrong else None
+        return Diagnosis(ConditionReason.INVALID_SPEC, wrong) if wrong else None
 
-    def _folder_taken(self, record: JobRecord) -> Problem | None:
+    def _folder_taken(self, record: JobRecord) -> Diagnosis | None:
         """Two jobs in one folder of a bucket would fence each other for ever: the older one has it."""
         first = min(self._jobs.of(record.folder), key=lambda entry: (entry.created_at, entry.uid), default=record)
         if first.uid == record.uid:
@@ -140,7 +140,7 @@ class Preconditions:
         # The name of another namespace's job is nothing that this one's users may know.
         here = first.namespace == record.namespace
         owner = f"TieredJob {first.name}" if here else "a TieredJob of another namespace"
-        return Problem(
+        return Diagnosis(
             ConditionReason.CHECKPOINTS_IN_USE,
             f"spec.checkpoints.uri: {record.folder} is used by {owner}: use another uri or another name",
         )

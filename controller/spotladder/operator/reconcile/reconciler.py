@@ -35,7 +35,7 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.errors import InvalidSpec
-from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Problem
+from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Diagnosis
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.clusters import Busy, Clusters
 from spotladder.operator.inventory.heartbeats import Heartbeats
@@ -80,7 +80,7 @@ class _Memory:
     persisted: str = ""
     before: JobState = field(default_factory=JobState)
     state: JobState | None = None
-    blocked: Problem | None = None
+    blocked: Diagnosis | None = None
     capacity: dict[str, CapacityRecord] = field(default_factory=dict)
     sized: tuple[str, int] = "", 0
     workers: int | None = None
@@ -105,7 +105,7 @@ class Reconciler:
         prices: Prices,
         observer: StatusObserver,
         clock: Clock,
-        settle: Seconds,
+        attribution_window: Seconds,
     ) -> None:
         self._jobs = jobs
         self._capacity = capacity
@@ -120,7 +120,7 @@ class Reconciler:
         self._observer = observer
         self._clock = clock
         self._clusters = clusters
-        self._settle = settle
+        self._attribution_window = attribution_window
         self._heartbeats = Heartbeats(clock)
         self._specs = load.Specs()
         self._policies: dict[str, Policy] = {}
@@ -155,7 +155,7 @@ class Reconciler:
         try:
             before, state = self._states(held, memory)
         except InvalidSpec as error:
-            return await self._hold(record, held, Problem(ConditionReason.STATE_UNREADABLE, str(error)))
+            return await self._hold(record, held, Diagnosis(ConditionReason.STATE_UNREADABLE, str(error)))
         if not record.finalized:
             record = await self._persistence.finalize(record)
         try:
@@ -163,7 +163,7 @@ class Reconciler:
             policy = self._policy(job.spec.policy.name)
         except InvalidSpec as error:
             return await self._hold(
-                record, held, Problem(ConditionReason.INVALID_SPEC, "; ".join(str(error).splitlines()))
+                record, held, Diagnosis(ConditionReason.INVALID_SPEC, "; ".join(str(error).splitlines()))
             )
         tiers = self._tiers(record, job, state, memory)
         if load.awaits_sync(self._clusters, tiers, state):
@@ -172,7 +172,7 @@ class Reconciler:
         if problem := self._preconditions.to_begin(
             record, job, state, tiers=tiers, reading=reading, known=memory.capacity
         ):
-            return await self._hold(record, held, problem, valid=problem.trouble in UNBLAMED)
+            return await self._hold(record, held, problem, valid=problem.reason in UNBLAMED)
         if problem := self._preconditions.to_see(record, job):
             return await self._hold(record, held, problem, valid=True)
         if state.stage is Stage.IDLE and not reading.known and not record.deleting:
@@ -223,10 +223,10 @@ class Reconciler:
         problems = self._preconditions.on_the_way(loaded, memory.blocked)
         for error in (result.failed, result.untidy):
             if isinstance(error, ApiError) and not isinstance(error, Throttled):
-                problems.append(Problem(ConditionReason.BLOCKED, str(error)))
+                problems.append(Diagnosis(ConditionReason.BLOCKED, str(error)))
         problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
-        claims = {**result.claims, **self._looked_ahead(loaded)}
-        stands = await self._persistence.decided(loaded, decision, problems, claims)
+        updates = {**result.updates, **self._looked_ahead(loaded)}
+        stands = await self._persistence.decided(loaded, decision, problems, updates)
         before = loaded.before if stands is loaded.status else decision.state
         memory.persisted, memory.before, memory.state = stands.state, before, decision.state
         self._observer.saw(record.key, decision.state)
@@ -240,7 +240,7 @@ class Reconciler:
         # Freed capacity, a slow or failed cleanup, and an operator that does not act trigger no event: poll.
         restless = bool(loaded.tiers.full) or record.deleting or result.untidy is not None
         restless = restless or decision.state.stage is Stage.STARTING
-        return self._wake(decision, before, claims, reading, restless=restless)
+        return self._wake(decision, before, updates, reading, restless=restless)
 
     @staticmethod
     def _states(held: TieredJobStatus, memory: _Memory) -> tuple[JobState, JobState]:
@@ -332,7 +332,7 @@ class Reconciler:
                 templates=self._specs.templates(record),
                 tiers=tiers,
                 reading=reading,
-                settle=self._settle,
+                attribution_window=self._attribution_window,
             ),
             status=held,
             before=before,
@@ -350,20 +350,20 @@ class Reconciler:
         seen = loaded.seen.attempt(live.number) if live else None
         if seen is None or seen.exit in (None, Exit.LOST):
             return 0.0
-        return self._logs.behind(loaded.record.key, (seen.number, seen.exit))
+        return self._logs.time_until_read(loaded.record.key, (seen.number, seen.exit))
 
     def _wake(
-        self, decision: Decision, persisted: JobState, claims: ConditionUpdates, reading: Reading, *, restless: bool
+        self, decision: Decision, persisted: JobState, updates: ConditionUpdates, reading: Reading, *, restless: bool
     ) -> Seconds | None:
         now = self._clock.now()
         times = [] if decision.wake_at is None else [max(0.0, decision.wake_at - now)]
         if (due := status.due_in(persisted, decision.state)) is not None:
             times.append(due)
-        if any(claim.status == "Unknown" for claim in claims.values()):
+        if any(update.status == "Unknown" for update in updates.values()):
             times.append(OUTCOME_RETRY_INTERVAL)
         if reading.unreadable:  # a Secret that comes wakes nobody
             times.append(credentials.MISSING_RETRY_INTERVAL if reading.locked else credentials.SECRET_TTL)
-        if (ahead := claims.get(ConditionType.PREFLIGHT)) and ahead.reason == ConditionReason.REFERENCES_MISSING:
+        if (ahead := updates.get(ConditionType.PREFLIGHT)) and ahead.reason == ConditionReason.REFERENCES_MISSING:
             times.append(MISSING_RETRY_INTERVAL)
         if restless:
             times.append(ACTION_RETRY_INTERVAL)
@@ -384,12 +384,12 @@ class Reconciler:
         )
 
     async def _hold(
-        self, record: JobRecord, held: TieredJobStatus, problem: Problem, *, valid: bool = False
+        self, record: JobRecord, held: TieredJobStatus, problem: Diagnosis, *, valid: bool = False
     ) -> Seconds | None:
         if record.deleting and (record.forced or not valid):
             return await self._dismantle(record)
         await self._persistence.held(record, held, problem, valid=valid)
-        if problem.trouble is ConditionReason.CHECKPOINTS_NOT_ALLOWED:
+        if problem.reason is ConditionReason.CHECKPOINTS_NOT_ALLOWED:
             return credentials.SECRET_TTL  # a Secret that changes triggers no event
         return 5.0 if valid else None
 
@@ -419,7 +419,7 @@ class Reconciler:
     def _forget(self, key: JobKey) -> None:
         self._memory.pop(key, None)
         self._preconditions.forget(key)
-        self._logs.leave(key)
+        self._logs.unfollow(key)
         self._outages.forget(key)
         self._preflight.forget(key)
         self._observer.forgotten(key)

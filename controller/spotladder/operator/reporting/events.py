@@ -22,10 +22,10 @@ from spotladder.core.model import Decision, Loss, Move, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError
-from spotladder.operator.condition_types import DELETE_REQUESTED, Problem, one_line
-from spotladder.resources import GVR, TIEREDJOBS
+from spotladder.operator.condition_types import DELETE_REQUESTED, Diagnosis, one_line
+from spotladder.resources import TIEREDJOBS, APIResource
 
-WRITTEN = GVR("events.k8s.io", "v1", "events", "Event")
+WRITTEN = APIResource("events.k8s.io", "v1", "events", "Event")
 
 _NORMAL = frozenset(
     {
@@ -76,9 +76,9 @@ def loss_of(reason: str, action: str, message: str) -> Loss | None:
     return Loss(found["pod"], Cause(reason), int(found["attempt"]), found["tier"], noticed=noticed)
 
 
-def note_of(problem: Problem) -> Note:
+def note_of(problem: Diagnosis) -> Note:
     """What a problem says to people."""
-    return Note(problem.trouble, "Check", problem.message)
+    return Note(problem.reason, "Check", problem.message)
 
 
 def _deleted(move: Move) -> str:

@@ -14,10 +14,10 @@ from spotladder.operator.reporting.metrics import Metrics
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """`trouble` is why it is not well, "" when it is; `state` says what it does."""
+    """`cause` is why the process is not healthy, "" when it is; `state` is what it does."""
 
     state: str
-    trouble: str = ""
+    cause: str = ""
 
 
 class HealthServer:
@@ -68,7 +68,7 @@ class HealthServer:
 def _told(ask: Callable[[], Health]) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(_request: web.Request) -> web.Response:
         health = ask()
-        text = f"{health.state}: {health.trouble}\n" if health.trouble else f"{health.state}\n"
-        return web.Response(text=text, status=503 if health.trouble else 200)
+        text = f"{health.state}: {health.cause}\n" if health.cause else f"{health.state}\n"
+        return web.Response(text=text, status=503 if health.cause else 200)
 
     return answer

@@ -6,7 +6,7 @@ import structlog
 
 from spotladder.core.model import Decision, JobState
 from spotladder.custom_resources import JobRecord
-from spotladder.operator.condition_types import Problem
+from spotladder.operator.condition_types import Diagnosis
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reporting.metrics import Metrics
@@ -41,9 +41,9 @@ class DecisionObserver:
                 message=move.message,
             )
 
-    def troubled(self, job: JobRecord, problem: Problem) -> None:
+    def degraded(self, job: JobRecord, problem: Diagnosis) -> None:
         self._log.warning(
-            "troubled", namespace=job.namespace, job=job.name, reason=problem.trouble, message=problem.message
+            "degraded", namespace=job.namespace, job=job.name, reason=problem.reason, message=problem.message
         )
 
     def forgotten(self, key: JobKey) -> None:

@@ -183,13 +183,13 @@ class TierStatusWriter:
     def _claims(self, record: CapacityRecord, tally: _Tally, nodes: int) -> ConditionUpdates:
         if record.model is None:
             return {ConditionType.VALID: ConditionUpdate("False", "InvalidSpec", record.problem)}
-        claims = {
+        updates = {
             ConditionType.VALID: ConditionUpdate("True", "Valid"),
             ConditionType.PRICED: self._priced(record.model),
         }
         if available := self._available(record, record.model, tally, nodes):
-            claims[ConditionType.AVAILABLE] = available
-        return claims
+            updates[ConditionType.AVAILABLE] = available
+        return updates
 
     def _available(
         self, record: CapacityRecord, model: CapacityTier, tally: _Tally, nodes: int

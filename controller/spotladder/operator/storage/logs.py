@@ -1,7 +1,7 @@
-"""Follows the commit logs of jobs: how far each is, and whether its checkpoints are its own.
+"""Follows the commit logs of jobs: the progress of each job, and whether the checkpoints belong to it.
 
-Buckets are slow and fail in their own ways, so every reading happens in a thread, at most a few at a time for each
-bucket: one that hangs holds up only the jobs that use it, and these only in what is known of their progress.
+Each read runs in a thread, and each bucket has at most a few reads at a time. A bucket that hangs delays only the jobs
+that use it, and of these only their progress.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ READ_TIMEOUT: Seconds = 20.0
 """A read of a commit log that takes longer counts as no answer; the read goes on in the background."""
 
 PROMPT: Seconds = 1.0
-"""For so long a pass waits for an outcome to be written: it keeps a worker from other jobs."""
+"""Maximum time that a reconcile waits for the outcome to be written: it occupies a worker meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class LogAddress:
 
 
 class Log(Protocol):
-    """As much of a log as is used here; called in threads."""
+    """The part of a commit log that the operator uses; called in threads."""
 
     def progress(self) -> Progress: ...
     def end(self, outcome: str, attempt: int, message: str, keep: int) -> str: ...
@@ -94,7 +94,7 @@ class BucketLog:
 
     @contextmanager
     def _permitted(self) -> Iterator[None]:
-        """What the store says of a request that was not let through is not the reason."""
+        """Report a request that the egress proxy refused as that, not as the store's error."""
         if self._permit is not None:
             self._permit.refused = ""
         try:
@@ -110,7 +110,7 @@ class BucketLog:
 
 
 def keep_outputs(log: CommitLog, texts: Mapping[Output, str]) -> None:
-    """Keep what programs of the job printed beside its log. Raises ForeignLog: the folder is another job's."""
+    """Store the output of the job's programs beside its log. Raises ForeignLog: the folder belongs to another job."""
     log.read()
     for output, text in texts.items():
         outputs.keep(log.store, output, text)
@@ -118,7 +118,7 @@ def keep_outputs(log: CommitLog, texts: Mapping[Output, str]) -> None:
 
 
 class Logs:
-    """Use as `async with Logs(…)`. `changed` is told when something new is known of a job's log."""
+    """Use as `async with Logs(…)`. Calls `changed` when a job's log has news."""
 
     def __init__(
         self,
@@ -142,61 +142,63 @@ class Logs:
 
     async def __aexit__(self, *_: object) -> None:
         for key in list(self._followed):
-            self.leave(key)
+            self.unfollow(key)
         for ending in self._endings.values():
             ending.cancel()
 
     def follow(self, key: JobKey, address: LogAddress, every: Seconds) -> Reading:
-        """What is known now; from here on the log is read every so many seconds."""
+        """The newest reading; from now on the log is read every `every` seconds."""
         followed = self._followed.get(key)
         if followed is None or followed.address != address:
-            self.leave(key)
+            self.unfollow(key)
             followed = self._followed[key] = _Followed(address)
             followed.task = asyncio.create_task(self._read_on(key, followed))
         followed.every = every
         return followed.reading
 
-    def look(self, key: JobKey) -> None:
+    def read_now(self, key: JobKey) -> None:
         """Read this job's log now."""
         if followed := self._followed.get(key):
-            followed.now.set()
+            followed.read_requested.set()
 
-    def behind(self, key: JobKey, what: object) -> Seconds:
-        """For how long to wait at most until the log was looked at after `what` happened: for 0 s when it was, or when
-        nobody can look. Asks for that look, which wakes the job, when it first hears of `what`."""
+    def time_until_read(self, key: JobKey, event: object) -> Seconds:
+        """Maximum time until the log is read after `event`; 0 when it has been read, or when the log is not followed.
+
+        The first call with a new `event` requests that read; the job is requeued when the read is complete.
+        """
         followed = self._followed.get(key)
         if followed is None:
             return 0.0
-        if followed.happened != what:
-            followed.happened, followed.happened_at = what, self._clock.ticks()
-            followed.asked += 1
-            followed.current.clear()
-            followed.now.set()
-        if followed.current.is_set():
+        if followed.event != event:
+            followed.event, followed.event_at = event, self._clock.ticks()
+            followed.requests += 1
+            followed.up_to_date.clear()
+            followed.read_requested.set()
+        if followed.up_to_date.is_set():
             return 0.0
-        return max(0.0, followed.happened_at + LAST_COMMIT_LIMIT - self._clock.ticks())
+        return max(0.0, followed.event_at + LAST_COMMIT_LIMIT - self._clock.ticks())
 
-    async def looked(self, key: JobKey) -> bool:
-        """Wait for what the job waits for: a look at its log, or its outcome written. False when there is no such."""
+    async def wait_until_read(self, key: JobKey) -> bool:
+        """Wait until the requested read, or the write of the outcome, is complete. False when none is pending."""
         if ending := self._endings.get(key):
             await asyncio.wait({ending}, timeout=READ_TIMEOUT)
             return ending.done()
         followed = self._followed.get(key)
-        if followed is None or followed.current.is_set():
+        if followed is None or followed.up_to_date.is_set():
             return False
-        await followed.current.wait()
+        await followed.up_to_date.wait()
         return True
 
-    def leave(self, key: JobKey) -> None:
-        """This log is of no interest any more."""
+    def unfollow(self, key: JobKey) -> None:
+        """Stop reading this log."""
         followed = self._followed.pop(key, None)
         if followed is not None and followed.task is not None:
             followed.task.cancel()
 
     async def end(self, address: LogAddress, outcome: str, attempt: int, message: str, *, keep: int) -> str:
-        """Note the job's outcome beside its checkpoints, and delete all but the newest `keep`. Returns why old ones
-        were not deleted, or "". Raises what the log raises; TimeoutError while it takes long: then it goes on, wakes
-        the job when it is over, and the next call tells what came of it."""
+        """Record the job's outcome beside its checkpoints, and delete all but the newest `keep`. Returns why old ones
+        were not deleted, or "". Raises what the log raises, and TimeoutError after `PROMPT` seconds: the write goes
+        on, requeues the job when it is complete, and the next call returns the result."""
         key = (address.namespace, address.job)
 
         def write() -> str:
@@ -213,7 +215,7 @@ class Logs:
         return ending.result()
 
     async def keep(self, address: LogAddress, texts: Mapping[Output, str]) -> None:
-        """Keep what programs of the job printed beside its log. Raises what the log raises."""
+        """Store the output of the job's programs beside its log. Raises what the log raises."""
         await self._in_thread(address, lambda: self._open(address).keep(texts))
 
     async def _read_on(self, key: JobKey, followed: _Followed) -> None:
@@ -225,15 +227,15 @@ class Logs:
             return log.progress()
 
         while True:
-            followed.now.clear()
-            before, awaited = followed.asked, not followed.current.is_set()
+            followed.read_requested.clear()
+            requests, awaited = followed.requests, not followed.up_to_date.is_set()
             reading = await self._read(followed, read)
             news, followed.reading = reading != followed.reading, reading
-            if before == followed.asked:
-                followed.current.set()
+            if requests == followed.requests:
+                followed.up_to_date.set()
             if news or awaited:
                 self._changed(key)
-            await wait_at_most(self._clock, followed.every * (0.75 + self._jitter() / 2), followed.now)
+            await wait_at_most(self._clock, followed.every * (0.75 + self._jitter() / 2), followed.read_requested)
 
     async def _read(self, followed: _Followed, read: Callable[[], Progress]) -> Reading:
         before = followed.reading
@@ -243,7 +245,7 @@ class Logs:
             late = f"{followed.address.uri}: no answer in {READ_TIMEOUT:g} s; progress is not known"
             since = before.away_since or self._clock.now()
             followed.reading = replace(before, known=True, unreadable=late, away_since=since)
-            followed.current.set()
+            followed.up_to_date.set()
             self._changed((followed.address.namespace, followed.address.job))
         try:
             progress = await reading
@@ -258,8 +260,8 @@ class Logs:
             return Reading(True, before.progress, unreadable=str(error), away_since=since)
         except SpotladderError as error:
             return Reading(True, before.progress, unreadable=str(error), denied=isinstance(error, AccessDenied))
-        except Exception as error:  # noqa: BLE001 – a defect in one log must not end its following, nor anybody else's
-            _log.error("a log cannot be read by a defect", uri=followed.address.uri, exc_info=error)
+        except Exception as error:  # noqa: BLE001 – a defect must not end the task that reads this log
+            _log.error("reading a commit log failed with an unexpected error", uri=followed.address.uri, exc_info=error)
             return Reading(True, before.progress, unreadable=f"{followed.address.uri}: {described(error)}")
         return Reading(True, progress)
 
@@ -270,11 +272,11 @@ class Logs:
 
 
 async def _threaded(work: Callable[[], T]) -> T:
-    """Run it in a thread of its own, which does not keep the process from ending."""
+    """The result of `work` in a daemon thread, which does not delay the end of the process."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
-    def settle(value: T | None, error: Exception | None) -> None:
+    def resolve(value: T | None, error: Exception | None) -> None:
         if future.done():
             return
         if error is not None:
@@ -287,12 +289,12 @@ async def _threaded(work: Callable[[], T]) -> T:
         error: Exception | None = None
         try:
             value = work()
-        except Exception as caught:  # noqa: BLE001 – it is raised where the answer is awaited
+        except Exception as caught:  # noqa: BLE001 – raised to the caller that awaits the result
             error = caught
-        except BaseException as caught:  # noqa: BLE001 – there it would end the whole controller
+        except BaseException as caught:  # noqa: BLE001 – on the event loop it would end the controller
             error = RuntimeError(described(caught))
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, value, error)
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(resolve, value, error)
 
     threading.Thread(target=run, name="spotladder-log", daemon=True).start()
     return await future
@@ -300,15 +302,15 @@ async def _threaded(work: Callable[[], T]) -> T:
 
 @dataclass(slots=True)
 class _Followed:
-    """`asked` counts the events after which a look was asked for, `happened` is the last of them. `current`: no look
-    that was asked for is outstanding."""
+    """`requests` counts the events after which a read was requested; `event` is the last of them, and `event_at` its
+    time in ticks. `up_to_date`: no requested read is outstanding."""
 
     address: LogAddress
     every: Seconds = 30.0
     reading: Reading = field(default_factory=Reading)
     task: asyncio.Task[None] | None = None
-    now: asyncio.Event = field(default_factory=asyncio.Event)
-    asked: int = 0
-    happened: object = None
-    happened_at: Seconds = 0.0
-    current: asyncio.Event = field(default_factory=asyncio.Event)
+    read_requested: asyncio.Event = field(default_factory=asyncio.Event)
+    requests: int = 0
+    event: object = None
+    event_at: Seconds = 0.0
+    up_to_date: asyncio.Event = field(default_factory=asyncio.Event)

@@ -30,12 +30,12 @@ class Readings:
     async def of(self, record: JobRecord, job: TieredJob, state: JobState) -> Reading:
         """What is known now."""
         if state.stage in TERMINAL or (record.deleting and state.attempt is None):
-            self._logs.leave(record.key)
+            self._logs.unfollow(record.key)
             return Reading(True, state.progress)
         try:
             address = await self.address(record, job)
         except (CredentialsMissing, AccessDenied) as error:
-            self._logs.leave(record.key)
+            self._logs.unfollow(record.key)
             denied = isinstance(error, AccessDenied)
             return Reading(True, state.progress, unreadable=str(error), locked=not denied, denied=denied)
         return self._logs.follow(record.key, address, reads_every(job))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from spotladder.resources import GVR
+from spotladder.resources import APIResource
 from spotladder.workloads.records import (
     QUEUE,
     AttemptRecord,
@@ -20,7 +20,7 @@ from spotladder.workloads.records import (
 )
 from spotladder.workloads.workload import AttemptObjects
 
-JOBSETS = GVR("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
+JOBSETS = APIResource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class JobSetRecord(AttemptRecord):
     """A JobSet. `places` are its replicated jobs with the number of pods of each of their jobs: (name, jobs, pods).
     `acted_on`: JobSet's controller has written its status."""
 
-    kind: ClassVar[GVR] = JOBSETS
+    kind: ClassVar[APIResource] = JOBSETS
     state: str = ""
     message: str = ""
     acted_on: bool = False

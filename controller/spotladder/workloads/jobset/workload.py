@@ -25,7 +25,7 @@ from spotladder.api.problems import Path, dotted, quoted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
-from spotladder.resources import DISRUPTION_BUDGETS, GVR
+from spotladder.resources import DISRUPTION_BUDGETS, APIResource
 from spotladder.workloads import names, shape
 from spotladder.workloads.jobset import state
 from spotladder.workloads.jobset.operator import silent_jobset
@@ -69,9 +69,9 @@ class JobSetWorkload:
     """Implements `Workload`."""
 
     field = _FIELD
-    main: GVR = JOBSETS
-    made: tuple[GVR, ...] = (DISRUPTION_BUDGETS, JOBSETS)
-    records: Mapping[GVR, Callable[[Object], Made]] = MappingProxyType({JOBSETS: JobSetRecord.of})
+    main: APIResource = JOBSETS
+    made: tuple[APIResource, ...] = (DISRUPTION_BUDGETS, JOBSETS)
+    records: Mapping[APIResource, Callable[[Object], Made]] = MappingProxyType({JOBSETS: JobSetRecord.of})
     install = "JobSet is not installed in {cluster}: install the jobset chart"
 
     def renders(self, job: TieredJob) -> bool:

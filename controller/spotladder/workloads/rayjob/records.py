@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from spotladder.core.model import Instant
 from spotladder.output.last_error import last_error
-from spotladder.resources import GVR
+from spotladder.resources import APIResource
 from spotladder.workloads.records import (
     QUEUE,
     AttemptRecord,
@@ -24,8 +24,8 @@ from spotladder.workloads.records import (
 )
 from spotladder.workloads.workload import AttemptObjects
 
-RAYJOBS = GVR("ray.io", "v1", "rayjobs", "RayJob")
-RAYCLUSTERS = GVR("ray.io", "v1", "rayclusters", "RayCluster")
+RAYJOBS = APIResource("ray.io", "v1", "rayjobs", "RayJob")
+RAYCLUSTERS = APIResource("ray.io", "v1", "rayclusters", "RayCluster")
 
 SUBMITTER = "ray-job-submitter"
 """KubeRay's container that submits the program and prints what it prints: in the head's pod (SidecarMode) or in one of
@@ -41,7 +41,7 @@ class RayJobRecord(AttemptRecord):
     """A RayJob, in KubeRay's own words. `error` is what ended its driver, from the log that Ray appends to its message;
     the log itself is not kept. `mode` is its submissionMode. `written_at` is when anyone wrote it last."""
 
-    kind: ClassVar[GVR] = RAYJOBS
+    kind: ClassVar[APIResource] = RAYJOBS
 
     deployment_status: str = ""
     job_status: str = ""
@@ -78,7 +78,7 @@ class RayClusterRecord(Made):
     """A RayCluster. `failure` is why KubeRay could not create a pod of it; "" when it could. `acted_on`: KubeRay has
     looked at its present spec."""
 
-    kind: ClassVar[GVR] = RAYCLUSTERS
+    kind: ClassVar[APIResource] = RAYCLUSTERS
 
     failure: str = ""
     acted_on: bool = False

@@ -25,7 +25,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.api.workload import workers_of
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
-from spotladder.resources import DISRUPTION_BUDGETS, GVR
+from spotladder.resources import DISRUPTION_BUDGETS, APIResource
 from spotladder.workloads import names, shape
 from spotladder.workloads.grace import drain_of
 from spotladder.workloads.names import Origin
@@ -64,9 +64,9 @@ class RayJobWorkload:
     """Implements `Workload`."""
 
     field = _FIELD
-    main: GVR = RAYJOBS
-    made: tuple[GVR, ...] = (DISRUPTION_BUDGETS, RAYJOBS)
-    records: Mapping[GVR, Callable[[Object], Made]] = MappingProxyType(
+    main: APIResource = RAYJOBS
+    made: tuple[APIResource, ...] = (DISRUPTION_BUDGETS, RAYJOBS)
+    records: Mapping[APIResource, Callable[[Object], Made]] = MappingProxyType(
         {RAYJOBS: RayJobRecord.of, RAYCLUSTERS: RayClusterRecord.of}
     )
     install = "KubeRay is not installed in {cluster}: install the kuberay-operator chart (1.5 or newer)"
