@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spotladder_infra.stacks.synth import synth
+from spotladder_infra.topology.fleet import Fleet
+from tests.topology.builders import fleet_file
+
 BUCKET = "arn:aws:s3:::acme-east"
+JOB = f"{BUCKET}/team-a/digits"
 EC2 = "arn:aws:ec2:us-east-1:123456789012"
 OWN = {"aws:ResourceTag/kubernetes.io/cluster/east": "owned", "aws:ResourceTag/karpenter.sh/nodepool": "g5-spot"}
 NEW = {
@@ -36,9 +42,22 @@ CASES: list[Case] = [
     ("train-team-a", "s3:PutBucketPolicy", BUCKET, {}, False),
     ("train-team-a", "kms:GenerateDataKey", KMS, KEY, True),
     ("train-team-a", "kms:Decrypt", KMS, {"kms:ResourceAliases": "alias/spotladder/east-cluster"}, False),
-    ("controller", "s3:GetObject", f"{BUCKET}/team-a/digits/1", {}, True),
-    ("controller", "s3:PutObject", f"{BUCKET}/team-a/digits/1", {}, False),
-    ("controller", "s3:DeleteObject", f"{BUCKET}/team-a/digits/1", {}, False),
+    ("controller", "s3:GetObject", f"{JOB}/log/00000001.json", {}, True),
+    ("controller", "s3:PutObject", f"{JOB}/log/00000001.json", {}, True),
+    ("controller", "s3:DeleteObject", f"{JOB}/log/00000001.json", {}, True),
+    ("controller", "s3:PutObject", f"{JOB}/outputs/0003/driver.log.gz", {}, True),
+    ("controller", "s3:PutObject", f"{JOB}/outputs/0003.1/workers-0-1.log.gz", {}, True),
+    ("controller", "s3:DeleteObject", f"{JOB}/outputs/0003/driver.log.gz", {}, True),
+    ("controller", "s3:DeleteObject", f"{JOB}/attempts/0001/ckpt-000010/weights", {}, True),
+    ("controller", "s3:GetObject", f"{JOB}/attempts/0001/ckpt-000010/weights", {}, False),
+    ("controller", "s3:PutObject", f"{JOB}/attempts/0001/ckpt-000010/weights", {}, False),
+    ("controller", "s3:DeleteObjectVersion", f"{JOB}/log/00000001.json", {}, False),
+    ("controller", "s3:PutObject", f"{BUCKET}/team-c/digits/log/00000001.json", {}, False),
+    ("controller", "s3:PutObject", "arn:aws:s3:::other/team-a/digits/log/00000001.json", {}, False),
+    ("controller", "s3:ListBucket", BUCKET, {"s3:prefix": "team-a/digits/log/"}, True),
+    ("controller", "s3:ListBucket", BUCKET, {"s3:prefix": "team-c/"}, False),
+    ("controller", "kms:GenerateDataKey", KMS, KEY, True),
+    ("controller", "kms:GenerateDataKey", KMS, {"kms:ResourceAliases": "alias/spotladder/east-cluster"}, False),
     ("controller", "secretsmanager:GetSecretValue", "arn:aws:secretsmanager:us-east-1:1:secret:x", {}, False),
     ("controller", "eks:DescribeCluster", "arn:aws:eks:us-west-2:123456789012:cluster/west", {}, True),
     ("karpenter", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OWN, True),
@@ -102,13 +121,93 @@ def test_gcp_prefixes(configuration: dict[str, Any]) -> None:
         expression = members[f"train-{team}"]["condition"]["expression"]
         assert f'"projects/_/buckets/acme-central/objects/{team}/"' in expression
         assert members[f"train-{team}"]["member"].endswith(f"/subject/ns/{team}/sa/training")
-    assert members["controller-checkpoints"]["role"] == "roles/storage.objectViewer"
     roles = {
         entry["role"]
         for name, entry in configuration["west"]["resource"]["google_project_iam_member"].items()
         if name.startswith("node")
     }
     assert roles == {"roles/artifactregistry.reader", "roles/container.defaultNodeServiceAccount"}
+
+
+def test_the_controller_reaches_the_buckets_of_all_clusters_from_home_only(tmp_path: Path) -> None:
+    """Jobs of clusters in other regions use other buckets; the one controller reads their logs."""
+    fleet = two_regions(tmp_path)
+    home, other = (json.loads((folder / "cdk.tf.json").read_text()) for folder in stacks_of(fleet, tmp_path))
+    policy, key = policy_of(home, "controller"), {"kms:ResourceAliases": "alias/spotladder/acme-west"}
+    log = "arn:aws:s3:::acme-west/team-a/digits/log/00000001.json"
+    assert allowed(policy, "s3:PutObject", log, {})
+    assert allowed(policy, "kms:GenerateDataKey", "arn:aws:kms:us-west-2:123456789012:key/1", key)
+    assert not allowed(policy, "s3:PutObject", log.replace("team-a", "team-b"), {})
+    assert not allowed(policy, "s3:PutObject", log.replace("acme-west", "acme-east").replace("team-a", "team-b"), {})
+    assert "s3" not in json.dumps(policy_of(other, "controller"))
+
+
+def test_gcs_gives_the_controller_at_home_the_prefixes_of_the_teams(tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path, ("home: east", "home: west")).fleet
+    west, alpha = (
+        json.loads((folder / "cdk.tf.json").read_text())["resource"]
+        for folder in synth(
+            fleet, [fleet.cluster("west"), fleet.cluster("alpha")], tmp_path / "out", tmp_path / "state"
+        )
+    )
+    members = west["google_storage_bucket_iam_member"]
+    assert set(members) == {"controller-team-a", "controller-team-b", "train-team-a", "train-team-b"}
+    for team in ("team-a", "team-b"):
+        assert members[f"controller-{team}"]["member"].endswith(
+            "/subject/ns/spotladder-system/sa/spotladder-controller"
+        )
+        assert members[f"controller-{team}"]["role"] == "roles/storage.objectUser"
+        assert members[f"controller-{team}"]["condition"] == members[f"train-{team}"]["condition"]
+    assert "google_storage_bucket_iam_member" not in alpha, "deleting alpha would revoke the access of west"
+
+
+def test_gcs_gives_pods_of_each_project_access(tmp_path: Path) -> None:
+    other = (
+        "  - name: alpha\n    cloud: gcp\n    project: acme-ml",
+        "  - name: alpha\n    cloud: gcp\n    project: acme-lab",
+    )
+    fleet = fleet_file(tmp_path, other).fleet
+    (folder,) = synth(fleet, [fleet.cluster("west")], tmp_path / "out", tmp_path / "state")
+    members = json.loads((folder / "cdk.tf.json").read_text())["resource"]["google_storage_bucket_iam_member"]
+    assert set(members) == {"train-team-a", "train-acme-lab-team-a", "train-team-b"}
+    assert "/acme-lab.svc.id.goog/" in members["train-acme-lab-team-a"]["member"]
+    assert "data.google_project.project-acme-lab.number" in members["train-acme-lab-team-a"]["member"]
+
+
+def test_pods_get_access_after_the_cluster_has_made_their_identity_pool(configuration: dict[str, Any]) -> None:
+    """Google refuses members of an identity pool that does not exist, and a project's first cluster makes it."""
+    grants = [
+        (cluster, f"{kind}.{name}", body)
+        for cluster in ("west", "alpha")
+        for kind, found in configuration[cluster]["resource"].items()
+        for name, body in found.items()
+        if ".svc.id.goog" in str(body.get("member", ""))
+    ]
+    assert len(grants) > 4
+    for cluster, address, body in grants:
+        assert "google_container_cluster.cluster" in body.get("depends_on", []), f"{cluster}: {address}"
+
+
+def two_regions(folder: Path) -> Fleet:
+    """The fleet with a second cluster on EKS, with a bucket of its own and without team-b."""
+    second = (
+        "  - name: west\n    cloud: gcp\n",
+        (
+            "  - name: far\n    cloud: aws\n    region: us-west-2\n    zones: [us-west-2a, us-west-2b]\n"
+            "    bucket: acme-west\n    network: {cidr: 10.8.0.0/16}\n    pools:\n"
+            "    - {name: far-heads, role: heads, families: [m7i]}\n  - name: west\n    cloud: gcp\n"
+        ),
+    )
+    bucket = (
+        "  - {name: acme-central",
+        "  - {name: acme-west, cloud: aws, region: us-west-2}\n  - {name: acme-central",
+    )
+    return fleet_file(folder, bucket, second).fleet
+
+
+def stacks_of(fleet: Fleet, folder: Path) -> list[Path]:
+    clusters = [fleet.cluster("east"), fleet.cluster("far")]
+    return synth(fleet, clusters, folder / "out", folder / "state")
 
 
 def policy_of(stack: dict[str, Any], identity: str) -> dict[str, Any]:

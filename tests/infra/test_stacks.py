@@ -126,10 +126,11 @@ def test_checkpoints_and_their_key_are_protected(configuration: Configuration, t
     assert "lifecycle" not in one(tmp_path, off)["resource"]["aws_s3_bucket"]["checkpoints"]
 
 
-def test_a_bucket_belongs_to_one_stack(configuration: Configuration) -> None:
+def test_a_bucket_and_its_access_belong_to_one_stack(configuration: Configuration) -> None:
     assert "google_storage_bucket" in configuration["west"]["resource"]
     assert "google_storage_bucket" not in configuration["alpha"]["resource"]
-    assert configuration["alpha"]["resource"]["google_storage_bucket_iam_member"]
+    assert configuration["west"]["resource"]["google_storage_bucket_iam_member"]
+    assert "google_storage_bucket_iam_member" not in configuration["alpha"]["resource"]
 
 
 def test_options(tmp_path: Path) -> None:

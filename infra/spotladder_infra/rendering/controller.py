@@ -51,15 +51,10 @@ def checkpoint_access(fleet: Fleet) -> list[Object]:
     return [
         {"namespaces": [team.name], "uris": [team_prefix(bucket, team) for bucket in found]}
         for team in fleet.spec.teams
-        if (found := _buckets(fleet, team))
+        if (found := [bucket for bucket in fleet.spec.buckets if team in fleet.teams_using(bucket)])
     ]
 
 
 def team_prefix(bucket: Bucket, team: Team) -> str:
     """The address below which a team's pods may write: `s3://BUCKET/TEAM`."""
     return f"{SCHEMES[bucket.cloud]}://{bucket.name}/{team.name}"
-
-
-def _buckets(fleet: Fleet, team: Team) -> list[Bucket]:
-    used = {entry.bucket for entry in fleet.spec.clusters if team in fleet.teams_of(entry)}
-    return [bucket for bucket in fleet.spec.buckets if bucket.name in used]

@@ -7,16 +7,23 @@ from typing import Any
 from cdktn_provider_google.provider import GoogleProvider
 
 from spotladder_infra.constructs.gcp.control_plane import control_plane
-from spotladder_infra.constructs.gcp.identity import controller_access, karpenter, node_account, pods
+from spotladder_infra.constructs.gcp.identity import Pods, controller_access, karpenter, node_account, pods
 from spotladder_infra.constructs.gcp.network import network
 from spotladder_infra.constructs.gcp.nodes import system_nodes
 from spotladder_infra.constructs.gcp.storage import access, checkpoints, images
 from spotladder_infra.names import common_tags, ownership_text
 from spotladder_infra.outputs import VERSION, ClusterOutputs
 from spotladder_infra.topology.cluster import Cluster
-from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.fleet import Bucket, Fleet
 
 PROVIDER_VERSION = ">= 7.0.0, < 8.0.0"
+
+
+def _principals(stack: Any, fleet: Fleet, bucket: Bucket, own: Pods) -> dict[str, Pods]:
+    """By project, the principals of the clusters that use the bucket, and of a home cluster on Google Cloud."""
+    clusters = [*fleet.users_of(bucket), fleet.cluster(fleet.spec.home)]
+    others = {entry.project: None for entry in clusters if entry.project and entry.project != own.project}
+    return {own.project: own, **{project: pods(stack, project, f"project-{project}") for project in others}}
 
 
 def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
@@ -30,12 +37,19 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     node = node_account(stack, cluster, owner)
     plane = control_plane(stack, cluster, network(stack, cluster, owner), node)
     system_nodes(stack, cluster, plane, node)
-    autoscaler = karpenter(stack, cluster, node, owner)
-    controller_access(stack, cluster, principals)
+    autoscaler = karpenter(stack, cluster, node, owner, plane.cluster)
+    controller_access(stack, cluster, principals, plane.cluster)
     bucket = fleet.bucket_of(cluster)
     if bucket is not None:
         made = checkpoints(stack, bucket, cluster) if fleet.owner_of(bucket) == cluster else None
-        access(stack, fleet, cluster, bucket, principals=principals, after=[made] if made is not None else None)
+        if fleet.users_of(bucket)[0] == cluster:
+            access(
+                stack,
+                fleet,
+                bucket,
+                _principals(stack, fleet, bucket, principals),
+                after=[plane.cluster, *([made] if made is not None else [])],
+            )
     if cluster.artifact_registry:
         images(stack, cluster)
 

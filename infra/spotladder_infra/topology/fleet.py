@@ -128,13 +128,21 @@ class Fleet(Record):
         """The checkpoint bucket that the cluster uses."""
         return next((entry for entry in self.spec.buckets if entry.name == cluster.bucket), None)
 
+    def users_of(self, bucket: Bucket) -> tuple[Cluster, ...]:
+        """The clusters that use the bucket, in the order of the file."""
+        return tuple(
+            entry for entry in self.spec.clusters if entry.bucket == bucket.name and entry.cloud is bucket.cloud
+        )
+
     def owner_of(self, bucket: Bucket) -> Cluster | None:
         """The cluster whose stack creates the bucket: the first one of its cloud that uses it."""
-        if not bucket.create:
-            return None
-        users = (entry for entry in self.spec.clusters if entry.bucket == bucket.name and entry.cloud is bucket.cloud)
-        return next(users, None)
+        return next(iter(self.users_of(bucket)), None) if bucket.create else None
 
     def teams_of(self, cluster: Cluster) -> tuple[Team, ...]:
         """The teams with a namespace in the cluster."""
         return tuple(team for team in self.spec.teams if not team.clusters or cluster.name in team.clusters)
+
+    def teams_using(self, bucket: Bucket) -> tuple[Team, ...]:
+        """The teams with a namespace in a cluster that uses the bucket."""
+        found = {team.name for cluster in self.users_of(bucket) for team in self.teams_of(cluster)}
+        return tuple(team for team in self.spec.teams if team.name in found)

@@ -8,7 +8,7 @@ from typing import Any
 from spotladder_infra.constructs.aws import policies
 from spotladder_infra.constructs.aws.interruption import Interruption
 from spotladder_infra.constructs.aws.nodes import Nodes
-from spotladder_infra.constructs.aws.policies import Place
+from spotladder_infra.constructs.aws.policies import Place, Prefixes
 from spotladder_infra.constructs.aws.roles import pod_role
 from spotladder_infra.names import (
     CONTROLLER_ACCOUNT,
@@ -49,7 +49,7 @@ def identities(
         "controller",
         f"{cluster.name}-controller",
         plane,
-        policies.controller(place, bucket.name if bucket else None, bucket.region if bucket else ""),
+        policies.controller(place, _controller_buckets(fleet, cluster)),
         namespace=CONTROLLER_NAMESPACE,
         service_account=CONTROLLER_ACCOUNT,
     )
@@ -66,3 +66,14 @@ def identities(
         )
         training[team.name] = made.arn
     return Identities(karpenter.arn, controller.arn, training)
+
+
+def _controller_buckets(fleet: Fleet, cluster: Cluster) -> list[Prefixes]:
+    """The buckets of all jobs in the home cluster, where the controller runs; none elsewhere."""
+    if cluster.name != fleet.spec.home:
+        return []
+    return [
+        Prefixes(bucket.name, bucket.region, tuple(team.name for team in fleet.teams_using(bucket)))
+        for bucket in fleet.spec.buckets
+        if bucket.cloud is cluster.cloud
+    ]

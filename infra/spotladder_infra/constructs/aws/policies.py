@@ -150,27 +150,54 @@ def training(place: Place, bucket: str, bucket_region: str, prefix: str) -> Poli
     )
 
 
-def controller(place: Place, bucket: str | None, bucket_region: str) -> Policy:
-    """The controller: progress from commit logs, spot prices, and the API servers of the fleet's clusters."""
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """A checkpoint bucket and the prefixes of the teams that use it, without their final slash."""
+
+    bucket: str
+    region: str
+    teams: tuple[str, ...]
+
+
+def controller(place: Place, buckets: Sequence[Prefixes]) -> Policy:
+    """The controller: spot prices, the API servers of the fleet's clusters, and commit logs.
+
+    At the end of a job the controller appends the outcome to the commit log and deletes old checkpoints; it writes the
+    output of attempts beside the log. It reads no checkpoint.
+    """
     found = [
         allow("FindApiServers", ["eks:DescribeCluster"], [place.arn("eks", "cluster/*", region="*")]),
         allow("ReadPrices", ["ec2:DescribeSpotPriceHistory"], ["*"]),
     ]
-    if bucket is not None:
-        arn = f"arn:{place.partition}:s3:::{bucket}"
+    for number, entry in enumerate(entry for entry in buckets if entry.teams):
+        arn = f"arn:{place.partition}:s3:::{entry.bucket}"
+
+        def below(*folders: str, arn: str = arn, teams: Sequence[str] = entry.teams) -> list[str]:
+            return [f"{arn}/{team}/*/{folder}/*" for team in teams for folder in folders]
+
         found += [
-            allow("ListCheckpoints", ["s3:ListBucket"], [arn]),
-            allow("ReadCommitLogs", ["s3:GetObject"], [f"{arn}/*"]),
-            _bucket_key(place, bucket, bucket_region, ["kms:Decrypt"]),
+            allow(
+                f"ListCheckpoints{number}",
+                ["s3:ListBucket"],
+                [arn],
+                StringLike={"s3:prefix": [f"{team}/*" for team in entry.teams]},
+            ),
+            allow(
+                f"CommitLogs{number}",
+                ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"],
+                below("log", "outputs"),
+            ),
+            allow(f"OldCheckpoints{number}", ["s3:DeleteObject"], below("attempts")),
+            _bucket_key(place, entry.bucket, entry.region, ["kms:Decrypt", "kms:GenerateDataKey"], str(number)),
         ]
     return document(*found)
 
 
-def _bucket_key(place: Place, bucket: str, region: str, actions: Sequence[str]) -> dict[str, Any]:
+def _bucket_key(place: Place, bucket: str, region: str, actions: Sequence[str], suffix: str = "") -> dict[str, Any]:
     """The bucket's KMS key, by its alias: the key may belong to the stack of another cluster."""
     keys = [place.arn("kms", "key/*", region=region)]
     condition = {"ForAnyValue:StringEquals": {"kms:ResourceAliases": bucket_key_alias(bucket)}}
-    return allow("BucketKey", actions, keys, **condition)
+    return allow(f"BucketKey{suffix}", actions, keys, **condition)
 
 
 def deny_http(resources: Sequence[str], action: str) -> dict[str, Any]:

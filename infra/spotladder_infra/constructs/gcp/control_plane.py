@@ -22,8 +22,9 @@ LARGEST = {"cpu": 10_000, "memory": 100_000}
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """`name` depends on the cluster, so that what uses it comes after it."""
+    """`name` depends on the resource `cluster`, so that what uses it comes after it."""
 
+    cluster: Any
     name: str
     endpoint: str
 
@@ -67,7 +68,9 @@ def control_plane(scope: Any, cluster: Cluster, network: Network, node: Any) -> 
         deletion_protection=cluster.deletion_protection,
         lifecycle={"ignore_changes": ["node_config", "initial_node_count"]},
     )
-    return ControlPlane(made.name, f"${{{made.fqn}.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}}")
+    return ControlPlane(
+        made, made.name, f"${{{made.fqn}.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}}"
+    )
 
 
 def _authorized_networks(cluster: Cluster) -> dict[str, Any] | None:

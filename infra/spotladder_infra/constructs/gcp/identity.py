@@ -76,9 +76,9 @@ class Pods:
         return self.principal(team.name, team.service_account)
 
 
-def pods(scope: Any, project: str) -> Pods:
-    """The principals of a project, whose number is looked up when the stack is applied."""
-    found = DataGoogleProject(scope, "project", project_id=project)
+def pods(scope: Any, project: str, key: str = "project") -> Pods:
+    """The principals of a project. Terraform looks up its number as the data source `key`."""
+    found = DataGoogleProject(scope, key, project_id=project)
     return Pods(project, found.number)
 
 
@@ -98,19 +98,26 @@ def node_account(scope: Any, cluster: Cluster, owner: str) -> Any:
     return made
 
 
-def controller_access(scope: Any, cluster: Cluster, principals: Pods) -> None:
-    """The controller finds the API servers of the project's clusters."""
+def controller_access(scope: Any, cluster: Cluster, principals: Pods, after: Any) -> None:
+    """The controller finds the API servers of the project's clusters.
+
+    The identity pool of a project exists as soon as its first cluster does, so every grant to pods is made `after` it.
+    """
     ProjectIamMember(
         scope,
         "controller-clusters",
         project=cluster.project or "",
         role="roles/container.clusterViewer",
         member=principals.controller,
+        depends_on=[after],
     )
 
 
-def karpenter(scope: Any, cluster: Cluster, node: Any, owner: str) -> str | None:
-    """Karpenter's service account, described by `owner`; None where GKE itself makes the nodes."""
+def karpenter(scope: Any, cluster: Cluster, node: Any, owner: str, after: Any) -> str | None:
+    """Karpenter's service account, described by `owner`; None where GKE itself makes the nodes.
+
+    Its pods may use it `after` the cluster exists, as in `controller_access`.
+    """
     if cluster.autoscaler is not Autoscaler.KARPENTER:
         return None
     made = ServiceAccount(
@@ -142,5 +149,6 @@ def karpenter(scope: Any, cluster: Cluster, node: Any, owner: str) -> str | None
         service_account_id=made.name,
         role="roles/iam.workloadIdentityUser",
         member=f"serviceAccount:{cluster.project}.svc.id.goog[{SYSTEM_NAMESPACE}/{KARPENTER_ACCOUNT}]",
+        depends_on=[after],
     )
     return str(made.email)

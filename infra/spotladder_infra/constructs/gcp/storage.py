@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from cdktn_provider_google.artifact_registry_repository import ArtifactRegistryRepository
@@ -55,26 +56,35 @@ def only_prefix(bucket: str, team: Team) -> str:
     )
 
 
-def access(scope: Any, fleet: Fleet, cluster: Cluster, bucket: Bucket, *, principals: Pods, after: Any) -> None:
-    """The controller reads; each team's pods write below their own prefix."""
-    StorageBucketIamMember(
-        scope,
-        "controller-checkpoints",
-        bucket=bucket.name,
-        role="roles/storage.objectViewer",
-        member=principals.controller,
-        depends_on=after,
-    )
-    for team in fleet.teams_of(cluster):
+def access(scope: Any, fleet: Fleet, bucket: Bucket, principals: Mapping[str, Pods], *, after: Any) -> None:
+    """Grants each team's pods, and the controller at home, access below the team's prefix.
+
+    Clusters of one project have the same principals, so a single stack grants the access of all clusters that use the
+    bucket: otherwise the deletion of one cluster would revoke the access of another.
+
+    Args:
+        principals: By project, those of all clusters that use the bucket, and of the home cluster.
+    """
+
+    def grant(key: str, team: Team, member: str) -> None:
         StorageBucketIamMember(
             scope,
-            f"train-{team.name}",
+            key,
             bucket=bucket.name,
             role="roles/storage.objectUser",
-            member=principals.training(team),
+            member=member,
             condition={"title": f"prefix-{team.name}", "expression": only_prefix(bucket.name, team)},
             depends_on=after,
         )
+
+    home = fleet.cluster(fleet.spec.home).project
+    users = fleet.users_of(bucket)
+    for team in fleet.teams_using(bucket):
+        if home is not None and home in principals:
+            grant(f"controller-{team.name}", team, principals[home].controller)
+        for project in dict.fromkeys(entry.project or "" for entry in users if team in fleet.teams_of(entry)):
+            prefix = "train" if project == users[0].project else f"train-{project}"
+            grant(f"{prefix}-{team.name}", team, principals[project].training(team))
 
 
 def images(scope: Any, cluster: Cluster) -> None:
