@@ -90,11 +90,12 @@ else
 	$(BIN)/python -m pytest tests/e2e/test_zz_removal.py
 endif
 
-# --- Infrastructure: FLEET=fleet.yaml CLUSTER=name (all clusters when empty) ---
+# --- Infrastructure: FLEET=fleet.yaml, CLUSTER=name or CLOUD=aws|gcp|existing|kind (all clusters when empty) ---
 FLEET   ?= fleet.yaml
 CLUSTER ?=
+CLOUD   ?=
 INFRA   := $(BIN)/spotladder infra
-CHOSEN  = --fleet $(FLEET) $(if $(CLUSTER),--cluster $(CLUSTER))
+CHOSEN  = --fleet $(FLEET) $(if $(CLUSTER),--cluster $(CLUSTER)) $(if $(CLOUD),--cloud $(CLOUD))
 ANSWER  = $(if $(filter yes,$(YES)),--yes)
 
 doctor: setup-infra ## Check programs, credentials, quotas and names before anything is created

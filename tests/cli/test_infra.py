@@ -73,6 +73,52 @@ def test_an_unknown_cluster(capsys: Capture, fleet: Path) -> None:
     assert 'the fleet has no cluster "north" (it has east, west, alpha, lab, laptop)' in answer.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--cloud", "gcp"], ["west", "alpha"]),
+        (["--cloud", "aws"], ["east"]),
+        (["--cloud", "kind"], ["laptop"]),
+        ([], ["east", "west", "alpha", "lab", "laptop"]),
+    ],
+)
+def test_clusters_of_one_cloud(arguments: list[str], names: list[str], capsys: Capture, fleet: Path) -> None:
+    answer = call(capsys, "infra", "render", "--fleet", fleet, "--output", "json", *arguments)
+    assert list(json.loads(answer.out)) == names
+
+
+@pytest.mark.parametrize("command", ["plan", "bootstrap", "destroy", "rollout", "status", "doctor"])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--cloud", "azure"], "--cloud azure: expected aws, gcp, existing, kind"),
+        (["--cloud", "aws", "--cluster", "west"], "--cloud aws: no cluster has this cloud (west: gcp)"),
+    ],
+)
+def test_a_cloud_without_clusters(
+    command: str, arguments: list[str], message: str, capsys: Capture, fleet: Path
+) -> None:
+    answer = call(capsys, "infra", command, "--fleet", fleet, *arguments)
+    assert answer.code == 2
+    assert message in answer.err
+
+
+@pytest.mark.parametrize("target", ["doctor", "plan", "bootstrap", "kubeconfig", "destroy", "rollout", "status"])
+def test_make_hands_on_the_choice_of_clusters(target: str) -> None:
+    """`make -n` prints what make would run."""
+    make = ["make", "--dry-run", "--assume-old=setup-infra", target, "FLEET=f.yaml"]
+    root = Path(__file__).parents[2]
+
+    def ran(*chosen: str) -> str:
+        done = subprocess.run([*make, *chosen], cwd=root, capture_output=True, text=True, check=True)
+        return next(line for line in done.stdout.splitlines() if "spotladder infra" in line)
+
+    assert f"spotladder infra {target} --fleet f.yaml" in ran()
+    assert " --cluster east" in ran("CLUSTER=east")
+    assert " --cloud aws" in ran("CLOUD=aws")
+    assert "--cl" not in ran()
+
+
 def test_validate_loads_no_package_of_a_cloud(fleet: Path) -> None:
     program = (
         f"from spotladder.cli.main import main; main(['infra', 'validate', '--fleet', {str(fleet)!r}])\n"

@@ -7,12 +7,22 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.infra.options import FLEET, STATE, ClusterOption, FleetOption, StateOption, chosen, read
+from spotladder.cli.infra.options import (
+    FLEET,
+    STATE,
+    CloudOption,
+    ClusterOption,
+    FleetOption,
+    StateOption,
+    chosen,
+    read,
+)
 
 
 def kubeconfig(
     fleet: FleetOption = FLEET,
     cluster: ClusterOption = None,
+    cloud: CloudOption = None,
     *,
     to: Annotated[Path | None, typer.Option("--to", help="File to write; - is stdout. Default: below --state.")] = None,
     state: StateOption = STATE,
@@ -34,7 +44,7 @@ def kubeconfig(
     from spotladder_infra.topology.cluster import CREATED
 
     found = read(fleet, warn=False).fleet
-    created = [entry for entry in chosen(found, cluster) if entry.cloud in CREATED]
+    created = [entry for entry in chosen(found, cluster, cloud) if entry.cloud in CREATED]
     if not created:
         raise InvalidSpec("these clusters were not created here: use the kubeconfig that you have")
     text = json.dumps(merged(created), indent=1) + "\n"

@@ -12,6 +12,7 @@ from spotladder.cli.infra.options import (
     FLEET,
     OUT,
     STATE,
+    CloudOption,
     ClusterOption,
     FleetOption,
     StateOption,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 def bootstrap(
     fleet: FleetOption = FLEET,
     cluster: ClusterOption = None,
+    cloud: CloudOption = None,
     *,
     yes: YesOption = False,
     to: ToOption = OUT,
@@ -47,7 +49,7 @@ def bootstrap(
     from spotladder_infra.terraform.applied import planned, record, stacks_of
 
     found = read(fleet, warn=True).fleet
-    stacks = stacks_of(found, chosen(found, cluster), to, state, on_interrupt=say_stopping)
+    stacks = stacks_of(found, chosen(found, cluster, cloud), to, state, on_interrupt=say_stopping)
     if not stacks:
         typer.echo("nothing to create: these clusters exist already")
         return

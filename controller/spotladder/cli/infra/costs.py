@@ -10,6 +10,7 @@ from spotladder.cli.infra.options import (
     FLEET,
     OUT,
     STATE,
+    CloudOption,
     ClusterOption,
     FleetOption,
     StateOption,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 def plan(
     fleet: FleetOption = FLEET,
     cluster: ClusterOption = None,
+    cloud: CloudOption = None,
     *,
     offline: Annotated[
         bool, typer.Option("--offline", help="Only what it costs: run no Terraform, ask no cloud.")
@@ -61,7 +63,7 @@ def plan(
     if offline and online:
         raise InvalidSpec("--offline and --online contradict each other: give one of them")
     found = read(fleet, warn=output is Format.TABLE).fleet
-    clusters = chosen(found, cluster)
+    clusters = chosen(found, cluster, cloud)
     failure: EnvironmentFailure | None = None
     changes: dict[str, list[Planned]] = {}
     if not offline:

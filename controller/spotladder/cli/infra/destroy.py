@@ -12,6 +12,7 @@ from spotladder.cli.infra.options import (
     FLEET,
     OUT,
     STATE,
+    CloudOption,
     ClusterOption,
     FleetOption,
     StateOption,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 def destroy(
     fleet: FleetOption = FLEET,
     cluster: ClusterOption = None,
+    cloud: CloudOption = None,
     *,
     delete_checkpoints: Annotated[
         bool,
@@ -69,7 +71,9 @@ def destroy(
     from spotladder_infra.topology.cluster import CREATED
 
     found = read(fleet, warn=False).fleet
-    clusters = sorted(chosen(found, cluster), key=lambda entry: entry.name == found.spec.home)  # jobs are stopped there
+    clusters = sorted(
+        chosen(found, cluster, cloud), key=lambda entry: entry.name == found.spec.home
+    )  # jobs are stopped there
     if skip_platform:
         for entry in clusters:
             _refuse_while_nodes_run(entry)

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.infra.options import FLEET, STATE, ClusterOption, FleetOption, chosen, read
+from spotladder.cli.infra.options import FLEET, STATE, CloudOption, ClusterOption, FleetOption, chosen, read
 from spotladder.cli.output import Format, OutputOption, on_terminal, print_data, print_table
 
 
 def doctor(
     fleet: FleetOption = FLEET,
     cluster: ClusterOption = None,
+    cloud: CloudOption = None,
     *,
     offline: Annotated[bool, typer.Option("--offline", help="Check only the programs of this machine.")] = False,
     output: OutputOption = Format.TABLE,
@@ -37,7 +38,7 @@ def doctor(
 
     found = read(fleet, warn=output is Format.TABLE).fleet
     results = []
-    for result in examine(found, chosen(found, cluster), datetime.now(UTC).date(), STATE, offline=offline):
+    for result in examine(found, chosen(found, cluster, cloud), datetime.now(UTC).date(), STATE, offline=offline):
         if output is Format.TABLE and on_terminal():
             typer.echo(f"\r\x1b[K{result.scope}: {result.check}", nl=False, err=True)
         results.append(result)

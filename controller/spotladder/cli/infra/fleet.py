@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spotladder.cli.infra.options import FLEET, ClusterOption, FleetOption, chosen, read
+from spotladder.cli.infra.options import FLEET, CloudOption, ClusterOption, FleetOption, chosen, read
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 
@@ -70,6 +70,7 @@ def schema() -> None:
 def render(
     fleet: FleetOption = FLEET,
     cluster: ClusterOption = None,
+    cloud: CloudOption = None,
     *,
     output: Annotated[Format, typer.Option("--output", "-o", help="How to print them: yaml or json.")] = Format.YAML,
 ) -> None:
@@ -85,7 +86,7 @@ def render(
     from spotladder_infra.rendering.values import values
 
     found = read(fleet, warn=False).fleet
-    clusters = chosen(found, cluster)
+    clusters = chosen(found, cluster, cloud)
     data = {entry.name: values(found, entry) for entry in clusters}
     print_data(data[cluster] if cluster else data, Format.YAML if output is Format.TABLE else output)
 

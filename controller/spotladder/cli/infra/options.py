@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from spotladder_infra.topology.cluster import Cluster
     from spotladder_infra.topology.fleet import Fleet
     from spotladder_infra.topology.read import FleetFile
 
 FleetOption = Annotated[Path, typer.Option("--fleet", "-f", help="The fleet file; - is stdin.")]
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster of the fleet.")]
+CloudOption = Annotated[
+    str | None, typer.Option("--cloud", help="Only the clusters of this cloud: aws, gcp, existing or kind.")
+]
 ToOption = Annotated[Path, typer.Option("--to", help="Folder for the stacks; written anew.")]
 StateOption = Annotated[Path, typer.Option("--state", help="Folder for local state, outputs and kubeconfigs.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -39,6 +44,37 @@ def read(path: Path, *, warn: bool, online: bool = False) -> FleetFile:
     return found
 
 
-def chosen(fleet: Fleet, cluster: str | None) -> list[Cluster]:
-    """The cluster of that name, or all clusters of the fleet."""
-    return [fleet.cluster(cluster)] if cluster else list(fleet.spec.clusters)
+def chosen(fleet: Fleet, cluster: str | None, cloud: str | None = None) -> list[Cluster]:
+    """The cluster of that name, or all clusters of the fleet; with `cloud`, those of that cloud.
+
+    Raises:
+        InvalidSpec: The name or the cloud is unknown, or no cluster has both.
+    """
+    return _of_cloud([fleet.cluster(cluster)] if cluster else fleet.spec.clusters, cloud)
+
+
+def targets_of(fleet: Fleet, names: Sequence[str] | None, cloud: str | None) -> list[str]:
+    """The names of the clusters that a rollout works on; empty when it works on all.
+
+    Raises:
+        InvalidSpec: As `chosen`.
+    """
+    named = [fleet.cluster(name) for name in names or ()]
+    if cloud is None:
+        return [entry.name for entry in named]
+    return [entry.name for entry in _of_cloud(named or fleet.spec.clusters, cloud)]
+
+
+def _of_cloud(clusters: Sequence[Cluster], cloud: str | None) -> list[Cluster]:
+    from spotladder.errors import InvalidSpec
+    from spotladder_infra.topology.cluster import Cloud
+
+    if cloud is None:
+        return list(clusters)
+    if cloud not in list(Cloud):
+        raise InvalidSpec(f"--cloud {cloud}: expected {', '.join(Cloud)}")
+    found = [entry for entry in clusters if entry.cloud == cloud]
+    if not found:
+        clouds = ", ".join(f"{entry.name}: {entry.cloud}" for entry in clusters)
+        raise InvalidSpec(f"--cloud {cloud}: no cluster has this cloud ({clouds})")
+    return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spotladder.cli.infra.options import FLEET, STATE, FleetOption, StateOption, read
+from spotladder.cli.infra.options import FLEET, STATE, CloudOption, FleetOption, StateOption, read, targets_of
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ ChartsOption = Annotated[
 def rollout(
     fleet: FleetOption = FLEET,
     target: TargetOption = None,
+    cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
     *,
@@ -51,8 +52,8 @@ def rollout(
     """
     from spotladder_infra.rollout import waves
 
-    place = _place(fleet, charts, state, target, canary=canary)
-    options = _options(place.fleet, fleet, target, concurrency=concurrency, smoke=smoke)
+    place, targets = _place(fleet, charts, state, target, cloud, canary=canary)
+    options = _options(place.fleet, fleet, targets, concurrency=concurrency, smoke=smoke)
     with _progress() as progress:
         results = waves.rollout(place, options, progress)
     _finish(results, "run the same command again when the cause is gone, or spotladder infra rollback")
@@ -61,6 +62,7 @@ def rollout(
 def preview(
     fleet: FleetOption = FLEET,
     target: TargetOption = None,
+    cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
     *,
@@ -75,8 +77,8 @@ def preview(
     """
     from spotladder_infra.rollout.plan import waves
 
-    place = _place(fleet, charts, state, target)
-    order = [(number, name) for number, wave in enumerate(waves(place.fleet, tuple(target or ())), 1) for name in wave]
+    place, targets = _place(fleet, charts, state, target, cloud)
+    order = [(number, name) for number, wave in enumerate(waves(place.fleet, tuple(targets)), 1) for name in wave]
     entries = [
         {"wave": str(number), "cluster": name, **_described(change)}
         for number, name in order
@@ -99,6 +101,7 @@ def preview(
 def status(
     fleet: FleetOption = FLEET,
     target: TargetOption = None,
+    cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
     *,
@@ -111,13 +114,14 @@ def status(
       spotladder infra status
       spotladder infra status --target east --output json
     """
-    place = _place(fleet, charts, state, target)
-    _print_rows(_inspected(place, target, compare=False), output)
+    place, targets = _place(fleet, charts, state, target, cloud)
+    _print_rows(_inspected(place, targets, compare=False), output)
 
 
 def drift(
     fleet: FleetOption = FLEET,
     target: TargetOption = None,
+    cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
     *,
@@ -130,8 +134,8 @@ def drift(
       spotladder infra drift
       spotladder infra drift --target east --output json
     """
-    place = _place(fleet, charts, state, target)
-    rows = _inspected(place, target, compare=True)
+    place, targets = _place(fleet, charts, state, target, cloud)
+    rows = _inspected(place, targets, compare=True)
     _print_rows(rows, output)
     if not all(row.up_to_date for row in rows):
         raise typer.Exit(1)
@@ -140,6 +144,7 @@ def drift(
 def rollback(
     fleet: FleetOption = FLEET,
     target: TargetOption = None,
+    cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
 ) -> None:
@@ -155,15 +160,16 @@ def rollback(
     """
     from spotladder_infra.rollout import waves
 
-    place = _place(fleet, charts, state, target)
+    place, targets = _place(fleet, charts, state, target, cloud)
     with _progress() as progress:
-        results = waves.rollback(place, _options(place.fleet, fleet, target, concurrency=None, smoke=False), progress)
+        results = waves.rollback(place, _options(place.fleet, fleet, targets, concurrency=None, smoke=False), progress)
     _finish(results, "correct the cause and run the same command again")
 
 
 def upgrade(
     fleet: FleetOption = FLEET,
     target: TargetOption = None,
+    cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
     *,
@@ -186,15 +192,15 @@ def upgrade(
     from spotladder_infra.rollout.plan import waves as order
     from spotladder_infra.rollout.upgrade import stages
 
-    place = _place(fleet, charts, state, target)
+    place, targets = _place(fleet, charts, state, target, cloud)
     if apply:
         with _progress() as progress:
             results = waves.upgrade(
-                place, _options(place.fleet, fleet, target, concurrency=None, smoke=False), progress
+                place, _options(place.fleet, fleet, targets, concurrency=None, smoke=False), progress
             )
         _finish(results, "run the same command again when the cause is gone, or spotladder infra rollback")
         return
-    names = [name for wave in order(place.fleet, tuple(target or ())) for name in wave]
+    names = [name for wave in order(place.fleet, tuple(targets)) for name in wave]
     listed = [stage for name in names for stage in stages(_platform(place, name))]
     if output is not Format.TABLE:
         print_data([asdict(stage) for stage in listed], output)
@@ -208,15 +214,22 @@ def _place(
     charts: Path | None,
     state: Path,
     target: list[str] | None,
+    cloud: str | None,
     *,
     canary: list[str] | None = None,
-) -> Place:
-    """Where the rollout works. Raises InvalidSpec for unknown clusters, EnvironmentFailure for missing programs."""
+) -> tuple[Place, list[str]]:
+    """The working directories of the rollout and the names of the chosen clusters; no name stands for all clusters.
+
+    Raises:
+        InvalidSpec: A cluster or the cloud is unknown.
+        EnvironmentFailure: A program is missing.
+    """
     from spotladder_infra.rollout.cluster import Place
     from spotladder_infra.rollout.tools import require
 
     fleet = read(path, warn=True).fleet
-    for name in [*(target or ()), *(canary or ())]:
+    targets = targets_of(fleet, target, cloud)
+    for name in canary or ():
         fleet.cluster(name)
     if canary:
         rollout = fleet.spec.rollout.model_copy(update={"canary": canary})
@@ -225,17 +238,17 @@ def _place(
     folder = charts
     if folder is None and fleet.spec.platform.charts:
         folder = path.parent / fleet.spec.platform.charts
-    return Place(fleet, state, folder)
+    return Place(fleet, state, folder), targets
 
 
-def _options(fleet: Fleet, path: Path, target: list[str] | None, *, concurrency: int | None, smoke: bool) -> Options:
+def _options(fleet: Fleet, path: Path, targets: list[str], *, concurrency: int | None, smoke: bool) -> Options:
     from spotladder_infra.rollout import smoke as smoke_job
     from spotladder_infra.rollout.waves import Options
 
     asked = fleet.spec.rollout
     document = smoke_job.read(path.parent / asked.smoke.job) if smoke and asked.smoke else None
     return Options(
-        targets=tuple(target or ()),
+        targets=tuple(targets),
         concurrency=concurrency or asked.concurrency,
         timeout=asked.timeout,
         smoke=document,
@@ -249,12 +262,12 @@ def _platform(place: Place, name: str) -> Any:
     return Platform(place, place.fleet.cluster(name))
 
 
-def _inspected(place: Place, target: list[str] | None, *, compare: bool) -> list[Row]:
+def _inspected(place: Place, targets: list[str], *, compare: bool) -> list[Row]:
     from concurrent.futures import ThreadPoolExecutor
 
     from spotladder_infra.rollout.inspection import inspect
 
-    names = [entry.name for entry in place.fleet.spec.clusters if not target or entry.name in target]
+    names = [entry.name for entry in place.fleet.spec.clusters if not targets or entry.name in targets]
     with ThreadPoolExecutor(max_workers=place.fleet.spec.rollout.concurrency) as pool:
         found = list(pool.map(lambda name: inspect(_platform(place, name), compare=compare), names))
     return [row for rows in found for row in rows]

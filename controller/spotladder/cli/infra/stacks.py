@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.infra.options import FLEET, OUT, STATE, ClusterOption, FleetOption, chosen, read
+from spotladder.cli.infra.options import FLEET, OUT, STATE, CloudOption, ClusterOption, FleetOption, chosen, read
 
 
 def state(fleet: FleetOption = FLEET) -> None:
@@ -25,6 +25,7 @@ def state(fleet: FleetOption = FLEET) -> None:
 def synth(
     fleet: FleetOption = FLEET,
     cluster: ClusterOption = None,
+    cloud: CloudOption = None,
     *,
     to: Annotated[Path, typer.Option("--to", help="Folder for the stacks; replaced when it is there.")] = OUT,
 ) -> None:
@@ -41,7 +42,7 @@ def synth(
     from spotladder_infra.stacks.synth import synth as write
 
     found = read(fleet, warn=True).fleet
-    clusters = chosen(found, cluster)
+    clusters = chosen(found, cluster, cloud)
     for folder in write(found, clusters, to, STATE):
         typer.echo(folder)
 
