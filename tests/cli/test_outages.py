@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from spotladder.cli.cluster import change, delete
-from spotladder.cli.cluster.cluster import Cluster, Target, in_words
+from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, in_words
 from spotladder.errors import EnvironmentFailure, SpotladderError
 from tests.clusters.test_client import api, refused
 
@@ -30,10 +30,10 @@ class Server:
         return refused(answer, **{"Retry-After": "60"}) if isinstance(answer, int) else answer
 
 
-def with_server(server: Server, work: Callable[[Cluster], Awaitable[Any]]) -> Any:
+def with_server(server: Server, work: Callable[[ConnectedCluster], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         async with api(server) as client:
-            cluster = Cluster(client, Target("team-a"))
+            cluster = ConnectedCluster(client, ClusterTarget("team-a"))
             try:
                 return await work(cluster)
             except SpotladderError as error:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spotladder.cli.cluster import submit as command
-from spotladder.cli.cluster.cluster import Cluster, Target
+from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster
 from spotladder.clusters.client import Page
 from spotladder.clusters.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
 from spotladder.resources import ACCESS_REVIEWS
@@ -85,9 +85,9 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> Remembered:
 
     client = Remembered()
 
-    def talk(target: Target, work: Any) -> Any:
+    def talk(target: ClusterTarget, work: Any) -> Any:
         async def run() -> Any:
-            cluster = Cluster(client, target)  # type: ignore[arg-type]
+            cluster = ConnectedCluster(client, target)  # type: ignore[arg-type]
             try:
                 return await work(cluster)
             except ApiError as error:

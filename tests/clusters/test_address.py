@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.clusters.address import Address, parse_flag
+from spotladder.clusters.address import ClusterAddress, parse_flag
 from spotladder.errors import InvalidSpec
 from spotladder.operator.settings import read_settings
 
@@ -23,7 +23,7 @@ from spotladder.operator.settings import read_settings
     ],
 )
 def test_a_flag_says_what_the_settings_say(flag: str, written: dict[str, object]) -> None:
-    assert parse_flag(flag) == ("east", Address.model_validate(written))
+    assert parse_flag(flag) == ("east", ClusterAddress.model_validate(written))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 import certifi
 import pytest
 
-from spotladder.clusters.address import Address, EksAddress
+from spotladder.clusters.address import ClusterAddress, EksAddress
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.eks import EARLY, HEADER, LASTS, PREFIX, Eks, EksToken
@@ -54,7 +54,7 @@ def decoded(headers: dict[str, str]) -> tuple[str, dict[str, list[str]]]:
 
 async def test_a_cluster_is_found_by_its_name_and_region(cloud: str) -> None:
     clock = SteppedClock()
-    address = Address(eks=EksAddress(name="training", region="us-west-2"))
+    address = ClusterAddress(eks=EksAddress(name="training", region="us-west-2"))
     source = source_of(address, home=Client(), namespace="", clock=clock)
     found = await source.connection()
     assert found.server.startswith("https://")

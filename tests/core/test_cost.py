@@ -13,12 +13,12 @@ from spotladder.core.cost import (
     MONTH,
     Accounting,
     Bill,
+    CostScenario,
     Estimate,
     Held,
-    Moved,
-    Scenario,
     Stored,
     TierBill,
+    Transfer,
     bill,
     break_even,
     estimate,
@@ -26,7 +26,7 @@ from spotladder.core.cost import (
 from spotladder.core.model import Price
 from spotladder.errors import InvalidSpec
 
-REFERENCE = Scenario(hours=5, spot_fraction=0.6, max_failures=5, overhead=0.2)
+REFERENCE = CostScenario(hours=5, spot_fraction=0.6, max_failures=5, overhead=0.2)
 
 
 # --- reference values ------------------------------------------------------------------------------------------------
@@ -59,17 +59,17 @@ def test_217_percent_is_the_ratio_and_117_percent_the_extra() -> None:
 
 def test_the_published_example_saves_up_to_29_failures() -> None:
     assert estimate(REFERENCE).break_even_failures == 29
-    assert estimate(Scenario(5, 0.6, 29, 0.2)).savings > 0 > estimate(Scenario(5, 0.6, 30, 0.2)).savings
+    assert estimate(CostScenario(5, 0.6, 29, 0.2)).savings > 0 > estimate(CostScenario(5, 0.6, 30, 0.2)).savings
 
 
 def test_nothing_on_spot_saves_nothing() -> None:
-    result = estimate(Scenario(5, 0.0, 0, 0.2))
+    result = estimate(CostScenario(5, 0.0, 0, 0.2))
     assert (result.savings, result.break_even, result.break_even_failures) == (0.0, 0.0, 0)
 
 
 def test_failures_that_cost_no_time_may_be_any_number() -> None:
-    assert math.isinf(estimate(Scenario(5, 0.6, 5, 0.0)).break_even_failures)
-    assert math.isinf(estimate(Scenario(5, 0.6, 5, 1e-320)).break_even_failures)
+    assert math.isinf(estimate(CostScenario(5, 0.6, 5, 0.0)).break_even_failures)
+    assert math.isinf(estimate(CostScenario(5, 0.6, 5, 1e-320)).break_even_failures)
 
 
 def test_free_spot_may_take_any_time_where_spot_pays() -> None:
@@ -86,50 +86,50 @@ DISCOUNT = st.floats(0.01, 0.99)
 FAILURES = st.integers(0, 1000)
 OVERHEAD = st.floats(0.001, 10)
 SCENARIO = st.builds(
-    Scenario, hours=HOURS, spot_fraction=FRACTION, max_failures=FAILURES, overhead=OVERHEAD, spot_discount=DISCOUNT
+    CostScenario, hours=HOURS, spot_fraction=FRACTION, max_failures=FAILURES, overhead=OVERHEAD, spot_discount=DISCOUNT
 )
 KIND = st.sampled_from(Accounting)
 
 
-def savings(kind: Accounting, scenario: Scenario, **changes: float) -> float:
-    values = {name: getattr(scenario, name) for name in Scenario.__slots__}
-    return estimate(Scenario(**{**values, **changes}), kind).savings_fraction
+def savings(kind: Accounting, scenario: CostScenario, **changes: float) -> float:
+    values = {name: getattr(scenario, name) for name in CostScenario.__slots__}
+    return estimate(CostScenario(**{**values, **changes}), kind).savings_fraction
 
 
 @given(SCENARIO, KIND, FRACTION)
-def test_more_on_spot_saves_more(scenario: Scenario, kind: Accounting, other: float) -> None:
+def test_more_on_spot_saves_more(scenario: CostScenario, kind: Accounting, other: float) -> None:
     assume(other > scenario.spot_fraction + 1e-6)
     assert savings(kind, scenario, spot_fraction=other) > savings(kind, scenario)
 
 
 @given(SCENARIO, KIND, FAILURES)
-def test_more_failures_on_the_same_work_save_less(scenario: Scenario, kind: Accounting, other: int) -> None:
+def test_more_failures_on_the_same_work_save_less(scenario: CostScenario, kind: Accounting, other: int) -> None:
     assume(other > scenario.max_failures)
     assert savings(kind, scenario, max_failures=other) < savings(kind, scenario)
 
 
 @given(SCENARIO, KIND, FAILURES, FAILURES)
-def test_more_failures_mean_more_overhead(scenario: Scenario, kind: Accounting, few: int, many: int) -> None:
+def test_more_failures_mean_more_overhead(scenario: CostScenario, kind: Accounting, few: int, many: int) -> None:
     assume(few < many)
-    assert Scenario(scenario.hours, 0.5, few, scenario.overhead).overhead_share < (
-        Scenario(scenario.hours, 0.5, many, scenario.overhead).overhead_share
+    assert CostScenario(scenario.hours, 0.5, few, scenario.overhead).overhead_share < (
+        CostScenario(scenario.hours, 0.5, many, scenario.overhead).overhead_share
     )
 
 
 @given(SCENARIO, KIND, OVERHEAD)
-def test_a_longer_restart_saves_less(scenario: Scenario, kind: Accounting, other: float) -> None:
+def test_a_longer_restart_saves_less(scenario: CostScenario, kind: Accounting, other: float) -> None:
     assume(scenario.max_failures > 0 and other > scenario.overhead + 1e-6)
     assert savings(kind, scenario, overhead=other) < savings(kind, scenario)
 
 
 @given(SCENARIO, KIND, HOURS)
-def test_in_a_longer_job_one_failure_matters_less(scenario: Scenario, kind: Accounting, other: float) -> None:
+def test_in_a_longer_job_one_failure_matters_less(scenario: CostScenario, kind: Accounting, other: float) -> None:
     assume(scenario.max_failures > 0 and other > scenario.hours * 1.001)
     assert savings(kind, scenario, hours=other) > savings(kind, scenario)
 
 
 @given(SCENARIO)
-def test_the_readings_are_in_order(scenario: Scenario) -> None:
+def test_the_readings_are_in_order(scenario: CostScenario) -> None:
     spot, blended, conservative = (
         estimate(scenario, kind).cost
         for kind in (Accounting.AT_SPOT_PRICE, Accounting.BLENDED, Accounting.CONSERVATIVE)
@@ -139,14 +139,14 @@ def test_the_readings_are_in_order(scenario: Scenario) -> None:
 
 
 @given(SCENARIO, KIND)
-def test_it_saves_exactly_below_the_break_even(scenario: Scenario, kind: Accounting) -> None:
+def test_it_saves_exactly_below_the_break_even(scenario: CostScenario, kind: Accounting) -> None:
     result = estimate(scenario, kind)
     assume(abs(scenario.overhead_share - result.break_even) > 1e-9 * (1 + result.break_even))
     assert (result.savings > 0) == (scenario.overhead_share < result.break_even)
 
 
 @given(SCENARIO, KIND)
-def test_one_failure_beyond_the_break_even_costs_more(scenario: Scenario, kind: Accounting) -> None:
+def test_one_failure_beyond_the_break_even_costs_more(scenario: CostScenario, kind: Accounting) -> None:
     most = estimate(scenario, kind).break_even_failures
     assume(most < 999_999)
     assert savings(kind, scenario, max_failures=int(most)) >= -1e-9
@@ -186,7 +186,7 @@ def test_a_bill() -> None:
         Held("on-demand", 2, HOUR, 1.5 * HOUR, ON_DEMAND),
         Held("spot-a", 2, 2 * HOUR, 3 * HOUR, Price(0.50, 1.41)),
     ]
-    result = bill(held, [Stored(100, MONTH / 2, 0.023)], [Moved(10, 0.02)])
+    result = bill(held, [Stored(100, MONTH / 2, 0.023)], [Transfer(10, 0.02)])
     assert result.tiers == (
         TierBill("spot-a", 4 * HOUR, pytest.approx(1.84), pytest.approx(5.64)),
         TierBill("on-demand", HOUR, pytest.approx(1.41), pytest.approx(1.41)),
@@ -204,7 +204,7 @@ def test_units() -> None:
 
 
 def test_the_most_that_is_taken() -> None:
-    assert Scenario(1_000_000, 1, 1_000_000, 1_000_000, 1).total_hours > 0
+    assert CostScenario(1_000_000, 1, 1_000_000, 1_000_000, 1).total_hours > 0
     for field in ("hours", "max_failures", "overhead"):
         with pytest.raises(InvalidSpec):
             savings(Accounting.BLENDED, REFERENCE, **{field: 1_000_001})
@@ -214,7 +214,7 @@ def test_a_bill_for_nothing() -> None:
     assert Bill(()).total == 0.0
 
 
-@pytest.mark.parametrize("record", [Scenario, Estimate, Held, Stored, Moved, TierBill, Bill])
+@pytest.mark.parametrize("record", [CostScenario, Estimate, Held, Stored, Transfer, TierBill, Bill])
 def test_records_cannot_be_changed(record: type) -> None:
     assert record.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert not hasattr(record, "__dict__") or "__slots__" in vars(record)
@@ -254,7 +254,7 @@ def test_cutting_an_interval_changes_nothing(nodes: int, start: float, first: fl
 
 
 @given(SCENARIO)
-def test_real_accounting_agrees_with_the_formula_that_it_stands_for(scenario: Scenario) -> None:
+def test_real_accounting_agrees_with_the_formula_that_it_stands_for(scenario: CostScenario) -> None:
     """Work and overhead laid out as intervals: overhead on spot is `at-spot-price`, on demand `conservative`."""
     spot, on_demand = Price(1 - scenario.spot_discount, 1.0), Price(1.0, 1.0)
     work = [

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import Connection, connect
-from spotladder.clusters.registry import Source
+from spotladder.clusters.registry import ConnectionSource
 from spotladder.errors import SpotladderError
 from spotladder.resources import DISRUPTION_BUDGETS, NODES, PODS
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
@@ -25,7 +25,7 @@ class Elsewhere(World):
         self.proxy = proxy
 
     @property
-    def source(self) -> Source:
+    def source(self) -> ConnectionSource:
         return Fixed(self.proxy.of(self.client.connection))
 
     async def clean(self) -> None:
@@ -36,7 +36,7 @@ class Elsewhere(World):
 
 
 class Fixed:
-    """A `Source` that a test sets. `broken` is what it raises."""
+    """A `ConnectionSource` that a test sets. `broken` is what it raises."""
 
     def __init__(self, connection: Connection) -> None:
         self.now = connection

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from spotladder.clusters.address import Address, KubeconfigAddress
+from spotladder.clusters.address import ClusterAddress, KubeconfigAddress
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.connection import connect
@@ -189,7 +189,7 @@ async def test_the_rights_in_a_member_are_what_the_controller_calls_there(
                 second_server.kubeconfig_of("limited", "limited").read_text().replace(second_server.url, east.proxy.url)
             )
             await make(here, SECRETS, "cluster-east", data=encoded(kubeconfig=kubeconfig))
-            address = Address(kubeconfig=KubeconfigAddress(secret_name="cluster-east"))  # noqa: S106
+            address = ClusterAddress(kubeconfig=KubeconfigAddress(secret_name="cluster-east"))  # noqa: S106
             east_by_secret = sources({"east": address}, home=client, namespace=here.namespace, clock=here.clock)
             async with here.operator(client=client, namespaces_=(), sources=east_by_secret):
                 await walk_in_member(here, east)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.clusters.address import Address, KubeconfigAddress
+from spotladder.clusters.address import ClusterAddress, KubeconfigAddress
 from spotladder.clusters.errors import NotFound
 from spotladder.clusters.registry import sources
 from spotladder.custom_resources import FORCE_DELETE
@@ -334,7 +334,7 @@ async def test_a_kubeconfig_secret_is_followed_while_everything_goes_on(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
     async with two_clusters(api_server, second_server) as (here, east):
-        address = Address(kubeconfig=KubeconfigAddress(secret_name="cluster-east"))  # noqa: S106
+        address = ClusterAddress(kubeconfig=KubeconfigAddress(secret_name="cluster-east"))  # noqa: S106
         by_secret = sources({"east": address}, home=here.client, namespace=here.namespace, clock=here.clock)
         async with here.operator(sources=by_secret) as session:
             await here.submit("at-home")

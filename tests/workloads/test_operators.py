@@ -12,7 +12,7 @@ from spotladder.workloads.operators import SILENCE
 from spotladder.workloads.rayjob.records import RayJobRecord
 from spotladder.workloads.rayjob.workload import RAYJOB
 from spotladder.workloads.records import QUEUE, PodRecord, instant
-from spotladder.workloads.workload import AttemptObjects, Workload
+from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 from tests.workloads.builders import AT, jobset, metadata, pod, raycluster, rayjob
 
 MADE = instant(AT) or 0.0
@@ -62,7 +62,7 @@ ROWS = [
         "JobSet acts", "no scheduler", "gated", "unschedulable", "placed",
     ],
 )  # fmt: skip
-def test_who_does_not_act(workload: Workload, objects: AttemptObjects, says: str) -> None:
+def test_who_does_not_act(workload: WorkloadKind, objects: AttemptObjects, says: str) -> None:
     assert workload.silent(objects, MADE + SILENCE - 1) == "", "it may still"
     told = workload.silent(objects, MADE + SILENCE)
     assert (says in told) if says else told == ""

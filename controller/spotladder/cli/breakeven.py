@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from spotladder.core.cost import Accounting, Scenario, break_even
+from spotladder.core.cost import Accounting, CostScenario, break_even
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 
 FORMATS = (".png", ".svg")
@@ -14,7 +14,7 @@ _POINTS = 200
 _HIGHEST_PERCENT = 500.0
 
 
-def draw(file: Path, scenario: Scenario, accounting: Accounting) -> None:
+def draw(file: Path, scenario: CostScenario, accounting: Accounting) -> None:
     """Write the curve of `accounting` with the scenario as a point. Raises InvalidSpec, EnvironmentFailure."""
     if file.suffix.lower() not in FORMATS:
         raise InvalidSpec(f"must be a file name that ends with .png or .svg, not {file.name!r}", path="--plot")
@@ -34,7 +34,7 @@ def draw(file: Path, scenario: Scenario, accounting: Accounting) -> None:
         raise EnvironmentFailure(f"--plot: {file} cannot be written: {error.strerror or error}") from None
 
 
-def _curve(axes: Any, scenario: Scenario, accounting: Accounting) -> None:
+def _curve(axes: Any, scenario: CostScenario, accounting: Accounting) -> None:
     fractions = [index / _POINTS for index in range(_POINTS + 1)]
     limits = [100 * break_even(fraction, scenario.spot_discount, accounting) for fraction in fractions]
     here = 100 * scenario.overhead_share

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from spotladder.cli.output import Format, OutputOption, on_terminal, print_data, print_table
-from spotladder.core.cost import Accounting, Estimate, Scenario, break_even, estimate
+from spotladder.core.cost import Accounting, CostScenario, Estimate, break_even, estimate
 
 FRACTIONS = tuple(tenth / 10 for tenth in range(1, 10))
 """Spot fractions of the break-even table."""
@@ -52,7 +52,7 @@ def cost(
       spotladder cost --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2
       spotladder cost --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2 --plot curve.svg
     """
-    scenario = Scenario(hours, spot_fraction, max_failures, overhead, spot_discount)
+    scenario = CostScenario(hours, spot_fraction, max_failures, overhead, spot_discount)
     if plot is not None:
         from spotladder.cli.breakeven import draw
 
@@ -67,7 +67,7 @@ def cost(
         typer.echo(f"\nBreak-even curve: {plot}")
 
 
-def _print_estimates(scenario: Scenario, accounting: Accounting) -> None:
+def _print_estimates(scenario: CostScenario, accounting: Accounting) -> None:
     rows = []
     for kind in Accounting:
         result = estimate(scenario, kind)
@@ -85,7 +85,7 @@ def _print_estimates(scenario: Scenario, accounting: Accounting) -> None:
     print_table(("Accounting", "Cost", "Saved", "Saved %", "Saves up to (failures)"), rows, title)
 
 
-def _print_break_even(scenario: Scenario, accounting: Accounting, *, chart: bool) -> None:
+def _print_break_even(scenario: CostScenario, accounting: Accounting, *, chart: bool) -> None:
     columns = ["Spot fraction", "Longer by", "Ratio"]
     limits = {fraction: break_even(fraction, scenario.spot_discount, accounting) for fraction in FRACTIONS}
     finite = [limit for limit in limits.values() if math.isfinite(limit)]
@@ -118,7 +118,7 @@ def _count(failures: float) -> str:
     return f"{failures:g}" if math.isfinite(failures) else "any number"
 
 
-def _plain(scenario: Scenario, accounting: Accounting) -> dict[str, object]:
+def _plain(scenario: CostScenario, accounting: Accounting) -> dict[str, object]:
     chosen = estimate(scenario, accounting)
     return {
         "scenario": {

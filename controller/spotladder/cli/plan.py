@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spotladder.cli.cluster.cluster import Cluster, Refused, Target, on_cluster
+from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Refused, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.core.accounting import HOUR
@@ -84,7 +84,7 @@ def plan(
     if world is not None:
         facts, spec = _of_world(job, world)
     else:
-        facts, spec = on_cluster(Target(None, context, kubeconfig), lambda cluster: _of_cluster(cluster, job))
+        facts, spec = on_cluster(ClusterTarget(None, context, kubeconfig), lambda cluster: _of_cluster(cluster, job))
     if evictions is not None:
         from dataclasses import replace
 
@@ -121,7 +121,7 @@ def _of_world(job: TieredJob, file: Path) -> tuple[tuple[TierFacts, ...], Any]:
     return tuple(facts), spec
 
 
-async def _of_cluster(cluster: Cluster, job: TieredJob) -> tuple[tuple[TierFacts, ...], Any]:
+async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> tuple[tuple[TierFacts, ...], Any]:
     from spotladder.api.resolve import Capacity, job_spec
     from spotladder.cli.cluster.capacity import price_in
     from spotladder.custom_resources import CapacityRecord

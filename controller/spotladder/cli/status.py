@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spotladder.cli.cluster import names as kubernetes
-from spotladder.cli.cluster.cluster import Target
+from spotladder.cli.cluster.cluster import ClusterTarget
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.local.target import StateDirOption, run_of, state_folder
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
@@ -44,7 +44,7 @@ def status(
     """
     from spotladder.cli.cluster.get import get
 
-    target = Target(namespace, context, kubeconfig)
+    target = ClusterTarget(namespace, context, kubeconfig)
     if name is None and context is None and kubeconfig is None:
         from spotladder.local.local_run import local_runs
 

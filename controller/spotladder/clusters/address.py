@@ -53,7 +53,7 @@ class GkeAddress(_Part):
     name: str = Field(min_length=1, description="The cluster's name.")
 
 
-class Address(_Part):
+class ClusterAddress(_Part):
     """Exactly one way to find a cluster."""
 
     kubeconfig: KubeconfigAddress | None = Field(default=None, description="By a kubeconfig.")
@@ -61,27 +61,27 @@ class Address(_Part):
     gke: GkeAddress | None = Field(default=None, description="By its name in GKE.")
 
     @model_validator(mode="after")
-    def _one_way(self) -> Address:
+    def _one_way(self) -> ClusterAddress:
         if sum(way is not None for way in (self.kubeconfig, self.eks, self.gke)) != 1:
             raise ValueError("needs exactly one of kubeconfig, eks and gke")
         return self
 
 
-def parse_flag(text: str) -> tuple[str, Address]:
+def parse_flag(text: str) -> tuple[str, ClusterAddress]:
     """The name and the address that a `--cluster` flag gives. Raises InvalidSpec."""
     name, equals, found = text.partition("=")
     kind, colon, rest = found.partition(":")
     parts = rest.split("/")
     if name and equals and colon and all(parts[1:]) and rest:
         if kind == "secret" and len(parts) == 1:
-            return name, Address(kubeconfig=KubeconfigAddress(secret_name=rest))
+            return name, ClusterAddress(kubeconfig=KubeconfigAddress(secret_name=rest))
         if kind == "kubeconfig":
             file, _, context = rest.partition("#")
-            return name, Address(kubeconfig=KubeconfigAddress(file=file, context=context or None))
+            return name, ClusterAddress(kubeconfig=KubeconfigAddress(file=file, context=context or None))
         if kind == "eks" and len(parts) == 2:
-            return name, Address(eks=EksAddress(region=parts[0], name=parts[1]))
+            return name, ClusterAddress(eks=EksAddress(region=parts[0], name=parts[1]))
         if kind == "gke" and len(parts) == 3:
-            return name, Address(gke=GkeAddress(project=parts[0], location=parts[1], name=parts[2]))
+            return name, ClusterAddress(gke=GkeAddress(project=parts[0], location=parts[1], name=parts[2]))
     raise InvalidSpec(
         "give NAME=secret:SECRET, NAME=kubeconfig:FILE#CONTEXT, NAME=eks:REGION/NAME or NAME=gke:PROJECT/LOCATION/NAME",
         path=f"--cluster {text}",

@@ -45,7 +45,7 @@ REMEMBERED = 1024
 """So many deleted objects are remembered, so that late news of one does not bring it back."""
 
 
-class Record(Protocol):
+class CachedRecord(Protocol):
     """What a cache can hold. Equality leaves out the version."""
 
     @property
@@ -56,7 +56,7 @@ class Record(Protocol):
     def resource_version(self) -> str: ...
 
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=CachedRecord)
 T = TypeVar("T")
 Key = tuple[str, str]
 """Namespace and name."""

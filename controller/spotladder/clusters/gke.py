@@ -32,7 +32,7 @@ ANSWER: Seconds = 15.0
 _SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 
 
-class Identity(Protocol):
+class GoogleCredentials(Protocol):
     """google-auth's credentials, as much of them as is used."""
 
     token: str | None
@@ -51,7 +51,7 @@ class Gke(Described):
         name: str,
         *,
         clock: Clock,
-        identity: Callable[[], Identity] | None = None,
+        identity: Callable[[], GoogleCredentials] | None = None,
         manager: Callable[[Any], Any] | None = None,
     ) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Gke(Described):
         self._clock = clock
         self._identity = identity or found_identity
         self._manager = manager or (lambda credentials: ClusterManagerClient(credentials=credentials))
-        self._credentials: Identity | None = None
+        self._credentials: GoogleCredentials | None = None
 
     def _connected(self, server: str, authority: str) -> Connection:
         assert self._credentials is not None  # noqa: S101 – describing the cluster needed them
@@ -87,7 +87,7 @@ class Gke(Described):
 class GkeToken:
     """Implements `Credentials`: an OAuth token of the identity, renewed before it expires."""
 
-    def __init__(self, cluster: str, identity: Identity, *, clock: Clock) -> None:
+    def __init__(self, cluster: str, identity: GoogleCredentials, *, clock: Clock) -> None:
         self._cluster = cluster
         self._identity = identity
         self._clock = clock
@@ -109,7 +109,7 @@ class GkeToken:
         return expiry is not None and self._clock.now() > expiry.replace(tzinfo=UTC).timestamp() - EARLY
 
 
-def found_identity() -> Identity:
+def found_identity() -> GoogleCredentials:
     """The identity of this process as google-auth finds it. Raises google-auth's errors."""
-    found: Identity = google.auth.default(scopes=_SCOPES)[0]
+    found: GoogleCredentials = google.auth.default(scopes=_SCOPES)[0]
     return found

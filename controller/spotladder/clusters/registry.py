@@ -1,6 +1,6 @@
 """The clusters that tiers may be in, by name. `home` is the one with the TieredJobs.
 
-A `Source` knows how one cluster is reached. It is asked again and again: what it answers may change, as when a
+A `ConnectionSource` returns the connection to one cluster. It is asked repeatedly, since the answer changes when a
 kubeconfig's Secret is rotated.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from spotladder.clusters.address import Address, EksAddress, GkeAddress
+from spotladder.clusters.address import ClusterAddress, EksAddress, GkeAddress
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.connection import Connection
@@ -21,7 +21,7 @@ from spotladder.errors import EnvironmentFailure
 HOME = "home"
 
 
-class Source(Protocol):
+class ConnectionSource(Protocol):
     """Where the connection to one cluster comes from."""
 
     async def connection(self, *, fresh: bool = False) -> Connection:
@@ -32,7 +32,9 @@ class Source(Protocol):
         """
 
 
-def sources(addresses: Mapping[str, Address], *, home: Client, namespace: str, clock: Clock) -> dict[str, Source]:
+def sources(
+    addresses: Mapping[str, ClusterAddress], *, home: Client, namespace: str, clock: Clock
+) -> dict[str, ConnectionSource]:
     """The source of each cluster's connection. Secrets are read from that namespace of the home cluster."""
     return {
         name: source_of(address, home=home, namespace=namespace, clock=clock) for name, address in addresses.items()
@@ -42,10 +44,10 @@ def sources(addresses: Mapping[str, Address], *, home: Client, namespace: str, c
 class Late:
     """A source that is made when it is asked first, in a thread: what clouds need takes seconds to import."""
 
-    def __init__(self, make: Callable[[], Source], extra: str) -> None:
+    def __init__(self, make: Callable[[], ConnectionSource], extra: str) -> None:
         self._make = make
         self._extra = extra
-        self._made: Source | None = None
+        self._made: ConnectionSource | None = None
 
     async def connection(self, *, fresh: bool = False) -> Connection:
         if self._made is None:
@@ -57,7 +59,7 @@ class Late:
         return await self._made.connection(fresh=fresh)
 
 
-def source_of(address: Address, *, home: Client, namespace: str, clock: Clock) -> Source:
+def source_of(address: ClusterAddress, *, home: Client, namespace: str, clock: Clock) -> ConnectionSource:
     """The source for one address."""
     if (eks := address.eks) is not None:
         return Late(lambda: _eks(eks, clock), "aws")
@@ -76,13 +78,13 @@ def source_of(address: Address, *, home: Client, namespace: str, clock: Clock) -
     )
 
 
-def _eks(address: EksAddress, clock: Clock) -> Source:
+def _eks(address: EksAddress, clock: Clock) -> ConnectionSource:
     from spotladder.clusters.eks import Eks  # noqa: PLC0415 – only who has such a cluster pays for boto3
 
     return Eks(address.name, address.region, role=address.role_arn or "", clock=clock)
 
 
-def _gke(address: GkeAddress, clock: Clock) -> Source:
+def _gke(address: GkeAddress, clock: Clock) -> ConnectionSource:
     from spotladder.clusters.gke import Gke  # noqa: PLC0415 – only who has such a cluster pays for Google's libraries
 
     return Gke(address.project, address.location, address.name, clock=clock)

@@ -40,7 +40,7 @@ class Accounting(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class CostScenario:
     """The formulas' arguments; hours and fractions. Raises InvalidSpec for one that makes no sense."""
 
     hours: float
@@ -97,7 +97,7 @@ class Estimate:
         return self.savings / self.on_demand_cost
 
 
-def estimate(scenario: Scenario, accounting: Accounting = Accounting.BLENDED) -> Estimate:
+def estimate(scenario: CostScenario, accounting: Accounting = Accounting.BLENDED) -> Estimate:
     """The closed formulas."""
     spot_price = 1 - scenario.spot_discount
     work = scenario.hours * _work_price(scenario.spot_fraction, scenario.spot_discount)
@@ -139,7 +139,7 @@ def _ratio(saved: float, price: float) -> float:
     return saved / price if price > 0 else math.inf
 
 
-def _most_failures(limit: float, scenario: Scenario) -> float:
+def _most_failures(limit: float, scenario: CostScenario) -> float:
     if scenario.overhead == 0:
         return math.inf
     failures = limit * scenario.hours / scenario.overhead
@@ -186,7 +186,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Transfer:
     """Data read from another region or cloud; `per_gib` in USD."""
 
     gib: float
@@ -237,7 +237,7 @@ class Bill:
         return 1 - self.total / self.on_demand if self.on_demand else 0.0
 
 
-def bill(held: Iterable[Held], stored: Iterable[Stored] = (), moved: Iterable[Moved] = ()) -> Bill:
+def bill(held: Iterable[Held], stored: Iterable[Stored] = (), moved: Iterable[Transfer] = ()) -> Bill:
     """Real accounting: node-seconds times price, per tier, plus storage and egress."""
     tiers: dict[str, TierBill] = {}
     for interval in held:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spotladder.core.impediment import Finding, Timer, classify
+from spotladder.core.impediment import MatchedRule, Timer, classify
 from spotladder.core.model import Impediment, Instant, PodPhase, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
@@ -42,7 +42,7 @@ def explain(here: Situation) -> Explanation | None:
     return Explanation(found.rule.reason, _sentence(here, found), since, timer, until, then)
 
 
-def _sentence(here: Situation, found: Finding) -> str:
+def _sentence(here: Situation, found: MatchedRule) -> str:
     seen = here.attempt_seen
     if found.rule.impediment is Impediment.START:
         return "every pod has a node and its image, and not all are ready yet"

@@ -1,7 +1,7 @@
 """Why a job is not training: one closed list of impediments, and one table of what each one means.
 
-Backends report facts (`PodSeen`, `AttemptSeen`, `Observation`). `classify` turns them into at most one `Finding`; the
-job's state keeps it with the time since when. Conditions, views and reports use this value and nothing else.
+Backends report facts (`PodSeen`, `AttemptSeen`, `Observation`). `classify` turns them into at most one `MatchedRule`.
+The job's state keeps the impediment and its start time. Conditions, views and reports use this value and nothing else.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Timer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ImpedimentRule:
     """One row of the table.
 
     `shown` returns the sentence for the user, "" when the facts do not show this impediment. `counted`: one failure is
@@ -52,29 +52,31 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MatchedRule:
     """The rule that applies now, and its sentence for the user."""
 
-    rule: Rule
+    rule: ImpedimentRule
     message: str
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(Impediment.PROGRAM, Reason.PROGRAM_ENDED, evidence.program_ended, Timer.ATTRIBUTION, degraded=False),
-    Rule(Impediment.CONTACT, Reason.CLUSTER_UNREACHABLE, evidence.cluster_unreachable, Timer.PROVISION, counted=True),
-    Rule(Impediment.CONTACT, Reason.CONTACT_LOST, evidence.contact_lost, Timer.CONTACT, counted=True),
-    Rule(Impediment.OPERATOR, Reason.OPERATOR_SILENT, evidence.operator_silent),
-    Rule(Impediment.RIGHTS, Reason.ACCESS_DENIED, evidence.access_denied),
-    Rule(Impediment.QUOTA, Reason.QUOTA_EXCEEDED, evidence.quota_exceeded),
-    Rule(Impediment.QUOTA, Reason.LIMIT_REACHED, evidence.limit_reached, Timer.PROVISION),
-    Rule(Impediment.IMAGE, Reason.IMAGE_UNAVAILABLE, evidence.image_unavailable),
-    Rule(Impediment.IMAGE, Reason.BLOCKED, evidence.template_refused),
-    Rule(Impediment.MAINTENANCE, Reason.MAINTENANCE, evidence.maintenance, Timer.GRACE, degraded=False),
-    Rule(Impediment.STORE, Reason.STORE_UNAVAILABLE, evidence.store_unavailable, Timer.STALL, counted=True),
-    Rule(Impediment.PROGRAM, Reason.CRASH_LOOP, evidence.crash_loop, Timer.BACKOFF),
-    Rule(Impediment.START, Reason.WAITING_FOR_RAY, evidence.slow_ray, Timer.START, degraded=False),
-    Rule(Impediment.START, Reason.WAITING_FOR_PODS, evidence.slow_pods, Timer.START, degraded=False),
-    Rule(
+RULES: tuple[ImpedimentRule, ...] = (
+    ImpedimentRule(Impediment.PROGRAM, Reason.PROGRAM_ENDED, evidence.program_ended, Timer.ATTRIBUTION, degraded=False),
+    ImpedimentRule(
+        Impediment.CONTACT, Reason.CLUSTER_UNREACHABLE, evidence.cluster_unreachable, Timer.PROVISION, counted=True
+    ),
+    ImpedimentRule(Impediment.CONTACT, Reason.CONTACT_LOST, evidence.contact_lost, Timer.CONTACT, counted=True),
+    ImpedimentRule(Impediment.OPERATOR, Reason.OPERATOR_SILENT, evidence.operator_silent),
+    ImpedimentRule(Impediment.RIGHTS, Reason.ACCESS_DENIED, evidence.access_denied),
+    ImpedimentRule(Impediment.QUOTA, Reason.QUOTA_EXCEEDED, evidence.quota_exceeded),
+    ImpedimentRule(Impediment.QUOTA, Reason.LIMIT_REACHED, evidence.limit_reached, Timer.PROVISION),
+    ImpedimentRule(Impediment.IMAGE, Reason.IMAGE_UNAVAILABLE, evidence.image_unavailable),
+    ImpedimentRule(Impediment.IMAGE, Reason.BLOCKED, evidence.template_refused),
+    ImpedimentRule(Impediment.MAINTENANCE, Reason.MAINTENANCE, evidence.maintenance, Timer.GRACE, degraded=False),
+    ImpedimentRule(Impediment.STORE, Reason.STORE_UNAVAILABLE, evidence.store_unavailable, Timer.STALL, counted=True),
+    ImpedimentRule(Impediment.PROGRAM, Reason.CRASH_LOOP, evidence.crash_loop, Timer.BACKOFF),
+    ImpedimentRule(Impediment.START, Reason.WAITING_FOR_RAY, evidence.slow_ray, Timer.START, degraded=False),
+    ImpedimentRule(Impediment.START, Reason.WAITING_FOR_PODS, evidence.slow_pods, Timer.START, degraded=False),
+    ImpedimentRule(
         Impediment.CAPACITY,
         Reason.WAITING_FOR_CAPACITY,
         evidence.no_capacity,
@@ -85,15 +87,15 @@ RULES: tuple[Rule, ...] = (
 )
 """The table, in order of precedence: the first rule whose facts are seen applies."""
 
-BY_REASON: Mapping[Reason, Rule] = MappingProxyType({rule.reason: rule for rule in RULES})
+BY_REASON: Mapping[Reason, ImpedimentRule] = MappingProxyType({rule.reason: rule for rule in RULES})
 
 
-def classify(here: Situation) -> Finding | None:
+def classify(here: Situation) -> MatchedRule | None:
     """Why the job is not training; None when it trains or its stage says enough."""
     if here.state.stage not in EXPLAINED:
         return None
     found = ((rule, rule.shown(here)) for rule in RULES)
-    return next((Finding(rule, message) for rule, message in found if message), None)
+    return next((MatchedRule(rule, message) for rule, message in found if message), None)
 
 
 def impeded(here: Situation) -> Impeded | None:
@@ -107,7 +109,7 @@ def impeded(here: Situation) -> Impeded | None:
     return Impeded(found.rule.impediment, found.rule.reason, here.now)
 
 
-def rule_of(here: Situation) -> Rule | None:
+def rule_of(here: Situation) -> ImpedimentRule | None:
     """The rule that the state names."""
     return None if here.state.impeded is None else BY_REASON[here.state.impeded.reason]
 

@@ -38,7 +38,7 @@ _TAG = re.compile(r":v?([0-9]+\.[0-9]+\.[0-9]+)(?:[-.@]|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class InstalledVersions:
     """What a cluster runs: a minor of Kubernetes and releases of the others; None for what is not known."""
 
     kubernetes: str | None = None
@@ -56,10 +56,12 @@ class Installed:
         return versions.conflicts(kubernetes=known, karpenter=karpenter, kuberay=self.kuberay, ray=ray)
 
 
-async def installed(client: Client) -> Installed:
+async def installed(client: Client) -> InstalledVersions:
     """The versions that may be read. Raises ClusterUnreachable, Throttled."""
     found = _MINOR.match(await client.version())
-    return Installed(found[1] if found else None, await _release(client, KUBERAY), await _release(client, KARPENTER))
+    return InstalledVersions(
+        found[1] if found else None, await _release(client, KUBERAY), await _release(client, KARPENTER)
+    )
 
 
 def ray_version(objects: Iterable[Mapping[str, Any]]) -> str | None:

@@ -18,7 +18,7 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.election import NotLeading
 from spotladder.clusters.queue import Queue
-from spotladder.clusters.registry import HOME, Source
+from spotladder.clusters.registry import HOME, ConnectionSource
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 from spotladder.custom_resources import CapacityRecord, JobRecord
@@ -28,8 +28,7 @@ from spotladder.operator.inventory.clusters import Cluster, Clusters, selector
 from spotladder.operator.inventory.inventory import Inventory, JobKey
 from spotladder.operator.inventory.monitor import ClusterMonitor
 from spotladder.operator.pricing.price_sources import sources as all_price_sources
-from spotladder.operator.pricing.prices import Prices
-from spotladder.operator.pricing.prices import Source as PriceSourceReader
+from spotladder.operator.pricing.prices import PriceReader, Prices
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.persist import Persistence
@@ -63,13 +62,13 @@ class LeaderRuntime:
         self,
         *,
         client: Client,
-        sources: Mapping[str, Source],
+        sources: Mapping[str, ConnectionSource],
         settings: Settings,
         metrics: Metrics,
         clock: Clock,
         identity: str,
         open_log: Callable[[LogAddress], Log] | None = None,
-        price_sources: Mapping[PriceSource, PriceSourceReader] | None = None,
+        price_sources: Mapping[PriceSource, PriceReader] | None = None,
     ) -> None:
         self._settings = settings
         self._metrics = metrics
@@ -250,7 +249,7 @@ class LeaderRuntime:
             for job in list(self.jobs.all()):
                 self.queue.add_at(job.key, random.random() * min(60.0, self._settings.resync))  # noqa: S311
 
-    def _join(self, name: str, source: Source, home: str) -> Cluster:
+    def _join(self, name: str, source: ConnectionSource, home: str) -> Cluster:
         """A cluster beside home, with everything of its own: a client, a share of the workers, caches, a monitor."""
         throttle = Throttle(self._settings.calls_per_second, self._settings.burst, self._clock)
         client = Client(clock=self._clock, throttle=throttle, guard=self._guard, timeout=CALL)

@@ -10,10 +10,10 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import JobSpec, JobState, Observation
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.operator.condition_types import Diagnosis
-from spotladder.operator.inventory.clusters import Found
+from spotladder.operator.inventory.clusters import JobObjects
 from spotladder.operator.reading import Reading
 from spotladder.workloads.tiers import ResolvedTier
-from spotladder.workloads.workload import Workload
+from spotladder.workloads.workload import WorkloadKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Loaded:
 
     record: JobRecord
     job: TieredJob
-    workload: Workload
+    workload: WorkloadKind
     tiers: Tiers
     capacity: Mapping[str, CapacityRecord]
     reading: Reading
@@ -48,7 +48,7 @@ class Loaded:
     before: JobState
     state: JobState
     seen: Observation
-    found: Found
+    found: JobObjects
 
     @property
     def clusters(self) -> dict[str, str]:

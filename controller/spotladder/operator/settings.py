@@ -13,11 +13,11 @@ from pydantic.alias_generators import to_camel
 
 from spotladder.api.address import Endpoint, StoreAddress
 from spotladder.api.fields import Name
-from spotladder.clusters.address import Address
+from spotladder.clusters.address import ClusterAddress
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
-from spotladder.operator.storage.access import EVERY_NAMESPACE, Rule
+from spotladder.operator.storage.access import EVERY_NAMESPACE, NamespaceAccess
 
 SETTLE: Seconds = 60.0
 """Kubernetes calls a node lost up to 55 s after its last word (50 s of grace, looked at every 5 s). Long before that,
@@ -60,10 +60,10 @@ class AccessRule(BaseModel):
         return _each(endpoints, partial(Endpoint.parse, pattern=True))
 
     @property
-    def parsed(self) -> Rule:
+    def parsed(self) -> NamespaceAccess:
         """The rule as the controller applies it."""
         uris = tuple(StoreAddress.parse(uri, pattern=True) for uri in self.uris)
-        return Rule(
+        return NamespaceAccess(
             frozenset(self.namespaces), uris, tuple(Endpoint.parse(text, pattern=True) for text in self.endpoints)
         )
 
@@ -97,7 +97,7 @@ class Settings(BaseModel):
         ge=0,
         description="Seconds after a program's failure in which the loss of a node may still explain it.",
     )
-    clusters: dict[Name, Address] = Field(
+    clusters: dict[Name, ClusterAddress] = Field(
         default_factory=dict, description="Clusters beside home that CapacityTiers may name, and where they are."
     )
     checkpoint_access: tuple[AccessRule, ...] = Field(
@@ -111,7 +111,7 @@ class Settings(BaseModel):
 
     @field_validator("clusters")
     @classmethod
-    def _home_is_given(cls, clusters: dict[str, Address]) -> dict[str, Address]:
+    def _home_is_given(cls, clusters: dict[str, ClusterAddress]) -> dict[str, ClusterAddress]:
         if HOME in clusters:
             raise ValueError(f"{HOME} is the cluster that the controller looks after: give the other another name")
         return clusters

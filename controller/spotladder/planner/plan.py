@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from spotladder.core.cost import Accounting, Estimate, Scenario, estimate
+from spotladder.core.cost import Accounting, CostScenario, Estimate, estimate
 from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Seconds, Tier
 from spotladder.errors import InvalidSpec
 
@@ -75,7 +75,7 @@ class Choice:
 
     max_failures: int | None
     expected: Expected
-    scenario: Scenario
+    scenario: CostScenario
     estimates: Mapping[Accounting, Estimate]
     usd: Mapping[Accounting, float] | None
 
@@ -115,7 +115,7 @@ def choose(question: Question, max_failures: int | None = None) -> Choice | None
         raise InvalidSpec(f"{told}: check that the eviction rate is per hour")
     spot = {facts.tier.name: facts.tier for facts in question.tiers if facts.spot}
     on_spot = sum(hours for name, hours in expected.hours.items() if name in spot)
-    scenario = Scenario(
+    scenario = CostScenario(
         hours=question.hours,
         spot_fraction=min(1.0, on_spot / question.hours),
         max_failures=round(expected.failures),

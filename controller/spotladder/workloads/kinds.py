@@ -14,9 +14,9 @@ from spotladder.resources import APIResource
 from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.rayjob.workload import RAYJOB
 from spotladder.workloads.records import Made, Object
-from spotladder.workloads.workload import Workload
+from spotladder.workloads.workload import WorkloadKind
 
-WORKLOADS: tuple[Workload, ...] = (RAYJOB, JOBSET)
+WORKLOADS: tuple[WorkloadKind, ...] = (RAYJOB, JOBSET)
 
 ALL_MADE: tuple[APIResource, ...] = tuple(dict.fromkeys(kind for workload in WORKLOADS for kind in workload.made))
 """The kinds of objects that the controller creates for attempts, of all workloads."""
@@ -26,11 +26,11 @@ RECORDS: Mapping[APIResource, Callable[[Object], Made]] = MappingProxyType(
 )
 """The kinds of objects to watch beside pods, nodes and events, of all workloads, and what is kept of each."""
 
-MAIN: Mapping[APIResource, Workload] = MappingProxyType({workload.main: workload for workload in WORKLOADS})
+MAIN: Mapping[APIResource, WorkloadKind] = MappingProxyType({workload.main: workload for workload in WORKLOADS})
 """The workload of each kind that an attempt can be."""
 
 
-def workload_of(job: TieredJob) -> Workload:
+def workload_of(job: TieredJob) -> WorkloadKind:
     """How this job's attempts are rendered and read."""
     return next(workload for workload in WORKLOADS if workload.renders(job))
 

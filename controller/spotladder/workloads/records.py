@@ -197,7 +197,7 @@ SPOT_LABELS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptRecord(Made):
+class WorkloadRecord(Made):
     """The top object of an attempt, of a workload's `main` kind.
 
     `digest` is of everything that the attempt was rendered from. `queue` is the Kueue queue that admits it ("" without

@@ -11,7 +11,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import AttemptSeen, Instant
 from spotladder.resources import APIResource
 from spotladder.workloads.names import Origin
-from spotladder.workloads.records import AttemptRecord, EventRecord, Made, NodeRecord, Object, PodRecord
+from spotladder.workloads.records import EventRecord, Made, NodeRecord, Object, PodRecord, WorkloadRecord
 from spotladder.workloads.tiers import ResolvedTier
 
 
@@ -23,7 +23,7 @@ class AttemptObjects:
     exist. `derived` are the objects that the workload's operator has created from it, such as RayClusters, except pods.
     """
 
-    top: AttemptRecord | None = None
+    top: WorkloadRecord | None = None
     derived: tuple[Made, ...] = ()
     pods: tuple[PodRecord, ...] = ()
 
@@ -33,7 +33,7 @@ class AttemptObjects:
         return (*(() if self.top is None else (self.top,)), *self.derived, *self.pods)
 
 
-class Workload(Protocol):
+class WorkloadKind(Protocol):
     """One kind of object that an attempt can be."""
 
     @property

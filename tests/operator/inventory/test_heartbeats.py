@@ -61,7 +61,7 @@ class Cluster:
 async def facts(nodes: list[NodeRecord], of_job: list[str], ages: Mapping[str, float], **more: Any) -> AttemptSeen:
     cluster: Any = Cluster(Leases(ages, **more), Inventory(nodes))
     heartbeats, seen = Heartbeats(cluster.clock), AttemptSeen(1, (SILENT,))
-    assert await heartbeats.look(cluster, seen)
+    assert await heartbeats.refresh(cluster, seen)
     pods = [pod(f"w-{index}", node=name) for index, name in enumerate(of_job)]
     return heartbeats.facts(seen, cluster, pods, {entry.name: entry for entry in nodes if entry.name in of_job})
 
@@ -97,8 +97,8 @@ async def test_leases_that_may_not_be_read_tell_nothing() -> None:
 async def test_they_are_listed_only_while_a_node_is_silent_and_not_at_every_pass() -> None:
     cluster: Any = Cluster(Leases({}), Inventory([]))
     heartbeats, silent = Heartbeats(cluster.clock), AttemptSeen(1, (SILENT,))
-    assert not await heartbeats.look(cluster, AttemptSeen(1, (PodSeen("w-0"),)))
-    assert [await heartbeats.look(cluster, silent) for _ in range(3)] == [True, False, False]
+    assert not await heartbeats.refresh(cluster, AttemptSeen(1, (PodSeen("w-0"),)))
+    assert [await heartbeats.refresh(cluster, silent) for _ in range(3)] == [True, False, False]
     await cluster.clock.advance(LOOK_INTERVAL)
-    assert await heartbeats.look(cluster, silent)
+    assert await heartbeats.refresh(cluster, silent)
     assert cluster.client.lists == 2

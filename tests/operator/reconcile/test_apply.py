@@ -15,7 +15,7 @@ from spotladder.clusters.registry import HOME
 from spotladder.core.model import Attempt, Delete, Impeded, Impediment, JobSpec, JobState, Launch, Tier
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
-from spotladder.operator.inventory.clusters import Cluster, Clusters, Found, Located
+from spotladder.operator.inventory.clusters import Cluster, Clusters, JobObjects, Located
 from spotladder.operator.loaded import Tiers
 from spotladder.operator.reconcile.apply import SHORT_GRACE, Applier
 from spotladder.operator.reconcile.copies import Copies
@@ -66,7 +66,7 @@ def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
         job=made,
         workload=workload_of(made),
         tiers=Tiers({"spot-a": tier(made, provider="aws")}, {}),
-        found=Found({}, ()),
+        found=JobObjects({}, ()),
     )
     clock = SteppedClock()
     home = Cluster(HOME, cast("Any", client), inventory, most=1)
@@ -104,7 +104,7 @@ async def test_what_is_there_is_not_made_again_whatever_the_spec_says_now(
     for digest in (client.made[-1]["metadata"]["annotations"][names.DIGEST], "of the spec before"):
         top: Any = there(name="digits-a001", namespace="team-a", uid="r", digest=digest)
         objects = AttemptObjects(top=top)
-        loaded.found = Found({1: Located(home, objects)}, ())
+        loaded.found = JobObjects({1: Located(home, objects)}, ())
         client.made.clear()
         assert await applier.launch(loaded, Launch(1, "spot-a")) is None
         assert client.made == []
@@ -122,7 +122,7 @@ async def test_an_attempt_is_removed_by_name_so_that_no_other_jobs_objects_are_r
     )
     record = RayJobRecord if kind == RAYJOBS else JobSetRecord
     top: Any = {"top": record(name="digits-a001", uid="r", **of_it)}
-    loaded.found = Found({1: Located(home, AttemptObjects(pods=pods, **top))}, ())
+    loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods, **top))}, ())
     await applier.delete(loaded, Delete(1, Reason.FELL_BACK))
     assert client.removed == [
         (DISRUPTION_BUDGETS, "digits-a001", "", None),
@@ -150,7 +150,7 @@ async def test_pods_on_silent_nodes_are_removed_but_for_the_live_attempts_while_
     client = Client()
     loaded, applier, home = launching(job(ray_template()), client)
     pods = (PodRecord(name="w-0", namespace="team-a", uid="p1", node="node-1", phase="Running"),)
-    loaded.found = Found({1: Located(home, AttemptObjects(pods=pods))}, ())
+    loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods))}, ())
     loaded.spec = JobSpec((Tier("spot-a"),))
     home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
     lost = Impeded(Impediment.CONTACT, Reason.CONTACT_LOST, 0.0)

@@ -11,7 +11,7 @@ from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Attempt, AttemptSeen, JobState, Observation, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause
 from spotladder.custom_resources import JobRecord
-from spotladder.operator.inventory.clusters import Clusters, Found
+from spotladder.operator.inventory.clusters import Clusters, JobObjects
 from spotladder.operator.inventory.heartbeats import Heartbeats
 from spotladder.operator.loaded import Tiers
 from spotladder.operator.reading import Reading
@@ -42,8 +42,8 @@ class Known:
     def problem(self, name: str, _kinds: Iterable[APIResource] = (), _namespace: str = "") -> str:
         return self._problem if name == "east" else ""
 
-    def attempts(self, *_: object) -> Found:
-        return Found({}, ())
+    def attempts(self, *_: object) -> JobObjects:
+        return JobObjects({}, ())
 
 
 def tiers_of(known: Known) -> Tiers:

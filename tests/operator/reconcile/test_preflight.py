@@ -68,7 +68,7 @@ class Scene:
         self.preflight = Preflight(clusters, clock=self.clock, changed=self.woken.append)
 
     def look(self, version: object = 1, *references: Reference, ray: str | None = None) -> Ahead | None:
-        return self.preflight.look(KEY, version, lambda: (Wanted(HOME, references or (BUCKET,), ray),))
+        return self.preflight.check(KEY, version, lambda: (Wanted(HOME, references or (BUCKET,), ray),))
 
     async def woke(self) -> None:
         for _ in range(400):

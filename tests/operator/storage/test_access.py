@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spotladder.api.address import Endpoint, StoreAddress
-from spotladder.operator.storage.access import AccessDenied, Grant, Rule, grant
+from spotladder.operator.storage.access import AccessDenied, Grant, NamespaceAccess, grant
 
 KEYS = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "hidden"}
 MINIO = {"AWS_ENDPOINT_URL": "http://minio.minio:9000"}
@@ -18,10 +18,10 @@ SAS = {"AZURE_STORAGE_ACCOUNT_NAME": "account", "AZURE_STORAGE_SAS_TOKEN": "sv=1
 GOOGLE = {"GOOGLE_SERVICE_ACCOUNT_KEY": "{}"}
 
 
-def rule(namespaces: str, *listed: str) -> Rule:
+def rule(namespaces: str, *listed: str) -> NamespaceAccess:
     uris = tuple(StoreAddress.parse(text, pattern=True) for text in listed if not text.startswith("http"))
     endpoints = tuple(Endpoint.parse(text, pattern=True) for text in listed if text.startswith("http"))
-    return Rule(frozenset(namespaces.split()), uris, endpoints)
+    return NamespaceAccess(frozenset(namespaces.split()), uris, endpoints)
 
 
 ONE = rule("team-a", "s3://team-a", "file:///data/team-a", "http://minio.minio:9000")
@@ -50,7 +50,7 @@ ALL = rule("*", "s3://shared/jobs", "az://box", "https://*.blob.core.windows.net
     ],
 )
 def test_granted(
-    rules: tuple[Rule, ...], namespace: str, uri: str, secret: Mapping[str, str] | None, own: bool
+    rules: tuple[NamespaceAccess, ...], namespace: str, uri: str, secret: Mapping[str, str] | None, own: bool
 ) -> None:
     found = grant(rules, namespace, uri, secret, "bucket" if secret else "")
     assert found.isolated is not own
@@ -102,7 +102,9 @@ def test_granted(
         ((), "team-a", "gs://any/x", {"GOOGLE_SERVICE_ACCOUNT_KEY": '{"gcs\\u005fbase_url": ""}'}, "gcs_base_url"),
     ],
 )
-def test_denied(rules: tuple[Rule, ...], namespace: str, uri: str, secret: Mapping[str, str] | None, said: str) -> None:
+def test_denied(
+    rules: tuple[NamespaceAccess, ...], namespace: str, uri: str, secret: Mapping[str, str] | None, said: str
+) -> None:
     with pytest.raises(AccessDenied) as denied:
         grant(rules, namespace, uri, secret, "bucket" if secret is not None else "")
     assert said in str(denied.value)

@@ -80,7 +80,7 @@ async def test_a_program_that_commits_in_time_is_never_asked(interval: str, quie
     world.printed = "step 1\n"
     async with world.outages() as outages:
         for _ in range(5):
-            outages.look(world.loaded(committed=world.clock.now()))
+            outages.watch(world.loaded(committed=world.clock.now()))
             await world.after(quiet - 1)
         assert world.reads == 0
         await world.after(2)
@@ -90,7 +90,7 @@ async def test_a_program_that_commits_in_time_is_never_asked(interval: str, quie
 async def test_what_it_says_is_told_with_since_when_until_it_is_over() -> None:
     world = RunningJob()
     async with world.outages() as outages:
-        outages.look(world.loaded())
+        outages.watch(world.loaded())
         assert outages.of(KEY, 1, Progress()) is None
         world.say()
         await world.after(QUIET_TIME + 1)
@@ -112,7 +112,7 @@ async def test_what_it_says_is_told_with_since_when_until_it_is_over() -> None:
 async def test_a_commit_is_newer_than_what_was_said_before() -> None:
     world = RunningJob()
     async with world.outages() as outages:
-        outages.look(world.loaded())
+        outages.watch(world.loaded())
         world.say()
         await world.after(QUIET_TIME + 1)
         assert outages.of(KEY, 1, Progress(6, committed_at=AWAY.since + 1)) is None
@@ -121,7 +121,7 @@ async def test_a_commit_is_newer_than_what_was_said_before() -> None:
 async def test_a_line_that_does_not_change_is_of_a_process_that_is_gone() -> None:
     world = RunningJob()
     async with world.outages() as outages:
-        outages.look(world.loaded())
+        outages.watch(world.loaded())
         world.say()
         await world.after(QUIET_TIME + 1)
         for _ in range(int(LINE_TTL / OUTAGE_POLL_INTERVAL)):
@@ -133,7 +133,7 @@ async def test_a_line_that_does_not_change_is_of_a_process_that_is_gone() -> Non
 async def test_output_that_cannot_be_read_says_nothing_new() -> None:
     world = RunningJob()
     async with world.outages() as outages:
-        outages.look(world.loaded())
+        outages.watch(world.loaded())
         world.say()
         await world.after(QUIET_TIME + 1)
         world.printed = ""
@@ -145,7 +145,7 @@ async def test_a_job_without_commits_is_asked_seldom() -> None:
     world = RunningJob()
     world.printed = "step 1\n"
     async with world.outages() as outages:
-        outages.look(world.loaded())
+        outages.watch(world.loaded())
         for _ in range(720):
             await world.after(10)
         assert 7200 / LONGEST_POLL_INTERVAL <= world.reads <= 7200 / LONGEST_POLL_INTERVAL + 6
@@ -159,8 +159,8 @@ async def test_a_job_without_commits_is_asked_seldom() -> None:
 async def test_what_an_attempt_said_is_forgotten_with_it(more: dict[str, Any]) -> None:
     world = RunningJob()
     async with world.outages() as outages:
-        outages.look(world.loaded())
+        outages.watch(world.loaded())
         world.say()
         await world.after(QUIET_TIME + 1)
-        outages.look(world.loaded(**more))
+        outages.watch(world.loaded(**more))
         assert outages.of(KEY, 1, Progress()) is None

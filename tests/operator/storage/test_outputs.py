@@ -107,11 +107,11 @@ async def test_what_was_there_when_the_program_ended_is_kept_although_its_pods_a
     world = ClusterWithBucket()
     world.printed = {DRIVER: "boom\n", Output(1, 0, "b"): "going\n"}
     async with world.outputs() as outputs:
-        outputs.look(world.loaded(), world.address)  # it still runs
+        outputs.collect(world.loaded(), world.address)  # it still runs
         await settled()
         assert world.reads == 0
         for _ in range(3):
-            outputs.look(world.loaded(Exit.FAILED), world.address)
+            outputs.collect(world.loaded(Exit.FAILED), world.address)
             await settled()
         assert (world.reads, world.kept) == (1, {})
         world.printed = {Output(1, 0, "b"): "going\ngone\n"}
@@ -218,7 +218,7 @@ async def test_a_defect_in_the_reading_keeps_nothing_from_being_deleted() -> Non
     async with Outputs(
         cast("Any", world), clock=world.clock, changed=world.woken.append, read=cast("Any", broken)
     ) as outputs:
-        outputs.look(world.loaded(Exit.FAILED), world.address)
+        outputs.collect(world.loaded(Exit.FAILED), world.address)
         await outputs.before_delete(world.loaded(Exit.FAILED), 1, world.address)
 
 
@@ -246,9 +246,9 @@ async def test_what_ranks_printed_before_a_restart_in_place_is_kept() -> None:
 
         async def look(*pods: PodRecord, restarts: int = 0) -> None:
             loaded = world.loaded(stage=Stage.RUNNING, objects=ranks(*pods, restarts=restarts))
-            outputs.look(loaded, world.address)
+            outputs.collect(loaded, world.address)
             await settled()
-            outputs.look(loaded, world.address)
+            outputs.collect(loaded, world.address)
             await settled()
 
         world.printed = {of_rank(0): "killed at 7\n", of_rank(1): "step 7\n"}
@@ -277,13 +277,13 @@ async def test_ranks_that_go_while_they_are_read_are_read_again() -> None:
         going = world.loaded(stage=Stage.RUNNING, objects=ranks(member(0, phase="Failed"), member(1)))
         gone = world.loaded(stage=Stage.RUNNING, objects=ranks(member(0, phase="Failed"), member(1, deleted=True)))
         for loaded in (going, gone):
-            outputs.look(loaded, world.address)
+            outputs.collect(loaded, world.address)
             await settled()
         assert world.reads == 1
         world.gate.set()
         await settled()
         assert world.woken == [("ns", "digits")]
-        outputs.look(gone, world.address)
+        outputs.collect(gone, world.address)
         await settled()
         assert world.reads == 2
 
@@ -293,7 +293,7 @@ async def test_an_attempt_that_is_deleted_after_a_restart_keeps_what_both_printe
     async with world.outputs() as outputs:
         world.printed = {of_rank(0): "killed\n"}
         loaded = world.loaded(objects=ranks(member(0, phase="Failed")))
-        outputs.look(loaded, world.address)
+        outputs.collect(loaded, world.address)
         await settled()
         world.printed = {of_rank(0, 1): "again\n"}
         await outputs.before_delete(loaded, 1, world.address)

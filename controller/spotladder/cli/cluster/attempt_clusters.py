@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from spotladder.cli.cluster.cluster import MANAGER, Cluster, Refused, Target, in_words
+from spotladder.cli.cluster.cluster import MANAGER, ClusterTarget, ConnectedCluster, Refused, in_words
 from spotladder.errors import EnvironmentFailure, SpotladderError
 
 HERE = ""
@@ -25,11 +25,11 @@ class NoContext(EnvironmentFailure):
 class AttemptClusters:
     """An async context manager. `said` maps clusters to contexts from the command line. Connects on first use."""
 
-    def __init__(self, home: Cluster, target: Target, said: Mapping[str, str]) -> None:
+    def __init__(self, home: ConnectedCluster, target: ClusterTarget, said: Mapping[str, str]) -> None:
         self._home = home
         self._target = target
         self._said = said
-        self._open: dict[str, Cluster] = {}
+        self._open: dict[str, ConnectedCluster] = {}
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> AttemptClusters:
@@ -39,7 +39,7 @@ class AttemptClusters:
         await self._stack.__aexit__(*error)
 
     @asynccontextmanager
-    async def on(self, name: str) -> AsyncIterator[Cluster]:
+    async def on(self, name: str) -> AsyncIterator[ConnectedCluster]:
         """The cluster of that name, with API errors converted into messages for the user. Raises NoContext."""
         cluster = self._home if is_home(name) else self._open.get(name) or await self._reach(name)
         try:
@@ -47,14 +47,14 @@ class AttemptClusters:
         except SpotladderError as error:
             raise await in_words(error, cluster) from None
 
-    async def _reach(self, name: str) -> Cluster:
+    async def _reach(self, name: str) -> ConnectedCluster:
         from spotladder.clusters.client import Client
         from spotladder.clusters.connection import connect
 
         client = Client(connect(self._target.kubeconfig, self._context(name)), manager=MANAGER)
         await self._stack.enter_async_context(client)
         target = replace(self._target, namespace=self._home.namespace)
-        self._open[name] = Cluster(client, target)
+        self._open[name] = ConnectedCluster(client, target)
         return self._open[name]
 
     def _context(self, name: str) -> str:

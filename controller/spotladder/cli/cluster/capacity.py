@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from spotladder.cli.cluster.cluster import Cluster
+from spotladder.cli.cluster.cluster import ConnectedCluster
 
 if TYPE_CHECKING:
     from spotladder.core.model import JobSpec, Price
     from spotladder.custom_resources import CapacityRecord, JobRecord
 
 
-async def capacity_in(cluster: Cluster) -> Mapping[str, CapacityRecord]:
+async def capacity_in(cluster: ConnectedCluster) -> Mapping[str, CapacityRecord]:
     """The CapacityTiers by name; empty if the user may not list them."""
     from spotladder.clusters.errors import Forbidden
     from spotladder.custom_resources import CapacityRecord

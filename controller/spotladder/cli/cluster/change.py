@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
+from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Object, Refused, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.waiting import OutageTolerance
 from spotladder.errors import EnvironmentFailure
@@ -33,7 +33,7 @@ def suspend(
     Examples:
       spotladder suspend digits
     """
-    on_cluster(Target(namespace, context, kubeconfig), lambda cluster: _set(cluster, name, suspended=True))
+    on_cluster(ClusterTarget(namespace, context, kubeconfig), lambda cluster: _set(cluster, name, suspended=True))
 
 
 def resume(
@@ -49,7 +49,7 @@ def resume(
     Examples:
       spotladder resume digits
     """
-    on_cluster(Target(namespace, context, kubeconfig), lambda cluster: _set(cluster, name, suspended=False))
+    on_cluster(ClusterTarget(namespace, context, kubeconfig), lambda cluster: _set(cluster, name, suspended=False))
 
 
 def stop(
@@ -72,11 +72,11 @@ def stop(
 
     longest = _seconds(timeout)
 
-    async def run(cluster: Cluster) -> Object:
+    async def run(cluster: ConnectedCluster) -> Object:
         job = await _set(cluster, name, suspended=True)
         return await _until_stopped(cluster, job, longest) if longest else job
 
-    job = on_cluster(Target(namespace, context, kubeconfig), run)
+    job = on_cluster(ClusterTarget(namespace, context, kubeconfig), run)
     status = job.get("status") or {}
     if longest:
         step = (status.get("progress") or {}).get("text")
@@ -85,7 +85,7 @@ def stop(
         raise typer.Exit(display.exit_code(job))
 
 
-async def _set(cluster: Cluster, name: str, *, suspended: bool) -> Object:
+async def _set(cluster: ConnectedCluster, name: str, *, suspended: bool) -> Object:
     from spotladder.resources import TIEREDJOBS
 
     job = await cluster.job(name)
@@ -102,7 +102,7 @@ async def _set(cluster: Cluster, name: str, *, suspended: bool) -> Object:
     return job
 
 
-async def _until_stopped(cluster: Cluster, job: Object, longest: float) -> Object:
+async def _until_stopped(cluster: ConnectedCluster, job: Object, longest: float) -> Object:
     import asyncio
 
     name, end, tolerance = job["metadata"]["name"], time.monotonic() + longest, OutageTolerance(math.inf)

@@ -30,7 +30,7 @@ class Refused(SpotladderError):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ClusterTarget:
     """The cluster and namespace from the command line; None for the defaults of the kubeconfig."""
 
     namespace: str | None = None
@@ -38,11 +38,11 @@ class Target:
     kubeconfig: str | None = None
 
 
-class Cluster:
+class ConnectedCluster:
     """A connected cluster. `namespace` is the namespace of job names; `context` is the name of the cluster in
     messages."""
 
-    def __init__(self, client: Client, target: Target) -> None:
+    def __init__(self, client: Client, target: ClusterTarget) -> None:
         self.client = client
         self.context = client.connection.context
         self.namespace = target.namespace or _namespace_of(client.connection)
@@ -74,7 +74,7 @@ class Cluster:
             return True
 
 
-def on_cluster(target: Target, work: Callable[[Cluster], Awaitable[T]]) -> T:
+def on_cluster(target: ClusterTarget, work: Callable[[ConnectedCluster], Awaitable[T]]) -> T:
     """Run `work` with a connection to the target cluster. Raises SpotladderError with a message for the user."""
     try:
         from spotladder.clusters.client import Client
@@ -86,7 +86,7 @@ def on_cluster(target: Target, work: Callable[[Cluster], Awaitable[T]]) -> T:
 
     async def talk() -> T:
         async with Client(connection, manager=MANAGER) as client:
-            cluster = Cluster(client, target)
+            cluster = ConnectedCluster(client, target)
             try:
                 return await work(cluster)
             except SpotladderError as error:
@@ -95,7 +95,7 @@ def on_cluster(target: Target, work: Callable[[Cluster], Awaitable[T]]) -> T:
     return asyncio.run(talk())
 
 
-async def in_words(error: SpotladderError, cluster: Cluster) -> SpotladderError:
+async def in_words(error: SpotladderError, cluster: ConnectedCluster) -> SpotladderError:
     """The API error with a message for the user of the command."""
     from spotladder.clusters.errors import ClusterUnreachable, Forbidden, Invalid, NotFound, ServerTrouble, Unauthorized
 

@@ -8,7 +8,7 @@ import typer
 
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster import names as kubernetes
-from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
+from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.waiting import OutageTolerance
 
@@ -42,7 +42,7 @@ def delete(
       spotladder delete digits --no-wait
     """
 
-    async def run(cluster: Cluster) -> None:
+    async def run(cluster: ConnectedCluster) -> None:
         jobs = [await cluster.job(name) for name in names]
         for job in jobs:
             await _delete(cluster, job, force=force)
@@ -52,10 +52,10 @@ def delete(
                 await _until_gone(cluster, job)
             typer.echo(f"tieredjob.spotladder.io/{name} {'deleted' if wait else 'deletion requested'}")
 
-    on_cluster(Target(namespace, context, kubeconfig), run)
+    on_cluster(ClusterTarget(namespace, context, kubeconfig), run)
 
 
-async def _delete(cluster: Cluster, job: Object, *, force: bool) -> None:
+async def _delete(cluster: ConnectedCluster, job: Object, *, force: bool) -> None:
     from spotladder.clusters.errors import NotFound
     from spotladder.custom_resources import FORCE_DELETE
     from spotladder.resources import TIEREDJOBS
@@ -70,7 +70,7 @@ async def _delete(cluster: Cluster, job: Object, *, force: bool) -> None:
         pass  # another client has deleted it
 
 
-async def _until_gone(cluster: Cluster, job: Object) -> None:
+async def _until_gone(cluster: ConnectedCluster, job: Object) -> None:
     import asyncio
     import time
 

@@ -9,7 +9,7 @@ import typer
 
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.attempt_clusters import HERE, AttemptClusters, clusters_of, contexts_given, is_home
-from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
+from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import (
     ContextForOption,
     ContextOption,
@@ -48,9 +48,9 @@ def events(
       spotladder events digits --all --context-for east=prod-us-east-1
     """
 
-    target, said = Target(namespace, context, kubeconfig), contexts_given(context_for)
+    target, said = ClusterTarget(namespace, context, kubeconfig), contexts_given(context_for)
 
-    async def find(cluster: Cluster) -> list[_Located]:
+    async def find(cluster: ConnectedCluster) -> list[_Located]:
         job = await cluster.job(name)
         if not everything:
             return [(HERE, event) for event in await of_job(cluster, job)]
@@ -72,7 +72,7 @@ def events(
         typer.echo(f"No Events found for tieredjob {name}.", err=True)
 
 
-async def of_job(cluster: Cluster, job: Object) -> list[Object]:
+async def of_job(cluster: ConnectedCluster, job: Object) -> list[Object]:
     """The Events of this TieredJob (by uid), oldest first."""
     metadata = job["metadata"]
     fields = f"involvedObject.kind=TieredJob,involvedObject.name={metadata['name']}"
@@ -80,7 +80,7 @@ async def of_job(cluster: Cluster, job: Object) -> list[Object]:
     return [event for event in found if event["involvedObject"].get("uid") in (metadata["uid"], None)]
 
 
-async def _attempts_too(home: Cluster, clusters: AttemptClusters, job: Object) -> list[_Located]:
+async def _attempts_too(home: ConnectedCluster, clusters: AttemptClusters, job: Object) -> list[_Located]:
     """The Events of the job and of its attempts in all clusters. Prints a line for each cluster that cannot be read."""
     found = [(HERE, event) for event in await of_job(home, job)]
     for name in (HERE, *clusters_of(job)):
@@ -94,7 +94,7 @@ async def _attempts_too(home: Cluster, clusters: AttemptClusters, job: Object) -
     return sorted(found, key=lambda located: when(located[1]))
 
 
-async def _of_attempts(cluster: Cluster, job: Object) -> list[Object]:
+async def _of_attempts(cluster: ConnectedCluster, job: Object) -> list[Object]:
     from spotladder.workloads.kinds import longest_attempt_name
     from spotladder.workloads.names import attempt_name
 
@@ -108,7 +108,7 @@ async def _of_attempts(cluster: Cluster, job: Object) -> list[Object]:
     ]
 
 
-async def _list(cluster: Cluster, fields: str) -> list[Object]:
+async def _list(cluster: ConnectedCluster, fields: str) -> list[Object]:
     from spotladder.resources import EVENTS
 
     pages = cluster.client.pages(EVENTS, cluster.namespace, fields=fields)

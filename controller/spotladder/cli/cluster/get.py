@@ -8,7 +8,7 @@ import typer
 
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster import names as kubernetes
-from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
+from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Object, Refused, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
@@ -38,12 +38,12 @@ def get(
     if names and everywhere:
         raise Refused("NAME and --all-namespaces exclude each other: remove one of them")
 
-    async def find(cluster: Cluster) -> tuple[list[Object], str]:
+    async def find(cluster: ConnectedCluster) -> tuple[list[Object], str]:
         if names:
             return [await cluster.job(name) for name in names], cluster.namespace
         return await _all(cluster, "" if everywhere else cluster.namespace), cluster.namespace
 
-    jobs, where = on_cluster(Target(namespace, context, kubeconfig), find)
+    jobs, where = on_cluster(ClusterTarget(namespace, context, kubeconfig), find)
     if output is not Format.TABLE:
         print_data(display.cleaned(jobs[0]) if names and len(names) == 1 else display.listed(jobs), output)
     elif jobs:
@@ -52,7 +52,7 @@ def get(
         typer.echo("No TieredJobs found." if everywhere else f"No TieredJobs found in namespace {where}.", err=True)
 
 
-async def _all(cluster: Cluster, namespace: str) -> list[Object]:
+async def _all(cluster: ConnectedCluster, namespace: str) -> list[Object]:
     from spotladder.resources import TIEREDJOBS
 
     about = {"apiVersion": TIEREDJOBS.api_version, "kind": TIEREDJOBS.kind}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spotladder.cli.cluster.attempt_clusters import AttemptClusters, cluster_of, contexts_given, is_home
-from spotladder.cli.cluster.cluster import Cluster, Object, Refused, Target, on_cluster
+from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Object, Refused, on_cluster
 from spotladder.cli.cluster.options import (
     ContextForOption,
     ContextOption,
@@ -63,13 +63,13 @@ def logs(
       spotladder logs digits -f > digits.log
       spotladder logs digits --context-for east=prod-us-east-1
     """
-    target, said = Target(namespace, context, kubeconfig), contexts_given(context_for)
+    target, said = ClusterTarget(namespace, context, kubeconfig), contexts_given(context_for)
     if here := run_of(name, target, state_dir):
         if every_pod:
             raise Refused("a run on this machine has no pods: remove --all-pods")
         return print_logs(here, attempt, follow=follow, tail=tail)
 
-    async def run(cluster: Cluster) -> None:
+    async def run(cluster: ConnectedCluster) -> None:
         job = await cluster.job(name)
         last = _last(job)
         if attempt is not None and attempt > last and not follow:
@@ -91,7 +91,14 @@ class _Source:
 
 class _Printing:
     def __init__(
-        self, home: Cluster, clusters: AttemptClusters, name: str, tail: int | None, *, follow: bool, every_pod: bool
+        self,
+        home: ConnectedCluster,
+        clusters: AttemptClusters,
+        name: str,
+        tail: int | None,
+        *,
+        follow: bool,
+        every_pod: bool,
     ) -> None:
         self._home = home
         self._clusters = clusters
@@ -129,7 +136,7 @@ class _Printing:
             told = [f"==> {title(job, number)} <==", str(error), *(said if kept else ())]
             typer.echo("\n".join(told), err=True)
 
-    async def _printed(self, cluster: Cluster, job: Object, number: int) -> None:
+    async def _printed(self, cluster: ConnectedCluster, job: Object, number: int) -> None:
         sources = await self._sources(cluster, job, number)
         while self._follow and not any(source.started for source in sources) and _live(job, number):
             await asyncio.sleep(POLL_INTERVAL)
@@ -150,7 +157,7 @@ class _Printing:
         for why in said:
             typer.echo(why, err=True)
 
-    async def _print(self, cluster: Cluster, source: _Source, write: _Lines) -> str:
+    async def _print(self, cluster: ConnectedCluster, source: _Source, write: _Lines) -> str:
         """Print one log. Returns the reason if that fails, otherwise ""."""
         from spotladder.cli.cluster import dashboard
         from spotladder.clusters.errors import ClusterUnreachable, NotFound
@@ -198,7 +205,7 @@ class _Printing:
         more = [f"also stored: {', '.join(others)} (--all-pods prints all)"] if others else []
         return True, [f"stored output from {store.uri}/{outputs.FOLDER}", *more]
 
-    async def _sources(self, cluster: Cluster, job: Object, number: int) -> list[_Source]:
+    async def _sources(self, cluster: ConnectedCluster, job: Object, number: int) -> list[_Source]:
         """The containers with the program's output, or with --all-pods the first container of every pod."""
         from spotladder.workloads.names import ATTEMPT, JOB_UID, attempt_name
         from spotladder.workloads.rayjob.records import SUBMITTER
@@ -237,7 +244,7 @@ class _Lines:
         sys.stdout.flush()
 
 
-async def _pods(cluster: Cluster, labels: str) -> list[Object]:
+async def _pods(cluster: ConnectedCluster, labels: str) -> list[Object]:
     from spotladder.resources import PODS
 
     pages = cluster.client.pages(PODS, cluster.namespace, labels=labels)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spotladder.cli.cluster.cluster import Cluster, Refused
+from spotladder.cli.cluster.cluster import ConnectedCluster, Refused
 from spotladder.cli.cluster.rights import may_send, namespace_of
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from spotladder.custom_resources import CapacityRecord
 
 
-async def look(cluster: Cluster, files: Review, *, update: bool) -> None:
+async def look(cluster: ConnectedCluster, files: Review, *, update: bool) -> None:
     """Check the files and warn about missing capacity. Raises InvalidDocument and Refused if a file cannot be sent."""
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.problems import InvalidDocument
@@ -59,7 +59,7 @@ def exists(name: str, namespace: str) -> str:
     )
 
 
-async def _capacity(cluster: Cluster) -> Mapping[str, CapacityRecord] | None:
+async def _capacity(cluster: ConnectedCluster) -> Mapping[str, CapacityRecord] | None:
     """The cluster's CapacityTiers; None if the user may not list them. Submitting jobs does not need that
     permission."""
     from spotladder.clusters.errors import Forbidden
@@ -73,7 +73,7 @@ async def _capacity(cluster: Cluster) -> Mapping[str, CapacityRecord] | None:
         return None
 
 
-async def _try(cluster: Cluster, files: Review) -> None:
+async def _try(cluster: ConnectedCluster, files: Review) -> None:
     """Create each job as a dry run, so that admission policies, quotas or missing namespaces fail before the first
     write."""
     from spotladder.api.manifest import manifest
@@ -101,7 +101,7 @@ def _taken_names(jobs: list[Reviewed], default: str) -> list[Problem]:
     return problems
 
 
-async def _exists(cluster: Cluster, job: Reviewed) -> str:
+async def _exists(cluster: ConnectedCluster, job: Reviewed) -> str:
     from spotladder.clusters.errors import Forbidden, NotFound
     from spotladder.resources import TIEREDJOBS
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster.cluster import Cluster, Object, Target, on_cluster
+from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
-from spotladder.cli.cluster.snapshot import Snapshot, snapshot_of
+from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
 from spotladder.cli.folders import folder
 from spotladder.cli.local.report import print_report_of
 from spotladder.cli.local.target import StateDirOption, run_of
@@ -55,11 +55,11 @@ def report(
       spotladder report digits --output json
     """
 
-    target = Target(namespace, context, kubeconfig)
+    target = ClusterTarget(namespace, context, kubeconfig)
     if here := run_of(name, target, state_dir):
         return print_report_of(here, to, output)
 
-    async def find(cluster: Cluster) -> tuple[Object, Snapshot | None]:
+    async def find(cluster: ConnectedCluster) -> tuple[Object, JobSnapshot | None]:
         job = await cluster.job(name)
         return job, await snapshot_of(cluster, job) if to else None
 
@@ -86,7 +86,7 @@ def _print(job: Mapping[str, Any]) -> None:
         typer.echo(f"{label:<9}{text}")
 
 
-def _write(known: Snapshot, folder: Path, *, err: bool) -> None:
+def _write(known: JobSnapshot, folder: Path, *, err: bool) -> None:
     from spotladder.display.report import PICTURE, can_draw, write_report
 
     recorded, missing = known.timeline(time.time())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spotladder.cli.cluster.cluster import Cluster
+from spotladder.cli.cluster.cluster import ConnectedCluster
 
 if TYPE_CHECKING:
     from spotladder.api.review import Review, Reviewed
@@ -16,7 +16,7 @@ def namespace_of(job: Reviewed, default: str) -> str:
     return str(job.document.data["metadata"].get("namespace", default))
 
 
-async def may_send(cluster: Cluster, files: Review, *, update: bool) -> None:
+async def may_send(cluster: ConnectedCluster, files: Review, *, update: bool) -> None:
     """Raises EnvironmentFailure if the user may not write an object in the files."""
     from spotladder.errors import EnvironmentFailure
     from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
@@ -41,7 +41,7 @@ async def may_send(cluster: Cluster, files: Review, *, update: bool) -> None:
                 )
 
 
-async def _may(cluster: Cluster, verb: str, kind: APIResource, namespace: str) -> bool:
+async def _may(cluster: ConnectedCluster, verb: str, kind: APIResource, namespace: str) -> bool:
     """Whether the user has the permission; True if the cluster does not answer."""
     from spotladder.errors import SpotladderError
     from spotladder.resources import ACCESS_REVIEWS

@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass
 from io import StringIO
 
-from spotladder.cli.cluster.cluster import MANAGER, Cluster, Object, Refused
+from spotladder.cli.cluster.cluster import MANAGER, ConnectedCluster, Object, Refused
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import UpdateStrategy
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
@@ -29,7 +29,7 @@ class Sent:
     effect: str = ""
 
 
-async def send(cluster: Cluster, body: Object, *, update: bool) -> Sent:
+async def send(cluster: ConnectedCluster, body: Object, *, update: bool) -> Sent:
     """Apply the object as the only manager of its fields. Raises Refused for an existing job, unless `update`."""
     from spotladder.cli.cluster.preflight import exists
 
@@ -51,7 +51,7 @@ async def send(cluster: Cluster, body: Object, *, update: bool) -> Sent:
     return Sent(after, "configured" if changes else "unchanged", changes, effect(before, after))
 
 
-async def _owned(cluster: Cluster, body: Object) -> Object | None:
+async def _owned(cluster: ConnectedCluster, body: Object) -> Object | None:
     """The current object, with our field ownership migrated from older versions; None if it does not exist."""
     from spotladder.cli.cluster.ownership import migrated
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from spotladder.cli.cluster.cluster import Cluster, Object, Refused
+from spotladder.cli.cluster.cluster import ConnectedCluster, Object, Refused
 
 if TYPE_CHECKING:
     from spotladder.core.model import Instant, JobSpec, JobState
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class JobSnapshot:
     """A job on a cluster. `uri` is the address of the commit log; `unseen` are tiers whose CapacityTier does not exist
     or cannot be read."""
 
@@ -75,7 +75,7 @@ class Snapshot:
         return [Committed.of(commit) for commit in found], ""
 
 
-async def snapshot_of(cluster: Cluster, job: Object) -> Snapshot:
+async def snapshot_of(cluster: ConnectedCluster, job: Object) -> JobSnapshot:
     """Read the job from the cluster. Raises Refused if the job is invalid."""
     from spotladder.cli.cluster import events
     from spotladder.cli.cluster.capacity import capacity_in, core_spec
@@ -93,7 +93,7 @@ async def snapshot_of(cluster: Cluster, job: Object) -> Snapshot:
     state = status.state_of(status.held(record))
     uri = job["spec"]["checkpoints"]["uri"]
     unseen = tuple(tier for tier, named in record.tiers if named not in capacity)
-    return Snapshot(record, spec, state, uri, unseen, tuple(_noted(await events.of_job(cluster, job))))
+    return JobSnapshot(record, spec, state, uri, unseen, tuple(_noted(await events.of_job(cluster, job))))
 
 
 def _noted(found: Iterable[Object]) -> Iterator[Lost | Noted]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster.cluster import Cluster, Refused, Target, on_cluster
+from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Refused, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data
 
@@ -72,7 +72,7 @@ def submit(
     _agree(jobs, namespace)
     made: list[Sent] = []
 
-    async def send_all(cluster: Cluster) -> None:
+    async def send_all(cluster: ConnectedCluster) -> None:
         await look(cluster, found, update=update)
         bodies = (manifest(e.model) for e in found.objects if isinstance(e.model, TieredJob | CapacityTier))
         for body in sorted(bodies, key=lambda body: str(body["kind"])):  # CapacityTiers come first
@@ -81,14 +81,14 @@ def submit(
             made.append(await send(cluster, body, update=update))
 
     try:
-        on_cluster(Target(namespace, context, kubeconfig), send_all)
+        on_cluster(ClusterTarget(namespace, context, kubeconfig), send_all)
     finally:
         _report(made, output)  # also if the cluster rejects a later object
     if follow:
         from spotladder.cli.cluster.watch import follow_to_the_end
 
         job = made[-1].thing["metadata"]
-        raise typer.Exit(follow_to_the_end(Target(job["namespace"], context, kubeconfig), job["name"]))
+        raise typer.Exit(follow_to_the_end(ClusterTarget(job["namespace"], context, kubeconfig), job["name"]))
 
 
 def _report(made: list[Sent], output: Format) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster.cluster import Cluster, Refused, Target, on_cluster
+from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Refused, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 
 if TYPE_CHECKING:
@@ -46,16 +46,16 @@ def watch(
     Examples:
       spotladder watch digits -n team-a
     """
-    raise typer.Exit(follow_to_the_end(Target(namespace, context, kubeconfig), name))
+    raise typer.Exit(follow_to_the_end(ClusterTarget(namespace, context, kubeconfig), name))
 
 
-def follow_to_the_end(target: Target, name: str) -> int:
+def follow_to_the_end(target: ClusterTarget, name: str) -> int:
     """Show the job until it ends. Returns the exit code of its outcome."""
     from rich.console import Console
 
     from spotladder.display.view import view_on
 
-    async def follow(cluster: Cluster) -> Mapping[str, Any]:
+    async def follow(cluster: ConnectedCluster) -> Mapping[str, Any]:
         await cluster.job(name)  # fails at once if the job does not exist
         with view_on(Console()) as view:
             await _JobObserver(cluster, name, view).run()
@@ -71,7 +71,7 @@ def follow_to_the_end(target: Target, name: str) -> int:
 class _JobObserver:
     """Feeds a view from the objects in the cluster."""
 
-    def __init__(self, cluster: Cluster, name: str, view: View) -> None:
+    def __init__(self, cluster: ConnectedCluster, name: str, view: View) -> None:
         from spotladder.clusters.cache import Cache
         from spotladder.clusters.clock import SystemClock
         from spotladder.custom_resources import CapacityRecord, JobRecord

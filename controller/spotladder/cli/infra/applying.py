@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DONE = {"create": "created", "update": "changed", "delete": "deleted", "import": "taken over"}
 
 
-class Progress:
+class ApplyProgress:
     """Prints the events of one apply: a progress bar on a terminal, one line per resource elsewhere.
 
     Args:
@@ -34,7 +34,7 @@ class Progress:
         self._bar: Any = None
         self._task: Any = None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ApplyProgress:
         if on_terminal():
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bar
@@ -117,7 +117,7 @@ def carry_out(stack: Stack, changes: list[Planned]) -> None:
 
     silent = (Action.FORGET, Action.IMPORT)  # Terraform says nothing when it does these
     total = sum(2 if entry.action is Action.REPLACE else 1 for entry in changes if entry.action not in silent)
-    with Progress(stack.cluster, total) as progress:
+    with ApplyProgress(stack.cluster, total) as progress:
         stack.apply(progress)
 
 

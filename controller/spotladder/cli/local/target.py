@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spotladder.cli.cluster.cluster import Refused, Target
+from spotladder.cli.cluster.cluster import ClusterTarget, Refused
 
 if TYPE_CHECKING:
     from spotladder.local.local_run import LocalRun
@@ -35,7 +35,7 @@ def state_folder(state_dir: Path | None) -> Path:
     return state_dir.expanduser().resolve() if state_dir else state_root(os.environ)
 
 
-def run_of(name: str, target: Target, state_dir: Path | None) -> LocalRun | None:
+def run_of(name: str, target: ClusterTarget, state_dir: Path | None) -> LocalRun | None:
     """The run on this machine with that name; None if the command refers to a cluster. Raises Refused."""
     if target.context is not None or target.kubeconfig is not None:
         if state_dir is not None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.cost import Accounting, Scenario, estimate
+from spotladder.core.cost import Accounting, CostScenario, estimate
 from spotladder.core.model import CapacityType, Seconds
 from spotladder.display.figures import percent, span
 from spotladder.display.report.facts import Facts
@@ -31,7 +31,7 @@ _READINGS = {
 class Measured:
     """The formulas' arguments as this run had them, and the on-demand price of all workers in USD per hour."""
 
-    scenario: Scenario
+    scenario: CostScenario
     price: float
 
 
@@ -74,7 +74,7 @@ def measured(facts: Facts) -> Measured | None:
     spot = [record for tier, record in facts.tiers if tier.capacity_type is CapacityType.SPOT]
     spot_on_demand = sum(record.on_demand_cost for record in spot)
     try:
-        scenario = Scenario(
+        scenario = CostScenario(
             hours=hours,
             spot_fraction=on_spot / new,
             max_failures=failures,

@@ -16,7 +16,7 @@ import structlog
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
-from spotladder.clusters.registry import HOME, Source
+from spotladder.clusters.registry import HOME, ConnectionSource
 from spotladder.core.model import Seconds
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError
@@ -104,7 +104,7 @@ class Located:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class JobObjects:
     """What exists of a job: each attempt in the one cluster where it belongs, and copies of it that do not."""
 
     attempts: Mapping[int, Located]
@@ -118,9 +118,9 @@ class Clusters:
     def __init__(
         self,
         home: Cluster,
-        sources: Mapping[str, Source],
+        sources: Mapping[str, ConnectionSource],
         *,
-        join: Callable[[str, Source, str], Cluster],
+        join: Callable[[str, ConnectionSource, str], Cluster],
         clock: Clock,
         changed: Callable[[str], None],
     ) -> None:
@@ -197,7 +197,7 @@ class Clusters:
         cluster = self.of(name)
         return cluster.monitor.doubt if cluster is not None and cluster.monitor and not cluster.problem else ""
 
-    def attempts(self, record: JobRecord, where: Callable[[AttemptObjects], str | None]) -> Found:
+    def attempts(self, record: JobRecord, where: Callable[[AttemptObjects], str | None]) -> JobObjects:
         """What exists of the job in all clusters. `where` tells the cluster that an attempt belongs to, if known.
 
         In the home cluster, what a deleted job of the same name has left counts as the job's: no name is used twice.
@@ -212,7 +212,7 @@ class Clusters:
             right = next((entry for entry in found if entry.cluster.name == where(entry.objects)), found[0])
             attempts[number] = right
             strays += [(number, entry) for entry in found if entry is not right]
-        return Found(attempts, tuple(strays))
+        return JobObjects(attempts, tuple(strays))
 
     def has_anything(self, key: JobKey) -> bool:
         """Whether anything of a job of that name exists in any of them."""

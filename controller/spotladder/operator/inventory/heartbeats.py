@@ -33,7 +33,7 @@ LOOK_TTL: Seconds = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _LeaseRenewals:
     """The Leases of one cluster: when each was renewed. `at` is by the cluster's clock, `ticks` by our own."""
 
     at: Instant
@@ -46,16 +46,16 @@ class Heartbeats:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._looks: dict[str, _Look] = {}
+        self._renewals: dict[str, _LeaseRenewals] = {}
 
-    async def look(self, cluster: Cluster, seen: AttemptSeen | None) -> bool:
+    async def refresh(self, cluster: Cluster, seen: AttemptSeen | None) -> bool:
         """List the Leases of the cluster if a pod of the attempt is on a silent node. Returns whether there is news.
 
         Leases that cannot be read tell nothing: then the nodes' conditions alone decide.
         """
         if seen is None or not any(pod.silent for pod in seen.pods):
             return False
-        ticks, before = self._clock.ticks(), self._looks.get(cluster.name)
+        ticks, before = self._clock.ticks(), self._renewals.get(cluster.name)
         if before is not None and ticks - before.ticks < LOOK_INTERVAL:
             return False
         at, renewed = self._clock.now() + cluster.client.ahead, {}
@@ -66,7 +66,7 @@ class Heartbeats:
                         renewed[lease["metadata"]["name"]] = time
         except SpotladderError:
             renewed = {}
-        self._looks[cluster.name] = _Look(at, ticks, renewed)
+        self._renewals[cluster.name] = _LeaseRenewals(at, ticks, renewed)
         return True
 
     def facts(
@@ -106,7 +106,7 @@ class Heartbeats:
         A healthy node renewed its Lease within the last quarter of the grace period, one that stopped with the marked
         node did so a quarter of it before or after that. Half way between the two holds for every grace period.
         """
-        look = self._looks.get(cluster.name)
+        look = self._renewals.get(cluster.name)
         if look is None or self._clock.ticks() - look.ticks > LOOK_TTL:
             return set()
         stopped_at = min((look.renewed[name] for name in marked if name in look.renewed), default=None)

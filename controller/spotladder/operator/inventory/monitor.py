@@ -26,7 +26,7 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound, Throttled
-from spotladder.clusters.registry import Source
+from spotladder.clusters.registry import ConnectionSource
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError, described
 
@@ -56,7 +56,7 @@ class ClusterMonitor:
     def __init__(
         self,
         name: str,
-        source: Source,
+        source: ConnectionSource,
         client: Client,
         caches: Callable[[], list[Cache[Any]]],
         *,

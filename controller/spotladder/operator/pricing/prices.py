@@ -20,8 +20,8 @@ LOOKUP_TIMEOUT: Seconds = 60.0
 
 UNKNOWN = Price(known=False)
 
-Source = Callable[[CapacityTierSpec], Price]
-"""Asks; called in a thread. Raises SpotladderError, which says why the price is not to be had."""
+PriceReader = Callable[[CapacityTierSpec], Price]
+"""Reads a price; called in a thread. Raises SpotladderError with the cause."""
 
 
 @dataclass(slots=True)
@@ -33,9 +33,11 @@ class _Asked:
 
 
 class Prices:
-    """Use as `async with Prices(…)`. `changed` is told when a price that somebody asked for is another than before."""
+    """Use as `async with Prices(…)`. Calls `changed` when a requested price has changed."""
 
-    def __init__(self, sources: Mapping[PriceSource, Source], *, clock: Clock, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, sources: Mapping[PriceSource, PriceReader], *, clock: Clock, changed: Callable[[], None]
+    ) -> None:
         self._sources = sources
         self._clock = clock
         self._changed = changed
@@ -67,7 +69,7 @@ class Prices:
         asked = self._asked.get(_key(capacity.spec))
         return "" if given.source is None or asked is None else asked.problem
 
-    async def _ask(self, asked: _Asked, source: Source, spec: CapacityTierSpec) -> None:
+    async def _ask(self, asked: _Asked, source: PriceReader, spec: CapacityTierSpec) -> None:
         before = asked.price, asked.problem
         try:
             async with asyncio.timeout(LOOKUP_TIMEOUT):

@@ -29,7 +29,7 @@ from spotladder.resources import NAMESPACES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.causes import silent
 from spotladder.workloads.kinds import ALL_MADE, MAIN
-from spotladder.workloads.records import AttemptRecord, Made, PodRecord
+from spotladder.workloads.records import Made, PodRecord, WorkloadRecord
 from spotladder.workloads.references import Reference, references
 from spotladder.workloads.workload import AttemptObjects
 
@@ -250,7 +250,7 @@ class Applier:
                 if failure is not None:
                     raise failure
 
-    async def _remove_attempt(self, cluster: Cluster, top: AttemptRecord) -> None:
+    async def _remove_attempt(self, cluster: Cluster, top: WorkloadRecord) -> None:
         """By name: to delete by labels the API server reads all of the kind in the namespace, whatever the job.
 
         The top last: by it the next pass knows what is left to remove.

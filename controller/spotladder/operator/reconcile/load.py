@@ -32,7 +32,7 @@ from spotladder.core.reasons import Cause
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
-from spotladder.operator.inventory.clusters import Clusters, Found
+from spotladder.operator.inventory.clusters import Clusters, JobObjects
 from spotladder.operator.inventory.heartbeats import Heartbeats
 from spotladder.operator.loaded import Loaded, Tiers
 from spotladder.operator.reading import Reading
@@ -40,7 +40,7 @@ from spotladder.output.outage import Outage
 from spotladder.workloads import capacity as capacity_words
 from spotladder.workloads.template import digests_of
 from spotladder.workloads.tiers import ResolvedTier, resolve_tier
-from spotladder.workloads.workload import AttemptObjects, Workload
+from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 
 PARSED_SPECS_LIMIT = 128
 """Number of parsed specs that are cached, the most recently used; the others are kept as text."""
@@ -110,7 +110,7 @@ def spec_of(
     record: JobRecord,
     job: TieredJob,
     *,
-    workload: Workload,
+    workload: WorkloadKind,
     templates: Mapping[str, str],
     tiers: Tiers,
     reading: Reading,
@@ -141,7 +141,7 @@ def observe(
     record: JobRecord,
     state: JobState,
     *,
-    workload: Workload,
+    workload: WorkloadKind,
     clusters: Clusters,
     tiers: Tiers,
     reading: Reading,
@@ -149,7 +149,7 @@ def observe(
     heartbeats: Heartbeats,
     outage: Callable[[int], Outage | None],
     now: Instant,
-) -> tuple[Observation, Found]:
+) -> tuple[Observation, JobObjects]:
     """What exists of the job. `outage` is what the program of an attempt says of the checkpoint store.
 
     The snapshot is never older than the state that it is judged by: caches are listed after the lease was won, only
@@ -250,7 +250,7 @@ def _tier_of(objects: AttemptObjects) -> str:
     return objects.every[0].tier if objects.every else ""
 
 
-def _unreachable(clusters: Clusters, name: str, workload: Workload, record: JobRecord) -> str:
+def _unreachable(clusters: Clusters, name: str, workload: WorkloadKind, record: JobRecord) -> str:
     if name == HOME or name not in clusters.names:
         return ""
     why = clusters.problem(name, workload.records, record.namespace)

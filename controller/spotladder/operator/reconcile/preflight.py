@@ -25,7 +25,7 @@ from spotladder.clusters.errors import Forbidden, NotFound
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec, SpotladderError
-from spotladder.operator.installed import Installed, installed, ray_version
+from spotladder.operator.installed import InstalledVersions, installed, ray_version
 from spotladder.operator.inventory.clusters import Cluster, Clusters
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.resources import NAMESPACES
@@ -62,7 +62,7 @@ class Ahead:
 
 
 @dataclass(slots=True)
-class _Look:
+class _Check:
     """The last look at what a job needs. `found` is None before it is done."""
 
     version: object
@@ -80,8 +80,8 @@ class Preflight:
         self._clock = clock
         self._changed = changed
         self._found: dict[tuple[str, str, Reference], Seconds] = {}
-        self._looks: dict[JobKey, _Look] = {}
-        self._installed: dict[str, tuple[Seconds, Installed]] = {}
+        self._checks: dict[JobKey, _Check] = {}
+        self._installed: dict[str, tuple[Seconds, InstalledVersions]] = {}
         self._reading: dict[str, asyncio.Task[None]] = {}
         self._log = structlog.get_logger("spotladder")
 
@@ -89,7 +89,7 @@ class Preflight:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = [look.task for look in self._looks.values() if look.task is not None]
+        tasks = [look.task for look in self._checks.values() if look.task is not None]
         tasks += self._reading.values()
         for task in tasks:
             task.cancel()
@@ -106,15 +106,15 @@ class Preflight:
                 self._found[cluster.name, namespace, entry] = now
         return tuple(entry for entry, exists in zip(wanted, there, strict=True) if not exists)
 
-    def look(self, job: JobKey, version: object, wanted: Callable[[], tuple[Wanted, ...]]) -> Ahead | None:
+    def check(self, job: JobKey, version: object, wanted: Callable[[], tuple[Wanted, ...]]) -> Ahead | None:
         """What the job would miss on its tiers; None while that is being found out.
 
         `wanted` is asked once for each version of the job and its tiers.
         """
-        known, now = self._looks.get(job), self._clock.ticks()
+        known, now = self._checks.get(job), self._clock.ticks()
         if known is None or known.version != version:
             self.forget(job)
-            known = self._looks[job] = _Look(version, wanted(), now)
+            known = self._checks[job] = _Check(version, wanted(), now)
         elif known.found is None or now - known.at < (MISSING_RETRY_INTERVAL if known.found.missing else LATER):
             return known.found
         if known.task is None or known.task.done():
@@ -124,7 +124,7 @@ class Preflight:
 
     def forget(self, job: JobKey) -> None:
         """The job is gone or over."""
-        known = self._looks.pop(job, None)
+        known = self._checks.pop(job, None)
         if known is not None and known.task is not None:
             known.task.cancel()
 
@@ -139,7 +139,7 @@ class Preflight:
         with suppress(SpotladderError):  # that it cannot be reached is told elsewhere
             await self._versions(cluster)
 
-    async def _versions(self, cluster: Cluster) -> Installed:
+    async def _versions(self, cluster: Cluster) -> InstalledVersions:
         """The cluster's versions, at most `LATER` old. Raises ClusterUnreachable, Throttled."""
         known = self._installed.get(cluster.name)
         if known is not None and self._clock.ticks() - known[0] < LATER:
@@ -150,7 +150,7 @@ class Preflight:
             self._log.warning("versions do not work together", cluster=cluster.name, conflicts=list(conflicts))
         return found
 
-    async def _find(self, job: JobKey, look: _Look) -> None:
+    async def _find(self, job: JobKey, look: _Check) -> None:
         parts, conflicts = [], []
         for wanted in look.wanted:
             cluster = self._clusters.of(wanted.cluster)

@@ -195,13 +195,13 @@ class Reconciler:
         located = loaded.found.attempts.get(live.number) if live else None
         if live is None or located is None:
             return False
-        return await self._heartbeats.look(located.cluster, loaded.seen.attempt(live.number))
+        return await self._heartbeats.refresh(located.cluster, loaded.seen.attempt(live.number))
 
     async def _go_on(self, loaded: Loaded, policy: Policy, memory: _Memory) -> Seconds | None:
         """Decide, act, persist."""
         record, job, reading = loaded.record, loaded.job, loaded.reading
-        self._outputs.look(loaded, lambda: self._readings.address(record, job))
-        self._outages.look(loaded)
+        self._outputs.collect(loaded, lambda: self._readings.address(record, job))
+        self._outages.watch(loaded)
         decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
         reach(Point.AFTER_DECIDE)
         if decision.state.attempt is None or decision.state.attempt.seen:
@@ -376,7 +376,7 @@ class Reconciler:
             return {}
         version = versions(loaded.record, loaded.job, loaded.capacity)
         return conditions.of_preflight(
-            self._preflight.look(
+            self._preflight.check(
                 loaded.record.key,
                 version,
                 lambda: needs(loaded.job, loaded.tiers.resolved.values(), loaded.record.copies),

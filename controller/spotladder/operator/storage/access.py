@@ -46,7 +46,7 @@ class AccessDenied(EnvironmentFailure):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class NamespaceAccess:
     """What these namespaces may use."""
 
     namespaces: frozenset[str]
@@ -71,7 +71,9 @@ class Grant:
     secret: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def grant(rules: Iterable[Rule], namespace: str, uri: str, secret: Mapping[str, str] | None, name: str = "") -> Grant:
+def grant(
+    rules: Iterable[NamespaceAccess], namespace: str, uri: str, secret: Mapping[str, str] | None, name: str = ""
+) -> Grant:
     """How a job's log may be read; `secret` is what its Secret of that name holds. Raises AccessDenied."""
     mine = [rule for rule in rules if rule.names(namespace)]
     try:
@@ -91,7 +93,7 @@ def grant(rules: Iterable[Rule], namespace: str, uri: str, secret: Mapping[str, 
     return _identity(address.scheme, held, f"spec.checkpoints.credentials: Secret {namespace}/{name}")
 
 
-def _own_credentials(mine: Sequence[Rule], scheme: str, held: Mapping[str, str], where: str) -> Grant:
+def _own_credentials(mine: Sequence[NamespaceAccess], scheme: str, held: Mapping[str, str], where: str) -> Grant:
     for variable, form in _IN_A_HOST.items():
         if variable in held and not form.fullmatch(held[variable]):
             raise AccessDenied(f"{where}: {variable} does not have the form of one: correct it")
@@ -152,6 +154,6 @@ def _redirected(key: str) -> bool:
     return isinstance(parsed, dict) and "gcs_base_url" in parsed
 
 
-def _listed(mine: Sequence[Rule]) -> str:
+def _listed(mine: Sequence[NamespaceAccess]) -> str:
     uris = sorted({str(allowed) for rule in mine for allowed in rule.uris})
     return f"allowed: {', '.join(uris)}" if uris else "none is"

@@ -102,7 +102,7 @@ class Outages:
             return None
         return Outage(watched.since, told.message)
 
-    def look(self, loaded: Loaded) -> None:
+    def watch(self, loaded: Loaded) -> None:
         """Follow the live attempt from now on, if its program runs."""
         state, key = loaded.state, loaded.record.key
         live = state.attempt if state.stage in LIVE else None

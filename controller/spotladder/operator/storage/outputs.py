@@ -92,7 +92,7 @@ class Outputs:
             task.cancel()
         await asyncio.gather(*tasks, *self._writing, return_exceptions=True)
 
-    def look(self, loaded: Loaded, address: Address) -> None:
+    def collect(self, loaded: Loaded, address: Address) -> None:
         """Read the live attempt's output once its program has ended, or restarts in place, in the background."""
         live = loaded.state.attempt
         seen = loaded.seen.attempt(live.number) if live else None

@@ -10,7 +10,7 @@ from spotladder.core.model import TERMINAL, JobState, Seconds
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage import access
-from spotladder.operator.storage.access import AccessDenied, Grant, Rule
+from spotladder.operator.storage.access import AccessDenied, Grant, NamespaceAccess
 from spotladder.operator.storage.credentials import CredentialsMissing, SecretReader
 from spotladder.operator.storage.logs import LogAddress, Logs
 
@@ -22,7 +22,7 @@ _SHORTEST_POLL_INTERVAL: Seconds = 5.0
 class Readings:
     """Follows the logs of jobs that are not over."""
 
-    def __init__(self, logs: Logs, secrets: SecretReader, rules: Sequence[Rule]) -> None:
+    def __init__(self, logs: Logs, secrets: SecretReader, rules: Sequence[NamespaceAccess]) -> None:
         self._logs = logs
         self._secrets = secrets
         self._rules = tuple(rules)

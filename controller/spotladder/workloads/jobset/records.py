@@ -8,8 +8,8 @@ from typing import ClassVar, Self
 from spotladder.resources import APIResource
 from spotladder.workloads.records import (
     QUEUE,
-    AttemptRecord,
     Object,
+    WorkloadRecord,
     conditions_of,
     digest_of,
     labels_of,
@@ -24,7 +24,7 @@ JOBSETS = APIResource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSetRecord(AttemptRecord):
+class JobSetRecord(WorkloadRecord):
     """A JobSet. `places` are its replicated jobs with the number of pods of each of their jobs: (name, jobs, pods).
     `acted_on`: JobSet's controller has written its status."""
 

@@ -37,7 +37,7 @@ from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, Made, Obje
 from spotladder.workloads.shape import check
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.tiers import ResolvedTier
-from spotladder.workloads.workload import AttemptObjects, Workload
+from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 
 NEVER_BY_ITSELF = 2_147_483_647
 """JobSet's largest maxRestarts: the tier's maxFailures decides, not JobSet."""
@@ -65,8 +65,8 @@ _OWNED_OF_A_JOB = {
 }
 
 
-class JobSetWorkload:
-    """Implements `Workload`."""
+class JobSetKind:
+    """Implements `WorkloadKind`."""
 
     field = _FIELD
     main: APIResource = JOBSETS
@@ -108,7 +108,7 @@ class JobSetWorkload:
     read = staticmethod(state.read)
 
 
-JOBSET: Workload = JobSetWorkload()
+JOBSET: WorkloadKind = JobSetKind()
 
 
 def _spec(given: Mapping[str, Any], overlay: PodOverlay, name: str) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from spotladder.output.last_error import last_error
 from spotladder.resources import APIResource
 from spotladder.workloads.records import (
     QUEUE,
-    AttemptRecord,
     Made,
     Object,
+    WorkloadRecord,
     conditions_of,
     digest_of,
     instant,
@@ -37,7 +37,7 @@ LOGS = ", last available logs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RayJobRecord(AttemptRecord):
+class RayJobRecord(WorkloadRecord):
     """A RayJob, in KubeRay's own words. `error` is what ended its driver, from the log that Ray appends to its message;
     the log itself is not kept. `mode` is its submissionMode. `written_at` is when anyone wrote it last."""
 

@@ -38,7 +38,7 @@ from spotladder.workloads.records import Made, Object
 from spotladder.workloads.shape import check
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.tiers import ResolvedTier
-from spotladder.workloads.workload import AttemptObjects, Workload
+from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 
 KEPT_AFTER_THE_END = 60
 """Seconds that a cluster outlives its program."""
@@ -60,8 +60,8 @@ _READINESS_TIMES = {"initialDelaySeconds": 1, "periodSeconds": 2, "timeoutSecond
 """KubeRay's own 50 s until a node that was ready, or hangs, counts as not ready."""
 
 
-class RayJobWorkload:
-    """Implements `Workload`."""
+class RayJobKind:
+    """Implements `WorkloadKind`."""
 
     field = _FIELD
     main: APIResource = RAYJOBS
@@ -104,7 +104,7 @@ class RayJobWorkload:
     read = staticmethod(state.read)
 
 
-RAYJOB: Workload = RayJobWorkload()
+RAYJOB: WorkloadKind = RayJobKind()
 
 
 def _spec(given: Mapping[str, Any], overlay: PodOverlay) -> dict[str, Any]:
