@@ -20,7 +20,7 @@ from spotladder_infra.topology.fleet import Fleet
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class KubeContext:
     """A context of a kubeconfig. `kubeconfig` is a path, or several as in the variable KUBECONFIG."""
 
     kubeconfig: str
@@ -31,7 +31,7 @@ class Target:
         return {"KUBECONFIG": self.kubeconfig}
 
 
-def target(fleet: Fleet, cluster: Cluster, state: Path) -> Target:
+def target(fleet: Fleet, cluster: Cluster, state: Path) -> KubeContext:
     """The user's kubeconfig for a cluster that exists; for one that was created, a kubeconfig below `state`.
 
     The kubeconfig that is written holds an address and the cloud's own program for tokens, and no credentials.
@@ -40,14 +40,14 @@ def target(fleet: Fleet, cluster: Cluster, state: Path) -> Target:
         EnvironmentFailure: The cloud does not know the cluster, or cannot be asked.
     """
     if cluster.cloud in (Cloud.EXISTING, Cloud.KIND):
-        return Target(_users_kubeconfig(), cluster.context or f"kind-{cluster.name}")
+        return KubeContext(_users_kubeconfig(), cluster.context or f"kind-{cluster.name}")
     path = (state / "kubeconfig" / f"{fleet.metadata.name}-{cluster.name}.json").absolute()
     found = _eks(cluster) if cluster.cloud is Cloud.AWS else _gke(cluster)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(found, indent=1)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_text(path, text, mode=0o600)
-    return Target(str(path), cluster.name)
+    return KubeContext(str(path), cluster.name)
 
 
 def _users_kubeconfig() -> str:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.amazon import sdk
-from spotladder_infra.google import STORAGE, Google, Refused
+from spotladder_infra.google import STORAGE, Google, RequestRefused
 from spotladder_infra.names import bucket_key_alias
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Bucket, Fleet
@@ -62,7 +62,7 @@ def _delete_gcs(name: str) -> None:
         path = f"b/{name}/o/{quote(entry['name'], safe='')}"
         try:
             cloud.call(STORAGE, "DELETE", path, generation=str(entry["generation"]))
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.status != NOT_FOUND:
                 raise
 

@@ -31,7 +31,7 @@ _SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 _LOGIN = "check the credentials of this shell (gcloud auth application-default login)"
 
 
-class Refused(EnvironmentFailure):
+class RequestRefused(EnvironmentFailure):
     """An error response. `status` is its HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -79,13 +79,13 @@ class Google:
         if answer.ok:
             found: dict[str, Any] = answer.json() if answer.content else {}
             return found
-        raise Refused(answer.status_code, f"Google Cloud refuses {method} {path}: {_reason(answer)}")
+        raise RequestRefused(answer.status_code, f"Google Cloud refuses {method} {path}: {_reason(answer)}")
 
     def find(self, endpoint: str, path: str, **parameters: str) -> dict[str, Any] | None:
         """The resource at that path; None when it does not exist. Raises as `call` does."""
         try:
             return self.call(endpoint, "GET", path, **parameters)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.status == 404:
                 return None
             raise

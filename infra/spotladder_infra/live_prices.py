@@ -22,14 +22,14 @@ from spotladder_infra.topology.pool import Pool
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class LivePrices:
     """The rates, with those prices replaced that could be asked for, and why others could not, one sentence each."""
 
     rates: tuple[Rate, ...]
     unknown: tuple[str, ...]
 
 
-def asked(fleet: Fleet, rates: Sequence[Rate], connect: Connect) -> Live:
+def asked(fleet: Fleet, rates: Sequence[Rate], connect: Connect) -> LivePrices:
     """The same rates at the prices of today. Spot prices are the mean of the pool's zones and instance types."""
     pools = {pool.name: (cluster, pool) for cluster in fleet.spec.clusters for pool in cluster.pools}
     found, unknown = [], []
@@ -46,7 +46,7 @@ def asked(fleet: Fleet, rates: Sequence[Rate], connect: Connect) -> Live:
             continue
         hourly = rate.hourly if pool.price is not None else price.per_node_hour
         found.append(replace(rate, hourly=hourly, on_demand=price.on_demand))
-    return Live(tuple(found), tuple(unknown))
+    return LivePrices(tuple(found), tuple(unknown))
 
 
 def _spec(cluster: Cluster, pool: Pool) -> CapacityTierSpec:

@@ -10,7 +10,7 @@ from typing import Any
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.amazon import sdk
-from spotladder_infra.google import STORAGE, Google, Refused
+from spotladder_infra.google import STORAGE, Google, RequestRefused
 from spotladder_infra.topology.cluster import Cloud
 from spotladder_infra.topology.fleet import Fleet, State
 
@@ -118,7 +118,7 @@ def _ensure_gcs(bucket: str, fleet: Fleet, state: State) -> str:
                 raise InvalidSpec(message, path="spec.state.uri")
             body = {"name": bucket, **({"location": region} if region else {}), **GCS_SETTINGS}
             cloud.call(STORAGE, "POST", "b", body, project=project)
-    except Refused as refusal:
+    except RequestRefused as refusal:
         if refusal.status in (403, 409):
             message = f"gs://{bucket}: belongs to another project, or you may not use it ({refusal})"
             raise EnvironmentFailure(f"{message}: choose another name, or get roles/storage.admin") from None

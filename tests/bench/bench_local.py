@@ -26,7 +26,7 @@ from spotladder.display.timeline import (
     Record,
     read,
 )
-from spotladder.local.nodes import Head, Machine, Node, Worker
+from spotladder.local.nodes import Head, Machine, RayNode, Worker
 from spotladder.local.reaper import Reaper
 from spotladder.local.scratch import new_scratch
 from tests.bench import rows
@@ -80,7 +80,7 @@ def starts() -> tuple[float, float]:
             scratch.close()
 
 
-def _until_up(*nodes: Node) -> float:
+def _until_up(*nodes: RayNode) -> float:
     began = time.monotonic()
     while not all(node.up for node in nodes):
         if why := next((why for node in nodes if (why := node.failed())), None):

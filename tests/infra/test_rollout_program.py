@@ -20,12 +20,12 @@ from spotladder_infra.rollout.changes import details
 from spotladder_infra.rollout.cluster import Desired, program
 from spotladder_infra.rollout.engine import Change
 from spotladder_infra.rollout.provider import CrdsProvider, ReleaseProvider
-from spotladder_infra.rollout.record import Installed
+from spotladder_infra.rollout.record import InstalledRelease
 from spotladder_infra.topology.fleet import Fleet
 
 
-def installed(name: str) -> Installed:
-    return Installed(name, name, "system", name, "1.0.0", "d", "{}", 0)
+def installed(name: str) -> InstalledRelease:
+    return InstalledRelease(name, name, "system", name, "1.0.0", "d", "{}", 0)
 
 
 class Mocks(pulumi.runtime.Mocks):
@@ -125,7 +125,7 @@ error: the stack is currently locked by 1 lock(s). Either wait for the other pro
 
 def test_the_holder_of_a_foreign_lock_is_named(fleet: Fleet, tmp_path: Any) -> None:
     context = engine.Context("", "", {}, 1.0)
-    stack = engine.Stack(fleet, "east", tmp_path, context)
+    stack = engine.PulumiStack(fleet, "east", tmp_path, context)
     with pytest.raises(EnvironmentFailure, match=r"locked by ann@elsewhere \(process 7\) since 2026-11-22"):
         stack.release_lock(None, LOCKED.format(user="ann", host="elsewhere", pid=7), 0.0)
 
@@ -142,7 +142,7 @@ def test_the_lock_of_a_dead_process_is_removed_and_that_of_a_living_one_is_not(f
         def cancel(self) -> None:
             self.times += 1
 
-    stack, cancelled = engine.Stack(fleet, "east", tmp_path, engine.Context("", "", {}, 1.0)), Cancelled()
+    stack, cancelled = engine.PulumiStack(fleet, "east", tmp_path, engine.Context("", "", {}, 1.0)), Cancelled()
     stack.release_lock(cancelled, LOCKED.format(user="root", host=platform.node(), pid=2**22 + 1), 0.0)
     assert cancelled.times == 1
     with pytest.raises(EnvironmentFailure, match=f"process {os.getpid()} of this machine, which still runs"):

@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from spotladder_infra.terraform.events import Planned
-from spotladder_infra.terraform.stack import Stack, TerraformFailed
+from spotladder_infra.terraform.stack import TerraformFailed, TerraformStack
 from spotladder_infra.terraform.tool import find
 from tests.absent import absent
 from tests.infra import tool
@@ -57,14 +57,14 @@ def environment(emulator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return {**os.environ, **found}
 
 
-def stack(folder: Path, environment: dict[str, str], **changes: Any) -> Stack:
+def stack(folder: Path, environment: dict[str, str], **changes: Any) -> TerraformStack:
     configuration = {**CONFIGURATION, **changes}
     configuration["terraform"] = {**CONFIGURATION["terraform"], **changes.get("terraform", {})}
     (folder / "cdk.tf.json").write_text(json.dumps(configuration))
-    return Stack(find(environment), folder, "east", environment)
+    return TerraformStack(find(environment), folder, "east", environment)
 
 
-def failure(made: Stack) -> str:
+def failure(made: TerraformStack) -> str:
     """The line of a plan that fails."""
 
     def prepare_and_plan() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from spotladder.local.nodes import Head, Machine, Node, Worker
+from spotladder.local.nodes import Head, Machine, RayNode, Worker
 from spotladder.local.reaper import MARK, Reaper, end_all, members
 from spotladder.local.scratch import new_scratch
 
@@ -43,7 +43,7 @@ class Place:
         self.reaper = Reaper(self.mark, self.scratch.path, self.scratch.lock)
         self.machine = Machine(self.mark, self.scratch.path, folder, folder, self.reaper, 80 * 1024**2)
 
-    def up(self, *nodes: Node) -> None:
+    def up(self, *nodes: RayNode) -> None:
         assert eventually(lambda: all(node.up or node.failed() for node in nodes))
         assert [node.failed() for node in nodes] == [None] * len(nodes)
 
@@ -54,7 +54,7 @@ class Place:
         assert not self.scratch.path.exists()
 
 
-def commands(node: Node) -> list[str]:
+def commands(node: RayNode) -> list[str]:
     """What runs on a node."""
     return [" ".join(psutil.Process(pid).cmdline()) for pid in members("", {node.session})]
 
@@ -85,7 +85,7 @@ def test_a_start_that_fails_says_why(place: Place, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(
         "spotladder.local.nodes._ray", lambda: ["sh", "-c", "echo; echo 'ValueError: no such option'", ""]
     )
-    node = Node("n1", place.machine, [])
+    node = RayNode("n1", place.machine, [])
     assert eventually(lambda: node.failed() is not None, 20)
     assert "ValueError: no such option" in (node.failed() or "")
     assert str(node.log) in (node.failed() or "")

@@ -12,7 +12,7 @@ from spotladder.cli.run import _again, _report
 from spotladder.core.model import JobSpec, JobState, Stage, Tier
 from spotladder.display import timeline
 from spotladder.local import nodes, preflight
-from spotladder.local.run import Outcome
+from spotladder.local.run import RunOutcome
 
 JOB = """\
 apiVersion: spotladder.io/v1alpha1
@@ -53,7 +53,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     def started(*_: object, **__: object) -> None:
         raise AssertionError("a node was started")
 
-    monkeypatch.setattr(nodes.Node, "__init__", started)
+    monkeypatch.setattr(nodes.RayNode, "__init__", started)
     monkeypatch.setattr("spotladder.local.run.Reaper", started)
     return Files(tmp_path)
 
@@ -219,7 +219,7 @@ def test_a_report_folder_that_went_away_meanwhile(tmp_path: Path, capsys: pytest
     with timeline.Timeline(folder / "timeline.jsonl") as lines:
         lines.append(timeline.Began(1.0, "digits", "team-a", spec, resumed=False))
     (tmp_path / "file").write_text("")
-    _report(Outcome(0, JobState(stage=Stage.SUCCEEDED), folder), tmp_path / "file" / "report", None)
+    _report(RunOutcome(0, JobState(stage=Stage.SUCCEEDED), folder), tmp_path / "file" / "report", None)
     said = capsys.readouterr()
     assert "file/report: cannot write the report: Not a directory" in said.err
     assert said.out == f"report: {folder / 'report' / 'report.html'}\n"

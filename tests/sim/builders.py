@@ -14,7 +14,7 @@ from spotladder.sim.trace import Trace
 from spotladder.sim.world.backend import START, SimBackend
 from spotladder.sim.world.market import Market
 from spotladder.sim.world.program import ProgramPlan
-from spotladder.sim.world.run import Runner
+from spotladder.sim.world.run import SimulationRun
 from spotladder.sim.world.zone import ZonePlan
 
 HOUR = 3600
@@ -49,7 +49,7 @@ def market(*plans: ZonePlan, seed: int = 0) -> Market:
 
 def runner(
     here: Market, *, workers: int = 1, max_failures: int = -1, policy: Any = None, spec: Any = None, **program: Any
-) -> Runner:
+) -> SimulationRun:
     """A job of one hour on all zones of the market, in their order."""
     plan = ProgramPlan(**{"work": HOUR, "restart": 60.0, "commit_interval": 600.0, "commit_time": 10.0, **program})
     tiers = tuple(
@@ -66,4 +66,4 @@ def runner(
     limits = {"stall_timeout": 5 * plan.commit_interval, **(spec or {})}
     job = JobSpec(tiers, workers=workers, submitted_at=START, **limits)
     backend = SimBackend(here, workers, plan, {name: name for name in here.zones})
-    return Runner(job, policy or Ordered(), backend)
+    return SimulationRun(job, policy or Ordered(), backend)

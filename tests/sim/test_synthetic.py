@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spotladder.errors import InvalidSpec
-from spotladder.sim.synthetic import AGES, Market, fit, generate, spells, survival
+from spotladder.sim.synthetic import AGES, SyntheticMarket, fit, generate, spells, survival
 from spotladder.sim.trace import of_ticks
 from tests.sim.builders import trace
 
@@ -16,18 +16,18 @@ LONG = 60_000
 
 
 def test_the_same_seed_makes_the_same_traces() -> None:
-    first, again, other = (generate(Market(), 500, ["a", "b"], seed) for seed in (7, 7, 8))
+    first, again, other = (generate(SyntheticMarket(), 500, ["a", "b"], seed) for seed in (7, 7, 8))
     assert [one.nodes.tolist() for one in first] == [one.nodes.tolist() for one in again]
     assert first[0].nodes.tolist() != other[0].nodes.tolist()
     assert first[0].nodes.tolist() != first[1].nodes.tolist()
 
 
 def test_a_fit_finds_the_market_again_and_its_survival_curves() -> None:
-    made = generate(Market(), LONG, ["a"], 3)
+    made = generate(SyntheticMarket(), LONG, ["a"], 3)
     found = fit(made)
     assert found.gap == 600
-    assert found.lost == pytest.approx(Market().lost, abs=0.02)
-    assert found.back == pytest.approx(Market().back, abs=0.02)
+    assert found.lost == pytest.approx(SyntheticMarket().lost, abs=0.02)
+    assert found.back == pytest.approx(SyntheticMarket().back, abs=0.02)
     source, copy = made[0].ticks(600), generate(found, LONG, ["b"], 4)[0].ticks(600)
     for available in (True, False):
         assert survival([copy], available, 60) == pytest.approx(survival([source], available, 60), abs=0.05)
@@ -35,16 +35,20 @@ def test_a_fit_finds_the_market_again_and_its_survival_curves() -> None:
 
 def test_zones_share_their_luck() -> None:
     apart, together = (
-        np.corrcoef([one.ticks(600) for one in generate(Market(correlation=value), LONG // 4, ["a", "b"], 1)])[0, 1]
+        np.corrcoef([one.ticks(600) for one in generate(SyntheticMarket(correlation=value), LONG // 4, ["a", "b"], 1)])[
+            0, 1
+        ]
         for value in (0.0, 0.9)
     )
     assert abs(apart) < 0.1
     assert together > 0.3
-    assert fit(generate(Market(correlation=0.9), LONG // 4, ["a", "b"], 1)).correlation == pytest.approx(together)
+    assert fit(generate(SyntheticMarket(correlation=0.9), LONG // 4, ["a", "b"], 1)).correlation == pytest.approx(
+        together
+    )
 
 
 def test_more_is_lost_by_day_than_by_night() -> None:
-    flags = generate(Market(diurnal=0.9), LONG // 2, ["a"], 5)[0].ticks(600)
+    flags = generate(SyntheticMarket(diurnal=0.9), LONG // 2, ["a"], 5)[0].ticks(600)
     lost = np.flatnonzero(flags[:-1] & ~flags[1:]) % 144
     assert (lost < 72).sum() > 1.3 * (lost >= 72).sum()
 
@@ -67,7 +71,7 @@ def test_spells_and_their_survival() -> None:
 )
 def test_markets_that_cannot_be(changes: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidSpec) as caught:
-        replace(Market(), **changes)
+        replace(SyntheticMarket(), **changes)
     assert str(caught.value).startswith(said)
 
 
@@ -75,7 +79,7 @@ def test_traces_of_events_cannot_be_fitted() -> None:
     with pytest.raises(InvalidSpec, match="expected traces with ticks of one length"):
         fit([trace((0, 1), (10, 0))])
     with pytest.raises(InvalidSpec, match="ticks: expected 1 or more"):
-        generate(Market(), 0, ["a"], 1)
+        generate(SyntheticMarket(), 0, ["a"], 1)
     of = of_ticks("a", np.array([True, False]), 600), of_ticks("b", np.array([True, False]), 300)
     with pytest.raises(InvalidSpec, match="expected traces with ticks of one length"):
         fit(of)

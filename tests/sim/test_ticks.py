@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from spotladder.core.model import CapacityType, Price, Tier, TierChoice, TierView
 from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
-from spotladder.sim.synthetic import Market, generate
+from spotladder.sim.oscillation import PolicyOscillates
+from spotladder.sim.synthetic import SyntheticMarket, generate
 from spotladder.sim.ticks import drive, fast
 from spotladder.sim.ticks.job import NEVER, TickJob, TickResult, TickTier
 from tests.sim.builders import HOUR, ON_DEMAND, SPOT, tick_job
@@ -124,7 +125,7 @@ def test_the_fast_path_is_equal_to_decide(seed: int) -> None:
 @pytest.mark.parametrize("name", ["greedy", "on-demand", "uniform-progress"])
 def test_the_fast_path_is_equal_to_decide_for_our_policies(name: str, overhead: int) -> None:
     """On a synthetic market, with a deadline that leaves a fifth of the time for waiting."""
-    available = generate(Market(), 72, ["spot"], seed=overhead)[0].ticks(TICK).tolist()
+    available = generate(SyntheticMarket(), 72, ["spot"], seed=overhead)[0].ticks(TICK).tolist()
     job = tick_job(available, work=10 * HOUR, overhead=overhead, deadline=12 * HOUR)
     found = fast.run(job, registry.by_name(name))
     assert found == drive.run(job, registry.by_name(name))
@@ -134,7 +135,7 @@ def test_the_fast_path_is_equal_to_decide_for_our_policies(name: str, overhead: 
 @pytest.mark.parametrize("run", [drive.run, fast.run])
 def test_a_policy_that_moves_to_and_fro_is_named(run: Callable[[TickJob, By], TickResult]) -> None:
     restless = By(lambda view: "spot" if view.current == "on-demand" else "on-demand")
-    with pytest.raises(drive.Unsettled, match="policy By does not settle at 0 s"):
+    with pytest.raises(PolicyOscillates, match="policy By moves the job back and forth at 0 s"):
         run(tick_job([True] * 24), restless)
 
 

@@ -12,12 +12,12 @@ from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
 from spotladder.policies import registry
 from spotladder.sim.world.market import Market
-from spotladder.sim.world.run import Outcome, Runner, run
+from spotladder.sim.world.run import SimulationOutcome, SimulationRun, run
 from spotladder.sim.world.zone import ZonePlan
 from tests.sim.builders import HOUR, market, runner, trace, zone
 
 
-def outcome(job: Runner, limit: float = 100 * HOUR) -> Outcome:
+def outcome(job: SimulationRun, limit: float = 100 * HOUR) -> SimulationOutcome:
     return run(job.backend.market, [job], limit)[0]
 
 
@@ -140,7 +140,7 @@ def test_a_run_ends_at_its_limit() -> None:
 
 
 def test_the_same_seed_makes_the_same_run() -> None:
-    def once(seed: int) -> Outcome:
+    def once(seed: int) -> SimulationOutcome:
         here = market(zone("spot", (0, 3), (1000, 2), (1500, 3)), seed=seed)
         return outcome(runner(here, workers=3))
 

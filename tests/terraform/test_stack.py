@@ -17,7 +17,7 @@ import pytest
 
 from spotladder_infra.terraform.events import Action, Event, Finished, Planned
 from spotladder_infra.terraform.runs import remember
-from spotladder_infra.terraform.stack import Stack, TerraformFailed
+from spotladder_infra.terraform.stack import TerraformFailed, TerraformStack
 from spotladder_infra.terraform.tool import Tool
 
 PROGRAM = """\
@@ -51,12 +51,12 @@ def error(summary: str, detail: str = "") -> str:
     return json.dumps({"type": "diagnostic", "diagnostic": {"severity": "error", "summary": summary, "detail": detail}})
 
 
-def stack(folder: Path, **answers: object) -> Stack:
+def stack(folder: Path, **answers: object) -> TerraformStack:
     program = folder / "terraform"
     program.write_text(PROGRAM.format(python=sys.executable))
     program.chmod(0o755)
     (folder / "answers.json").write_text(json.dumps(answers))
-    return Stack(Tool(str(program), "Terraform", "1.11.4"), folder, "east", dict(os.environ))
+    return TerraformStack(Tool(str(program), "Terraform", "1.11.4"), folder, "east", dict(os.environ))
 
 
 def calls(folder: Path) -> list[str]:
@@ -112,7 +112,7 @@ def test_the_versions_of_providers_are_shared(tmp_path: Path) -> None:
     for folder in (first, second):
         folder.mkdir()
         made = stack(folder)
-        made = Stack(made.tool, folder, "east", made.environment, lock_file=lock)
+        made = TerraformStack(made.tool, folder, "east", made.environment, lock_file=lock)
         if folder == first:
             (folder / ".terraform.lock.hcl").write_text("versions")
         made.init()

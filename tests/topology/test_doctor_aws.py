@@ -14,7 +14,7 @@ from moto import mock_aws
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.doctor.aws import Account, quota_class
-from spotladder_infra.doctor.result import Result, Status
+from spotladder_infra.doctor.result import CheckResult, Status
 from spotladder_infra.facts.images import NODE_IMAGE
 from spotladder_infra.topology.fleet import Fleet
 from tests.topology.builders import TODAY, fleet_file
@@ -76,13 +76,13 @@ def fleet_of(folder: Path, *changes: tuple[str, str]) -> Fleet:
     return fleet_file(folder, ("[p5.48xlarge]", "[m5.large]"), *changes).fleet
 
 
-def examined(amazon: Amazon, fleet: Fleet, today: date = TODAY) -> dict[str, Result]:
+def examined(amazon: Amazon, fleet: Fleet, today: date = TODAY) -> dict[str, CheckResult]:
     """The results by check; those of cluster east, the only one on AWS."""
     account = Account(amazon.connect)
     return {found.check: found for found in account.examine(fleet, [(0, fleet.cluster("east"))], today)}
 
 
-def failed(results: dict[str, Result]) -> dict[str, str]:
+def failed(results: dict[str, CheckResult]) -> dict[str, str]:
     return {name: found.found for name, found in results.items() if found.status is Status.FAILED}
 
 

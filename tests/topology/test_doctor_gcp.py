@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder_infra.doctor.gcp import Project
-from spotladder_infra.doctor.result import Result, Status
+from spotladder_infra.doctor.result import CheckResult, Status
 from spotladder_infra.topology.fleet import Fleet
 from tests.topology.builders import fleet_file
 from tests.topology.google import Cloud, google_cloud
@@ -40,13 +40,13 @@ def fleet(tmp_path: Path) -> Fleet:
     return fleet_file(tmp_path).fleet
 
 
-def examined(fleet: Fleet) -> dict[str, Result]:
+def examined(fleet: Fleet) -> dict[str, CheckResult]:
     """The results by place and check; those of cluster west."""
     results = Project().examine(fleet, [(1, fleet.cluster("west"))])
     return {f"{found.scope}: {found.check}": found for found in results}
 
 
-def failed(results: dict[str, Result]) -> dict[str, str]:
+def failed(results: dict[str, CheckResult]) -> dict[str, str]:
     return {name: found.found for name, found in results.items() if found.status is Status.FAILED}
 
 

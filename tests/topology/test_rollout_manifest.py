@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spotladder_infra.access import Target
+from spotladder_infra.access import KubeContext
 from spotladder_infra.rollout import manifest
-from spotladder_infra.rollout.ready import Workload, workloads
+from spotladder_infra.rollout.ready import AppsObject, workloads
 from spotladder_infra.rollout.tools import Tools
 
 RENDERED = """\
@@ -41,8 +41,8 @@ def test_objects_are_found_by_kind() -> None:
     (crd,) = manifest.of_kinds(RENDERED, ["CustomResourceDefinition"])
     assert manifest.crd_name(crd) == "as.example.com"
     assert workloads(RENDERED, "system") == [
-        Workload("Deployment", "system", "controller"),
-        Workload("DaemonSet", "kube-system", "plugin"),
+        AppsObject("Deployment", "system", "controller"),
+        AppsObject("DaemonSet", "kube-system", "plugin"),
     ]
     assert list(manifest.split(manifest.joined(text for _, text in manifest.split(RENDERED)))) == list(
         manifest.split(RENDERED)
@@ -71,7 +71,7 @@ def test_drift_is_compared_under_a_manager_that_is_not_helms(tmp_path: Path, mon
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert Tools(Target("", "east")).changes(RENDERED, "system") == ["DaemonSet/plugin"]
+    assert Tools(KubeContext("", "east")).changes(RENDERED, "system") == ["DaemonSet/plugin"]
     calls = (tmp_path / "calls").read_text().splitlines()
     assert len(calls) == 2
     assert all("--field-manager=spotladder-rollout" in call for call in calls)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.access import Target
+from spotladder_infra.access import KubeContext
 from spotladder_infra.rollout import ready
 from spotladder_infra.rollout.tools import Tools
 
-WORKLOAD = ready.Workload("Deployment", "system", "controller")
+WORKLOAD = ready.AppsObject("Deployment", "system", "controller")
 
 
 def deployment(
@@ -90,7 +90,7 @@ class Cluster(Tools):
     """Answers with a Deployment that becomes ready at a time, and with pods."""
 
     def __init__(self, clock: Clock, ready_at: float, pods: list[Any]) -> None:
-        super().__init__(Target("", ""))
+        super().__init__(KubeContext("", ""))
         object.__setattr__(self, "answer", lambda: deployment(available=int(clock.now >= ready_at)))
         object.__setattr__(self, "pods", pods)
 

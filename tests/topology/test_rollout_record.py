@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder_infra.rollout.record import Good, Installed, target
+from spotladder_infra.rollout.record import Good, InstalledRelease, target
 
 
 def good(at: str, **revisions: int) -> Good:
-    listed = [Installed(name, name, "ns", name, "1.0.0", "d", "{}", number) for name, number in revisions.items()]
+    listed = [
+        InstalledRelease(name, name, "ns", name, "1.0.0", "d", "{}", number) for name, number in revisions.items()
+    ]
     return Good(at, smoke=False, releases=tuple(listed))
 
 

@@ -74,4 +74,4 @@ def test_no_node_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_node_that_the_user_names_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     named = str(program(tmp_path, "v23.0.0"))
     monkeypatch.setenv("JSII_NODE", named)
-    assert node.find() == node.Node("23.0.0", named)
+    assert node.find() == node.NodeJs("23.0.0", named)

@@ -21,7 +21,7 @@ _FORMAT = '{"metadata": {"gap_seconds": 600}, "data": [0, 0, 1]} with 1 = taken 
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class PoolTrace:
     """The recorded availability of a pool: one sample every `gap` seconds. True means that the capacity is taken
     away."""
 
@@ -29,7 +29,7 @@ class Trace:
     taken: tuple[bool, ...]
 
 
-def read_trace(path: File) -> Trace:
+def read_trace(path: File) -> PoolTrace:
     """The trace in a file. Raises InvalidSpec, located at the file, for a missing, truncated or malformed one."""
     return trace_of(read_document(path), path)
 
@@ -45,10 +45,10 @@ def read_document(path: File) -> Any:
         raise InvalidSpec(f"is not valid JSON ({error}): expected {_FORMAT}", where=str(path)) from None
 
 
-def trace_of(document: Any, path: File) -> Trace:
+def trace_of(document: Any, path: File) -> PoolTrace:
     """The trace in a parsed file. Raises InvalidSpec, located at the file, for one that is malformed."""
     try:
-        return Trace(_gap(document), _samples(document))
+        return PoolTrace(_gap(document), _samples(document))
     except ValueError as error:
         raise InvalidSpec(f"is not an availability trace: {error}", where=str(path)) from None
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spotladder.api.world import World
     from spotladder.display.timeline import Record
     from spotladder.display.view import View
-    from spotladder.local.run import Outcome
+    from spotladder.local.run import RunOutcome
 
 
 def run(
@@ -125,7 +125,7 @@ def _plenty(job: TieredJob) -> World:
     return World.model_validate({"pools": {tier.capacity_tier: {"nodes": nodes} for tier in job.spec.tiers}})
 
 
-def _report(outcome: Outcome, folder: Path | None, console: object) -> None:
+def _report(outcome: RunOutcome, folder: Path | None, console: object) -> None:
     from rich.console import Console
 
     from spotladder.display.report import write_report

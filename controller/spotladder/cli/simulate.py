@@ -109,7 +109,7 @@ def simulate(
             raise
         raise EnvironmentFailure("simulate needs numpy: pip install 'spotladder[sim]'") from None
 
-    options = simulation.Options(
+    options = simulation.SimulationOptions(
         hours=hours,
         deadline=deadline,
         workers=workers,

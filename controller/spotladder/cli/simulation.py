@@ -17,7 +17,7 @@ from spotladder.sim.compare import Scenario, ZoneSource
 from spotladder.sim.readers import egress as egress_file
 from spotladder.sim.readers.any_format import Polarity, read_traces
 from spotladder.sim.readers.egress import Egress
-from spotladder.sim.synthetic import Market, fit
+from spotladder.sim.synthetic import SyntheticMarket, fit
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
@@ -29,19 +29,19 @@ PLOTS = (".png", ".svg")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ZoneTraces:
     """What a zone replays: recorded traces, which its seeds take in turn, or those of a synthetic market."""
 
     traces: tuple[Trace, ...] = ()
-    synthetic: Market | None = None
+    synthetic: SyntheticMarket | None = None
 
 
-Traces = dict[str, Source]
+Traces = dict[str, ZoneTraces]
 """By zone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SimulationOptions:
     """The options of the command, as they were given."""
 
     hours: float
@@ -71,19 +71,19 @@ def read(given: list[str], polarity: str | None, *, sort: bool) -> Traces:
         named, _, rest = text.rpartition("=")
         kind, _, file = rest.partition(":") if rest.startswith(f"{SYNTHETIC}:") else ("", "", rest)
         if rest == SYNTHETIC:
-            name, source = named or SYNTHETIC, Source(synthetic=Market())
+            name, source = named or SYNTHETIC, ZoneTraces(synthetic=SyntheticMarket())
         else:
             traces = tuple(read_traces([Path(file)], chosen, sort=sort))
             name = named or (Path(file).stem if len(traces) != 1 else traces[0].zone)
             # The files are times of one zone: what they have in common is no correlation of zones.
-            source = Source(traces, replace(fit(traces), correlation=0.0) if kind else None)
+            source = ZoneTraces(traces, replace(fit(traces), correlation=0.0) if kind else None)
         if name in found:
             raise InvalidSpec(f"zone {name!r} is given twice: name one of them, as in b={rest}", path="--trace")
         found[name] = source
     return found
 
 
-def of_traces(traces: Traces, options: Options) -> Scenario:
+def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
     """A job whose tiers are the zones of the traces, in their order, and then on-demand in the region of the first."""
     zones, tiers = [], []
     for name, found in traces.items():
@@ -105,7 +105,7 @@ def of_traces(traces: Traces, options: Options) -> Scenario:
     return _scenario(spec, program, zones, names, options)
 
 
-def of_job(file: Path, world: Path | None, traces: Traces, options: Options) -> Scenario:
+def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOptions) -> Scenario:
     """The job of a file, on the traces of its capacityTiers. Raises InvalidSpec."""
     from spotladder.api.read import read_job, read_world
     from spotladder.api.resolve import Capacity, capacity_of, job_spec
@@ -149,7 +149,7 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: Options) -> 
 
 
 def _scenario(
-    spec: JobSpec, program: ProgramPlan, zones: list[ZoneSource], tiers: dict[str, str], options: Options
+    spec: JobSpec, program: ProgramPlan, zones: list[ZoneSource], tiers: dict[str, str], options: SimulationOptions
 ) -> Scenario:
     limit = spec.max_duration
     if options.deadline is not None:
@@ -189,7 +189,7 @@ def _egress(file: Path | None, regions: list[str]) -> Egress:
     return prices
 
 
-def _program(options: Options, interval: Seconds) -> ProgramPlan:
+def _program(options: SimulationOptions, interval: Seconds) -> ProgramPlan:
     if not 0 < options.hours < math.inf:
         raise InvalidSpec(f"expected more than 0, got {options.hours:g}", path="--hours")
     return ProgramPlan(
@@ -201,12 +201,12 @@ def _program(options: Options, interval: Seconds) -> ProgramPlan:
     )
 
 
-def _zone(name: str, source: Source, price: Price, notice: Seconds, options: Options) -> ZoneSource:
+def _zone(name: str, source: ZoneTraces, price: Price, notice: Seconds, options: SimulationOptions) -> ZoneSource:
     recorded = () if source.synthetic is not None else source.traces
     return ZoneSource(_plan(name, price, notice, options), recorded, source.synthetic)
 
 
-def _plan(name: str, price: Price, notice: Seconds, options: Options) -> ZonePlan:
+def _plan(name: str, price: Price, notice: Seconds, options: SimulationOptions) -> ZonePlan:
     delay, boot = _seconds("--provision-delay", options.provision_delay), _seconds("--boot", options.boot)
     return ZonePlan(name, None, price, delay, boot, notice, region=region_of(name))
 

@@ -40,10 +40,10 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Cause
 from spotladder.display import timeline
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.fleet import Fleet, WorkerNode
 from spotladder.local.nodes import Head, Machine, Worker
 from spotladder.local.pools import PoolClock
 from spotladder.local.program import Program, ProgramProgress
+from spotladder.local.worker_group import WorkerGroup, WorkerNode
 
 HEAD_STARTS = 3
 """So often an attempt's head is tried: on a starved machine it may time out."""
@@ -114,7 +114,7 @@ class CommitLogSeen(Protocol):
 class _Attempt:
     number: int
     tier: str
-    fleet: Fleet
+    fleet: WorkerGroup
     program: Program
     head: Head
     head_starts: int = 1
@@ -167,7 +167,7 @@ class LocalBackend:
         def start(name: str) -> WorkerNode | None:
             return self._start_worker(name, action)
 
-        fleet = Fleet(action, self._job.workers, pool, start, self._tell)
+        fleet = WorkerGroup(action, self._job.workers, pool, start, self._tell)
         folder = self._machine.folder / "attempts" / f"{action.attempt:04d}"
         program = Program(folder, tier.entrypoint, self._job.cwd)
         self._machine.temporary(action.attempt).mkdir(parents=True, exist_ok=True)

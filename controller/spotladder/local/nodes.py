@@ -86,7 +86,7 @@ _RAY = {
 }
 
 
-class Node:
+class RayNode:
     """One `ray start --block` and everything below it."""
 
     def __init__(self, name: str, machine: Machine, arguments: list[str], drain: float = 0.0) -> None:
@@ -156,7 +156,7 @@ class Node:
         return f"`ray start` did not get {self.name} up: {said} (all of it: {self.log})"
 
 
-class Head(Node):
+class Head(RayNode):
     """The node that holds the cluster's state and the drivers; it offers no CPU, so no work lands on it."""
 
     def __init__(self, name: str, machine: Machine) -> None:
@@ -206,7 +206,7 @@ class Head(Node):
         return f"http://{self.address.rpartition(':')[0]}:{port}" if port else None
 
 
-class Worker(Node):
+class Worker(RayNode):
     """A node that a pool has given."""
 
     def __init__(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spotladder.api.trace import Trace, read_trace
+from spotladder.api.trace import PoolTrace, read_trace
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import Instant, Seconds
 
@@ -141,7 +141,7 @@ def plan_of(name: str, pool: Pool, folder: Path) -> PoolPlan:
     )
 
 
-def windows_of(trace: Trace, speedup: float) -> tuple[Window, ...]:
+def windows_of(trace: PoolTrace, speedup: float) -> tuple[Window, ...]:
     """When the traced capacity was taken away, played `speedup` times faster. The last sample holds for ever."""
     gap, samples = trace.gap / speedup, trace.taken
     changes = [index for index in range(len(samples)) if index == 0 or samples[index] != samples[index - 1]]

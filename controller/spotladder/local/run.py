@@ -56,7 +56,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """How the run ended, and the folder of its files."""
 
     exit_code: int
@@ -67,7 +67,7 @@ class Outcome:
 
 def run_locally(
     request: Request, view_on: Callable[[tuple[timeline.Record, ...]], View], stopping: Stopping
-) -> Outcome:
+) -> RunOutcome:
     """Run the job until it ends or is stopped. `stopping` delivers the user's signals.
 
     Raises InvalidSpec, or EnvironmentFailure, before anything is started; EnvironmentFailure also when something gives
@@ -82,7 +82,7 @@ def run_locally(
         interval = Environment(plan.job.environment).interval.seconds
         start = start_from(request.mode, folder, log, plan.run, interval=interval)
         if start.state.stage is Stage.SUCCEEDED:
-            return Outcome(0, start.state, folder.path, "it has succeeded already; --fresh runs it again")
+            return RunOutcome(0, start.state, folder.path, "it has succeeded already; --fresh runs it again")
         check_store(log.store)
         start = replace(start, run=replace(start.run, mark=uuid.uuid4().hex))
         log = _log_of(request, plan.run.uri, start.run.uid)
@@ -118,7 +118,7 @@ def _run(
     shown: tuple[Callable[[timeline.Record], None], View],
     *,
     stopping: Stopping,
-) -> Outcome:
+) -> RunOutcome:
     """The run itself: whatever happens in here, nothing of it is left when this returns."""
     tell, view = shown
     with ExitStack() as stack:
@@ -146,9 +146,9 @@ def _run(
         try:
             code = runner.run(start.state)
             why = "spec.suspend is true: set it to false first" if plan.spec.suspend else ""
-            return Outcome(code, runner.state, folder.path, why)
+            return RunOutcome(code, runner.state, folder.path, why)
         except Killed as killed:
-            return Outcome(killed.exit_code, runner.state, folder.path, str(killed))
+            return RunOutcome(killed.exit_code, runner.state, folder.path, str(killed))
 
 
 # --- what is asked for ---

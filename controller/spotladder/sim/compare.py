@@ -14,13 +14,12 @@ from spotladder.core.accounting import HOUR
 from spotladder.core.model import JobSpec, Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
-from spotladder.sim.synthetic import Market as SyntheticMarket
-from spotladder.sim.synthetic import generate
+from spotladder.sim.synthetic import SyntheticMarket, generate
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.backend import START, SimBackend
 from spotladder.sim.world.market import Market
 from spotladder.sim.world.program import ProgramPlan
-from spotladder.sim.world.run import Outcome, Runner, run
+from spotladder.sim.world.run import SimulationOutcome, SimulationRun, run
 from spotladder.sim.world.zone import ZonePlan
 
 
@@ -64,7 +63,7 @@ class Summary:
     """What the runs of one policy came to: USD, hours, counts; means unless named otherwise."""
 
     policy: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SimulationOutcome, ...]
 
     @property
     def succeeded(self) -> int:
@@ -122,17 +121,17 @@ def compare(
     return [Summary(name, tuple(outcomes[index * seeds : (index + 1) * seeds])) for index, name in enumerate(policies)]
 
 
-def _simulated(run: tuple[Scenario, str, int]) -> Outcome:
+def _simulated(run: tuple[Scenario, str, int]) -> SimulationOutcome:
     return simulate(*run)
 
 
-def _spread(runs: Sequence[tuple[Scenario, str, int]], processes: int) -> Iterator[Outcome]:
+def _spread(runs: Sequence[tuple[Scenario, str, int]], processes: int) -> Iterator[SimulationOutcome]:
     """The outcomes in the order of the runs, each from one of the processes."""
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         yield from pool.map(_simulated, runs, chunksize=max(1, len(runs) // (8 * processes)))
 
 
-def simulate(scenario: Scenario, policy: str, seed: int) -> Outcome:
+def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:
     """One run. The seed selects the traces, where in them the run begins, and which nodes are reclaimed: for one seed
     they are the same under every policy. Seed 0 begins at the start of the traces."""
     invented = _invented(scenario, seed)
@@ -155,7 +154,7 @@ def simulate(scenario: Scenario, policy: str, seed: int) -> Outcome:
         scenario.probed,
     )
     spec = replace(scenario.spec, submitted_at=START, work=float(scenario.program.work), overhead=scenario.start)
-    runner = Runner(spec, registry.by_name(policy), backend)
+    runner = SimulationRun(spec, registry.by_name(policy), backend)
     return run(market, [runner], scenario.horizon + HOUR)[0]
 
 

@@ -25,7 +25,7 @@ DAY: Seconds = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Market:
+class SyntheticMarket:
     """`lost` and `back`: for each range of ages, the probability in a tick that a spell with capacity, or without it,
     ends. `correlation` and `diurnal` are from 0 to 1: the latter is by how much the probability of a loss swings over
     a day. Raises InvalidSpec for values that cannot be."""
@@ -48,7 +48,7 @@ class Market:
             raise InvalidSpec(f"expected more than 0 s, got {self.gap:g}", path="gap")
 
 
-def generate(market: Market, ticks: int, zones: Sequence[str], seed: int) -> list[Trace]:
+def generate(market: SyntheticMarket, ticks: int, zones: Sequence[str], seed: int) -> list[Trace]:
     """One trace for each zone, of so many ticks. The same seed makes the same traces."""
     if ticks < 1:
         raise InvalidSpec(f"expected 1 or more, got {ticks}", path="ticks")
@@ -64,7 +64,7 @@ def generate(market: Market, ticks: int, zones: Sequence[str], seed: int) -> lis
     return [of_ticks(zone, flags[:, index], market.gap, "synthetic") for index, zone in enumerate(zones)]
 
 
-def _zone(market: Market, luck: list[float], swing: list[float], available: bool) -> list[bool]:
+def _zone(market: SyntheticMarket, luck: list[float], swing: list[float], available: bool) -> list[bool]:
     """The ticks of one zone: bad luck beyond the threshold of the age takes capacity, good luck brings it back."""
     normal = NormalDist()
     bins = [_bin(age) for age in range(AGES[-1] + 2)]
@@ -83,7 +83,7 @@ def _bin(age: int) -> int:
     return next((index for index, bound in enumerate(AGES) if age <= bound), len(AGES))
 
 
-def _long_run_share(market: Market) -> float:
+def _long_run_share(market: SyntheticMarket) -> float:
     """Share of the time with capacity, from the mean lengths of both kinds of spells."""
     lengths = [_survival_of(hazards, 4000).sum() for hazards in (market.lost, market.back)]
     return float(lengths[0] / sum(lengths))
@@ -94,7 +94,7 @@ def _survival_of(hazards: Sequence[float], ages: int) -> Floats:
     return np.concatenate(([1.0], np.cumprod(1.0 - chances)))
 
 
-def fit(traces: Sequence[Trace], workers: int = 1) -> Market:
+def fit(traces: Sequence[Trace], workers: int = 1) -> SyntheticMarket:
     """The market whose spells end as often, by age, as those of the traces. `correlation` is the mean correlation of
     availability between traces of equal length, which is less than that of the zones' luck; `diurnal` is not fitted.
     Raises InvalidSpec for traces whose ticks differ in length, and for traces of events."""
@@ -104,7 +104,7 @@ def fit(traces: Sequence[Trace], workers: int = 1) -> Market:
         names = ", ".join(trace.source or trace.zone for trace in traces)
         raise InvalidSpec("expected traces with ticks of one length: resample them", where=names)
     flags = [trace.ticks(gap, workers) for trace in traces]
-    usual = Market()
+    usual = SyntheticMarket()
     found = replace(usual, lost=_hazards(flags, True, usual.lost), back=_hazards(flags, False, usual.back), gap=gap)
     return replace(found, correlation=_correlation(flags))
 

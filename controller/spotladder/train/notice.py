@@ -33,7 +33,7 @@ URL_LIMIT = 64 * 1024
 """Bytes of an answer that are read."""
 
 
-class Source(Protocol):
+class NoticeSource(Protocol):
     """Something that may speak. Asked before every step, so it must answer at once."""
 
     def look(self) -> Notice | None: ...
@@ -44,7 +44,7 @@ class Source(Protocol):
 class Listener:
     """All sources as one: the first notice of any of them, for ever after."""
 
-    def __init__(self, sources: list[Source]) -> None:
+    def __init__(self, sources: list[NoticeSource]) -> None:
         self._sources = sources
         self._heard: Notice | None = None
 
@@ -196,7 +196,7 @@ def read_notice(text: str, where: str) -> Notice | None:
 
 def listen(path: Path | None, url: str) -> Listener:
     """Everything that may speak to this process."""
-    sources: list[Source] = [Terminate(), RayPreemption()]
+    sources: list[NoticeSource] = [Terminate(), RayPreemption()]
     if path is not None:
         sources.append(NoticeFile(path))
     if url:

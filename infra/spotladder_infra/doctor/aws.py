@@ -12,7 +12,7 @@ from typing import Any
 from spotladder.core.model import CapacityType
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.amazon import Connect
-from spotladder_infra.doctor.result import Demand, Result, Status, compared
+from spotladder_infra.doctor.result import CheckResult, Demand, Status, compared
 from spotladder_infra.facts.images import NODE_IMAGE, OLDEST, released
 from spotladder_infra.names import node_role
 from spotladder_infra.topology.cluster import Cluster, Nat
@@ -55,12 +55,12 @@ class Account:
     def __init__(self, connect: Connect) -> None:
         self._connect = cache(connect)
 
-    def examine(self, fleet: Fleet, clusters: Sequence[tuple[int, Cluster]], today: date) -> Iterator[Result]:
+    def examine(self, fleet: Fleet, clusters: Sequence[tuple[int, Cluster]], today: date) -> Iterator[CheckResult]:
         """The checks of these clusters, by their places in the file. Without credentials only the first."""
         identity = self._identity(clusters[0][1].region or "")
         yield identity
         if identity.status is Status.FAILED:
-            yield Result("aws", "all other checks", Status.SKIPPED, "no credentials")
+            yield CheckResult("aws", "all other checks", Status.SKIPPED, "no credentials")
             return
         for region in dict.fromkeys(cluster.region or "" for _, cluster in clusters):
             here = [cluster for _, cluster in clusters if cluster.region == region]
@@ -74,11 +74,11 @@ class Account:
             yield from self._checked(scope, "node image", partial(self._image, cluster, today))
             yield from self._checked(scope, "names", partial(self._names, fleet, cluster))
 
-    def state_bucket(self, bucket: str, region: str) -> Iterator[Result]:
+    def state_bucket(self, bucket: str, region: str) -> Iterator[CheckResult]:
         """Whether the bucket for Terraform's state is there."""
         yield from self._checked("state", f"s3://{bucket}", partial(self._state_bucket, bucket, region))
 
-    def _checked(self, scope: str, check: str, look: Callable[[], Iterator[Result]]) -> Iterator[Result]:
+    def _checked(self, scope: str, check: str, look: Callable[[], Iterator[CheckResult]]) -> Iterator[CheckResult]:
         """The results of a check, which is skipped when AWS does not answer it."""
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – with boto3
 
@@ -86,29 +86,29 @@ class Account:
             yield from look()
         except (BotoCoreError, ClientError, EnvironmentFailure) as error:
             fix = "allow this identity to ask for it" if "AccessDenied" in str(error) else ""
-            yield Result(scope, check, Status.SKIPPED, f"AWS does not tell: {' '.join(str(error).split())}", fix)
+            yield CheckResult(scope, check, Status.SKIPPED, f"AWS does not tell: {' '.join(str(error).split())}", fix)
 
-    def _identity(self, region: str) -> Result:
+    def _identity(self, region: str) -> CheckResult:
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – with boto3
 
         try:
             found = self._connect("sts", region).get_caller_identity()
         except (BotoCoreError, ClientError) as error:
             fix = "log in: aws sso login or aws configure, then aws sts get-caller-identity"
-            return Result("aws", "credentials", Status.FAILED, " ".join(str(error).split()), fix)
-        return Result("aws", "credentials", Status.OK, str(found["Arn"]))
+            return CheckResult("aws", "credentials", Status.FAILED, " ".join(str(error).split()), fix)
+        return CheckResult("aws", "credentials", Status.OK, str(found["Arn"]))
 
-    def _account(self, cluster: Cluster, identity: Result) -> Iterator[Result]:
+    def _account(self, cluster: Cluster, identity: CheckResult) -> Iterator[CheckResult]:
         account = identity.found.split(":")[4]
         if cluster.account and cluster.account != account:
             message = f"the credentials are of {account}, the fleet file says {cluster.account}"
-            yield Result(cluster.name, "account", Status.FAILED, message, "use credentials of that account")
+            yield CheckResult(cluster.name, "account", Status.FAILED, message, "use credentials of that account")
         else:
-            yield Result(cluster.name, "account", Status.OK, account)
+            yield CheckResult(cluster.name, "account", Status.OK, account)
 
     # --- quotas of a region ---
 
-    def _vcpus(self, region: str, clusters: Sequence[Cluster]) -> Iterator[Result]:
+    def _vcpus(self, region: str, clusters: Sequence[Cluster]) -> Iterator[CheckResult]:
         demands: dict[tuple[str, str], Demand] = {}
         ec2 = self._connect("ec2", region)
         for cluster in clusters:
@@ -130,7 +130,7 @@ class Account:
             how = f"request {demand.most:g} in Service Quotas, ec2/{code}, region {region}"
             yield compared(f"aws {region}", name, self._limit(region, "ec2", code), demand, how=how)
 
-    def _network(self, region: str, clusters: Sequence[Cluster]) -> Iterator[Result]:
+    def _network(self, region: str, clusters: Sequence[Cluster]) -> Iterator[CheckResult]:
         new = [cluster for cluster in clusters if self._tags_of_cluster(cluster) is None]
         if not new:
             return
@@ -174,29 +174,31 @@ class Account:
 
     # --- one cluster ---
 
-    def _offers(self, index: int, cluster: Cluster) -> Iterator[Result]:
+    def _offers(self, index: int, cluster: Cluster) -> Iterator[CheckResult]:
         findings = list(aws_findings(self._connect("ec2", cluster.region or ""), index, cluster))
         for found in findings:
-            yield Result(cluster.name, "zones and instances", Status.FAILED, found.message, "change the fleet file")
+            yield CheckResult(
+                cluster.name, "zones and instances", Status.FAILED, found.message, "change the fleet file"
+            )
         if not findings:
-            yield Result(cluster.name, "zones and instances", Status.OK, "all are offered")
+            yield CheckResult(cluster.name, "zones and instances", Status.OK, "all are offered")
 
-    def _version(self, cluster: Cluster) -> Iterator[Result]:
+    def _version(self, cluster: Cluster) -> Iterator[CheckResult]:
         client = self._connect("eks", cluster.region or "")
         found = client.describe_cluster_versions(clusterVersions=[cluster.kubernetes])["clusterVersions"]
         status = found[0].get("versionStatus", "") if found else "UNSUPPORTED"
         if status == "STANDARD_SUPPORT":
             ends = found[0].get("endOfStandardSupportDate")
             until = f", standard support until {ends.date()}" if ends else ""
-            yield Result(cluster.name, "Kubernetes version", Status.OK, f"{cluster.kubernetes}{until}")
+            yield CheckResult(cluster.name, "Kubernetes version", Status.OK, f"{cluster.kubernetes}{until}")
         elif status == "EXTENDED_SUPPORT":
             message = f"{cluster.kubernetes} has extended support only, which costs extra"
-            yield Result(cluster.name, "Kubernetes version", Status.WARNING, message, "choose a newer version")
+            yield CheckResult(cluster.name, "Kubernetes version", Status.WARNING, message, "choose a newer version")
         else:
             message = f"EKS does not offer {cluster.kubernetes} in {cluster.region}"
-            yield Result(cluster.name, "Kubernetes version", Status.FAILED, message, "choose another version")
+            yield CheckResult(cluster.name, "Kubernetes version", Status.FAILED, message, "choose another version")
 
-    def _image(self, cluster: Cluster, today: date) -> Iterator[Result]:
+    def _image(self, cluster: Cluster, today: date) -> Iterator[CheckResult]:
         used = sorted({pool.image or NODE_IMAGE for pool in cluster.pools})
         name = (
             f"/aws/service/eks/optimized-ami/{cluster.kubernetes}/amazon-linux-2023/x86_64/standard/recommended/"
@@ -207,11 +209,11 @@ class Account:
         dates = [day for day in map(released, used) if day is not None]
         message = f"{', '.join(used)}; the newest is {newest}"
         if any(today - day > OLDEST for day in dates):
-            yield Result(cluster.name, "node image", Status.WARNING, message, f"set image: {newest} on the pools")
+            yield CheckResult(cluster.name, "node image", Status.WARNING, message, f"set image: {newest} on the pools")
         else:
-            yield Result(cluster.name, "node image", Status.OK, message)
+            yield CheckResult(cluster.name, "node image", Status.OK, message)
 
-    def _names(self, fleet: Fleet, cluster: Cluster) -> Iterator[Result]:
+    def _names(self, fleet: Fleet, cluster: Cluster) -> Iterator[CheckResult]:
         ours = fleet.metadata.name
         taken = []
         for what, tags in (
@@ -221,16 +223,16 @@ class Account:
             if tags is not None and tags.get("spotladder-fleet") != ours:
                 taken.append(f"{what} exists and is not of fleet {ours}")
         for message in taken:
-            yield Result(cluster.name, "names", Status.FAILED, message, "rename the cluster")
+            yield CheckResult(cluster.name, "names", Status.FAILED, message, "rename the cluster")
         bucket = fleet.bucket_of(cluster)
         owned = bucket is not None and fleet.owner_of(bucket) == cluster
         problem = self._bucket(bucket, ours) if bucket is not None and owned else None
         if problem is not None:
             yield problem
         if not taken and problem is None:
-            yield Result(cluster.name, "names", Status.OK, "free, or of this fleet")
+            yield CheckResult(cluster.name, "names", Status.OK, "free, or of this fleet")
 
-    def _bucket(self, bucket: Bucket, fleet: str) -> Result | None:
+    def _bucket(self, bucket: Bucket, fleet: str) -> CheckResult | None:
         """The problems of a bucket that the stack will create."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 – with boto3
 
@@ -241,7 +243,7 @@ class Account:
             if _code(error) in _MISSING:
                 return None
             message = f"s3://{bucket.name} belongs to another account"
-            return Result("aws", "checkpoint bucket", Status.FAILED, message, "rename the bucket")
+            return CheckResult("aws", "checkpoint bucket", Status.FAILED, message, "rename the bucket")
         try:
             tags = {entry["Key"]: entry["Value"] for entry in client.get_bucket_tagging(Bucket=bucket.name)["TagSet"]}
         except ClientError:
@@ -249,21 +251,25 @@ class Account:
         if tags.get("spotladder-fleet") == fleet:
             return None
         message = f"s3://{bucket.name} exists and is not of fleet {fleet}"
-        return Result("aws", "checkpoint bucket", Status.FAILED, message, "rename it, or set create: false to use it")
+        return CheckResult(
+            "aws", "checkpoint bucket", Status.FAILED, message, "rename it, or set create: false to use it"
+        )
 
-    def _state_bucket(self, bucket: str, region: str) -> Iterator[Result]:
+    def _state_bucket(self, bucket: str, region: str) -> Iterator[CheckResult]:
         from botocore.exceptions import ClientError  # noqa: PLC0415 – with boto3
 
         try:
             self._connect("s3", region).head_bucket(Bucket=bucket)
         except ClientError as error:
             if _code(error) in _MISSING:
-                yield Result("state", f"s3://{bucket}", Status.FAILED, "does not exist", "spotladder infra state")
+                yield CheckResult("state", f"s3://{bucket}", Status.FAILED, "does not exist", "spotladder infra state")
                 return
             message = f"may not be used ({_code(error)})"
-            yield Result("state", f"s3://{bucket}", Status.FAILED, message, "use its account, or choose another name")
+            yield CheckResult(
+                "state", f"s3://{bucket}", Status.FAILED, message, "use its account, or choose another name"
+            )
             return
-        yield Result("state", f"s3://{bucket}", Status.OK, "reachable")
+        yield CheckResult("state", f"s3://{bucket}", Status.OK, "reachable")
 
     def _tags_of_cluster(self, cluster: Cluster) -> dict[str, str] | None:
         """The tags of the EKS cluster of that name; None when it does not exist."""

@@ -11,12 +11,14 @@ from spotladder_infra.amazon import connect
 from spotladder_infra.doctor import kube, machine
 from spotladder_infra.doctor.aws import Account
 from spotladder_infra.doctor.gcp import Project
-from spotladder_infra.doctor.result import Result, Status
+from spotladder_infra.doctor.result import CheckResult, Status
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 
-def examine(fleet: Fleet, clusters: Sequence[Cluster], today: date, state: Path, *, offline: bool) -> Iterator[Result]:
+def examine(
+    fleet: Fleet, clusters: Sequence[Cluster], today: date, state: Path, *, offline: bool
+) -> Iterator[CheckResult]:
     """The results, as they come.
 
     Args:
@@ -28,7 +30,7 @@ def examine(fleet: Fleet, clusters: Sequence[Cluster], today: date, state: Path,
     yield from machine.examine(clusters)
     if offline:
         for name in dict.fromkeys(_place(cluster) for cluster in clusters):
-            yield Result(name, "all checks", Status.SKIPPED, "--offline")
+            yield CheckResult(name, "all checks", Status.SKIPPED, "--offline")
         return
     yield from _state_bucket(fleet)
     places = [(index, entry) for index, entry in enumerate(fleet.spec.clusters) if entry in clusters]
@@ -47,14 +49,14 @@ def _place(cluster: Cluster) -> str:
     return str(cluster.cloud) if cluster.cloud in CREATED else cluster.name
 
 
-def _aws(fleet: Fleet, clusters: Sequence[tuple[int, Cluster]], today: date) -> Iterator[Result]:
+def _aws(fleet: Fleet, clusters: Sequence[tuple[int, Cluster]], today: date) -> Iterator[CheckResult]:
     try:
         yield from Account(connect).examine(fleet, clusters, today)
     except EnvironmentFailure as error:
-        yield Result("aws", "all checks", Status.SKIPPED, str(error))
+        yield CheckResult("aws", "all checks", Status.SKIPPED, str(error))
 
 
-def _state_bucket(fleet: Fleet) -> Iterator[Result]:
+def _state_bucket(fleet: Fleet) -> Iterator[CheckResult]:
     state = fleet.spec.state
     if state is None:
         return
@@ -66,4 +68,4 @@ def _state_bucket(fleet: Fleet) -> Iterator[Result]:
     try:
         yield from Account(connect).state_bucket(bucket, state.region or "")
     except EnvironmentFailure as error:
-        yield Result("state", state.uri, Status.SKIPPED, str(error))
+        yield CheckResult("state", state.uri, Status.SKIPPED, str(error))

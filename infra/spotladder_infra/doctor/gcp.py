@@ -8,8 +8,8 @@ from typing import Any
 
 from spotladder.core.model import CapacityType
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.doctor.result import Demand, Result, Status, compared
-from spotladder_infra.google import COMPUTE, STORAGE, Google, Refused
+from spotladder_infra.doctor.result import CheckResult, Demand, Status, compared
+from spotladder_infra.google import COMPUTE, STORAGE, Google, RequestRefused
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import system_instance_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
@@ -35,51 +35,53 @@ class Project:
     def __init__(self, connect: Callable[[], Google] = Google) -> None:
         self._connect = connect
 
-    def examine(self, fleet: Fleet, clusters: Sequence[tuple[int, Cluster]]) -> Iterator[Result]:
+    def examine(self, fleet: Fleet, clusters: Sequence[tuple[int, Cluster]]) -> Iterator[CheckResult]:
         """The checks of these clusters, by their places in the file. Without credentials only the first."""
         try:
             cloud = self._connect()
         except EnvironmentFailure as error:
             fix = "log in: gcloud auth application-default login"
-            yield Result("gcp", "credentials", Status.FAILED, str(error).partition(". ")[0], fix)
-            yield Result("gcp", "all other checks", Status.SKIPPED, "no credentials")
+            yield CheckResult("gcp", "credentials", Status.FAILED, str(error).partition(". ")[0], fix)
+            yield CheckResult("gcp", "all other checks", Status.SKIPPED, "no credentials")
             return
         for name in dict.fromkeys(cluster.project or "" for _, cluster in clusters):
             here = [entry for entry in clusters if entry[1].project == name]
             yield from self._of_project(cloud, name, here, fleet)
 
-    def state_bucket(self, bucket: str) -> Iterator[Result]:
+    def state_bucket(self, bucket: str) -> Iterator[CheckResult]:
         """Whether the bucket for Terraform's state is there."""
         name = f"gs://{bucket}"
         try:
             found = self._connect().find(STORAGE, f"b/{bucket}")
-        except Refused as refusal:
+        except RequestRefused as refusal:
             fix = "use its project, or choose another name"
-            yield Result("state", name, Status.FAILED, f"may not be used ({refusal.status})", fix)
+            yield CheckResult("state", name, Status.FAILED, f"may not be used ({refusal.status})", fix)
         except EnvironmentFailure as error:
-            yield Result("state", name, Status.SKIPPED, str(error))
+            yield CheckResult("state", name, Status.SKIPPED, str(error))
         else:
             if found is None:
-                yield Result("state", name, Status.FAILED, "does not exist", "spotladder infra state")
+                yield CheckResult("state", name, Status.FAILED, "does not exist", "spotladder infra state")
             else:
-                yield Result("state", name, Status.OK, "reachable")
+                yield CheckResult("state", name, Status.OK, "reachable")
 
     def _of_project(
         self, cloud: Google, name: str, clusters: Sequence[tuple[int, Cluster]], fleet: Fleet
-    ) -> Iterator[Result]:
+    ) -> Iterator[CheckResult]:
         scope = f"gcp {name}"
         try:
             project = cloud.find(COMPUTE, f"projects/{name}")
         except EnvironmentFailure as error:
             fix = f"gcloud services enable compute.googleapis.com container.googleapis.com --project {name}"
             fix = f"{fix}; roles/compute.viewer and roles/container.viewer for this identity"
-            yield Result(scope, "credentials", Status.FAILED, str(error), fix)
-            yield Result(scope, "all other checks", Status.SKIPPED, "the project may not be read")
+            yield CheckResult(scope, "credentials", Status.FAILED, str(error), fix)
+            yield CheckResult(scope, "all other checks", Status.SKIPPED, "the project may not be read")
             return
         if project is None:
-            yield Result(scope, "credentials", Status.FAILED, "there is no such project", "correct project in the file")
+            yield CheckResult(
+                scope, "credentials", Status.FAILED, "there is no such project", "correct project in the file"
+            )
             return
-        yield Result(scope, "credentials", Status.OK, "the project may be read")
+        yield CheckResult(scope, "credentials", Status.OK, "the project may be read")
         of_project = _limits(project)
         yield from _checked(scope, "quotas", partial(_project_quotas, cloud, scope, of_project, clusters))
         for region in dict.fromkeys(cluster.region or "" for _, cluster in clusters):
@@ -92,7 +94,7 @@ class Project:
 
 def _project_quotas(
     cloud: Google, scope: str, limits: dict[str, tuple[float, float]], clusters: Sequence[tuple[int, Cluster]]
-) -> Iterator[Result]:
+) -> Iterator[CheckResult]:
     gpus = [
         demand
         for _, cluster in clusters
@@ -109,7 +111,7 @@ def _project_quotas(
             yield compared(scope, metric, limit, demand, how=how, used=used)
 
 
-def _region_quotas(cloud: Google, project: str, region: str, clusters: Sequence[Cluster]) -> Iterator[Result]:
+def _region_quotas(cloud: Google, project: str, region: str, clusters: Sequence[Cluster]) -> Iterator[CheckResult]:
     found = cloud.find(COMPUTE, f"projects/{project}/regions/{region}") or {}
     limits = _limits(found)
     demands: dict[str, Demand] = {}
@@ -119,23 +121,23 @@ def _region_quotas(cloud: Google, project: str, region: str, clusters: Sequence[
             demands[name] = demands[name] + demand if name in demands else demand
     for metric, demand in demands.items():
         if metric not in limits:
-            yield Result(f"gcp {region}", metric, Status.SKIPPED, f"{region} does not tell this quota")
+            yield CheckResult(f"gcp {region}", metric, Status.SKIPPED, f"{region} does not tell this quota")
             continue
         limit, used = limits[metric]
         how = HOW.format(metric=metric, place=region)
         yield compared(f"gcp {region}", metric, limit, demand, how=how, used=used)
 
 
-def _offers(cloud: Google, index: int, cluster: Cluster) -> Iterator[Result]:
+def _offers(cloud: Google, index: int, cluster: Cluster) -> Iterator[CheckResult]:
     check = "zones, versions and machines"
     findings = list(gcp(cloud, index, cluster))
     for found in findings:
-        yield Result(cluster.name, check, Status.FAILED, found.message, "change the fleet file")
+        yield CheckResult(cluster.name, check, Status.FAILED, found.message, "change the fleet file")
     if not findings:
-        yield Result(cluster.name, check, Status.OK, "all are offered")
+        yield CheckResult(cluster.name, check, Status.OK, "all are offered")
 
 
-def _names(cloud: Google, fleet: Fleet, cluster: Cluster) -> Iterator[Result]:
+def _names(cloud: Google, fleet: Fleet, cluster: Cluster) -> Iterator[CheckResult]:
     ours = fleet.metadata.name
     taken = []
     labels = cloud.cluster_labels(cluster.project or "", cluster.region or "", cluster.name)
@@ -145,7 +147,7 @@ def _names(cloud: Google, fleet: Fleet, cluster: Cluster) -> Iterator[Result]:
     if bucket is not None and fleet.owner_of(bucket) == cluster:
         try:
             found = cloud.find(STORAGE, f"b/{bucket.name}")
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.status != 403:
                 raise
             taken.append((f"gs://{bucket.name} belongs to another project", "rename the bucket"))
@@ -154,9 +156,9 @@ def _names(cloud: Google, fleet: Fleet, cluster: Cluster) -> Iterator[Result]:
                 fix = "rename it, or set create: false to use it"
                 taken.append((f"gs://{bucket.name} exists and is not of fleet {ours}", fix))
     for message, fix in taken:
-        yield Result(cluster.name, "names", Status.FAILED, message, fix)
+        yield CheckResult(cluster.name, "names", Status.FAILED, message, fix)
     if not taken:
-        yield Result(cluster.name, "names", Status.OK, "free, or of this fleet")
+        yield CheckResult(cluster.name, "names", Status.OK, "free, or of this fleet")
 
 
 def _demands(cloud: Google, cluster: Cluster) -> dict[str, Demand]:
@@ -215,9 +217,9 @@ def _limits(resource: dict[str, Any]) -> dict[str, tuple[float, float]]:
     }
 
 
-def _checked(scope: str, check: str, look: Callable[[], Iterator[Result]]) -> Iterator[Result]:
+def _checked(scope: str, check: str, look: Callable[[], Iterator[CheckResult]]) -> Iterator[CheckResult]:
     """The results of a check, which is skipped when Google Cloud does not answer it."""
     try:
         yield from look()
     except EnvironmentFailure as error:
-        yield Result(scope, check, Status.SKIPPED, str(error))
+        yield CheckResult(scope, check, Status.SKIPPED, str(error))

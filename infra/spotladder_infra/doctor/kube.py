@@ -10,7 +10,7 @@ from pathlib import Path
 from spotladder import versions
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.access import target
-from spotladder_infra.doctor.result import Result, Status
+from spotladder_infra.doctor.result import CheckResult, Status
 from spotladder_infra.rollout.tools import Tools
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
@@ -19,10 +19,10 @@ TIMEOUT = 20.0
 """Seconds for one answer of an API server."""
 
 
-def examine(fleet: Fleet, cluster: Cluster, state: Path) -> Iterator[Result]:
+def examine(fleet: Fleet, cluster: Cluster, state: Path) -> Iterator[CheckResult]:
     """The checks of one cluster of cloud `existing` or `kind`."""
     if shutil.which("kubectl") is None:
-        yield Result(cluster.name, "context", Status.SKIPPED, "kubectl is not installed")
+        yield CheckResult(cluster.name, "context", Status.SKIPPED, "kubectl is not installed")
         return
     to = target(fleet, cluster, state)
     tools = Tools(to, TIMEOUT)
@@ -30,23 +30,23 @@ def examine(fleet: Fleet, cluster: Cluster, state: Path) -> Iterator[Result]:
         found = json.loads(tools.kubectl("get", "--raw", "/version"))
     except EnvironmentFailure as error:
         fix = "make kind-up" if cluster.context is None else f"kubectl --context {to.context} version"
-        yield Result(cluster.name, f"context {to.context}", Status.FAILED, str(error), fix)
+        yield CheckResult(cluster.name, f"context {to.context}", Status.FAILED, str(error), fix)
         return
     minor = f"{found['major']}.{found['minor'].rstrip('+')}"
     conflicts = versions.conflicts(kubernetes=minor)
     status = Status.WARNING if conflicts else Status.OK
     fix = conflicts[0] if conflicts else ""
-    yield Result(cluster.name, f"context {to.context}", status, f"Kubernetes {found['gitVersion']}", fix)
+    yield CheckResult(cluster.name, f"context {to.context}", status, f"Kubernetes {found['gitVersion']}", fix)
     for pool in cluster.pools:
         chosen = ",".join(f"{key}={value}" for key, value in pool.selectors.items())
         check = f"nodes of pool {pool.name}"
         try:
             names = tools.kubectl("get", "nodes", "-l", chosen, "-o", "name").split()
         except EnvironmentFailure as error:
-            yield Result(cluster.name, check, Status.SKIPPED, str(error))
+            yield CheckResult(cluster.name, check, Status.SKIPPED, str(error))
             continue
         if names:
-            yield Result(cluster.name, check, Status.OK, f"{len(names)} with {chosen}")
+            yield CheckResult(cluster.name, check, Status.OK, f"{len(names)} with {chosen}")
         else:
             fix = "label nodes, or correct the selectors; none is needed yet where an autoscaler makes them"
-            yield Result(cluster.name, check, Status.WARNING, f"no node has {chosen}", fix)
+            yield CheckResult(cluster.name, check, Status.WARNING, f"no node has {chosen}", fix)

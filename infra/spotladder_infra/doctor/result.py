@@ -16,7 +16,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     """One check. `scope` is this machine, a cloud, a region or a cluster; `fix` is empty when nothing is to be done."""
 
     scope: str
@@ -37,14 +37,14 @@ class Demand:
         return Demand(max(self.least, other.least), self.most + other.most)
 
 
-def compared(scope: str, quota: str, limit: float, demand: Demand, *, how: str, used: float = 0) -> Result:
+def compared(scope: str, quota: str, limit: float, demand: Demand, *, how: str, used: float = 0) -> CheckResult:
     """Compares a quota with the demand of the fleet. `how` says how to raise it.
 
     `used` is only shown, since it may include nodes of this fleet.
     """
     found = f"{limit:g}" + (f" ({used:g} in use)" if used else "")
     if limit < demand.least:
-        return Result(scope, quota, Status.FAILED, f"{found}; needs at least {demand.least:g}", how)
+        return CheckResult(scope, quota, Status.FAILED, f"{found}; needs at least {demand.least:g}", how)
     if limit < demand.most:
-        return Result(scope, quota, Status.WARNING, f"{found}; the pools may grow to {demand.most:g}", how)
-    return Result(scope, quota, Status.OK, found)
+        return CheckResult(scope, quota, Status.WARNING, f"{found}; the pools may grow to {demand.most:g}", how)
+    return CheckResult(scope, quota, Status.OK, found)

@@ -25,7 +25,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LocalChart:
     """A chart on this machine. `digest` is the SHA-256 of its files' names and contents."""
 
     path: str
@@ -33,7 +33,7 @@ class Found:
     digest: str
 
 
-def find(chart: Chart, folder: Path | None, cache: Path) -> Found:
+def find(chart: Chart, folder: Path | None, cache: Path) -> LocalChart:
     """The chart from `folder` if that is given, else from this package or its repository, by way of `cache`.
 
     Raises:
@@ -54,7 +54,7 @@ def find(chart: Chart, folder: Path | None, cache: Path) -> Found:
         raise EnvironmentFailure(
             f"chart {chart.name} {chart.version}: expected sha256 {chart.digest}, got {digest}: do not install it"
         )
-    return Found(str(path), version, digest)
+    return LocalChart(str(path), version, digest)
 
 
 def own_folder() -> Path:

@@ -11,10 +11,10 @@ from spotladder.errors import EnvironmentFailure
 from spotladder_infra import access
 from spotladder_infra.rollout import charts, record
 from spotladder_infra.rollout.components import OWN, Chart
-from spotladder_infra.rollout.engine import Change, Program, Stack, Watcher, resources
+from spotladder_infra.rollout.engine import Change, Program, PulumiStack, Watcher, resources
 from spotladder_infra.rollout.plan import Plan, plan
 from spotladder_infra.rollout.provider import Context, Crds, HelmRelease
-from spotladder_infra.rollout.record import Good, Installed
+from spotladder_infra.rollout.record import Good, InstalledRelease
 from spotladder_infra.rollout.release import Release, releases
 from spotladder_infra.rollout.tools import Tools
 from spotladder_infra.topology.cluster import Cluster
@@ -32,30 +32,30 @@ class Desired:
     """The desired content of a stack. `releases` are in the order of installation; an unknown revision is 0."""
 
     crds: tuple[tuple[str, str, str], ...]
-    releases: tuple[Installed, ...]
+    releases: tuple[InstalledRelease, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RolloutSite:
     """Where a fleet's rollout works on this machine. `folder` has the charts of clusters without internet access."""
 
     fleet: Fleet
     state: Path
     folder: Path | None = None
 
-    def chart(self, chart: Chart) -> charts.Found:
+    def chart(self, chart: Chart) -> charts.LocalChart:
         """The chart on this machine."""
         return charts.find(chart, self.folder, self.state / "charts")
 
-    def target(self, cluster: Cluster) -> access.Target:
+    def target(self, cluster: Cluster) -> access.KubeContext:
         """The context of the cluster."""
         return access.target(self.fleet, cluster, self.state)
 
 
-class Platform:
+class ClusterPlatform:
     """The platform layer of one cluster. Raises EnvironmentFailure when the cluster or a chart is out of reach."""
 
-    def __init__(self, place: Place, cluster: Cluster) -> None:
+    def __init__(self, place: RolloutSite, cluster: Cluster) -> None:
         self.place = place
         self.cluster = cluster
         self.target = place.target(cluster)
@@ -67,7 +67,7 @@ class Platform:
         found = {chart.name: self.place.chart(chart) for chart in asked.charts}
         crds = tuple((chart.name, found[chart.name].version, found[chart.name].digest) for chart in asked.crds)
         listed = tuple(
-            Installed(
+            InstalledRelease(
                 step.component.name,
                 step.component.release,
                 step.component.namespace,
@@ -82,7 +82,7 @@ class Platform:
         self._unchanged(asked.charts, found)
         return Desired(crds, listed), {name: chart.path for name, chart in found.items()}
 
-    def _unchanged(self, asked: Iterable[Chart], found: dict[str, charts.Found]) -> None:
+    def _unchanged(self, asked: Iterable[Chart], found: dict[str, charts.LocalChart]) -> None:
         """A public chart must still have the content that was installed under this version before."""
         if self.place.folder is not None:
             return
@@ -114,7 +114,7 @@ class Platform:
 
     def install(
         self,
-        listed: tuple[Installed, ...],
+        listed: tuple[InstalledRelease, ...],
         crds: tuple[tuple[str, str, str], ...],
         timeout: float,
         report: Report,
@@ -141,7 +141,7 @@ class Platform:
         """Removes the stack from the state, after everything in it was uninstalled."""
         self._stack({}).remove()
 
-    def _apply(self, desired: Desired, stack: Stack, report: Report) -> Good:
+    def _apply(self, desired: Desired, stack: PulumiStack, report: Report) -> Good:
         versions = {entry.resource: entry.version for entry in desired.releases}
         versions |= {f"{CRDS}{name}": version for name, version, _ in desired.crds}
 
@@ -158,9 +158,11 @@ class Platform:
         installed = tuple(replace(entry, revision=int(live[entry.release]["revision"])) for entry in desired.releases)
         return Good("", smoke=False, releases=installed, crds=desired.crds)
 
-    def _stack(self, paths: dict[str, str], timeout: float = 600.0, restore: dict[str, int] | None = None) -> Stack:
+    def _stack(
+        self, paths: dict[str, str], timeout: float = 600.0, restore: dict[str, int] | None = None
+    ) -> PulumiStack:
         context = Context(self.target.kubeconfig, self.target.context, paths, timeout, restore)
-        return Stack(self.place.fleet, self.cluster.name, self.place.state, context)
+        return PulumiStack(self.place.fleet, self.cluster.name, self.place.state, context)
 
 
 _DOING = {

@@ -19,7 +19,7 @@ from typing import Any
 
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.reaper import alive
-from spotladder_infra.rollout.hold import Run, hold
+from spotladder_infra.rollout.hold import HeldRun, hold
 from spotladder_infra.rollout.provider import Context
 from spotladder_infra.topology.fleet import Fleet
 
@@ -54,7 +54,7 @@ class Watcher:
     fails: Callable[[str, str], None]
 
 
-class Stack:
+class PulumiStack:
     """The stack of a cluster. Each operation raises EnvironmentFailure while another run holds the cluster."""
 
     def __init__(self, fleet: Fleet, cluster: str, state: Path, context: Context) -> None:
@@ -118,10 +118,10 @@ class Stack:
                 else:
                     return
 
-    def _held(self) -> AbstractContextManager[Run]:
+    def _held(self) -> AbstractContextManager[HeldRun]:
         return hold(self._cluster, self._folder / f"{self.name}.lock")
 
-    def _select(self, program: Program, run: Run) -> Any:
+    def _select(self, program: Program, run: HeldRun) -> Any:
         from pulumi import automation  # noqa: PLC0415 – slow to import
         from pulumi.automation.errors import CommandError  # noqa: PLC0415
 

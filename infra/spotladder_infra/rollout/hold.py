@@ -31,7 +31,7 @@ POLL_INTERVAL = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class HeldRun:
     """A run that holds a cluster.
 
     `folder` is its working folder. Its processes are started with `environment`, which marks them.
@@ -42,7 +42,7 @@ class Run:
 
 
 @contextmanager
-def hold(cluster: str, path: Path) -> Iterator[Run]:
+def hold(cluster: str, path: Path) -> Iterator[HeldRun]:
     """Holds the cluster's lock file at `path` while the block runs. No process of the run is left afterwards.
 
     Raises:
@@ -58,7 +58,7 @@ def hold(cluster: str, path: Path) -> Iterator[Run]:
         folder = Path(tempfile.mkdtemp(prefix="spotladder-rollout-"))
         watchdog = Reaper(mark, folder, lock.fileno())
         try:
-            yield Run(folder, {VARIABLE: value})
+            yield HeldRun(folder, {VARIABLE: value})
         except KeyboardInterrupt:
             _wait(lambda: not marked(mark), INTERRUPT_TIMEOUT)
             raise

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from spotladder_infra.rollout import crds, ready, record
-from spotladder_infra.rollout.cluster import CRDS, Platform
+from spotladder_infra.rollout.cluster import CRDS, ClusterPlatform
 from spotladder_infra.rollout.release import Release, releases
 
 ABSENT = "–"
@@ -29,7 +29,7 @@ class Row:
         return self.wanted.removeprefix("v") == self.version.removeprefix("v") and not self.drift
 
 
-def inspect(platform: Platform, *, compare: bool) -> list[Row]:
+def inspect(platform: ClusterPlatform, *, compare: bool) -> list[Row]:
     """Its components in the order of installation. `compare` also asks the API server for drift, which takes longer."""
     desired, paths = platform.desired()
     name, tools = platform.cluster.name, platform.tools
@@ -64,6 +64,6 @@ def inspect(platform: Platform, *, compare: bool) -> list[Row]:
     return rows
 
 
-def _same_values(platform: Platform, release: str, namespace: str, wanted: str) -> bool:
+def _same_values(platform: ClusterPlatform, release: str, namespace: str, wanted: str) -> bool:
     found = platform.tools.helm("get", "values", release, "--namespace", namespace, "-o", "json")
     return bool((json.loads(found) or {}) == json.loads(wanted))

@@ -16,7 +16,7 @@ from pulumi import ResourceOptions
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
 
 from spotladder.errors import EnvironmentFailure, SpotladderError
-from spotladder_infra.access import Target
+from spotladder_infra.access import KubeContext
 from spotladder_infra.rollout import crds
 from spotladder_infra.rollout.release import Release
 from spotladder_infra.rollout.tools import Tools
@@ -46,7 +46,7 @@ class Context:
     @property
     def tools(self) -> Tools:
         """helm and kubectl of the cluster."""
-        return Tools(Target(self.kubeconfig, self.context))
+        return Tools(KubeContext(self.kubeconfig, self.context))
 
 
 def _context() -> Context:

@@ -25,7 +25,7 @@ RETRIED = ("ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff")
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class AppsObject:
     """A Deployment, DaemonSet or StatefulSet."""
 
     kind: str
@@ -33,12 +33,12 @@ class Workload:
     name: str
 
 
-def workloads(rendered: str, namespace: str) -> list[Workload]:
+def workloads(rendered: str, namespace: str) -> list[AppsObject]:
     """The objects of a manifest that have pods. `namespace` is that of the release."""
     read = YAML(typ="safe", pure=True)
     objects = [read.load(text) for text in manifest.of_kinds(rendered, WORKLOADS)]
     return [
-        Workload(entry["kind"], entry["metadata"].get("namespace", namespace), entry["metadata"]["name"])
+        AppsObject(entry["kind"], entry["metadata"].get("namespace", namespace), entry["metadata"]["name"])
         for entry in objects
     ]
 
@@ -87,7 +87,7 @@ def blocked(pods: Iterable[Object]) -> tuple[str, bool]:
 
 def wait(
     tools: Tools,
-    wanted: Iterable[Workload],
+    wanted: Iterable[AppsObject],
     timeout: float,
     *,
     clock: Callable[[], float] = time.monotonic,
@@ -127,7 +127,7 @@ def _pods(tools: Tools, workload: Object, namespace: str) -> list[Object]:
     return tools.items("pods", "--namespace", namespace, "--selector", selector)
 
 
-def summary(tools: Tools, wanted: Iterable[Workload]) -> str:
+def summary(tools: Tools, wanted: Iterable[AppsObject]) -> str:
     """`2/2`: ready workloads of all; "–" without workloads."""
     listed = list(wanted)
     ready = 0

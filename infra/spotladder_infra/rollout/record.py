@@ -15,7 +15,7 @@ KEPT = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class InstalledRelease:
     """A release of a good rollout. `values` is JSON; `revision` is Helm's."""
 
     resource: str
@@ -34,7 +34,7 @@ class Good:
 
     at: str
     smoke: bool
-    releases: tuple[Installed, ...]
+    releases: tuple[InstalledRelease, ...]
     crds: tuple[tuple[str, str, str], ...] = ()
     """Chart, version and digest of each set of CRDs."""
 
@@ -52,7 +52,7 @@ def read(tools: Tools) -> list[Good]:
 
 
 def _good(entry: dict[str, Any]) -> Good:
-    releases = tuple(Installed(**one) for one in entry["releases"])
+    releases = tuple(InstalledRelease(**one) for one in entry["releases"])
     return Good(entry["at"], entry["smoke"], releases, tuple(tuple(one) for one in entry["crds"]))
 
 

@@ -26,7 +26,7 @@ PROCESS_LABEL = "spotladder-process"
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class LiveRelease:
     """A release as it is in the cluster. `revision` is 0 for a release that is not installed."""
 
     revision: int = 0
@@ -79,13 +79,13 @@ class Release:
             raise EnvironmentFailure(f"{self.name} {live.version}: {error}") from None
         return live.revision
 
-    def live(self, *, compare: bool = True, expected: int = 0) -> Live:
+    def live(self, *, compare: bool = True, expected: int = 0) -> LiveRelease:
         """The release as it is. `compare` looks for objects that differ from it; `expected` is the known revision."""
         try:
             found = json.loads(self._helm("get", "metadata", self.name, "-o", "json"))
         except CommandFailure as error:
             if "not found" in str(error):
-                return Live()
+                return LiveRelease()
             raise
         manifest = self._helm("get", "manifest", self.name)
         revision, status = int(found["revision"]), str(found["status"])
@@ -96,7 +96,7 @@ class Release:
             drift.append(f"status {status}")
         if compare:
             drift += self.tools.changes(manifest, self.namespace)
-        return Live(revision, status, str(found["version"]), manifest, tuple(drift))
+        return LiveRelease(revision, status, str(found["version"]), manifest, tuple(drift))
 
     def remove(self) -> None:
         """Uninstalls it and waits until its objects are gone. Does nothing for a release that is not installed."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.rollout.cluster import Place, Platform
+from spotladder_infra.rollout.cluster import ClusterPlatform, RolloutSite
 from spotladder_infra.rollout.components import SYSTEM
 from spotladder_infra.rollout.plan import plan
 from spotladder_infra.rollout.record import NAME
@@ -53,7 +53,7 @@ def remove(
         EnvironmentFailure: Jobs or nodes are still there after their time limit; the message names them.
     """
     report = _changes(report)
-    platform = Platform(Place(fleet, state), cluster)
+    platform = ClusterPlatform(RolloutSite(fleet, state), cluster)
     home = Tools(platform.place.target(fleet.cluster(fleet.spec.home)))
     _stop_jobs(home, fleet, cluster, jobs_timeout, report)
     _release_nodes(platform.tools, nodes_timeout, report)

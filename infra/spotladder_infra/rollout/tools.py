@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.access import Target
+from spotladder_infra.access import KubeContext
 from spotladder_infra.rollout import manifest
 
 Object = dict[str, Any]
@@ -52,7 +52,7 @@ def helm_major() -> int:
 class Tools:
     """helm and kubectl of one cluster. `timeout` is seconds for one call."""
 
-    target: Target
+    target: KubeContext
     timeout: float = COMMAND_TIMEOUT
 
     def helm(self, *arguments: str, given: str | None = None) -> str:

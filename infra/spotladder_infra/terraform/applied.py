@@ -14,7 +14,7 @@ from spotladder_infra.outputs import ClusterOutputs
 from spotladder_infra.stacks.synth import synth
 from spotladder_infra.terraform import adopt
 from spotladder_infra.terraform.events import Planned
-from spotladder_infra.terraform.stack import Stack
+from spotladder_infra.terraform.stack import TerraformStack
 from spotladder_infra.terraform.tool import environment_of_runs, find
 from spotladder_infra.topology.cluster import CREATED, Cluster
 from spotladder_infra.topology.fleet import Fleet
@@ -27,7 +27,7 @@ def stacks_of(
     state: Path,
     *,
     on_interrupt: Callable[[], None] | None = None,
-) -> list[Stack]:
+) -> list[TerraformStack]:
     """Writes the stacks of these clusters anew, in the order of the file; those that exist already have none.
 
     Args:
@@ -44,7 +44,7 @@ def stacks_of(
     tool, environment = find(), environment_of_runs()
     folders = synth(fleet, created, out, state)
     return [
-        Stack(
+        TerraformStack(
             tool,
             folder.absolute(),
             cluster.name,
@@ -57,7 +57,7 @@ def stacks_of(
     ]
 
 
-def planned(fleet: Fleet, stack: Stack) -> list[Planned]:
+def planned(fleet: Fleet, stack: TerraformStack) -> list[Planned]:
     """The plan of a stack. Existing resources of the cluster are imported.
 
     The plan is kept in the stack's folder for `Stack.apply`.
@@ -95,7 +95,7 @@ def outputs(fleet: Fleet, cluster: Cluster, out: Path, state: Path) -> ClusterOu
     return record(stacks[0], state)
 
 
-def record(stack: Stack, state: Path) -> ClusterOutputs:
+def record(stack: TerraformStack, state: Path) -> ClusterOutputs:
     """Writes the outputs of an applied stack below `state` and returns them."""
     found = stack.output()
     if found is None:

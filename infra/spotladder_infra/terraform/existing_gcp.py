@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from spotladder_infra.google import COMPUTE, IAM, REGISTRY, STORAGE, Google, Refused
+from spotladder_infra.google import COMPUTE, IAM, REGISTRY, STORAGE, Google, RequestRefused
 from spotladder_infra.names import ownership_in
 from spotladder_infra.terraform.existing import Existing
 from spotladder_infra.topology.cluster import Cluster
@@ -118,7 +118,7 @@ class _Lookup:
     def _bucket(self, body: Any) -> _Found:
         try:
             found = self._cloud.find(STORAGE, f"b/{body['name']}")
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.status == FORBIDDEN:  # names of buckets are global: it is in another project
                 return body["name"], {}
             raise

@@ -22,7 +22,7 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CommandResult:
     """The result of a command. `output` has both streams where no `on_line` took the first."""
 
     code: int
@@ -39,7 +39,7 @@ def run(
     on_start: Callable[[int], None] | None = None,
     on_line: Callable[[str], None] | None = None,
     on_interrupt: Callable[[], None] | None = None,
-) -> Result:
+) -> CommandResult:
     """Runs the command to its end.
 
     Args:
@@ -82,7 +82,7 @@ def run(
                 lines.append(line)
         code = process.wait()
         reader.join(5)
-    return Result(code, "".join(lines), "".join(errors), bool(interrupts))
+    return CommandResult(code, "".join(lines), "".join(errors), bool(interrupts))
 
 
 @contextmanager

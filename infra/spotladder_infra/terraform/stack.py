@@ -34,14 +34,14 @@ class TerraformFailed(EnvironmentFailure):
         self.diagnostics = tuple(diagnostics)
 
 
-class Interrupted(EnvironmentFailure):
+class TerraformInterrupted(EnvironmentFailure):
     """The user stopped a command. Terraform has written its state unless it was killed."""
 
     exit_code = 130
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class TerraformStack:
     """A stack that was written to `folder`. Commands raise TerraformFailed and Interrupted.
 
     Args:
@@ -175,10 +175,10 @@ class Stack:
         if self.run_file is not None:
             runs.remember(self.run_file, running)
 
-    def _fail(self, command: str, ended: process.Result, diagnostics: list[Diagnostic]) -> None:
+    def _fail(self, command: str, ended: process.CommandResult, diagnostics: list[Diagnostic]) -> None:
         if ended.interrupted:
             killed = " before it could write its state" if ended.code < 0 else ""
-            raise Interrupted(
+            raise TerraformInterrupted(
                 f"cluster {self.cluster}: {command} was interrupted{killed}: run the same command again to continue"
             )
         lines = explain(self.cluster, diagnostics, unlock=self.unlock_command())

@@ -18,7 +18,7 @@ from spotladder_infra.facts import prices, regions
 from spotladder_infra.topology.cluster import Cloud, Cluster, Nat
 from spotladder_infra.topology.defaults import pod_range_of, service_range_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
-from spotladder_infra.topology.found import Check, Found, created, pool_path, pools
+from spotladder_infra.topology.found import Check, FleetFinding, created, pool_path, pools
 from spotladder_infra.topology.pool_checks import POOL_CHECKS
 
 LONGEST_NAME = {Cloud.AWS: 38, Cloud.GCP: 20}
@@ -32,7 +32,7 @@ _GCP_LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 _INTERNET = "0.0.0.0/0"
 
 
-def check(fleet: Fleet, today: date) -> list[Found]:
+def check(fleet: Fleet, today: date) -> list[FleetFinding]:
     """All that is wrong or risky. `today` decides which versions are near the end of their support."""
     return [found for rule in CHECKS for found in rule(fleet, today)]
 
@@ -40,7 +40,7 @@ def check(fleet: Fleet, today: date) -> list[Found]:
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def unique_names(fleet: Fleet, _: date) -> Iterator[Found]:
+def unique_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Names are unique; those of pools in the whole fleet, because a CapacityTier has no namespace."""
     spec = fleet.spec
     for field in ("clusters", "buckets", "teams"):
@@ -51,68 +51,68 @@ def unique_names(fleet: Fleet, _: date) -> Iterator[Found]:
     yield from _twice(named, ": the CapacityTiers of all clusters live in the home cluster")
 
 
-def known_names(fleet: Fleet, _: date) -> Iterator[Found]:
+def known_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Every reference to another object of the file names one that exists."""
     spec = fleet.spec
     clusters = [entry.name for entry in spec.clusters]
     buckets = [entry.name for entry in spec.buckets]
     if spec.home not in clusters:
-        yield Found(("spec", "home"), _unknown(spec.home, "cluster", clusters))
+        yield FleetFinding(("spec", "home"), _unknown(spec.home, "cluster", clusters))
     for index, cluster in enumerate(spec.clusters):
         if cluster.bucket is not None and cluster.bucket not in buckets:
-            yield Found(("spec", "clusters", index, "bucket"), _unknown(cluster.bucket, "bucket", buckets))
+            yield FleetFinding(("spec", "clusters", index, "bucket"), _unknown(cluster.bucket, "bucket", buckets))
     for index, name in enumerate(spec.rollout.canary):
         if name not in clusters:
-            yield Found(("spec", "rollout", "canary", index), _unknown(name, "cluster", clusters))
+            yield FleetFinding(("spec", "rollout", "canary", index), _unknown(name, "cluster", clusters))
     for index, team in enumerate(spec.teams):
         for place, name in enumerate(team.clusters):
             if name not in clusters:
-                yield Found(("spec", "teams", index, "clusters", place), _unknown(name, "cluster", clusters))
+                yield FleetFinding(("spec", "teams", index, "clusters", place), _unknown(name, "cluster", clusters))
 
 
-def team_names(fleet: Fleet, _: date) -> Iterator[Found]:
+def team_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """A team's namespace is none that Kubernetes or the platform uses."""
     for index, team in enumerate(fleet.spec.teams):
         if team.name.startswith("kube-") or team.name in RESERVED_NAMESPACES:
             message = f"{quoted(team.name)} is a namespace of the cluster's own: rename the team"
-            yield Found(("spec", "teams", index, "name"), message)
+            yield FleetFinding(("spec", "teams", index, "name"), message)
 
 
-def accounts(fleet: Fleet, _: date) -> Iterator[Found]:
+def accounts(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """An AWS account id has 12 digits."""
     for index, cluster in enumerate(fleet.spec.clusters):
         if cluster.account is not None and not re.fullmatch("[0-9]{12}", cluster.account):
             message = f"{quoted(cluster.account)} is not an account id of AWS (expected 12 digits): correct it"
-            yield Found(("spec", "clusters", index, "account"), message)
+            yield FleetFinding(("spec", "clusters", index, "account"), message)
 
 
-def name_lengths(fleet: Fleet, _: date) -> Iterator[Found]:
+def name_lengths(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """The names that are made of a cluster's name stay within the cloud's limits."""
     for index, cluster in created(fleet):
         longest = LONGEST_NAME[cluster.cloud]
         if len(cluster.name) > longest:
             message = f"has {len(cluster.name)} characters (expected at most {longest} on {cluster.cloud}): shorten it"
-            yield Found(("spec", "clusters", index, "name"), message)
+            yield FleetFinding(("spec", "clusters", index, "name"), message)
         if not cluster.name[0].isalpha():
-            yield Found(("spec", "clusters", index, "name"), "must begin with a letter")
+            yield FleetFinding(("spec", "clusters", index, "name"), "must begin with a letter")
 
 
-def tags(fleet: Fleet, _: date) -> Iterator[Found]:
+def tags(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Tags are allowed by the clouds that get them."""
     clouds = {cluster.cloud for cluster in fleet.spec.clusters}
     for key, value in fleet.spec.tags.items():
         path = ("spec", "tags", key)
         if key.lower().startswith(("aws:", "kubernetes.io/", "karpenter.sh/", "spotladder.io/", "spotladder-")):
-            yield Found(path, "has a prefix that is reserved: rename it")
+            yield FleetFinding(path, "has a prefix that is reserved: rename it")
         elif Cloud.GCP in clouds and not (_GCP_LABEL.fullmatch(key) and _GCP_LABEL_VALUE.fullmatch(value)):
             message = "cannot be a label on gcp (expected lower-case letters, digits, '_' and '-', up to 63)"
-            yield Found(path, f"{message}: rename it")
+            yield FleetFinding(path, f"{message}: rename it")
 
 
 # --- networks --------------------------------------------------------------------------------------------------------
 
 
-def network_ranges(fleet: Fleet, _: date) -> Iterator[Found]:
+def network_ranges(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """No two ranges overlap, inside a cluster or between clusters, so that clusters can be peered."""
     ranges = [
         (
@@ -127,77 +127,79 @@ def network_ranges(fleet: Fleet, _: date) -> Iterator[Found]:
     for (__, name, owner, one), (path, other_name, other_owner, other) in combinations(ranges, 2):
         services = "services" in (name.rpartition(" ")[2], other_name.rpartition(" ")[2])
         if one.overlaps(other) and (owner is other_owner or not services):
-            yield Found(path, f"{other} ({other_name}) overlaps {one} ({name}): choose another range")
+            yield FleetFinding(path, f"{other} ({other_name}) overlaps {one} ({name}): choose another range")
     for index, cluster in created(fleet):
         length = ipaddress.IPv4Network(cluster.network.cidr).prefixlen
         if cluster.cloud is Cloud.AWS and not 16 <= length <= 22:
             message = f"/{length} does not fit an EKS network (expected /16 to /22)"
-            yield Found(("spec", "clusters", index, "network", "cidr"), f"{message}: choose another range")
+            yield FleetFinding(("spec", "clusters", index, "network", "cidr"), f"{message}: choose another range")
 
 
-def way_out(fleet: Fleet, _: date) -> Iterator[Found]:
+def way_out(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Nodes without a NAT gateway reach the services of AWS by other means."""
     for index, cluster in created(fleet):
         network = cluster.network
         if cluster.cloud is Cloud.AWS and network.nat is Nat.NONE and not network.interface_endpoints:
             message = "leaves the nodes without a way to ECR, STS and EC2: set interfaceEndpoints to true"
-            yield Found(("spec", "clusters", index, "network", "nat"), message)
+            yield FleetFinding(("spec", "clusters", index, "network", "nat"), message)
 
 
-def api_access(fleet: Fleet, _: date) -> Iterator[Found]:
+def api_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """An API server that the whole internet reaches is worth a warning; EKS refuses private ranges for its address."""
     for index, cluster in created(fleet):
         for place, allowed in enumerate(cluster.api.allowed):
             if allowed == _INTERNET:
                 message = "opens the API server to the whole internet: name the ranges of your offices"
-                yield Found(("spec", "clusters", index, "api", "allowed", place), message, warning=True)
+                yield FleetFinding(("spec", "clusters", index, "api", "allowed", place), message, warning=True)
             elif cluster.cloud is Cloud.AWS and any(
                 ipaddress.IPv4Network(allowed).subnet_of(part) for part in _PRIVATE
             ):
                 message = f"{allowed} is private: EKS takes public ranges only, the network itself always has access"
-                yield Found(("spec", "clusters", index, "api", "allowed", place), f"{message}; remove it")
+                yield FleetFinding(("spec", "clusters", index, "api", "allowed", place), f"{message}; remove it")
 
 
 # --- regions, zones, accelerators ------------------------------------------------------------------------------------
 
 
-def zones(fleet: Fleet, _: date) -> Iterator[Found]:
+def zones(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Zones belong to the cluster's region, and those of a pool to the cluster."""
     for index, cluster in created(fleet):
         path = ("spec", "clusters", index)
         region = cluster.region or ""
         if not regions.is_region(cluster.cloud, region):
-            yield Found((*path, "region"), f"{quoted(region)} is not a region of {cluster.cloud}")
+            yield FleetFinding((*path, "region"), f"{quoted(region)} is not a region of {cluster.cloud}")
             continue
         for place, zone in enumerate(cluster.zones):
             yield from _zone(cluster.cloud, region, zone, (*path, "zones", place))
         if cluster.cloud is Cloud.AWS and cluster.zones and len(set(cluster.zones)) < 2:
-            yield Found((*path, "zones"), "has one zone: the EKS control plane needs at least two")
+            yield FleetFinding((*path, "zones"), "has one zone: the EKS control plane needs at least two")
         chosen = zones_of(cluster)
         if not chosen:
             near = closest(region, regions.ZONES[cluster.cloud], cutoff=0.8)
             hint = f"did you mean {near}? Otherwise" if near else "if it is right,"
             message = f"{quoted(region)} is not in the table of regions of {regions.AS_OF}; {hint} name its zones"
-            yield Found((*path, "region"), message)
+            yield FleetFinding((*path, "region"), message)
         for place, pool in enumerate(cluster.pools):
             for at, zone in enumerate(pool.zones):
                 if chosen and zone not in chosen:
                     message = f"{quoted(zone)} is not a zone of cluster {cluster.name} (it has {', '.join(chosen)})"
-                    yield Found((*path, "pools", place, "zones", at), f"{message}: add it to the cluster or choose one")
+                    yield FleetFinding(
+                        (*path, "pools", place, "zones", at), f"{message}: add it to the cluster or choose one"
+                    )
 
 
 # --- versions --------------------------------------------------------------------------------------------------------
 
 
-def version_matrix(fleet: Fleet, _: date) -> Iterator[Found]:
+def version_matrix(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Kubernetes, Karpenter, KubeRay and Ray fit together."""
     for index, cluster in created(fleet):
         karpenter = versions.KARPENTER if cluster.cloud is Cloud.AWS else None
         for message in versions.conflicts(kubernetes=cluster.kubernetes, karpenter=karpenter):
-            yield Found(("spec", "clusters", index, "kubernetes"), message)
+            yield FleetFinding(("spec", "clusters", index, "kubernetes"), message)
 
 
-def end_of_support(fleet: Fleet, today: date) -> Iterator[Found]:
+def end_of_support(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
     """The standard support of the Kubernetes version has not ended and does not end soon."""
     for index, cluster in created(fleet):
         ends = versions.standard_support_ends(cluster.kubernetes, cluster.cloud)
@@ -205,38 +207,42 @@ def end_of_support(fleet: Fleet, today: date) -> Iterator[Found]:
             continue
         verb = "ended" if ends < today else "ends"
         message = f"standard support of {cluster.kubernetes} on {cluster.cloud} {verb} on {ends}"
-        yield Found(("spec", "clusters", index, "kubernetes"), f"{message}: choose a newer version", warning=True)
+        yield FleetFinding(
+            ("spec", "clusters", index, "kubernetes"), f"{message}: choose a newer version", warning=True
+        )
 
 
 # --- buckets and state -----------------------------------------------------------------------------------------------
 
 
-def buckets(fleet: Fleet, _: date) -> Iterator[Found]:
+def buckets(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """A cluster's bucket is in its cloud, and better in its region: data between regions costs money."""
     for index, cluster in created(fleet):
         path = ("spec", "clusters", index, "bucket")
         bucket = fleet.bucket_of(cluster)
         if bucket is None:
             if cluster.bucket is None and cluster.pools:
-                yield Found(path[:-1], "has no bucket: jobs on it cannot write checkpoints; name one", warning=True)
+                yield FleetFinding(
+                    path[:-1], "has no bucket: jobs on it cannot write checkpoints; name one", warning=True
+                )
             continue
         if bucket.cloud is not cluster.cloud:
             message = f"is a bucket of {bucket.cloud}: pods of {cluster.cloud} have no identity there without a secret"
-            yield Found(path, f"{message}; use a bucket of {cluster.cloud}")
+            yield FleetFinding(path, f"{message}; use a bucket of {cluster.cloud}")
         elif bucket.region != cluster.region:
             cost = bucket.monthly_gi_b * prices.REGION_EGRESS_GIB[cluster.cloud]
             message = (
                 f"is in {bucket.region}, the cluster in {cluster.region}: {bucket.monthly_gi_b} GiB a month cost about "
                 f"${cost:.0f}/month (prices of {prices.AS_OF}); use a bucket in {cluster.region}"
             )
-            yield Found(path, message, warning=True)
+            yield FleetFinding(path, message, warning=True)
 
 
-def state(fleet: Fleet, _: date) -> Iterator[Found]:
+def state(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """State in local files is lost with the machine."""
     if fleet.spec.state is None and any(created(fleet)):
         message = "has no state: Terraform keeps it in local files, for one person on one machine; add state.uri"
-        yield Found(("spec",), message, warning=True)
+        yield FleetFinding(("spec",), message, warning=True)
 
 
 CHECKS: tuple[Check, ...] = (
@@ -260,11 +266,11 @@ CHECKS: tuple[Check, ...] = (
 # --- parts -----------------------------------------------------------------------------------------------------------
 
 
-def _twice(names: Iterable[tuple[Path, str]], why: str) -> Iterator[Found]:
+def _twice(names: Iterable[tuple[Path, str]], why: str) -> Iterator[FleetFinding]:
     seen: set[str] = set()
     for path, name in names:
         if name in seen:
-            yield Found(path, f"{quoted(name)} is used twice{why}; rename one")
+            yield FleetFinding(path, f"{quoted(name)} is used twice{why}; rename one")
         seen.add(name)
 
 
@@ -281,13 +287,13 @@ def _ranges(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
     yield "services", "services", service_range_of(cluster)
 
 
-def _zone(cloud: str, region: str, zone: str, path: Path) -> Iterator[Found]:
+def _zone(cloud: str, region: str, zone: str, path: Path) -> Iterator[FleetFinding]:
     found = regions.region_of(cloud, zone)
     known = regions.ZONES[cloud].get(region)
     if found is None:
-        yield Found(path, f"{quoted(zone)} is not a zone of {cloud}")
+        yield FleetFinding(path, f"{quoted(zone)} is not a zone of {cloud}")
     elif found != region:
-        yield Found(path, f"{quoted(zone)} is in {found}, not in {region}: choose a zone of {region}")
+        yield FleetFinding(path, f"{quoted(zone)} is in {found}, not in {region}: choose a zone of {region}")
     elif known is not None and zone not in known:
         message = f"{quoted(zone)} does not exist (expected {', '.join(known)}; table of {regions.AS_OF})"
-        yield Found(path, message)
+        yield FleetFinding(path, message)

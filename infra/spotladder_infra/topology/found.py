@@ -13,7 +13,7 @@ from spotladder_infra.topology.pool import Pool
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FleetFinding:
     """A finding. `path` is the field in the fleet file."""
 
     path: Path
@@ -21,7 +21,7 @@ class Found:
     warning: bool = False
 
 
-Check = Callable[[Fleet, date], Iterator[Found]]
+Check = Callable[[Fleet, date], Iterator[FleetFinding]]
 """A rule. The date decides which versions and images are old."""
 
 

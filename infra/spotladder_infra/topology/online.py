@@ -13,7 +13,7 @@ from spotladder_infra.google import COMPUTE, TIMEOUT, Google
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.fleet import Fleet
-from spotladder_infra.topology.found import Found
+from spotladder_infra.topology.found import FleetFinding
 from spotladder_infra.topology.pool import Pool
 
 GCE_NAMES = {
@@ -24,9 +24,9 @@ GCE_NAMES = {
 """Older accelerators by the name that Compute Engine gives them; the fleet file may use either."""
 
 
-def check_online(fleet: Fleet) -> list[Found]:
+def check_online(fleet: Fleet) -> list[FleetFinding]:
     """Findings for everything that a cloud does not offer this account or project. Raises EnvironmentFailure."""
-    found: list[Found] = []
+    found: list[FleetFinding] = []
     cloud: Google | None = None
     for index, cluster in enumerate(fleet.spec.clusters):
         if cluster.cloud is Cloud.AWS:
@@ -37,7 +37,7 @@ def check_online(fleet: Fleet) -> list[Found]:
     return found
 
 
-def _aws(index: int, cluster: Cluster) -> list[Found]:
+def _aws(index: int, cluster: Cluster) -> list[FleetFinding]:
     client = connect("ec2", cluster.region or "")
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – with boto3
 
@@ -49,13 +49,15 @@ def _aws(index: int, cluster: Cluster) -> list[Found]:
         ) from None
 
 
-def aws_findings(client: Any, index: int, cluster: Cluster) -> Iterator[Found]:
+def aws_findings(client: Any, index: int, cluster: Cluster) -> Iterator[FleetFinding]:
     """Zones and instance types that AWS does not offer the account. `client` is one for EC2 in the cluster's region."""
     path = ("spec", "clusters", index)
     there = {zone["ZoneName"] for zone in client.describe_availability_zones()["AvailabilityZones"]}
     for place, zone in enumerate(cluster.zones):
         if zone not in there:
-            yield Found((*path, "zones", place), f"{quoted(zone)} is not a zone of this account in {cluster.region}")
+            yield FleetFinding(
+                (*path, "zones", place), f"{quoted(zone)} is not a zone of this account in {cluster.region}"
+            )
     offered = _offered(client, cluster)
     for place, pool in enumerate(cluster.pools):
         wanted = set(pool.zones or zones_of(cluster))
@@ -64,11 +66,13 @@ def aws_findings(client: Any, index: int, cluster: Cluster) -> Iterator[Found]:
             if not zones & wanted:
                 where = f"it is in {', '.join(sorted(zones))}" if zones else f"nowhere in {cluster.region}"
                 message = f"{name} is not offered in {', '.join(sorted(wanted))} ({where}): choose other zones or types"
-                yield Found((*path, "pools", place, "instanceTypes", at), message)
+                yield FleetFinding((*path, "pools", place, "instanceTypes", at), message)
         for at, family in enumerate(pool.families):
             if not any(name.startswith(f"{family}.") and zones & wanted for name, zones in offered.items()):
                 message = f"no instance of family {family} is offered in {', '.join(sorted(wanted))}"
-                yield Found((*path, "pools", place, "families", at), f"{message}: choose other zones or families")
+                yield FleetFinding(
+                    (*path, "pools", place, "families", at), f"{message}: choose other zones or families"
+                )
 
 
 def _offered(client: Any, cluster: Cluster) -> dict[str, set[str]]:
@@ -91,7 +95,7 @@ def _paged(client: Any, operation: str, instance_types: Sequence[str], **more: s
             yield from page.get("InstanceTypes") or page.get("InstanceTypeOfferings") or ()
 
 
-def gcp(cloud: Google, index: int, cluster: Cluster) -> Iterator[Found]:
+def gcp(cloud: Google, index: int, cluster: Cluster) -> Iterator[FleetFinding]:
     """Zones, machine types, accelerators and versions that Google Cloud does not offer the project there.
 
     Raises EnvironmentFailure.
@@ -99,17 +103,19 @@ def gcp(cloud: Google, index: int, cluster: Cluster) -> Iterator[Found]:
     path = ("spec", "clusters", index)
     region = cloud.find(COMPUTE, f"projects/{cluster.project}/regions/{cluster.region}")
     if region is None:
-        yield Found((*path, "region"), f"project {cluster.project} has no region {cluster.region}: correct one of them")
+        yield FleetFinding(
+            (*path, "region"), f"project {cluster.project} has no region {cluster.region}: correct one of them"
+        )
         return
     there = {url.rpartition("/")[2] for url in region.get("zones", [])}
     for place, zone in enumerate(cluster.zones):
         if zone not in there:
             message = f"{quoted(zone)} is not a zone of {cluster.region} (it has {', '.join(sorted(there))})"
-            yield Found((*path, "zones", place), f"{message}: choose one of them")
+            yield FleetFinding((*path, "zones", place), f"{message}: choose one of them")
     minors = offered_minors(cloud, cluster)
     if cluster.kubernetes not in minors:
         message = f"GKE does not offer {cluster.kubernetes} in {cluster.region}: choose one of {', '.join(minors)}"
-        yield Found((*path, "kubernetes"), message)
+        yield FleetFinding((*path, "kubernetes"), message)
     for place, pool in enumerate(cluster.pools):
         wanted = [zone for zone in pool.zones or zones_of(cluster) if zone in there]
         for at, name in enumerate(pool.instance_types):
@@ -118,7 +124,9 @@ def gcp(cloud: Google, index: int, cluster: Cluster) -> Iterator[Found]:
         for at, family in enumerate(pool.families):
             if wanted and not any(_has_family(cloud, cluster, zone, family) for zone in wanted):
                 message = f"no machine of family {family} is offered in {', '.join(wanted)}"
-                yield Found((*path, "pools", place, "families", at), f"{message}: choose other zones or families")
+                yield FleetFinding(
+                    (*path, "pools", place, "families", at), f"{message}: choose other zones or families"
+                )
 
 
 def machine_types(cloud: Google, cluster: Cluster, name: str, zones: Iterable[str]) -> dict[str, dict[str, Any] | None]:
@@ -149,10 +157,12 @@ def offered_minors(cloud: Google, cluster: Cluster) -> list[str]:
     return sorted(minors, key=parse, reverse=True)
 
 
-def _machine_findings(pool: Pool, name: str, machines: dict[str, dict[str, Any] | None], path: Path) -> Iterator[Found]:
+def _machine_findings(
+    pool: Pool, name: str, machines: dict[str, dict[str, Any] | None], path: Path
+) -> Iterator[FleetFinding]:
     offered = {zone: machine for zone, machine in machines.items() if machine is not None}
     if machines and not offered:
-        yield Found(path, f"{name} is not offered in {', '.join(sorted(machines))}: choose other zones or types")
+        yield FleetFinding(path, f"{name} is not offered in {', '.join(sorted(machines))}: choose other zones or types")
         return
     for zone, machine in offered.items():
         has = {
@@ -162,5 +172,5 @@ def _machine_findings(pool: Pool, name: str, machines: dict[str, dict[str, Any] 
         if wanted is not None and has and has.get(GCE_NAMES.get(wanted.type, wanted.type)) != wanted.count:
             listed = ", ".join(f"{count} {kind}" for kind, count in has.items())
             message = f"{name} has {listed} in {zone}, not {wanted.count} {wanted.type}: correct the pool's accelerator"
-            yield Found(path, message)
+            yield FleetFinding(path, message)
             return

@@ -14,7 +14,7 @@ from spotladder_infra.facts import images, prices, regions
 from spotladder_infra.topology.cluster import CREATED, Cloud
 from spotladder_infra.topology.defaults import notice_of
 from spotladder_infra.topology.fleet import Fleet
-from spotladder_infra.topology.found import Check, Found, created, pool_path, pools
+from spotladder_infra.topology.found import Check, FleetFinding, created, pool_path, pools
 from spotladder_infra.topology.pool import PoolRole
 
 INSTANCE_FORM = {
@@ -27,7 +27,7 @@ SHORTEST_CONSOLIDATION = 300.0
 """Seconds. A new attempt of a job has its pods pending within this time."""
 
 
-def instance_names(fleet: Fleet, _: date) -> Iterator[Found]:
+def instance_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Instance types have the form of the cluster's cloud."""
     for c, p, cluster, pool in pools(fleet):
         if cluster.cloud not in CREATED:
@@ -36,18 +36,18 @@ def instance_names(fleet: Fleet, _: date) -> Iterator[Found]:
         for place, name in enumerate(pool.instance_types):
             if not form.fullmatch(name):
                 message = f"{quoted(name)} is not an instance type of {cluster.cloud} (expected one like {example})"
-                yield Found(pool_path(c, p, "instanceTypes", place), f"{message}: correct it")
+                yield FleetFinding(pool_path(c, p, "instanceTypes", place), f"{message}: correct it")
 
 
-def efa(fleet: Fleet, _: date) -> Iterator[Found]:
+def efa(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """EFA is as fast as the nodes are near each other."""
     for c, p, _cluster, pool in pools(fleet):
         if pool.efa and pool.placement_group is None:
             message = "without placementGroup, nodes may be far apart: name a cluster placement group"
-            yield Found(pool_path(c, p, "efa"), message, warning=True)
+            yield FleetFinding(pool_path(c, p, "efa"), message, warning=True)
 
 
-def accelerators(fleet: Fleet, _: date) -> Iterator[Found]:
+def accelerators(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """The instances have the accelerator that the pool names, and the region offers them."""
     for c, p, cluster, pool in pools(fleet):
         if cluster.cloud not in CREATED:
@@ -59,14 +59,14 @@ def accelerators(fleet: Fleet, _: date) -> Iterator[Found]:
                 path = pool_path(c, p, field, place)
                 has = known.get(family)
                 if pool.accelerator is not None and has is not None and has != pool.accelerator.type:
-                    yield Found(path, f"{name} has {has}, not {pool.accelerator.type}: correct one of them")
+                    yield FleetFinding(path, f"{name} has {has}, not {pool.accelerator.type}: correct one of them")
                 offered = regions.OFFERED[cluster.cloud].get(family)
                 if offered is not None and cluster.region not in offered:
                     message = f"{family} is not known to be offered in {cluster.region} (table of {regions.AS_OF})"
-                    yield Found(path, f"{message}: check the region, or choose another family", warning=True)
+                    yield FleetFinding(path, f"{message}: check the region, or choose another family", warning=True)
 
 
-def node_images(fleet: Fleet, today: date) -> Iterator[Found]:
+def node_images(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
     """Images of nodes on EKS are pinned to a release that is not old."""
     for index, cluster in enumerate(fleet.spec.clusters):
         if cluster.cloud is not Cloud.AWS:
@@ -77,28 +77,28 @@ def node_images(fleet: Fleet, today: date) -> Iterator[Found]:
         unpinned = any(pool.image is None for pool in cluster.pools)
         if unpinned and (old := _old_image(images.NODE_IMAGE, today)):
             message = f"pools without image get {old}: give the pools a newer image, or upgrade spotladder"
-            yield Found(("spec", "clusters", index, "pools"), message, warning=True)
+            yield FleetFinding(("spec", "clusters", index, "pools"), message, warning=True)
 
 
-def heads(fleet: Fleet, _: date) -> Iterator[Found]:
+def heads(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Ray heads have nodes: the pools of workers are tainted, and so are the system nodes."""
     for index, cluster in created(fleet):
         if cluster.pools and all(pool.role is PoolRole.WORKERS for pool in cluster.pools):
             message = "has no pool with role heads: Ray heads find no node; add one with capacityType on-demand"
-            yield Found(("spec", "clusters", index, "pools"), message)
+            yield FleetFinding(("spec", "clusters", index, "pools"), message)
 
 
-def fallback(fleet: Fleet, _: date) -> Iterator[Found]:
+def fallback(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """A fleet with spot workers only has no capacity during a spot shortage."""
     workers = [pool for _, _, _, pool in pools(fleet) if pool.role is PoolRole.WORKERS]
     if workers and all(pool.capacity_type is CapacityType.SPOT for pool in workers):
         message = (
             "has only spot capacity for workers: jobs wait while spot is dry; add an on-demand pool to fall back to"
         )
-        yield Found(("spec", "clusters"), message, warning=True)
+        yield FleetFinding(("spec", "clusters"), message, warning=True)
 
 
-def grace(fleet: Fleet, _: date) -> Iterator[Found]:
+def grace(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """A node's grace period covers its pods' grace period and ends with the cloud's notice."""
     for c, p, cluster, pool in pools(fleet):
         path = pool_path(c, p, "disruption")
@@ -111,40 +111,42 @@ def grace(fleet: Fleet, _: date) -> Iterator[Found]:
                     f"{format_duration(period)} is shorter than the {needed}s that pods have to end: "
                     f"Karpenter would delete them at once; set at least {needed}s or remove it"
                 )
-                yield Found((*path, "terminationGracePeriod"), message)
+                yield FleetFinding((*path, "terminationGracePeriod"), message)
             elif notice and period > notice:
                 message = (
                     f"{format_duration(period)} is longer than the notice of {format_duration(notice)}: "
                     f"the cloud takes the node before; set at most {format_duration(notice)} or remove it"
                 )
-                yield Found((*path, "terminationGracePeriod"), message, warning=True)
+                yield FleetFinding((*path, "terminationGracePeriod"), message, warning=True)
         if pool.role is PoolRole.WORKERS and pool.disruption.consolidate_after < SHORTEST_CONSOLIDATION:
             message = (
                 f"{format_duration(pool.disruption.consolidate_after)} is shorter than a restart of a job: the node "
                 f"may be given back between two attempts; set at least {format_duration(SHORTEST_CONSOLIDATION)}"
             )
-            yield Found((*path, "consolidateAfter"), message, warning=True)
+            yield FleetFinding((*path, "consolidateAfter"), message, warning=True)
 
 
-def known_prices(fleet: Fleet, _: date) -> Iterator[Found]:
+def known_prices(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """The cost of a pool without a price is reported as unknown."""
     for c, p, cluster, pool in pools(fleet):
         looked_up = cluster.cloud is Cloud.AWS and pool.capacity_type is CapacityType.SPOT
         listed = pool.capacity_type is CapacityType.ON_DEMAND and prices.dearest(pool.instance_types) is not None
         if pool.role is PoolRole.WORKERS and pool.price is None and not looked_up and not listed:
             message = "has no price: its costs will be reported as unknown; add price.perNodeHour"
-            yield Found(pool_path(c, p), message, warning=True)
+            yield FleetFinding(pool_path(c, p), message, warning=True)
 
 
-def _image(alias: str, today: date, path: Path) -> Iterator[Found]:
+def _image(alias: str, today: date, path: Path) -> Iterator[FleetFinding]:
     dated = alias.partition("@")[2].removeprefix("v")
     if not images.ALIAS.fullmatch(alias) or (len(dated) == 8 and images.released(alias) is None):
-        yield Found(path, f"{quoted(alias)} is not an image of EKS (expected one like {images.NODE_IMAGE})")
+        yield FleetFinding(path, f"{quoted(alias)} is not an image of EKS (expected one like {images.NODE_IMAGE})")
     elif dated == "latest":
         message = "is not pinned: every new image of AWS makes the nodes drift, and nodes of one job may differ"
-        yield Found(path, f"{message}; name a release like {images.NODE_IMAGE}", warning=True)
+        yield FleetFinding(path, f"{message}; name a release like {images.NODE_IMAGE}", warning=True)
     elif old := _old_image(alias, today):
-        yield Found(path, f"is {old}: choose a newer one (spotladder infra doctor prints the newest)", warning=True)
+        yield FleetFinding(
+            path, f"is {old}: choose a newer one (spotladder infra doctor prints the newest)", warning=True
+        )
 
 
 def _old_image(alias: str, today: date) -> str | None:

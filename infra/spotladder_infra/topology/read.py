@@ -12,7 +12,7 @@ from spotladder.api.problems import InvalidDocument, Path, Problem, dotted, quot
 from spotladder.errors import InvalidSpec
 from spotladder_infra.topology.checks import check
 from spotladder_infra.topology.fleet import Fleet
-from spotladder_infra.topology.found import Found
+from spotladder_infra.topology.found import FleetFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def read_fleet(path: str | File, today: date, *, online: bool = False) -> FleetF
     return FleetFile(fleet, tuple(_problem(document, found) for found in findings if found.warning))
 
 
-def _problem(document: Document, found: Found) -> Problem:
+def _problem(document: Document, found: FleetFinding) -> Problem:
     return Problem(document.where(found.path), dotted(found.path), found.message)
 
 

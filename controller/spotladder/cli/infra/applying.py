@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from spotladder_infra.terraform.events import Event, Planned
-    from spotladder_infra.terraform.stack import Stack
+    from spotladder_infra.terraform.stack import TerraformStack
 
 DONE = {"create": "created", "update": "changed", "delete": "deleted", "import": "taken over"}
 
@@ -111,7 +111,7 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True)
 
 
-def carry_out(stack: Stack, changes: list[Planned]) -> None:
+def carry_out(stack: TerraformStack, changes: list[Planned]) -> None:
     """Applies the kept plan of a stack and prints progress."""
     from spotladder_infra.terraform.events import Action
 
@@ -121,7 +121,7 @@ def carry_out(stack: Stack, changes: list[Planned]) -> None:
         stack.apply(progress)
 
 
-def finish(tasks: Sequence[tuple[str, Callable[[], None], Stack | None]], *, done: str) -> None:
+def finish(tasks: Sequence[tuple[str, Callable[[], None], TerraformStack | None]], *, done: str) -> None:
     """Runs the tasks of the clusters one after the other and prints the result of each.
 
     The tasks after a failed one still run. An interrupt ends the loop.
@@ -134,7 +134,7 @@ def finish(tasks: Sequence[tuple[str, Callable[[], None], Stack | None]], *, don
         EnvironmentFailure: At least one task failed. The message has one line for each error.
     """
     from spotladder.errors import EnvironmentFailure, SpotladderError
-    from spotladder_infra.terraform.stack import Interrupted
+    from spotladder_infra.terraform.stack import TerraformInterrupted
 
     results = dict.fromkeys((name for name, _, _ in tasks), "not begun")
     errors: list[SpotladderError] = []
@@ -143,7 +143,7 @@ def finish(tasks: Sequence[tuple[str, Callable[[], None], Stack | None]], *, don
             try:
                 work()
                 results[name] = done
-            except Interrupted:
+            except TerraformInterrupted:
                 results[name] = f"interrupted{_held(stack)}"
                 raise
             except SpotladderError as error:
@@ -157,7 +157,7 @@ def finish(tasks: Sequence[tuple[str, Callable[[], None], Stack | None]], *, don
         raise EnvironmentFailure(f"{lines}\ncompleted changes are in the state: run the same command again to continue")
 
 
-def _held(stack: Stack | None) -> str:
+def _held(stack: TerraformStack | None) -> str:
     """The number of resources in the stack's state, as a suffix of a result."""
     from spotladder.errors import SpotladderError
 

@@ -24,7 +24,7 @@ from spotladder.cli.infra.options import (
 
 if TYPE_CHECKING:
     from spotladder_infra.terraform.events import Planned
-    from spotladder_infra.terraform.stack import Stack
+    from spotladder_infra.terraform.stack import TerraformStack
 
 
 def bootstrap(
@@ -59,7 +59,7 @@ def bootstrap(
     if any(changes for _, changes in plans):
         confirm("Create and change this?", yes=yes)
 
-    def work(stack: Stack, changes: list[Planned]) -> None:
+    def work(stack: TerraformStack, changes: list[Planned]) -> None:
         if changes:
             carry_out(stack, changes)
         stack.drop_plan()

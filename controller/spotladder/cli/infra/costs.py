@@ -58,7 +58,7 @@ def plan(
     from spotladder.cli.infra.applying import say_stopping, show
     from spotladder.errors import EnvironmentFailure, InvalidSpec
     from spotladder_infra.terraform.applied import planned, stacks_of
-    from spotladder_infra.terraform.stack import Interrupted
+    from spotladder_infra.terraform.stack import TerraformInterrupted
 
     if offline and online:
         raise InvalidSpec("--offline and --online contradict each other: give one of them")
@@ -73,7 +73,7 @@ def plan(
                 stack.drop_plan()
                 if output is Format.TABLE:
                     show(stack.cluster, changes[stack.cluster])
-        except Interrupted:
+        except TerraformInterrupted:
             raise
         except EnvironmentFailure as error:
             failure = error

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from spotladder_infra.terraform.events import Planned
-    from spotladder_infra.terraform.stack import Stack
+    from spotladder_infra.terraform.stack import TerraformStack
     from spotladder_infra.topology.cluster import Cluster
     from spotladder_infra.topology.fleet import Fleet
 
@@ -111,7 +111,7 @@ def destroy(
     finish([(entry.name, partial(work, entry), stacks.get(entry.name)) for entry in clusters], done="gone")
 
 
-def _to_delete(stack: Stack) -> list[Planned]:
+def _to_delete(stack: TerraformStack) -> list[Planned]:
     """The deletion of every resource of the stack except those of its checkpoint bucket."""
     from spotladder_infra.checkpoints import resources
     from spotladder_infra.terraform.events import Action, Planned

@@ -14,10 +14,10 @@ from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 if TYPE_CHECKING:
     from spotladder.cli.infra.progress import Progress
-    from spotladder_infra.rollout.cluster import Place
+    from spotladder_infra.rollout.cluster import RolloutSite
     from spotladder_infra.rollout.engine import Change
     from spotladder_infra.rollout.inspection import Row
-    from spotladder_infra.rollout.waves import Options, Result
+    from spotladder_infra.rollout.waves import ClusterResult, RolloutOptions
     from spotladder_infra.topology.fleet import Fleet
 
 TargetOption = Annotated[
@@ -217,14 +217,14 @@ def _place(
     cloud: str | None,
     *,
     canary: list[str] | None = None,
-) -> tuple[Place, list[str]]:
+) -> tuple[RolloutSite, list[str]]:
     """The working directories of the rollout and the names of the chosen clusters; no name stands for all clusters.
 
     Raises:
         InvalidSpec: A cluster or the cloud is unknown.
         EnvironmentFailure: A program is missing.
     """
-    from spotladder_infra.rollout.cluster import Place
+    from spotladder_infra.rollout.cluster import RolloutSite
     from spotladder_infra.rollout.tools import require
 
     fleet = read(path, warn=True).fleet
@@ -238,16 +238,16 @@ def _place(
     folder = charts
     if folder is None and fleet.spec.platform.charts:
         folder = path.parent / fleet.spec.platform.charts
-    return Place(fleet, state, folder), targets
+    return RolloutSite(fleet, state, folder), targets
 
 
-def _options(fleet: Fleet, path: Path, targets: list[str], *, concurrency: int | None, smoke: bool) -> Options:
+def _options(fleet: Fleet, path: Path, targets: list[str], *, concurrency: int | None, smoke: bool) -> RolloutOptions:
     from spotladder_infra.rollout import smoke as smoke_job
-    from spotladder_infra.rollout.waves import Options
+    from spotladder_infra.rollout.waves import RolloutOptions
 
     asked = fleet.spec.rollout
     document = smoke_job.read(path.parent / asked.smoke.job) if smoke and asked.smoke else None
-    return Options(
+    return RolloutOptions(
         targets=tuple(targets),
         concurrency=concurrency or asked.concurrency,
         timeout=asked.timeout,
@@ -256,13 +256,13 @@ def _options(fleet: Fleet, path: Path, targets: list[str], *, concurrency: int |
     )
 
 
-def _platform(place: Place, name: str) -> Any:
-    from spotladder_infra.rollout.cluster import Platform
+def _platform(place: RolloutSite, name: str) -> Any:
+    from spotladder_infra.rollout.cluster import ClusterPlatform
 
-    return Platform(place, place.fleet.cluster(name))
+    return ClusterPlatform(place, place.fleet.cluster(name))
 
 
-def _inspected(place: Place, targets: list[str], *, compare: bool) -> list[Row]:
+def _inspected(place: RolloutSite, targets: list[str], *, compare: bool) -> list[Row]:
     from concurrent.futures import ThreadPoolExecutor
 
     from spotladder_infra.rollout.inspection import inspect
@@ -303,11 +303,11 @@ def _progress() -> Iterator[Progress]:
         raise
 
 
-def _finish(results: list[Result], remedy: str) -> None:
+def _finish(results: list[ClusterResult], remedy: str) -> None:
     from spotladder.errors import EnvironmentFailure
-    from spotladder_infra.rollout.waves import Outcome
+    from spotladder_infra.rollout.waves import ClusterOutcome
 
     print_table(("Cluster", "Result"), [(found.cluster, str(found.outcome)) for found in results])
-    failed = [found for found in results if found.outcome is Outcome.FAILED]
+    failed = [found for found in results if found.outcome is ClusterOutcome.FAILED]
     if failed:
         raise EnvironmentFailure("\n".join([*(f"{found.cluster}: {found.message}" for found in failed), remedy]))

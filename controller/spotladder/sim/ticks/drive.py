@@ -15,7 +15,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.policies import Policy
-from spotladder.errors import SpotladderError
+from spotladder.sim.oscillation import PolicyOscillates
 from spotladder.sim.ticks.job import START, TickJob, TickResult
 from spotladder.sim.ticks.world import TickWorld
 
@@ -23,12 +23,8 @@ DECISIONS_PER_TICK = 50
 """After this many decisions at one moment, the policy is taken to contradict itself."""
 
 
-class Unsettled(SpotladderError):
-    """The policy moves the job back and forth at one moment: a defect of the policy."""
-
-
 def run(job: TickJob, policy: Policy) -> TickResult:
-    """One run of the job, decided tick by tick. Raises Unsettled for a policy that never settles in a tick."""
+    """One run of the job, decided tick by tick. Raises PolicyOscillates."""
     world, state, spec = TickWorld(job), JobState(), job.spec()
     ticks = -(-job.deadline // job.tick)
     finished = False
@@ -36,10 +32,10 @@ def run(job: TickJob, policy: Policy) -> TickResult:
         world.begin(tick)
         if job.varying:
             spec = job.spec(tick)
-        state = settled(world, spec, state, policy)
+        state = state_after_decisions(world, spec, state, policy)
         finished = world.advance()
         if finished and world.now <= START + job.deadline:
-            state = settled(world, spec, state, policy)
+            state = state_after_decisions(world, spec, state, policy)
             break
     met = state.stage is Stage.SUCCEEDED
     return TickResult(
@@ -53,7 +49,7 @@ def run(job: TickJob, policy: Policy) -> TickResult:
     )
 
 
-def settled(world: TickWorld, spec: JobSpec, state: JobState, policy: Policy) -> JobState:
+def state_after_decisions(world: TickWorld, spec: JobSpec, state: JobState, policy: Policy) -> JobState:
     """The state after all decisions that are due at this moment, with their effects in the world."""
     for _ in range(DECISIONS_PER_TICK):
         decision = decide(spec, state, world.observe(), world.now, policy)
@@ -62,7 +58,7 @@ def settled(world: TickWorld, spec: JobSpec, state: JobState, policy: Policy) ->
             _apply(world, action)
         if not decision.moves and (world.changes == before or state.stage in TERMINAL):
             return state
-    raise Unsettled(f"policy {type(policy).__name__} does not settle at {world.now - START:g} s: it moves to and fro")
+    raise PolicyOscillates(policy, world.now - START)
 
 
 def _apply(world: TickWorld, action: Action) -> None:

@@ -22,7 +22,8 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
-from spotladder.sim.ticks.drive import DECISIONS_PER_TICK, Unsettled
+from spotladder.sim.oscillation import PolicyOscillates
+from spotladder.sim.ticks.drive import DECISIONS_PER_TICK
 from spotladder.sim.ticks.job import NEVER, START, TickJob, TickResult, TickTier
 
 
@@ -99,7 +100,7 @@ class _Run:
             if job.varying:
                 self.spec = job.spec(tick)
             self._begin(tick)
-            self._settle()
+            self._decide()
             if not self.running or self.current is None:
                 continue
             spent = min(self.left, length)
@@ -149,7 +150,7 @@ class _Run:
     def _start(self) -> None:
         self.running, self.left = True, self.job.overhead
 
-    def _settle(self) -> None:
+    def _decide(self) -> None:
         """Ask the policy until it is content."""
         progress = Progress(self.done, self.job.work, self.now if self.done else None)
         for _ in range(DECISIONS_PER_TICK):
@@ -165,8 +166,7 @@ class _Run:
                 current.last = Reason.POLICY
                 self.live = self.running = False
         else:
-            name = type(self.policy).__name__
-            raise Unsettled(f"policy {name} does not settle at {self.now - START:g} s: it moves to and fro")
+            raise PolicyOscillates(self.policy, self.now - START)
         self.held = self.job.workers if self.running else 0
 
     def _plan(self, tier: _TierState) -> None:

@@ -26,8 +26,8 @@ from spotladder.core.model import (
     Seconds,
 )
 from spotladder.core.reasons import Cause
-from spotladder.sim.world.market import Market, Node
-from spotladder.sim.world.program import Program, ProgramPlan
+from spotladder.sim.world.market import Market, MarketNode
+from spotladder.sim.world.program import ProgramPlan, SimulatedProgram
 
 START: Instant = 1_600_000_000.0
 """Epoch seconds of the start of a run: any fixed value, so that runs can be repeated."""
@@ -41,7 +41,7 @@ class _Pod:
     """One worker pod; without a node while it waits for one."""
 
     uid: str
-    node: Node | None = None
+    node: MarketNode | None = None
 
 
 @dataclass
@@ -52,7 +52,7 @@ class _Attempt:
     zone: str
     pods: list[_Pod]
     lost: list[PodSeen] = field(default_factory=list)
-    program: Program | None = None
+    program: SimulatedProgram | None = None
     draining: bool = False
     exit: Exit | None = None
     message: str = ""
@@ -63,7 +63,7 @@ class _Attempt:
 
 
 @dataclass
-class Bill:
+class Tally:
     """What a job has cost and lost so far, in USD and seconds. `node_seconds` is by zone. `evictions` are
     nodes that were reclaimed or failed. `recomputed` is work that was done and lost before it was committed, `overhead`
     the time between ready workers and the first step."""
@@ -89,7 +89,7 @@ class SimBackend:
     egress: Mapping[tuple[str, str], float] = field(default_factory=dict)
     atomic: bool = False
     probed: bool = False
-    bill: Bill = field(default_factory=Bill)
+    bill: Tally = field(default_factory=Tally)
     changes: int = 0
     _attempts: dict[int, _Attempt] = field(default_factory=dict)
     _committed: float = 0.0
@@ -231,13 +231,13 @@ class SimBackend:
     def _begin(self, attempt: _Attempt) -> None:
         """All workers are ready: the program starts from the newest commit."""
         self._newest_start = max(self._newest_start, attempt.number)
-        attempt.program = Program(self.program, self.market.now, self._committed)
+        attempt.program = SimulatedProgram(self.program, self.market.now, self._committed)
         plan = self.market.zones[attempt.zone].plan
         if self._committed_in and self._committed_in != plan.region:
             price = self.egress.get((self._committed_in, plan.region), 0.0)
             self.bill.egress_usd += price * self.program.checkpoint_gib
 
-    def _commit(self, attempt: _Attempt, program: Program) -> None:
+    def _commit(self, attempt: _Attempt, program: SimulatedProgram) -> None:
         step = program.advance(self.market.now)
         if step is None:
             return

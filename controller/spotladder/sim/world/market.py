@@ -17,7 +17,7 @@ from spotladder.sim.world.zone import Zone, ZonePlan
 
 
 @dataclass(eq=False)
-class Node:
+class MarketNode:
     """One node. It joins at `up_at` and a pod on it is ready at `ready_at`. `gone_at` is when it is reclaimed, once
     that is announced."""
 
@@ -35,7 +35,7 @@ class Market:
     zones: dict[str, Zone]
     random: Random
     now: Seconds = 0.0
-    _held: list[Node] = field(default_factory=list)
+    _held: list[MarketNode] = field(default_factory=list)
 
     @classmethod
     def of(cls, plans: Iterable[ZonePlan], *, start: Seconds = 0.0, seed: int = 0) -> Market:
@@ -54,17 +54,17 @@ class Market:
         zone = self.zones[name]
         return max(0, zone.nodes(self.now) - sum(1 for node in self._held if node.zone is zone))
 
-    def give(self, name: str) -> Node | None:
+    def give(self, name: str) -> MarketNode | None:
         """One more node of the zone; None when it has none to give. It joins after the zone's delay."""
         if not self.free(name):
             return None
         zone = self.zones[name]
         up_at = self.now + zone.plan.provision_delay
-        node = Node(zone, up_at, up_at + zone.plan.boot)
+        node = MarketNode(zone, up_at, up_at + zone.plan.boot)
         self._held.append(node)
         return node
 
-    def take_back(self, node: Node) -> None:
+    def take_back(self, node: MarketNode) -> None:
         """The node is not needed any more, or gone."""
         if node in self._held:
             self._held.remove(node)

@@ -33,7 +33,7 @@ class ProgramPlan:
             raise InvalidSpec(f"expected more than 0 s, got {self.commit_interval:g}", path="commit_interval")
 
 
-class Program:
+class SimulatedProgram:
     """A program that is started at `began` and goes on from `base`, the step that was committed last."""
 
     def __init__(self, plan: ProgramPlan, began: Seconds, base: float) -> None:

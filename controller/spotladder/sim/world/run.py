@@ -23,16 +23,12 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
-from spotladder.errors import SpotladderError
+from spotladder.sim.oscillation import PolicyOscillates
 from spotladder.sim.world.backend import START, SimBackend
 from spotladder.sim.world.market import Market
 
 DECISIONS_AT_ONCE = 100
 """After this many decisions at one moment, the policy is taken to contradict itself."""
-
-
-class Unsettled(SpotladderError):
-    """The policy moves the job back and forth at one moment: a defect of the policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulationOutcome:
     """What one run came to: USD, seconds, counts. `finished` is when the job ended, `succeeded` whether with success,
     `reason` why. `recomputed` is work that was lost before it was committed, `overhead` the time from ready workers to
     the first step. `node_hours` is by tier."""
@@ -66,7 +62,7 @@ class Outcome:
 
 
 @dataclass
-class Runner:
+class SimulationRun:
     """One job of a world with its decider, which keeps its state as a controller does."""
 
     spec: JobSpec
@@ -83,7 +79,7 @@ class Runner:
         return self.state.stage in TERMINAL
 
     def decide(self) -> None:
-        """Decide and act until nothing is due any more. Raises Unsettled."""
+        """Decide and act until nothing is due any more. Raises PolicyOscillates."""
         backend, now = self.backend, self.backend.market.now
         spec = self._priced()
         for _ in range(DECISIONS_AT_ONCE):
@@ -96,17 +92,16 @@ class Runner:
                 self.wake_at = math.inf if decision.wake_at is None else max(now, decision.wake_at - START)
                 self._note()
                 return
-        name = type(self.policy).__name__
-        raise Unsettled(f"policy {name} does not settle at {now:g} s: it moves the job back and forth")
+        raise PolicyOscillates(self.policy, now)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> SimulationOutcome:
         """What the run came to."""
         bill, state = self.backend.bill, self.state
         hours: dict[str, float] = {}
         for tier, zone in self.backend.tiers.items():
             hours[tier] = bill.node_seconds.get(zone, 0.0) / HOUR
         ended = state.ended_at - START if state.ended_at is not None else self.backend.market.now
-        return Outcome(
+        return SimulationOutcome(
             succeeded=state.stage is Stage.SUCCEEDED,
             reason=state.reason,
             finished=ended,
@@ -163,8 +158,11 @@ class Runner:
 
 
 def run(
-    market: Market, runners: Sequence[Runner], limit: Seconds, seen: Callable[[Market], None] = lambda _market: None
-) -> list[Outcome]:
+    market: Market,
+    runners: Sequence[SimulationRun],
+    limit: Seconds,
+    seen: Callable[[Market], None] = lambda _market: None,
+) -> list[SimulationOutcome]:
     """Let the world live until all jobs have ended, or for `limit` seconds. `seen` is called after each event."""
     for runner in runners:
         runner.decide()

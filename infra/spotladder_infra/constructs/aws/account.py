@@ -6,11 +6,11 @@ from typing import Any
 
 from cdktn_aws import meta_data_sources, sts
 
-from spotladder_infra.constructs.aws.policies import Place
+from spotladder_infra.constructs.aws.policies import PolicyScope
 
 
-def place_of(scope: Any, region: str) -> Place:
+def place_of(scope: Any, region: str) -> PolicyScope:
     """Where the stack's resources are; partition and account are looked up when it is applied."""
     account = sts.DataAwsCallerIdentity(scope, "account")
     partition = meta_data_sources.DataAwsPartition(scope, "partition")
-    return Place(partition.partition, account.account_id, region)
+    return PolicyScope(partition.partition, account.account_id, region)

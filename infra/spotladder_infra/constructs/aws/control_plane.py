@@ -9,7 +9,7 @@ from typing import Any
 from cdktn_aws import cloudwatch_logs, ec2, eks, kms, vpc
 
 from spotladder_infra.constructs.aws.network import Network
-from spotladder_infra.constructs.aws.policies import Place, cluster_key
+from spotladder_infra.constructs.aws.policies import PolicyScope, cluster_key
 from spotladder_infra.constructs.aws.roles import role
 from spotladder_infra.names import discovery_tag
 from spotladder_infra.topology.cluster import Cluster
@@ -36,7 +36,7 @@ class ControlPlane:
     resource: Any
 
 
-def control_plane(scope: Any, cluster: Cluster, place: Place, network: Network) -> ControlPlane:
+def control_plane(scope: Any, cluster: Cluster, place: PolicyScope, network: Network) -> ControlPlane:
     """The cluster itself."""
     name = cluster.name
     log_group = f"/aws/eks/{name}/cluster"
@@ -116,7 +116,7 @@ def _node_group(scope: Any, cluster: Cluster, network: Network) -> None:
         )
 
 
-def _admins(scope: Any, cluster: Cluster, name: str, place: Place) -> None:
+def _admins(scope: Any, cluster: Cluster, name: str, place: PolicyScope) -> None:
     for index, arn in enumerate(cluster.api.admins):
         entry = eks.AwsAccessEntry(scope, f"admin-{index}", cluster_name=name, principal_arn=arn)
         eks.AwsAccessPolicyAssociation(

@@ -8,7 +8,7 @@ from typing import Any
 from spotladder_infra.constructs.aws import policies
 from spotladder_infra.constructs.aws.interruption import Interruption
 from spotladder_infra.constructs.aws.nodes import Nodes
-from spotladder_infra.constructs.aws.policies import Place, Prefixes
+from spotladder_infra.constructs.aws.policies import PolicyScope, Prefixes
 from spotladder_infra.constructs.aws.roles import pod_role
 from spotladder_infra.names import (
     CONTROLLER_ACCOUNT,
@@ -31,7 +31,14 @@ class Identities:
 
 
 def identities(
-    scope: Any, fleet: Fleet, cluster: Cluster, place: Place, *, plane: str, nodes: Nodes, interruption: Interruption
+    scope: Any,
+    fleet: Fleet,
+    cluster: Cluster,
+    place: PolicyScope,
+    *,
+    plane: str,
+    nodes: Nodes,
+    interruption: Interruption,
 ) -> Identities:
     """The roles of the pods of one cluster."""
     bucket = fleet.bucket_of(cluster)

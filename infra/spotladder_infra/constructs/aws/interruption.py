@@ -8,7 +8,7 @@ from typing import Any
 
 from cdktn_aws import eventbridge, sqs
 
-from spotladder_infra.constructs.aws.policies import Place, queue
+from spotladder_infra.constructs.aws.policies import PolicyScope, queue
 from spotladder_infra.names import interruption_queue
 from spotladder_infra.topology.cluster import Cluster
 
@@ -32,7 +32,7 @@ class Interruption:
     queue_arn: str
 
 
-def interruption(scope: Any, cluster: Cluster, place: Place) -> Interruption:
+def interruption(scope: Any, cluster: Cluster, place: PolicyScope) -> Interruption:
     """Queue and rules of one cluster."""
     made = sqs.AwsQueue(
         scope,

@@ -13,7 +13,7 @@ from cdktn_aws import ec2, eks, iam
 
 from spotladder_infra.constructs.aws.control_plane import ControlPlane
 from spotladder_infra.constructs.aws.network import Network
-from spotladder_infra.constructs.aws.policies import Place
+from spotladder_infra.constructs.aws.policies import PolicyScope
 from spotladder_infra.constructs.aws.roles import role
 from spotladder_infra.names import node_role
 from spotladder_infra.topology.cluster import Cluster
@@ -33,7 +33,7 @@ class Nodes:
     profile: str
 
 
-def nodes(scope: Any, cluster: Cluster, place: Place, network: Network, plane: ControlPlane) -> Nodes:
+def nodes(scope: Any, cluster: Cluster, place: PolicyScope, network: Network, plane: ControlPlane) -> Nodes:
     """System nodes, add-ons, and the role of Karpenter's nodes."""
     first = [_addon(scope, cluster, plane, name, ()) for name in BEFORE_NODES]
     group = _system_nodes(scope, cluster, place, network, plane=plane, first=first)
@@ -46,7 +46,7 @@ def nodes(scope: Any, cluster: Cluster, place: Place, network: Network, plane: C
 
 
 def _system_nodes(
-    scope: Any, cluster: Cluster, place: Place, network: Network, *, plane: ControlPlane, first: list[Any]
+    scope: Any, cluster: Cluster, place: PolicyScope, network: Network, *, plane: ControlPlane, first: list[Any]
 ) -> Any:
     name = f"{cluster.name}-system"
     own = role(scope, "system", name, "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)

@@ -14,7 +14,7 @@ _OWNED = "kubernetes.io/cluster/{}"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PolicyScope:
     """Where a policy applies. `account` and `partition` may be Terraform expressions."""
 
     partition: str
@@ -45,7 +45,7 @@ def trust(service: str) -> Policy:
     return document({"Effect": "Allow", "Principal": {"Service": service}, "Action": actions})
 
 
-def karpenter(place: Place, cluster: str, node_role_arn: str, instance_profile: str, queue_arn: str) -> Policy:
+def karpenter(place: PolicyScope, cluster: str, node_role_arn: str, instance_profile: str, queue_arn: str) -> Policy:
     """Karpenter 1.14: instances of this cluster only, told apart by their tags; no IAM changes, since the instance
     profile is made beforehand. Follows the policy that karpenter.sh publishes."""
     owned = _OWNED.format(cluster)
@@ -130,7 +130,7 @@ def karpenter(place: Place, cluster: str, node_role_arn: str, instance_profile: 
     )
 
 
-def training(place: Place, bucket: str, bucket_region: str, prefix: str) -> Policy:
+def training(place: PolicyScope, bucket: str, bucket_region: str, prefix: str) -> Policy:
     """The training pods of one team: its own prefix of the checkpoint bucket, and nothing else."""
     arn = f"arn:{place.partition}:s3:::{bucket}"
     return document(
@@ -159,7 +159,7 @@ class Prefixes:
     teams: tuple[str, ...]
 
 
-def controller(place: Place, buckets: Sequence[Prefixes]) -> Policy:
+def controller(place: PolicyScope, buckets: Sequence[Prefixes]) -> Policy:
     """The controller: spot prices, the API servers of the fleet's clusters, and commit logs.
 
     At the end of a job the controller appends the outcome to the commit log and deletes old checkpoints; it writes the
@@ -193,7 +193,9 @@ def controller(place: Place, buckets: Sequence[Prefixes]) -> Policy:
     return document(*found)
 
 
-def _bucket_key(place: Place, bucket: str, region: str, actions: Sequence[str], suffix: str = "") -> dict[str, Any]:
+def _bucket_key(
+    place: PolicyScope, bucket: str, region: str, actions: Sequence[str], suffix: str = ""
+) -> dict[str, Any]:
     """The bucket's KMS key, by its alias: the key may belong to the stack of another cluster."""
     keys = [place.arn("kms", "key/*", region=region)]
     condition = {"ForAnyValue:StringEquals": {"kms:ResourceAliases": bucket_key_alias(bucket)}}
@@ -227,7 +229,7 @@ def queue(queue_arn: str, account: str) -> Policy:
     )
 
 
-def cluster_key(place: Place, log_group: str) -> Policy:
+def cluster_key(place: PolicyScope, log_group: str) -> Policy:
     """The cluster's KMS key: the account administers it, CloudWatch encrypts the control plane's logs with it."""
     return document(
         {

@@ -8,13 +8,13 @@ from typing import Any
 
 from cdktn_aws import eks, iam
 
-from spotladder_infra.constructs.aws.policies import Place, Policy, trust
+from spotladder_infra.constructs.aws.policies import Policy, PolicyScope, trust
 
 PODS = "pods.eks.amazonaws.com"
 
 
 def role(
-    scope: Any, key: str, name: str, service: str, *, managed: Sequence[str] = (), place: Place | None = None
+    scope: Any, key: str, name: str, service: str, *, managed: Sequence[str] = (), place: PolicyScope | None = None
 ) -> Any:
     """A role for a service of AWS. `managed` are names of AWS' own policies, which need `place`."""
     made = iam.AwsRole(scope, f"{key}-role", name=name, assume_role_policy=json.dumps(trust(service)))

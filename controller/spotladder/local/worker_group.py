@@ -71,7 +71,7 @@ StartNode = Callable[[str], WorkerNode | None]
 """Starts the node of that name; None while it cannot be started yet."""
 
 
-class Fleet:
+class WorkerGroup:
     """The workers of one attempt."""
 
     def __init__(

@@ -10,8 +10,8 @@ from spotladder.core.model import Launch, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.display.timeline import NodeChange, NodeChanged, Record
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.fleet import Fleet
 from spotladder.local.pools import PoolClock, PoolPlan, Window
+from spotladder.local.worker_group import WorkerGroup
 
 BEGAN = 1_000_000.0
 
@@ -44,7 +44,7 @@ class Bench:
     told: list[Record] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.fleet = Fleet(Launch(1, "spot-a"), self.size, self.pool, self._start, self.told.append)
+        self.fleet = WorkerGroup(Launch(1, "spot-a"), self.size, self.pool, self._start, self.told.append)
 
     def _start(self, name: str) -> FakeNode | None:
         return self.nodes.setdefault(name, FakeNode()) if self.head_is_up else None
