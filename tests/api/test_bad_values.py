@@ -6,6 +6,12 @@ import pytest
 
 from tests.api.builders import JOB, Case, changed, said_about
 
+RAY_CLUSTER = "spec.workload.ray.template.spec.rayClusterSpec"
+FIXED_SIZE = (
+    "an attempt trains with a fixed number of workers and is not ready without all of them, so a smaller cluster would "
+    "exhaust the tier; remove it"
+)
+
 CASES = [
     Case(
         "integer above 32 bits",
@@ -36,6 +42,37 @@ CASES = [
         "maxFailures: 3",
         "maxFailures: -2",
         "job.yaml:10:18: spec.tiers[0].maxFailures: must be at least -1, not -2",
+    ),
+    Case(
+        "queue with capitals",
+        "maxFailures: 3",
+        "queue: Team_A",
+        'job.yaml:10:12: spec.tiers[0].queue: "Team_A" is not a valid name: use lower-case letters, digits and '
+        "'-', no '-' at the ends; for example \"team-a\"",
+    ),
+    Case(
+        "queueTimeout of 0",
+        "maxFailures: 3",
+        "queueTimeout: 0s",
+        "job.yaml:10:19: spec.tiers[0].queueTimeout: must be more than 0s",
+    ),
+    Case(
+        "queueTimeout without unit",
+        "maxFailures: 3",
+        "queueTimeout: 60",
+        "job.yaml:10:19: spec.tiers[0].queueTimeout: needs a unit: write 60s for seconds (or 10m, 1h30m)",
+    ),
+    Case(
+        "an autoscaler of Ray",
+        "          rayClusterSpec:\n",
+        "          rayClusterSpec:\n            enableInTreeAutoscaling: true\n",
+        f"job.yaml:28:13: {RAY_CLUSTER}.enableInTreeAutoscaling: must not be set: {FIXED_SIZE}",
+    ),
+    Case(
+        "fewer workers than replicas",
+        "              replicas: 2",
+        "              replicas: 2\n              minReplicas: 1",
+        f"job.yaml:31:28: {RAY_CLUSTER}.workerGroupSpecs[0].minReplicas: must equal replicas: {FIXED_SIZE}",
     ),
     Case(
         "maxFailures as text",

@@ -19,6 +19,7 @@ from spotladder.core.model import (
     PodPhase,
     PodRole,
     PodSeen,
+    QueueSeen,
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
@@ -26,8 +27,12 @@ from spotladder.core.situation import Situation
 from tests.core.builders import Job, attempt, head, pending, spec, tier, whole, worker
 
 LIMITS = {"settle": 60.0, "contact_timeout": 100.0, "start_timeout": 900.0, "stall_timeout": 600.0}
-PROVISION = 300.0
+PROVISION, QUEUE = 300.0, 1000.0
 Facts = dict[str, Any]
+
+
+def queued() -> Job:
+    return Job(spec(tier("spot-a", 0, PROVISION, queue_timeout=QUEUE), tier("on-demand", -1), **LIMITS)).planned()
 
 
 def starting(**more: Any) -> Job:
@@ -54,6 +59,10 @@ def waits(**facts: Any) -> Callable[[Job], None]:
         job.see(attempt(1, head(), pending("w-0"), pending("w-1"), **facts), after=1)
 
     return see
+
+
+def held(queue: QueueSeen) -> Callable[[Job], None]:
+    return lambda job: job.see(attempt(1, queue=queue), after=1) and None
 
 
 def trains(**facts: Any) -> Callable[[Job], None]:
@@ -94,6 +103,14 @@ ROWS = {
     ),
     Reason.OPERATOR_SILENT: Row(waits(operator_silent="KubeRay does not act on it"), "KubeRay does not act on it"),
     Reason.ACCESS_DENIED: Row(waits(blocked="pods is forbidden", blocked_by=Blocker.RIGHTS), "pods is forbidden"),
+    Reason.WAITING_FOR_QUOTA: Row(
+        held(QueueSeen("team", held=True, message="1 more needed")), "1 more needed",
+        Reason.QUEUE_TIMEOUT, QUEUE, queued,
+    ),
+    Reason.INADMISSIBLE: Row(
+        held(QueueSeen("team", held=True, message="no such queue", inadmissible=True)), "no such queue",
+        Reason.QUEUE_TIMEOUT, QUEUE, queued,
+    ),
     Reason.QUOTA_EXCEEDED: Row(waits(blocked="exceeded quota: gpu", blocked_by=Blocker.QUOTA), "exceeded quota: gpu"),
     Reason.LIMIT_REACHED: Row(
         lambda job: job.see(unavailable={"spot-a": "8 of 8 nodes are in use"}, limited=frozenset({"spot-a"}), after=1)
@@ -140,8 +157,9 @@ def test_the_docs_show_the_table() -> None:
     assert markdown() in (Path(__file__).parents[2] / "docs/attempts.md").read_text()
 
 
-def test_only_missing_capacity_exhausts_a_tier_by_itself() -> None:
-    assert [rule.impediment for rule in RULES if rule.exhausts] == [Impediment.CAPACITY]
+def test_only_missing_capacity_or_quota_exhausts_a_tier_by_itself() -> None:
+    exhausting = [rule.reason for rule in RULES if rule.exhausts]
+    assert exhausting == [Reason.INADMISSIBLE, Reason.WAITING_FOR_QUOTA, Reason.WAITING_FOR_CAPACITY]
     assert {rule.impediment for rule in RULES if rule.counted} == {Impediment.CONTACT, Impediment.STORE}
 
 
@@ -179,7 +197,7 @@ def test_a_row(reason: Reason) -> None:
     assert row.ends in [move.reason for move in job.moves[before:]]
     assert (job.state.failures > 0) is rule.counted
     exhausted = job.state.record("spot-a").exhausted_by
-    assert (exhausted is Reason.INSUFFICIENT_CAPACITY) is rule.exhausts
+    assert (exhausted in (Reason.INSUFFICIENT_CAPACITY, Reason.QUEUE_TIMEOUT)) is rule.exhausts
     assert (exhausted is Reason.MAX_FAILURES_EXCEEDED) is rule.counted
 
 

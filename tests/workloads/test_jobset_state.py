@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from spotladder.core.losses import count, lost_pods, noticed_pods, remember_alive
-from spotladder.core.model import Attempt, AttemptSeen, Blocker, Exit, FailureUnit, JobState, PodPhase, Stage
+from spotladder.core.model import (
+    Attempt,
+    AttemptSeen,
+    Exit,
+    FailureUnit,
+    JobState,
+    PodPhase,
+    QueueSeen,
+    Stage,
+)
 from spotladder.core.reasons import Cause, Reason
 from spotladder.workloads.capacity import HELD
 from spotladder.workloads.jobset.records import JobSetRecord
@@ -129,7 +138,6 @@ def test_a_rank_that_is_done_is_not_lost() -> None:
         (jobset(restarts=1), (member(0, phase="Failed", exit_code=1), member(0, restart=1)), None),
         (jobset("Failed", message="jobset failed"), (), Exit.LOST),
         (jobset("Failed"), (member(0, phase="Failed", exit_code=1),), Exit.FAILED),
-        (jobset(suspended=True), (), Exit.LOST),
         (jobset(deletionTimestamp="2026-11-21T12:00:00Z"), (member(0),), Exit.LOST),
         (None, (member(0),), Exit.LOST),
     ],
@@ -137,7 +145,7 @@ def test_a_rank_that_is_done_is_not_lost() -> None:
         "completed", "completed wins", "program failed", "interrupted", "an interruption explains the others' errors",
         "refused credentials explain the others' errors",
         "fenced wins", "killed: JobSet restarts", "terminated: JobSet restarts", "a failure before the last restart",
-        "failed without a program's word", "failed", "suspended by hand", "deleted by hand", "gone",
+        "failed without a program's word", "failed", "deleted by hand", "gone",
     ],
 )  # fmt: skip
 def test_exit(record: JobSetRecord | None, pods: tuple[PodRecord, ...], expected: Exit | None) -> None:
@@ -180,5 +188,7 @@ def test_what_kueue_has_not_admitted_is_held_and_not_lost() -> None:
     said = event(HELD, "insufficient quota", about="w", kind="Workload", name="jobset-digits-a001-1f2e3")
     record = jobset(suspended=True, labels={QUEUE: "team"})
     found = JOBSET.read(1, AttemptObjects(top=record), NODES, [said])
-    assert (found.exit, found.blocked_by) == (None, Blocker.QUOTA)
-    assert found.blocked == "Kueue holds the attempt in queue team: insufficient quota"
+    assert (found.exit, found.blocked) == (None, "")
+    assert found.queue == QueueSeen(
+        "team", held=True, message="Kueue holds the attempt in queue team: insufficient quota"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spotladder.core.losses import lost_pods
-from spotladder.core.model import Attempt, AttemptSeen, Blocker, Exit, PodPhase, PodRole
+from spotladder.core.model import Attempt, AttemptSeen, Exit, PodPhase, PodRole, QueueSeen
 from spotladder.workloads.capacity import HELD
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
 from spotladder.workloads.rayjob.workload import RAYJOB
@@ -171,8 +171,10 @@ def queued(deployment: str, *, suspend: bool) -> RayJobRecord:
 def test_what_kueue_has_not_admitted_is_held_and_not_lost(deployment: str) -> None:
     said = event(HELD, "insufficient quota", about="w", kind="Workload", name="rayjob-digits-a001-1f2e3")
     found = seen(queued(deployment, suspend=True), events=(said,))
-    assert (found.exit, found.blocked_by) == (None, Blocker.QUOTA)
-    assert found.blocked == "Kueue holds the attempt in queue team: insufficient quota"
+    assert (found.exit, found.blocked) == (None, "")
+    assert found.queue == QueueSeen(
+        "team", held=True, message="Kueue holds the attempt in queue team: insufficient quota"
+    )
 
 
 def test_what_kueue_has_admitted_again_is_not_held() -> None:

@@ -11,6 +11,8 @@ from spotladder.errors import InvalidSpec
 from spotladder.workloads import names
 from spotladder.workloads.grace import drain_of, grace_of
 from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.records import QUEUE
+from spotladder.workloads.template import digests_of
 from tests.workloads.builders import job, jobset_template, ray_template, tier, worker_spec
 
 RAY = "spec.workload.ray.template.spec"
@@ -529,3 +531,35 @@ JOB = f"{SET}.replicatedJobs[0]"
 )
 def test_a_jobset_template_that_competes_or_is_incomplete(of: TieredJob, path: str) -> None:
     assert refusal(of).path == path
+
+
+# --- Kueue -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("template", [ray_template, jobset_template])
+def test_a_tiers_queue_labels_the_attempt_and_wins_over_the_template(template: Any) -> None:
+    given = template()
+    given["metadata"] = {"labels": {QUEUE: "other", "kueue.x-k8s.io/priority-class": "high"}}
+    labels = rendered(job(given, tier={"queue": "team"}))["metadata"]["labels"]
+    assert (labels[QUEUE], labels["kueue.x-k8s.io/priority-class"]) == ("team", "high")
+    assert rendered(job(given))["metadata"]["labels"][QUEUE] == "other"
+    assert QUEUE not in rendered(job(template()))["metadata"]["labels"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("shutdownAfterJobFinishes", False), ("deletionStrategy", {"deletionRules": []})],
+)
+def test_what_kueue_refuses_is_refused_before_it(field: str, value: Any) -> None:
+    template = ray_template()
+    template["spec"][field] = value
+    error = refusal(job(template, tier={"queue": "team"}))
+    assert error.path == f"{RAY}.{field}"
+    assert "Kueue" in error.message
+    rendered(job(template))
+
+
+def test_another_queue_is_another_attempt() -> None:
+    before, after = digests_of(job()), digests_of(job(tier={"queue": "team"}))
+    assert before["spot-a"] != after["spot-a"]
+    assert digests_of(job(tier={"queueTimeout": "1h"})) == before

@@ -24,6 +24,14 @@
 - apiGroups: [jobset.x-k8s.io]
   resources: [jobsets]
   verbs: [list, watch, create, patch, delete, deletecollection]
+{{- if or (eq (toString .Values.rbac.kueue) "true") (and (eq (toString .Values.rbac.kueue) "auto") (.Capabilities.APIVersions.Has "kueue.x-k8s.io/v1beta2")) }}
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [list, watch]                  # read why Kueue holds or evicts an attempt
+- apiGroups: [kueue.x-k8s.io]
+  resources: [localqueues]
+  verbs: [get]                          # check that the queue of a tier exists (metadata only)
+{{- end }}
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [create, patch, delete, deletecollection]

@@ -71,6 +71,7 @@ def job_spec(
             price=capacity[tier.capacity_tier].price,
             on_insufficient_capacity=tier.on_insufficient_capacity,
             notice=capacity[tier.capacity_tier].notice,
+            queue_timeout=tier.queue_timeout,
         )
         for tier in spec.tiers
     )

@@ -90,6 +90,16 @@ class JobTier(Record):
         description="Reaction to a report of the provisioner that it has no capacity: wait (until provisionTimeout) or "
         "fallback (the job moves to the next tier at once).",
     )
+    queue: Name | None = Field(
+        default=None,
+        description="LocalQueue of Kueue in the job's namespace. The attempt waits there until Kueue has quota for it. "
+        "Overrides the label kueue.x-k8s.io/queue-name of the template.",
+    )
+    queue_timeout: PositiveDuration | None = Field(
+        default=None,
+        description="How long an attempt may wait for quota in a queue of Kueue before the job moves to the next tier. "
+        "Default: without limit.",
+    )
     overrides: TierOverrides = Field(default_factory=TierOverrides, description="Changes to the workload on this tier.")
 
 

@@ -48,6 +48,12 @@ _OWNED = {
 }
 
 
+_FIXED_SIZE = (
+    "an attempt trains with a fixed number of workers and is not ready without all of them, so a smaller cluster would "
+    "exhaust the tier"
+)
+
+
 class TemplateMetadata(Record):
     """Labels and annotations of the objects that are created from a template."""
 
@@ -160,9 +166,13 @@ def _rayjob_problems(spec: dict[str, Any]) -> list[Finding]:
 def _worker_problems(cluster: dict[str, Any]) -> list[Finding]:
     at: Path = ("rayClusterSpec", "workerGroupSpecs")
     groups = cluster.get("workerGroupSpecs")
+    fixed: list[Finding] = []
+    if cluster.get("enableInTreeAutoscaling") not in (None, False):
+        message = f"must not be set: {_FIXED_SIZE}; remove it"
+        fixed.append(Finding(("rayClusterSpec", "enableInTreeAutoscaling"), message, at_key=True))
     if not isinstance(groups, list) or not groups or not all(isinstance(group, dict) for group in groups):
-        return [Finding(at, "is required: a list of worker groups, each with replicas")]
-    found: list[Finding] = []
+        return [*fixed, Finding(at, "is required: a list of worker groups, each with replicas")]
+    found = fixed
     for index, group in enumerate(groups):
         found += _unknown(group, _WORKER_GROUP_FIELDS, (*at, index))
         found += _bound_to_a_node(group.get("template"), (*at, index, "template"))
@@ -170,6 +180,9 @@ def _worker_problems(cluster: dict[str, Any]) -> list[Finding]:
             count = group.get(name, least)
             if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= 100_000:
                 found.append(Finding((*at, index, name), f"must be a whole number of at least {least}"))
+        if group.get("minReplicas") not in (None, group.get("replicas", 0)):
+            message = f"must equal replicas: {_FIXED_SIZE}; remove it"
+            found.append(Finding((*at, index, "minReplicas"), message))
     if not found and workers_of({"rayClusterSpec": cluster}) == 0:
         found.append(Finding(at, "must have at least one worker: set replicas of a worker group to 1 or more"))
     return found

@@ -36,6 +36,9 @@ WATCH: Seconds = 300.0
 INTERRUPTION: Seconds = 5.0
 """Tries without an answer over at least this time are an interruption; a watch that goes on at once is none."""
 
+OPTIONAL_RETRY_INTERVAL: Seconds = 60.0
+"""Interval between two looks for a kind that need not be installed."""
+
 FIRST_PAUSE: Seconds = 0.2
 LONGEST_PAUSE: Seconds = 15.0
 
@@ -70,7 +73,8 @@ class Cache(Generic[R]):
 
     `group` gives the key that records are looked up by in `of`. `problem` says why the cache cannot be filled, "" when
     it can; `silent` that the server gave no answer to the last try. `heard_at` is when the server was last known to
-    answer, in ticks, and `restored_at` when it first did after an interruption.
+    answer, in ticks, and `restored_at` when it first did after an interruption. An `optional` kind is listed only where
+    the server knows it.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class Cache(Generic[R]):
         fields: str = "",
         group: Callable[[R], object] = lambda _record: None,
         changed: Changed[R] = lambda _before, _after: None,
+        optional: bool = False,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.kind = kind
@@ -102,6 +107,7 @@ class Cache(Generic[R]):
         self._fields = fields
         self._group = group
         self._changed = changed
+        self._optional = optional
         self._jitter = jitter
         self._records: dict[Key, R] = {}
         self._groups: dict[object, dict[Key, R]] = {}
@@ -184,6 +190,9 @@ class Cache(Generic[R]):
                 failures = 0
                 continue
             failures += 1
+            if self._optional and self.problem:
+                await self._clock.sleep(OPTIONAL_RETRY_INTERVAL)
+                continue
             await self._clock.sleep(delay(FIRST_PAUSE, LONGEST_PAUSE, failures, self._jitter()))
 
     def _failed(self, error: SpotladderError) -> None:
@@ -201,6 +210,8 @@ class Cache(Generic[R]):
     async def _list(self) -> None:
         found: dict[Key, R] = {}
         version = ""
+        if self._optional and not await self._client.exists(self.kind):
+            raise NotFound(404, "NotFound", f"the server does not know {self.kind.plural}.{self.kind.group}")
         async for page in self._client.pages(self.kind, self.namespace, labels=self._labels, fields=self._fields):
             version = page.version
             for thing in page.items:

@@ -78,6 +78,8 @@ def _timers(here: Situation) -> list[Instant | None]:
                 times.append(here.provision_deadline)
             case Timer.CONTACT:
                 times.append(here.contact_deadline)
+            case Timer.QUEUE:
+                times.append(here.queue_deadline)
             case Timer.START:
                 times.append(here.start_deadline)
         times.append(here.attribution_deadline)

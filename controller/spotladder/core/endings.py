@@ -25,6 +25,7 @@ from spotladder.core.model import (
     UpdateStrategy,
 )
 from spotladder.core.pacing import paced
+from spotladder.core.queueing import end_by_queue, taken_back
 from spotladder.core.reasons import Cause, Reason
 
 # --- the attempt ended by itself ---
@@ -37,6 +38,8 @@ def ended_by_itself(draft: Draft) -> bool:
     if seen is None:
         if attempt.seen and draft.here.reachable:
             draft.end_by_loss(Reason.VANISHED, synthetic(attempt, "vanished", Cause.UNKNOWN))
+    elif seen.exit not in (Exit.SUCCEEDED, Exit.FENCED) and (eviction := taken_back(draft.here)) is not None:
+        end_by_queue(draft, eviction)
     elif seen.exit is not None:
         _exited(draft, attempt, seen, seen.exit)
     elif crashed := crashed_pods(attempt, seen):
@@ -224,7 +227,7 @@ def _stand_still(draft: Draft, running: Timer) -> None:
     waiting, recovering = draft.state.waiting_since, draft.state.recovering_since
     if waiting is not None:
         draft.state = replace(draft.state, waiting_since=min(draft.now, waiting + draft.since_last))
-    if running in (Timer.NONE, Timer.CONTACT) and recovering is not None:
+    if running in (Timer.NONE, Timer.CONTACT, Timer.QUEUE) and recovering is not None:
         draft.state = replace(draft.state, recovering_since=min(draft.now, recovering + draft.since_last))
 
 

@@ -79,6 +79,18 @@ def access_denied(here: Situation) -> str:
     return refused or _blocked_by(here, Blocker.RIGHTS)
 
 
+def waits_for_quota(here: Situation) -> str:
+    """Kueue holds the attempt until its queue has quota."""
+    queue = here.held_by
+    return "" if queue is None or queue.inadmissible else queue.message or "the attempt waits for quota"
+
+
+def inadmissible(here: Situation) -> str:
+    """Kueue cannot admit the attempt before the queue or the job is changed."""
+    queue = here.held_by
+    return queue.message or "the attempt cannot be admitted" if queue is not None and queue.inadmissible else ""
+
+
 def quota_exceeded(here: Situation) -> str:
     """A quota of the cluster refuses the pods."""
     return _blocked_by(here, Blocker.QUOTA)

@@ -65,6 +65,8 @@ def _next(here: Situation, timer: Timer) -> tuple[str, Instant | None, str]:
     match timer:
         case Timer.PROVISION:
             return _ends(timer, here.provision_deadline, "the tier is left")
+        case Timer.QUEUE:
+            return _ends(timer, here.queue_deadline, "the tier is left")
         case Timer.CONTACT:
             return _ends(timer, here.contact_deadline, "pods on silent nodes count as lost")
         case Timer.START:

@@ -26,6 +26,7 @@ class Timer(StrEnum):
     PROVISION = "provisionTimeout"
     CONTACT = "contactTimeout"
     START = "startTimeout"
+    QUEUE = "queueTimeout"
     STALL = "stallTimeout"
     ATTRIBUTION = "failure attribution window"
     BACKOFF = "start backoff"
@@ -67,6 +68,10 @@ RULES: tuple[ImpedimentRule, ...] = (
     ImpedimentRule(Impediment.CONTACT, Reason.CONTACT_LOST, evidence.contact_lost, Timer.CONTACT, counted=True),
     ImpedimentRule(Impediment.OPERATOR, Reason.OPERATOR_SILENT, evidence.operator_silent),
     ImpedimentRule(Impediment.RIGHTS, Reason.ACCESS_DENIED, evidence.access_denied),
+    ImpedimentRule(Impediment.QUOTA, Reason.INADMISSIBLE, evidence.inadmissible, Timer.QUEUE, exhausts=True),
+    ImpedimentRule(
+        Impediment.QUOTA, Reason.WAITING_FOR_QUOTA, evidence.waits_for_quota, Timer.QUEUE, exhausts=True, degraded=False
+    ),
     ImpedimentRule(Impediment.QUOTA, Reason.QUOTA_EXCEEDED, evidence.quota_exceeded),
     ImpedimentRule(Impediment.QUOTA, Reason.LIMIT_REACHED, evidence.limit_reached, Timer.PROVISION),
     ImpedimentRule(Impediment.IMAGE, Reason.IMAGE_UNAVAILABLE, evidence.image_unavailable),

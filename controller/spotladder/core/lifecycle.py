@@ -9,9 +9,11 @@ Rules
  4. Each lost pod is one failure, once. Failure number maxFailures + 1 exhausts the tier.
  5. provisionTimeout runs while the job is not whole for lack of capacity, and ends the tier. During every other
     impediment it stands still; the timers of those (`impediment.RULES`) end the attempt, not the tier.
- 6. The program's own errors never change the tier; a failure that coincides with an eviction is an eviction.
- 7. A terminal stage is never left.
- 8. An attempt is judged by the spec that it was launched with. A spec with other pods is a reason for the next attempt.
+ 6. An attempt without quota waits in its admission queue: only queueTimeout runs. An attempt whose quota is taken away
+    ends, because the queue would run its program again under the same attempt number.
+ 7. The program's own errors never change the tier; a failure that coincides with an eviction is an eviction.
+ 8. A terminal stage is never left.
+ 9. An attempt is judged by the spec that it was launched with. A spec with other pods is a reason for the next attempt.
 
 In `_STAGES` each stage has one function. Elsewhere: the transition table in `transitions.py`, facts and deadlines in
 `situation.py`, what an observation adds to the state in `observing.py`, what ends a live attempt in `endings.py`, what
@@ -55,6 +57,7 @@ from spotladder.core.model import (
 from spotladder.core.moving import planned
 from spotladder.core.observing import take_in
 from spotladder.core.policies import Policy
+from spotladder.core.queueing import queue_timed_out
 from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
 
@@ -145,7 +148,7 @@ def _starting(draft: Draft) -> None:
         return None
     if draft.here.all_pods_ready:
         return draft.move(Reason.WHOLE)
-    if moves_off(draft, _notices(draft)) or start_timed_out(draft):
+    if moves_off(draft, _notices(draft)) or start_timed_out(draft) or queue_timed_out(draft):
         return None
     return provision_timed_out(draft)
 
@@ -176,6 +179,8 @@ def _recovering(draft: Draft) -> None:
         return draft.end(Reason.EVICTION_NOTICE, _pods(notices))
     if draft.here.all_pods_ready and draft.here.moves_again:
         return draft.move(Reason.WHOLE)
+    if queue_timed_out(draft):
+        return None
     provision_timed_out(draft)
     if draft.state.stage is Stage.RECOVERING:
         recovery_timed_out(draft)

@@ -71,7 +71,12 @@ def _planned_with_spec(draft: Draft, attempt: Attempt, *, launched: bool) -> Att
 
 
 def _counts_losses(draft: Draft, attempt: Attempt) -> bool:
-    """Whether lost pods are failures: not while the controller removes the attempt, save during an eviction."""
+    """Whether lost pods are failures: not while the controller removes the attempt, save during an eviction, and not
+    when an admission queue removes the pods: that is one eviction of the attempt."""
+    seen = draft.here.attempt_seen
+    queue = seen.queue if seen is not None else None
+    if queue is not None and (queue.held or queue.eviction is not None):
+        return False
     if draft.state.stage in LIVE:
         return True
     return draft.state.stage is Stage.DRAINING and attempt.end_reason is Reason.EVICTION_NOTICE

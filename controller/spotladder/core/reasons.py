@@ -46,9 +46,13 @@ class Reason(StrEnum):
     INTERRUPTED = "Interrupted"  # the program committed and stopped because capacity is going (exit code 75)
     APPLICATION_RETRY = "ApplicationRetry"  # the program's own error, within applicationFailures
     SPEC_UPDATED = "SpecUpdated"  # the spec's pods changed: commit, then a new attempt with the new spec
+    PREEMPTED = "Preempted"  # the admission queue gave the attempt's quota to another workload
+    PODS_READY_TIMEOUT = "PodsReadyTimeout"  # the admission queue's own timeout for pods that are not ready
+    QUOTA_WITHDRAWN = "QuotaWithdrawn"  # an administrator stopped the admission queue, or deactivated the workload
     # an attempt ends and so does the tier
     MAX_FAILURES_EXCEEDED = "MaxFailuresExceeded"
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"  # nothing ran for provisionTimeout, or the provisioner refused
+    QUEUE_TIMEOUT = "QueueTimeout"  # the admission queue gave no quota for queueTimeout
     TIER_REMOVED = "TierRemoved"  # the tier is no longer in the spec
     POLICY = "Policy"  # the policy prefers another tier (migrate back, deadline)
     # an attempt's end, step by step
@@ -76,6 +80,8 @@ class Reason(StrEnum):
     WAITING_FOR_RAY = "WaitingForRay"  # every pod has its node and image; Ray, or the program, is not ready yet
     WAITING_FOR_PODS = "WaitingForPods"  # the same of a workload without Ray
     QUOTA_EXCEEDED = "QuotaExceeded"
+    WAITING_FOR_QUOTA = "WaitingForQuota"  # the admission queue holds the attempt until there is quota
+    INADMISSIBLE = "Inadmissible"  # the admission queue cannot admit the attempt before something is changed
     LIMIT_REACHED = "LimitReached"  # the CapacityTier's own limit
     IMAGE_UNAVAILABLE = "ImageUnavailable"
     ACCESS_DENIED = "AccessDenied"  # credentials are refused, by the API server or by the checkpoint store

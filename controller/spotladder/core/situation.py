@@ -17,6 +17,7 @@ from spotladder.core.model import (
     Observation,
     PodPhase,
     PodRole,
+    QueueSeen,
     Seconds,
     Stage,
     Tier,
@@ -79,6 +80,13 @@ class Situation:
         """Whether what is not seen is known not to exist."""
         seen = self.attempt_seen
         return seen.reachable if seen is not None else self.state.tier not in self.seen.unavailable
+
+    @property
+    def held_by(self) -> QueueSeen | None:
+        """The admission queue that holds the live attempt; None when none does."""
+        seen = self.attempt_seen
+        queue = seen.queue if seen is not None and seen.reachable and self.state.stage in LIVE else None
+        return queue if queue is not None and queue.held else None
 
     @property
     def all_pods_ready(self) -> bool:
@@ -152,6 +160,14 @@ class Situation:
     def start_deadline(self) -> Instant:
         """When startTimeout expires, or would expire if it began now."""
         return self._since(Reason.WAITING_FOR_RAY, Reason.WAITING_FOR_PODS) + self.spec.start_timeout
+
+    @property
+    def queue_deadline(self) -> Instant | None:
+        """When queueTimeout expires, or would expire if it began now; None: never."""
+        tier = self.tier
+        if tier is None or tier.queue_timeout is None:
+            return None
+        return self._since(Reason.WAITING_FOR_QUOTA, Reason.INADMISSIBLE) + tier.queue_timeout
 
     @property
     def contact_deadline(self) -> Instant:

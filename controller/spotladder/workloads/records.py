@@ -200,20 +200,15 @@ SPOT_LABELS = (
 class WorkloadRecord(Made):
     """The top object of an attempt, of a workload's `main` kind.
 
-    `digest` is of everything that the attempt was rendered from. `queue` is the Kueue queue that admits it ("" without
-    Kueue), `suspended` is `spec.suspend`. `restarts` is how often the workload's operator has restarted all pods in
-    place.
+    `digest` is of everything that the attempt was rendered from. `queue` is the queue in its label ("" without one),
+    `suspended` is `spec.suspend`, which Kueue sets and the controller never does. `restarts` is how often the
+    workload's operator has restarted all pods in place.
     """
 
     digest: str = ""
     queue: str = ""
     suspended: bool = False
     restarts: int = 0
-
-    @property
-    def held(self) -> bool:
-        """Whether Kueue has not admitted it, or has suspended it."""
-        return self.suspended and bool(self.queue)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

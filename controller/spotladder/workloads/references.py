@@ -1,5 +1,5 @@
-"""What an attempt's pods need to find: Secrets, ConfigMaps, service accounts and volume claims in their namespace, and
-the classes of priority and of runtime that the cluster must have.
+"""What an attempt needs to find: its queue of Kueue; for its pods Secrets, ConfigMaps, service accounts and volume
+claims in their namespace, and the classes of priority and of runtime that the cluster must have.
 
 A pod that misses one waits for ever, and looks like one that waits for a node. So they are looked for before a tier is
 entered, in the cluster of that tier.
@@ -20,6 +20,7 @@ from spotladder.resources import (
     VOLUME_CLAIMS,
     APIResource,
 )
+from spotladder.workloads.kueue import LOCAL_QUEUES
 
 COPIED = (SECRETS, CONFIG_MAPS, SERVICE_ACCOUNTS)
 """What `spec.copies` may list."""
@@ -40,9 +41,11 @@ class Reference:
 
     kind: APIResource
     name: str
+    installed: bool = True  # False: the cluster does not know the kind
 
     def __str__(self) -> str:
-        return f"{self.kind.kind} {self.name}"
+        unknown = "" if self.installed else f" (the cluster has no {self.kind.plural} of {self.kind.api_version})"
+        return f"{self.kind.kind} {self.name}{unknown}"
 
 
 def listed(copies: Iterable[tuple[str, str]]) -> tuple[Reference, ...]:
@@ -51,10 +54,11 @@ def listed(copies: Iterable[tuple[str, str]]) -> tuple[Reference, ...]:
     return tuple(Reference(kinds[kind], name) for kind, name in copies if kind in kinds)
 
 
-def references(objects: Iterable[Mapping[str, Any]]) -> tuple[Reference, ...]:
-    """What the pods of these rendered objects name, each once, without what they call optional."""
-    found = (reference for body in objects for pod in _pod_specs(body) for reference in _named_by(pod))
-    return tuple(dict.fromkeys(found))
+def references(objects: Iterable[Mapping[str, Any]], queue: str = "") -> tuple[Reference, ...]:
+    """What the pods of these rendered objects name, each once, without what they call optional; and `queue`."""
+    named = (reference for body in objects for pod in _pod_specs(body) for reference in _named_by(pod))
+    queues = (Reference(LOCAL_QUEUES, queue),) if queue else ()
+    return tuple(dict.fromkeys((*queues, *named)))
 
 
 def _pod_specs(thing: Any) -> Iterator[Mapping[str, Any]]:

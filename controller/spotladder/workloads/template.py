@@ -11,6 +11,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.errors import InvalidSpec
 from spotladder.resources import APIResource
 from spotladder.workloads.pods import PodOverlay
+from spotladder.workloads.records import QUEUE
 
 
 def template_of(job: TieredJob, field: str) -> Any:
@@ -23,7 +24,8 @@ def template_of(job: TieredJob, field: str) -> Any:
 
 
 def digests_of(job: TieredJob) -> dict[str, str]:
-    """For each tier a digest of the part of the spec that its pods are made from: the workload and the overrides.
+    """For each tier a digest of the part of the spec that its pods are made from: the workload, the overrides and
+    the queue.
 
     Defaults are left out, so that a field that a later version adds changes no digest. A CapacityTier is no part of it:
     an edit by an administrator must not replace running attempts.
@@ -32,7 +34,8 @@ def digests_of(job: TieredJob) -> dict[str, str]:
     found = {}
     for tier in job.spec.tiers:
         overrides = tier.overrides.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-        text = json.dumps([workload, overrides], sort_keys=True)
+        parts = [workload, overrides, *([tier.queue] if tier.queue else [])]
+        text = json.dumps(parts, sort_keys=True)
         found[tier.name] = sha256(text.encode()).hexdigest()[:16]
     return found
 
@@ -48,14 +51,14 @@ def made_of(
     annotations: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The object, with the template's labels and annotations, and with ours, which win."""
-    metadata = template.metadata
+    metadata, queue = template.metadata, overlay.tier.queue
     return {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
         "metadata": {
             "name": name,
             "namespace": job.metadata.namespace,
-            "labels": {**metadata.labels, **overlay.labels},
+            "labels": {**metadata.labels, **({QUEUE: queue} if queue else {}), **overlay.labels},
             "annotations": {**metadata.annotations, **(annotations or {})},
         },
         "spec": spec,

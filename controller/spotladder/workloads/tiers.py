@@ -19,7 +19,7 @@ class ResolvedTier:
     """One tier of a job, ready to be rendered.
 
     `index` is its place in `spec.tiers`, for messages. `workers` and `head` say where their pods go. `notice` is how
-    long before a reclaim the cloud says so.
+    long before a reclaim the cloud says so. `queue` is the LocalQueue of Kueue, "" without one.
     """
 
     name: str
@@ -34,6 +34,7 @@ class ResolvedTier:
     notice: Seconds
     price: Price
     overrides: TierOverrides
+    queue: str = ""
 
 
 def resolve_tiers(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> tuple[ResolvedTier, ...]:
@@ -69,6 +70,7 @@ def resolve_tier(index: int, tier: JobTier, capacity: CapacityTier, price: Price
         notice=providers.NOTICE[spec.provider] if spec.notice is None else spec.notice,
         price=price,
         overrides=tier.overrides,
+        queue=tier.queue or "",
     )
 
 

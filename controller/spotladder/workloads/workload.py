@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import AttemptSeen, Instant
 from spotladder.resources import APIResource
+from spotladder.workloads.kueue import AdmissionRecord
 from spotladder.workloads.names import Origin
 from spotladder.workloads.records import EventRecord, Made, NodeRecord, Object, PodRecord, WorkloadRecord
 from spotladder.workloads.tiers import ResolvedTier
@@ -20,12 +21,14 @@ class AttemptObjects:
     """What exists of one attempt.
 
     `top` is the object that is the attempt and owns the rest, of the workload's `main` kind; None when it does not
-    exist. `derived` are the objects that the workload's operator has created from it, such as RayClusters, except pods.
+    exist. `admission` is its Workload of Kueue, None without one. `derived` are the objects that the workload's
+    operator has created from it, such as RayClusters, except pods.
     """
 
     top: WorkloadRecord | None = None
     derived: tuple[Made, ...] = ()
     pods: tuple[PodRecord, ...] = ()
+    admission: AdmissionRecord | None = None
 
     @property
     def every(self) -> tuple[Made, ...]:

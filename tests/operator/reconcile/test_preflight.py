@@ -29,6 +29,7 @@ from spotladder.operator.reconcile.preflight import (
     needs,
 )
 from spotladder.resources import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS
+from spotladder.workloads.kueue import LOCAL_QUEUES
 from spotladder.workloads.references import Reference
 from tests.clusters.test_client import api, refused
 from tests.workloads.builders import job, ray_template, tier, worker_spec
@@ -46,11 +47,14 @@ class Place:
         self.kubernetes = "v1.35.2-eks-1a2b3c4"
         self.releases: dict[str, dict[str, str]] = {}
         self.refuses = 404
+        self.kueue = False
         self.asked: list[str] = []
 
     def __call__(self, request: web.Request) -> Any:
         if request.path == "/version":
             return {"major": "1", "gitVersion": self.kubernetes}
+        if request.path == "/apis/kueue.x-k8s.io/v1beta2":
+            return {"resources": [{"name": "localqueues"}]} if self.kueue else refused(404)
         assert "PartialObjectMetadata" in request.headers["Accept"]
         if "/deployments/" in request.path:
             labels = self.releases.get(request.path)
@@ -97,6 +101,26 @@ async def test_what_is_missing_is_asked_for_again_and_what_is_there_is_not() -> 
         await here.clock.advance(FOUND_TTL)
         await here.preflight.missing(here.home, "team-a", [SETTINGS])
         assert len(here.place.asked) == 4
+
+
+@pytest.mark.parametrize("answer", [403, 404])
+@pytest.mark.parametrize("installed", [True, False])
+async def test_a_queue_is_looked_for_and_kueue_too(answer: int, installed: bool) -> None:
+    queue = Reference(LOCAL_QUEUES, "team")
+    async with scene() as here:
+        here.place.refuses = answer
+        here.place.kueue = installed
+        missing = await here.preflight.missing(here.home, "team-a", [queue])
+        if installed and answer == 403:
+            assert missing == ()
+            return
+        expected = (
+            "namespace team-a lacks LocalQueue team: create it there"
+            if installed
+            else "namespace team-a lacks LocalQueue team (the cluster has no localqueues of kueue.x-k8s.io/v1beta2): "
+            "install Kueue, or remove the queue"
+        )
+        assert lacking(here.home, "team-a", missing) == expected
 
 
 async def test_what_may_not_be_read_counts_as_there_and_classes_have_no_namespace() -> None:

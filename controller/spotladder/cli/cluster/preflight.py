@@ -11,8 +11,10 @@ from spotladder.cli.cluster.cluster import ConnectedCluster, Refused
 from spotladder.cli.cluster.rights import may_send, namespace_of
 
 if TYPE_CHECKING:
+    from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.problems import Problem
     from spotladder.api.review import Review, Reviewed
+    from spotladder.api.tieredjob import TieredJob
     from spotladder.custom_resources import CapacityRecord
 
 
@@ -34,6 +36,8 @@ async def look(cluster: ConnectedCluster, files: Review, *, update: bool) -> Non
         nowhere = "is neither a CapacityTier in these files nor in the cluster"
         for entry, job in jobs:
             problems += missing_capacity(job, everywhere, entry.document, nowhere=nowhere)
+    for entry, job in jobs:
+        problems += await _without_kueue(cluster, entry, job, {**valid, **_given(files)})
     if problems:
         raise InvalidDocument(problems)
     await may_send(cluster, files, update=update)
@@ -71,6 +75,37 @@ async def _capacity(cluster: ConnectedCluster) -> Mapping[str, CapacityRecord] |
         return {thing["metadata"]["name"]: CapacityRecord.of(thing) async for page in pages for thing in page.items}
     except Forbidden:
         return None
+
+
+def _given(files: Review) -> dict[str, CapacityTier]:
+    from spotladder.api.capacitytier import CapacityTier
+
+    return {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
+
+
+async def _without_kueue(
+    cluster: ConnectedCluster, entry: Reviewed, job: TieredJob, capacity: Mapping[str, CapacityTier]
+) -> list[Problem]:
+    """Problems for tiers of this cluster with a queue, if it has no Kueue. Other clusters are checked by the
+    controller."""
+    from spotladder.api.problems import Problem
+    from spotladder.clusters.registry import HOME
+    from spotladder.workloads.kueue import LOCAL_QUEUES
+
+    here = [
+        index
+        for index, tier in enumerate(job.spec.tiers)
+        if tier.queue and (known := capacity.get(tier.capacity_tier)) is not None and known.spec.cluster == HOME
+    ]
+    if not here or await cluster.client.exists(LOCAL_QUEUES):
+        return []
+    message = (
+        f"needs Kueue, and the cluster has no LocalQueues of {LOCAL_QUEUES.api_version}: install Kueue, or remove it"
+    )
+    return [
+        Problem(entry.document.where(("spec", "tiers", index, "queue")), f"spec.tiers[{index}].queue", message)
+        for index in here
+    ]
 
 
 async def _try(cluster: ConnectedCluster, files: Review) -> None:

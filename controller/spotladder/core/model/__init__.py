@@ -22,6 +22,8 @@ from spotladder.core.model.observation import (
     PodRole,
     PodSeen,
     Progress,
+    QueueEviction,
+    QueueSeen,
 )
 from spotladder.core.model.spec import (
     FOR_EVER,
@@ -89,6 +91,8 @@ __all__ = [
     "PodSeen",
     "Price",
     "Progress",
+    "QueueEviction",
+    "QueueSeen",
     "Seconds",
     "Spell",
     "Stage",

@@ -21,6 +21,32 @@ class Blocker(StrEnum):
     TEMPLATE = "Template"  # a missing Secret, ConfigMap or volume, an admission webhook, an invalid field
 
 
+class QueueEviction(StrEnum):
+    """Why an admission queue took the quota of an attempt away."""
+
+    PREEMPTED = "Preempted"  # a workload with a higher priority, or the owner of borrowed quota, needs it
+    PODS_READY_TIMEOUT = "PodsReadyTimeout"  # the pods were not ready within the queue's own timeout
+    STOPPED = "Stopped"  # an administrator stopped the queue, or an admission check failed
+    DEACTIVATED = "Deactivated"  # the workload is deactivated: it waits until it is activated again
+    SUSPENDED = "Suspended"  # the object is suspended, and not by a queue
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSeen:
+    """What the admission queue (Kueue) says of an attempt.
+
+    `name` is the queue, "" where it is not known. `held`: the attempt is suspended and has no quota. `message` is the
+    queue's own sentence. `inadmissible`: the attempt cannot be admitted before the queue, or the job, is changed.
+    `eviction` is why the attempt, once admitted, lost its quota; it stays set when the attempt is admitted again.
+    """
+
+    name: str = ""
+    held: bool = False
+    message: str = ""
+    inadmissible: bool = False
+    eviction: QueueEviction | None = None
+
+
 class PodRole(StrEnum):
     HEAD = "head"
     WORKER = "worker"
@@ -116,6 +142,8 @@ class AttemptSeen:
     `store_message` is what the store or the network answered. `rights_refused`: who refused which credentials.
     `operator_silent`: which operator has not acted on which object. "" and None: not so, or not known.
 
+    `queue` is what the admission queue says of it, None without a queue.
+
     `nodes` is how many nodes the pods are on and `silent_nodes` how many of these have stopped sending heartbeats,
     also those whose Ready condition does not say so yet; `cluster_nodes` and `cluster_silent_nodes` are the same of
     the whole cluster. `contact_restored_at`: when the watch of the cluster was last restored after an interruption.
@@ -139,6 +167,7 @@ class AttemptSeen:
     cluster_nodes: int = 0
     cluster_silent_nodes: int = 0
     contact_restored_at: Instant | None = None
+    queue: QueueSeen | None = None
 
 
 @dataclass(frozen=True, slots=True)

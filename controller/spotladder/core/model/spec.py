@@ -69,7 +69,8 @@ class Price:
 class Tier:
     """One entry of a job's ordered tiers. `notice` is how long before a reclaim its cloud says so; 0: not known.
     `template` is a digest of the part of the spec that the pods of an attempt on this tier are made from; "" where
-    pods never change (a local run)."""
+    pods never change (a local run). `queue_timeout` is how long an attempt may wait for quota in an admission queue;
+    None: without limit."""
 
     name: str
     max_failures: int = 0
@@ -79,6 +80,7 @@ class Tier:
     on_insufficient_capacity: OnInsufficientCapacity = OnInsufficientCapacity.WAIT
     notice: Seconds = 0.0
     template: str = ""
+    queue_timeout: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from spotladder.resources import EVENTS, NODES, PODS, APIResource
 from spotladder.workloads import capacity
 from spotladder.workloads.capacity import EVENT_SELECTORS, nominated_for
 from spotladder.workloads.kinds import MAIN, RECORDS
+from spotladder.workloads.kueue import WORKLOADS, AdmissionRecord
 from spotladder.workloads.names import MANAGED_BY, MANAGER
 from spotladder.workloads.records import EventRecord, Made, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
@@ -69,6 +70,9 @@ class Inventory:
         self._objects: dict[APIResource, Scoped[Any]] = {
             kind: scoped(kind, record, changed=self._object_changed, **ours) for kind, record in RECORDS.items()
         }
+        self._admissions: Scoped[AdmissionRecord] = scoped(
+            WORKLOADS, AdmissionRecord.of, group=_owner_of, changed=self._admission_changed, optional=True
+        )
         self._tops = {kind: scoped for kind, scoped in self._objects.items() if kind in MAIN}
         # A NodeClaim has no namespace: Events about it are in "default".
         self._events: list[Cache[EventRecord]] = [
@@ -90,7 +94,7 @@ class Inventory:
     def caches(self) -> list[Cache[Any]]:
         """All of them, to be run."""
         objects = [cache for scoped in self._objects.values() for cache in scoped.caches]
-        return [*self._nodes.caches, *self._pods.caches, *objects, *self._events]
+        return [*self._nodes.caches, *self._pods.caches, *objects, *self._admissions.caches, *self._events]
 
     @property
     def required(self) -> list[Cache[Any]]:
@@ -179,9 +183,14 @@ class Inventory:
                     record for kind, found in kinds.items() if kind not in MAIN and kind != PODS for record in found
                 ),
                 pods=tuple(sorted(kinds.get(PODS, ()), key=lambda pod: str(pod.name))),
+                admission=self._admission_of(kinds),
             )
             for number, kinds in objects.items()
         }
+
+    def _admission_of(self, kinds: Mapping[APIResource, list[Any]]) -> AdmissionRecord | None:
+        owners = (record.uid for kind, found in kinds.items() if kind in MAIN for record in found)
+        return next((workload for uid in owners for workload in self._admissions.of(uid)), None)
 
     def unreadable(self, kinds: Iterable[APIResource], namespace: str) -> list[Unreadable]:
         """Which of these kinds, and of what every job needs, cannot be read in that namespace."""
@@ -216,6 +225,13 @@ class Inventory:
         name = after.name if after is not None else before.name if before is not None else ""
         for job in set(self._jobs_on.get(name, {}).values()):
             self._wake(job)
+
+    def _admission_changed(self, before: AdmissionRecord | None, after: AdmissionRecord | None) -> None:
+        for workload in filter(None, (before, after)):
+            for kind, scoped in self._tops.items():
+                top = scoped.get(workload.owner_name, workload.namespace) if kind.kind == workload.owner_kind else None
+                if top is not None and top.uid == workload.owner_uid:
+                    self._wake(_job_of(top))
 
     def _event_changed(self, before: EventRecord | None, after: EventRecord | None) -> None:
         if before is not None:
@@ -273,6 +289,10 @@ def _about(event: EventRecord) -> object:
         case capacity.NOT_CREATED | capacity.HELD:
             return event.reason, event.namespace
     return event.about_uid
+
+
+def _owner_of(workload: AdmissionRecord) -> str:
+    return workload.owner_uid
 
 
 def _job_of(record: Made) -> JobKey:

@@ -78,7 +78,7 @@ class Applier:
         if problem := self._occupied(cluster, loaded.record, action.attempt):
             return problem
         with cluster.turn():
-            if problem := await self._prepare(cluster, loaded.record, objects):
+            if problem := await self._prepare(cluster, loaded.record, references(objects, tier.queue)):
                 return problem
             if problem := await self._make_all(cluster, loaded, objects, action.attempt):
                 return problem
@@ -121,14 +121,14 @@ class Applier:
                 await self._remove_attempt(found.cluster, top)
         return Diagnosis(ConditionReason.BLOCKED, f"{top.kind.kind} {top.name} is not valid: {why}")
 
-    async def _prepare(self, cluster: Cluster, record: JobRecord, objects: list[dict[str, Any]]) -> Diagnosis | None:
+    async def _prepare(self, cluster: Cluster, record: JobRecord, named: Sequence[Reference]) -> Diagnosis | None:
         """See to it that the pods will find what they name."""
         if cluster is not self._clusters.home:
             if await self._preflight.missing(cluster, "", [Reference(NAMESPACES, record.namespace)]):
                 return Diagnosis(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, record.namespace))
             if problem := await self._copies.bring(cluster, record.namespace, record.copies):
                 return problem
-        missing = await self._preflight.missing(cluster, record.namespace, references(objects))
+        missing = await self._preflight.missing(cluster, record.namespace, named)
         if missing:
             return Diagnosis(ConditionReason.REFERENCES_MISSING, lacking(cluster, record.namespace, missing))
         return None
@@ -198,7 +198,7 @@ class Applier:
         if found is None:
             await self._clear_unseen(loaded, action.attempt)
         elif not found.cluster.problem:  # else it is fenced, and goes when its cluster is back
-            await self._clear(found)
+            await self._clear(found, hurry=action.reason is not Reason.PREEMPTED)
         reach(Point.AFTER_DELETE)
 
     async def delete_strays(self, loaded: Loaded) -> None:
@@ -233,8 +233,9 @@ class Applier:
             with cluster.turn():
                 await self._remove_labelled(cluster, loaded.workload.made, loaded.record.namespace, which)
 
-    async def _clear(self, found: Located) -> None:
-        """From the top down: what we made, then what its owner left behind."""
+    async def _clear(self, found: Located, *, hurry: bool = True) -> None:
+        """From the top down: what we made, then what its owner left behind. Without `hurry` the pods keep their own
+        grace period: nobody has asked the program to commit before."""
         objects, top = found.objects, found.objects.top
         with found.cluster.turn():
             if top is None:
@@ -244,7 +245,7 @@ class Applier:
             elif not top.deleting:
                 await self._remove_attempt(found.cluster, top)
             # Before their owner's end does: a kubelet that has begun hurries no more.
-            slow = [pod for pod in objects.pods if not pod.deleting or pod.grace > SHORT_GRACE]
+            slow = [pod for pod in objects.pods if hurry and (not pod.deleting or pod.grace > SHORT_GRACE)]
             hurried = (self._remove(found.cluster, PODS, pod, grace=SHORT_GRACE) for pod in slow)
             for failure in await asyncio.gather(*hurried, return_exceptions=True):
                 if failure is not None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -31,6 +31,7 @@ from spotladder.operator.inventory.inventory import JobKey
 from spotladder.resources import NAMESPACES
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.kueue import LOCAL_QUEUES
 from spotladder.workloads.references import Reference, references
 from spotladder.workloads.tiers import ResolvedTier
 
@@ -104,7 +105,8 @@ class Preflight:
         for entry, exists in zip(wanted, there, strict=True):
             if exists:
                 self._found[cluster.name, namespace, entry] = now
-        return tuple(entry for entry, exists in zip(wanted, there, strict=True) if not exists)
+        lacks = [entry for entry, exists in zip(wanted, there, strict=True) if not exists]
+        return tuple([await _with_kind(cluster, entry) for entry in lacks])
 
     def check(self, job: JobKey, version: object, wanted: Callable[[], tuple[Wanted, ...]]) -> Ahead | None:
         """What the job would miss on its tiers; None while that is being found out.
@@ -180,7 +182,10 @@ def _place(cluster: Cluster) -> str:
 def lacking(cluster: Cluster, namespace: str, missing: Iterable[Reference]) -> str:
     """How that reads: what is missing, where, and what to do."""
     where = f"cluster {cluster.name}, namespace {namespace}" if cluster.monitor else f"namespace {namespace}"
-    return f"{where} lacks {', '.join(map(str, missing))}: create it there"
+    entries = tuple(missing)
+    absent = [entry for entry in entries if not entry.installed]
+    what = "install Kueue, or remove the queue" if absent and len(absent) == len(entries) else "create it there"
+    return f"{where} lacks {', '.join(map(str, entries))}: {what}"
 
 
 def lacking_namespace(cluster: Cluster, namespace: str) -> str:
@@ -199,7 +204,7 @@ def needs(job: TieredJob, tiers: Iterable[ResolvedTier], copies: Iterable[Refere
             objects = workload_of(job).render(job, names.Origin(""), tier, 1, {})
         except InvalidSpec:
             continue  # that is told elsewhere
-        named = references(objects)
+        named = references(objects, tier.queue)
         rays[tier.cluster] = ray_version(objects)
         if tier.cluster != HOME:
             found.setdefault(HOME, {}).update(dict.fromkeys(copied))
@@ -208,11 +213,18 @@ def needs(job: TieredJob, tiers: Iterable[ResolvedTier], copies: Iterable[Refere
     return tuple(Wanted(cluster, tuple(entries), rays.get(cluster)) for cluster, entries in sorted(found.items()))
 
 
+async def _with_kind(cluster: Cluster, reference: Reference) -> Reference:
+    """A queue that is missing, with whether the cluster knows queues at all."""
+    if reference.kind != LOCAL_QUEUES:
+        return reference
+    return replace(reference, installed=await cluster.client.exists(LOCAL_QUEUES))
+
+
 async def _exists(cluster: Cluster, namespace: str, reference: Reference) -> bool:
     try:
         await cluster.client.metadata(reference.kind, reference.name, namespace if reference.kind.namespaced else "")
     except NotFound:
         return False
-    except Forbidden:
-        return True
+    except Forbidden:  # what may not be read counts as there, but a kind that is not installed has no objects
+        return reference.kind != LOCAL_QUEUES or await cluster.client.exists(LOCAL_QUEUES)
     return True

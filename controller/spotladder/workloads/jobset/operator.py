@@ -11,6 +11,6 @@ from spotladder.workloads.workload import AttemptObjects
 def silent_jobset(objects: AttemptObjects, now: Instant) -> str:
     """Why JobSet's controller seems not to act on the attempt; "" when it does, or may still."""
     jobset = jobset_of(objects)
-    if jobset is None or jobset.deleting or jobset.held or objects.pods or jobset.acted_on:
+    if jobset is None or jobset.deleting or jobset.suspended or objects.pods or jobset.acted_on:
         return ""
     return silence(jobset.created_at, now, "JobSet's controller", f"JobSet {jobset.name} has no status")

@@ -18,11 +18,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spotladder.core.model import AttemptSeen, Blocker, Exit, PodPhase, PodSeen
+from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads import capacity
 from spotladder.workloads.exits import exit_of_code
 from spotladder.workloads.jobset.records import JobSetRecord, jobset_of
+from spotladder.workloads.kueue import queue_seen
 from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 from spotladder.workloads.seen import pods_seen
 from spotladder.workloads.workload import AttemptObjects
@@ -46,9 +47,9 @@ def read(
     ]
     ended, message = _exit(jobset, objects.pods)
     places = _places(jobset, seen)
-    blocked = "" if ended else capacity.blocked(objects.pods, (), events, jobset.name, wanted=len(places))
-    if jobset.held and not ended:
-        blocked = capacity.held(jobset.name, jobset.queue, events)
+    blocked = (
+        "" if ended or jobset.suspended else capacity.blocked(objects.pods, (), events, jobset.name, wanted=len(places))
+    )
     return AttemptSeen(
         number=attempt,
         pods=(*places, *_losses(jobset, seen, ended)),
@@ -56,7 +57,8 @@ def read(
         message=message,
         refused=capacity.refused(objects.pods, events),
         blocked=blocked,
-        blocked_by=Blocker.QUOTA if jobset.held else capacity.blocker(blocked),
+        blocked_by=capacity.blocker(blocked),
+        queue=queue_seen(jobset, objects.admission, events),
     )
 
 
@@ -80,8 +82,6 @@ def _exit(jobset: JobSetRecord, pods: Sequence[PodRecord]) -> tuple[Exit | None,
             return ended, found[ended]
     if jobset.deleting:
         return Exit.LOST, "its JobSet is being deleted"
-    if jobset.suspended and not jobset.held:
-        return Exit.LOST, "its JobSet was suspended by somebody else; use spec.suspend of the TieredJob"
     return (Exit.LOST, jobset.message or "its JobSet failed") if jobset.state == "Failed" else (None, "")
 
 

@@ -14,7 +14,7 @@ _SETTING_UP = ("", "New", "Initializing")
 def silent_kuberay(objects: AttemptObjects, now: Instant) -> str:
     """Why KubeRay seems not to act on the attempt; "" when it does, or may still. `now` is the cluster's clock."""
     rayjob = rayjob_of(objects)
-    if rayjob is None or rayjob.deleting or rayjob.held or objects.pods:
+    if rayjob is None or rayjob.deleting or rayjob.suspended or objects.pods:
         return ""
     since = max(filter(None, (rayjob.created_at, rayjob.written_at)), default=None)
     if not rayjob.deployment_status:

@@ -16,9 +16,10 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from spotladder.core.model import AttemptSeen, Blocker, Exit
+from spotladder.core.model import AttemptSeen, Exit
 from spotladder.workloads import capacity
 from spotladder.workloads.exits import exit_of_code
+from spotladder.workloads.kueue import queue_seen
 from spotladder.workloads.rayjob.records import LOGS, RayClusterRecord, RayJobRecord, rayclusters_of, rayjob_of
 from spotladder.workloads.records import EventRecord, NodeRecord
 from spotladder.workloads.seen import pods_seen
@@ -46,11 +47,13 @@ def read(
 ) -> AttemptSeen:
     """The attempt as it is now."""
     rayjob = rayjob_of(objects)
-    ended, message = (Exit.LOST, "its RayJob is gone") if rayjob is None else _exit(rayjob)
+    ended, message = (
+        (Exit.LOST, "its RayJob is gone") if rayjob is None else _exit(rayjob, managed=objects.admission is not None)
+    )
     if rayjob is not None and ended is None and _cluster_deleted(rayjob, rayclusters_of(objects)):
         ended, message = Exit.LOST, f"somebody deleted its RayCluster {rayjob.cluster}"
     blocked = ""
-    if rayjob is not None and ended is None:
+    if rayjob is not None and ended is None and not rayjob.suspended:
         blocked = rayjob.message if _invalid(rayjob) else _blocked(objects, rayjob.name, events)
     return AttemptSeen(
         number=attempt,
@@ -59,18 +62,19 @@ def read(
         message=message,
         refused=capacity.refused(objects.pods, events),
         blocked=blocked,
-        blocked_by=Blocker.QUOTA if rayjob is not None and rayjob.held else capacity.blocker(blocked),
+        blocked_by=capacity.blocker(blocked),
+        queue=queue_seen(rayjob, objects.admission, events),
     )
 
 
-def _exit(rayjob: RayJobRecord) -> tuple[Exit | None, str]:
+def _exit(rayjob: RayJobRecord, *, managed: bool) -> tuple[Exit | None, str]:
     state = rayjob.deployment_status
     if state == "Complete" and rayjob.job_status == "SUCCEEDED":
         return Exit.SUCCEEDED, ""
     if rayjob.deleting:
         return Exit.LOST, "its RayJob is being deleted"
-    if rayjob.held or (rayjob.queue and state in ("Suspending", "Suspended")):
-        return None, ""
+    if rayjob.suspended or ((rayjob.queue or managed) and state in ("Suspending", "Suspended")):
+        return None, ""  # `queue` says who holds it
     if state in ("Suspending", "Suspended"):
         return Exit.LOST, "its RayJob was suspended by somebody else; use spec.suspend of the TieredJob"
     if state == "Complete" and rayjob.job_status == "STOPPED":
@@ -103,7 +107,11 @@ def exit_of(message: str) -> Exit:
 def begun(objects: AttemptObjects) -> bool:
     """Whether KubeRay has taken the RayJob up. What it calls invalid, or has not looked at, is nothing but a wish."""
     rayjob = rayjob_of(objects)
-    return rayjob is None or not (_invalid(rayjob) or (not rayjob.deployment_status and not objects.pods))
+    return (
+        rayjob is None
+        or rayjob.suspended
+        or not (_invalid(rayjob) or (not rayjob.deployment_status and not objects.pods))
+    )
 
 
 def refusal(objects: AttemptObjects) -> str:
@@ -117,8 +125,6 @@ def _invalid(rayjob: RayJobRecord) -> bool:
 
 
 def _blocked(objects: AttemptObjects, name: str, events: Sequence[EventRecord]) -> str:
-    if objects.top is not None and objects.top.held:
-        return capacity.held(name, objects.top.queue, events)
     # KubeRay says itself, on the RayCluster, which pods it could not create: no number of pods is needed here.
     failures = (cluster.failure for cluster in rayclusters_of(objects))
     return capacity.blocked(objects.pods, failures, events, name, wanted=0)

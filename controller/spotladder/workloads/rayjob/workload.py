@@ -111,8 +111,14 @@ def _spec(given: Mapping[str, Any], overlay: PodOverlay) -> dict[str, Any]:
     check(given, shape.RAYJOB, _AT)
     spec: dict[str, Any] = copied(given)
     _submission(spec)
+    if "deletionStrategy" in spec and overlay.tier.queue:
+        message = "cannot be used in a queue: Kueue requires shutdownAfterJobFinishes: true; remove it"
+        raise InvalidSpec(message, path=dotted((*_AT, "deletionStrategy")))
     if "deletionStrategy" not in spec:
         spec.setdefault("shutdownAfterJobFinishes", True)
+        if not spec["shutdownAfterJobFinishes"] and overlay.tier.queue:
+            message = "must be true in a queue: Kueue frees the quota when the cluster is gone; remove it"
+            raise InvalidSpec(message, path=dotted((*_AT, "shutdownAfterJobFinishes")))
         if spec["shutdownAfterJobFinishes"]:
             spec.setdefault("ttlSecondsAfterFinished", KEPT_AFTER_THE_END)
     cluster = spec["rayClusterSpec"]

@@ -1,0 +1,117 @@
+"""Kueue: the queue that an attempt is in, and what its Workload says of it.
+
+Kueue suspends a RayJob or a JobSet until its LocalQueue has quota, and says why only on the Workload that it creates
+for the object. A default LocalQueue, or `manageJobsWithoutQueueName`, does the same to objects without a label. The
+fields and words are those of Kueue 0.19 (API v1beta2). Without access to Workloads, Events tell why an attempt waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from sys import intern
+from types import MappingProxyType
+from typing import Self
+
+from spotladder.core.model import QueueEviction, QueueSeen
+from spotladder.resources import APIResource
+from spotladder.workloads import capacity
+from spotladder.workloads.records import EventRecord, Object, WorkloadRecord, conditions_of, message_of, part
+
+WORKLOADS = APIResource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
+LOCAL_QUEUES = APIResource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
+
+INADMISSIBLE = "Inadmissible"
+"""Reason of the condition QuotaReserved when the queue does not exist or is stopped."""
+
+_EVICTIONS: Mapping[str, QueueEviction] = MappingProxyType(
+    {
+        "Preempted": QueueEviction.PREEMPTED,
+        "PodsReadyTimeout": QueueEviction.PODS_READY_TIMEOUT,
+        "Deactivated": QueueEviction.DEACTIVATED,
+    }
+)
+"""Reasons of the condition Evicted. All others are acts of an administrator (ClusterQueueStopped, AdmissionCheck)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionRecord:
+    """A Workload of Kueue. `pending` is the message of QuotaReserved while there is no quota, `inadmissible` whether it
+    says that waiting is in vain. `evicted_by` is the reason of the newest eviction, "" without any, and `eviction` its
+    message, which Kueue removes when it admits the object again."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str = field(default="", compare=False)
+    owner_kind: str = ""
+    owner_name: str = ""
+    owner_uid: str = ""
+    queue: str = ""
+    pending: str = ""
+    inadmissible: bool = False
+    evicted_by: str = ""
+    eviction: str = ""
+
+    @classmethod
+    def of(cls, thing: Object) -> Self:
+        metadata, status = thing["metadata"], part(thing, "status")
+        owner: Object = next((entry for entry in metadata.get("ownerReferences") or () if entry.get("controller")), {})
+        conditions = conditions_of(status)
+        quota, evicted = conditions.get("QuotaReserved", {}), conditions.get("Evicted", {})
+        waits = quota.get("status") == "False"
+        now = evicted.get("status") == "True"
+        return cls(
+            name=metadata["name"],
+            namespace=intern(metadata.get("namespace", "")),
+            uid=metadata.get("uid", ""),
+            resource_version=metadata.get("resourceVersion", ""),
+            owner_kind=intern(owner.get("kind") or ""),
+            owner_name=owner.get("name") or "",
+            owner_uid=owner.get("uid") or "",
+            queue=intern(part(thing, "spec").get("queueName") or ""),
+            pending=message_of(quota) if waits else "",
+            inadmissible=waits and quota.get("reason") == INADMISSIBLE,
+            evicted_by=intern((evicted.get("reason") or "Evicted") if now else _counted(status)),
+            eviction=message_of(evicted) if now else "",
+        )
+
+
+def queue_seen(
+    top: WorkloadRecord | None, workload: AdmissionRecord | None, events: Iterable[EventRecord]
+) -> QueueSeen | None:
+    """What Kueue says of the attempt; None when it is in no queue. An object that is suspended without a queue was
+    suspended by a person or another controller."""
+    if top is None:
+        return None
+    if workload is None:
+        if not top.suspended:
+            return QueueSeen(top.queue) if top.queue else None
+        if top.queue:
+            return QueueSeen(top.queue, held=True, message=capacity.held(top.name, top.queue, events))
+        message = f"its {top.kind.kind} is suspended by somebody else; use spec.suspend of the TieredJob"
+        return QueueSeen(held=True, message=message, eviction=QueueEviction.SUSPENDED)
+    queue = top.queue or workload.queue
+    eviction = None if not workload.evicted_by else _eviction(workload.evicted_by)
+    said = workload.eviction if eviction is not None else workload.pending
+    message = ""
+    if eviction is not None:
+        message = f"Kueue evicted the attempt from queue {queue} ({workload.evicted_by})"
+    elif top.suspended:
+        message = f"Kueue holds the attempt in queue {queue}"
+    if message and said:
+        message = f"{message}: {said}"
+    return QueueSeen(queue, held=top.suspended, message=message, inadmissible=workload.inadmissible, eviction=eviction)
+
+
+def _eviction(reason: str) -> QueueEviction:
+    for word, eviction in _EVICTIONS.items():
+        if reason.startswith(word):
+            return eviction
+    return QueueEviction.STOPPED
+
+
+def _counted(status: Object) -> str:
+    """The reason of an earlier eviction; a preemption if there was any."""
+    reasons = [entry.get("reason") or "" for entry in part(status, "schedulingStats").get("evictions") or ()]
+    return "Preempted" if "Preempted" in reasons else next(iter(reasons), "")

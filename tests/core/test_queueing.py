@@ -1,0 +1,162 @@
+"""An attempt in an admission queue: waiting for quota costs nothing, and a preemption is one eviction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from spotladder.core.explanation import explain
+from spotladder.core.model import AttemptSeen, Exit, FailureUnit, Impediment, QueueEviction, QueueSeen, Stage
+from spotladder.core.reasons import Cause, Reason
+from spotladder.core.situation import Situation
+from tests.core.builders import Job, attempt, head, lost, pending, spec, tier, whole, worker
+
+SAID = "insufficient unused quota for cpu in flavor spot, 1 more needed"
+HELD = QueueSeen("team", held=True, message=SAID)
+DAY = 86_400.0
+
+
+def waiting(**more: Any) -> Job:
+    """A job whose first attempt is held by the queue."""
+    job = Job(spec(tier("spot-a", 0, 300.0, **more), tier("on-demand", -1)))
+    job.see()
+    job.see(held(1), after=1)
+    return job
+
+
+def held(number: int, *pods: Any, queue: QueueSeen = HELD, **more: Any) -> AttemptSeen:
+    return attempt(number, *pods, queue=queue, **more)
+
+
+def evicted(why: QueueEviction, *, held: bool = True) -> QueueSeen:
+    return QueueSeen("team", held=held, message="Preempted to accommodate a workload", eviction=why)
+
+
+def test_an_attempt_that_the_queue_holds_is_not_lost_and_costs_no_tier() -> None:
+    job = waiting()
+    for _ in range(30):
+        job.see(held(1), after=DAY)
+    assert (job.state.stage, job.state.failures, job.losses) == (Stage.STARTING, 0, [])
+    assert job.state.record("spot-a").exhausted_by is None
+    assert job.state.impeded is not None
+    assert (job.state.impeded.impediment, job.state.impeded.reason) == (Impediment.QUOTA, Reason.WAITING_FOR_QUOTA)
+    told = explain(Situation(job.spec, job.state, job.last_seen, job.now))
+    assert told is not None
+    assert (told.message, told.until) == (SAID, None)
+
+
+def test_provision_timeout_begins_when_the_queue_has_admitted_the_attempt() -> None:
+    job = waiting()
+    job.see(held(1), after=DAY)
+    admitted = QueueSeen("team")
+    job.see(held(1, head(), pending("w-0"), queue=admitted), after=1)
+    job.see(held(1, head(), pending("w-0"), queue=admitted), after=290)
+    assert job.state.stage is Stage.STARTING
+    job.see(held(1, head(), pending("w-0"), queue=admitted), after=15)
+    assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
+
+
+def test_queue_timeout_leaves_the_tier_without_a_failure() -> None:
+    job = waiting(queue_timeout=1800.0)
+    decision = job.see(held(1), after=10)
+    assert decision.wake_at is not None
+    assert job.now < decision.wake_at <= job.now + 1800
+    told = explain(Situation(job.spec, job.state, job.last_seen, job.now))
+    assert told is not None
+    assert (told.timer, told.then) == ("queueTimeout", "the tier is left")
+    job.see(held(1), after=1795)
+    assert (job.state.stage, job.state.reason) == (Stage.ENDING, Reason.QUEUE_TIMEOUT)
+    assert job.state.message == f"no quota for 30m: {SAID}"
+    job.see(after=1)
+    assert (job.state.tier, job.state.failures) == ("on-demand", 0)
+
+
+PODS = (lost("head", Cause.DELETED), lost("w1-0", Cause.DELETED), lost("w1-1", Cause.DELETED))
+
+
+@pytest.mark.parametrize("unit", list(FailureUnit))
+@pytest.mark.parametrize(
+    "seen",
+    [
+        held(1, *PODS, queue=evicted(QueueEviction.PREEMPTED)),
+        held(1, queue=evicted(QueueEviction.PREEMPTED)),
+        held(1, *PODS, queue=HELD),
+        held(1, head(), worker("new"), queue=evicted(QueueEviction.PREEMPTED, held=False)),
+        held(1, *PODS, queue=evicted(QueueEviction.PREEMPTED), exit=Exit.FAILED, message="exit code 1"),
+        held(1, *PODS, queue=evicted(QueueEviction.PREEMPTED), exit=Exit.LOST, message="its RayCluster is gone"),
+    ],
+    ids=["going", "gone", "no Workload", "admitted again", "its program failed", "its cluster is gone"],
+)  # fmt: skip
+def test_a_preemption_is_one_eviction_and_no_failure_of_the_program(seen: AttemptSeen, unit: FailureUnit) -> None:
+    job = Job(spec(tier("spot-a", 1), tier("on-demand", -1), failure_unit=unit)).running()
+    job.see(seen, after=5)
+    assert (job.state.stage, job.state.reason) == (Stage.ENDING, Reason.PREEMPTED)
+    assert (job.state.failures, job.state.application_failures) == (1, 0)
+    assert [loss.cause for loss in job.losses] == [Cause.PREEMPTED]
+    job.see(after=1)
+    assert (job.state.tier, job.state.last_number) == ("spot-a", 2), "the next attempt joins the queue"
+
+
+def test_preemptions_exhaust_a_tier_as_evictions_do() -> None:
+    job = Job(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
+    job.see(held(1, queue=evicted(QueueEviction.PREEMPTED)), after=5)
+    assert job.state.record("spot-a").exhausted_by is Reason.MAX_FAILURES_EXCEEDED
+
+
+@pytest.mark.parametrize(
+    ("why", "reason"),
+    [
+        (QueueEviction.PODS_READY_TIMEOUT, Reason.PODS_READY_TIMEOUT),
+        (QueueEviction.STOPPED, Reason.QUOTA_WITHDRAWN),
+    ],
+)
+def test_what_the_queue_or_its_administrator_ends_is_no_failure(why: QueueEviction, reason: Reason) -> None:
+    job = Job(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
+    job.see(held(1, *PODS, queue=evicted(why)), after=5)
+    assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, reason, 0)
+    job.see(after=1)
+    assert job.state.tier == "spot-a"
+
+
+def test_waiting_for_quota_again_does_not_use_up_provision_timeout() -> None:
+    """waitForPodsReady of the queue is not provisionTimeout: that goes on where it stood."""
+    job = waiting()
+    admitted = QueueSeen("team")
+    job.see(held(1, pending("w-0"), queue=admitted), after=1)
+    job.see(held(1, pending("w-0"), queue=admitted), after=200)
+    job.see(held(1, queue=evicted(QueueEviction.PODS_READY_TIMEOUT)), after=1)
+    job.see(after=1)
+    job.see(held(2), after=1)
+    job.see(held(2), after=DAY)
+    assert job.state.stage is Stage.STARTING
+    job.see(held(2, pending("w-0"), queue=admitted), after=1)
+    job.see(held(2, pending("w-0"), queue=admitted), after=110)
+    assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
+
+
+def test_a_deactivated_workload_pauses_the_job_until_it_is_activated() -> None:
+    job = Job(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
+    job.see(held(1, *PODS, queue=evicted(QueueEviction.DEACTIVATED)), after=5)
+    for _ in range(10):
+        job.see(held(1, queue=evicted(QueueEviction.DEACTIVATED)), after=DAY)
+    assert (job.state.stage, job.state.last_number, job.state.failures) == (Stage.RECOVERING, 1, 0)
+    job.see(replace(whole(1), queue=evicted(QueueEviction.DEACTIVATED, held=False)), after=5)
+    assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, Reason.QUOTA_WITHDRAWN, 0)
+
+
+def test_an_object_that_is_suspended_without_a_queue_waits_if_it_never_ran_and_is_lost_if_it_did() -> None:
+    by_hand = QueueSeen(held=True, message="suspended by somebody else", eviction=QueueEviction.SUSPENDED)
+    job = waiting()
+    job.see(held(1, queue=by_hand), after=DAY)
+    assert (job.state.stage, job.state.failures) == (Stage.STARTING, 0)
+    job = Job(spec(tier("spot-a", 1), tier("on-demand", -1))).running()
+    job.see(held(1, *PODS, queue=by_hand), after=5)
+    assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, Reason.HEAD_LOST, 1)
+
+
+def test_a_program_that_ended_well_is_not_preempted_afterwards() -> None:
+    job = Job(spec(tier("spot-a", 0))).running()
+    job.see(held(1, queue=evicted(QueueEviction.PREEMPTED), exit=Exit.SUCCEEDED), after=5)
+    assert job.state.stage is Stage.SUCCEEDED

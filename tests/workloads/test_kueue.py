@@ -1,0 +1,136 @@
+"""What Kueue's Workload means: the conditions as Kueue 0.19.2 was seen to write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spotladder.core.model import QueueEviction, QueueSeen
+from spotladder.workloads.jobset.workload import JOBSET
+from spotladder.workloads.kueue import AdmissionRecord
+from spotladder.workloads.rayjob.records import RayJobRecord
+from spotladder.workloads.rayjob.workload import RAYJOB
+from spotladder.workloads.records import QUEUE
+from spotladder.workloads.workload import AttemptObjects
+from tests.workloads.builders import NODES, jobset, metadata
+
+NO_ROOM = "couldn't assign flavors to pod set workers: insufficient unused quota for cpu in flavor spot, 1 more needed"
+
+
+def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def workload(*conditions: dict[str, Any], evictions: tuple[str, ...] = ()) -> AdmissionRecord:
+    status: dict[str, Any] = {"conditions": list(conditions)}
+    if evictions:
+        status["schedulingStats"] = {"evictions": [{"reason": reason, "count": 1} for reason in evictions]}
+    owner = {"kind": "RayJob", "name": "digits-a001", "uid": "uid-digits-a001", "controller": True}
+    return AdmissionRecord.of(
+        {
+            "metadata": {"name": "rayjob-digits-a001-1f2e3", "namespace": "team-a", "ownerReferences": [owner]},
+            "spec": {"queueName": "team"},
+            "status": status,
+        }
+    )
+
+
+PENDING = condition("QuotaReserved", "False", "Pending", NO_ROOM)
+READY = condition("PodsReady", "False", "WaitForStart")
+QUOTA, ADMITTED = condition("QuotaReserved", "True", "QuotaReserved"), condition("Admitted", "True", "Admitted")
+PREEMPTED = condition("Evicted", "True", "Preempted", "Preempted to accommodate a workload (UID: 7)")
+NO_QUEUE = condition("QuotaReserved", "False", "Inadmissible", "LocalQueue nope doesn't exist")
+STOPPED = condition("Evicted", "True", "ClusterQueueStopped", "The ClusterQueue is stopped")
+PAUSED = condition("Evicted", "True", "Deactivated", "The workload is deactivated")
+LATE = condition("Evicted", "True", "PodsReadyTimeout", "Exceeded the PodsReady timeout")
+BEFORE = condition("Evicted", "False", "QuotaReserved", "Previously: Preempted to accommodate a workload")
+
+
+def rayjob(*, suspend: bool, deployment: str = "Suspended", queue: str = "team") -> RayJobRecord:
+    labels = {QUEUE: queue} if queue else {}
+    return RayJobRecord.of(
+        {
+            "metadata": metadata("digits-a001", labels=labels),
+            "spec": {"suspend": suspend},
+            "status": {"jobDeploymentStatus": deployment},
+        }
+    )
+
+
+@pytest.mark.parametrize("queue", ["team", ""], ids=["with the label", "managed without a queue name"])
+@pytest.mark.parametrize(
+    ("conditions", "suspend", "expected"),
+    [
+        ((PENDING, READY), True, QueueSeen("team", True, f"Kueue holds the attempt in queue team: {NO_ROOM}")),
+        (
+            (NO_QUEUE,), True,
+            QueueSeen("team", True, "Kueue holds the attempt in queue team: LocalQueue nope doesn't exist", True),
+        ),
+        ((QUOTA, ADMITTED), False, QueueSeen("team")),
+        (
+            (PREEMPTED, ADMITTED, QUOTA), True,
+            QueueSeen(
+                "team", True, f"Kueue evicted the attempt from queue team (Preempted): {PREEMPTED['message']}",
+                eviction=QueueEviction.PREEMPTED,
+            ),
+        ),
+        (
+            (PREEMPTED, PENDING), True,
+            QueueSeen(
+                "team", True, f"Kueue evicted the attempt from queue team (Preempted): {PREEMPTED['message']}",
+                eviction=QueueEviction.PREEMPTED,
+            ),
+        ),
+    ],
+    ids=["held", "never to be admitted", "admitted", "preempted", "preempted and pending"],
+)  # fmt: skip
+def test_what_kueue_says_of_an_attempt(
+    conditions: tuple[dict[str, Any], ...], suspend: bool, expected: QueueSeen, queue: str
+) -> None:
+    status = "Suspended" if suspend else "Running"
+    record = rayjob(suspend=suspend, deployment=status, queue=queue)
+    found = RAYJOB.read(1, AttemptObjects(top=record, admission=workload(*conditions)), NODES)
+    if suspend:
+        assert found.exit is None
+    assert (found.queue, found.blocked) == (expected, "")
+    labels = {QUEUE: queue} if queue else {}
+    like = jobset(suspended=suspend, labels=labels)
+    assert JOBSET.read(1, AttemptObjects(top=like, admission=workload(*conditions)), NODES).queue == expected
+
+
+@pytest.mark.parametrize(
+    ("conditions", "evictions", "expected"),
+    [
+        ((STOPPED,), (), QueueEviction.STOPPED),
+        ((PAUSED,), (), QueueEviction.DEACTIVATED),
+        ((LATE,), (), QueueEviction.PODS_READY_TIMEOUT),
+        ((BEFORE, QUOTA, ADMITTED), ("Preempted",), QueueEviction.PREEMPTED),
+        ((BEFORE, QUOTA, ADMITTED), ("PodsReadyTimeout", "Preempted"), QueueEviction.PREEMPTED),
+        ((QUOTA, ADMITTED), (), None),
+    ],
+    ids=["stopped", "deactivated", "pods not ready", "admitted again", "evicted twice", "never evicted"],
+)  # fmt: skip
+def test_why_the_quota_was_taken_away(
+    conditions: tuple[dict[str, Any], ...], evictions: tuple[str, ...], expected: QueueEviction | None
+) -> None:
+    record = rayjob(suspend=False, deployment="Running")
+    admission = workload(*conditions, evictions=evictions)
+    found = RAYJOB.read(1, AttemptObjects(top=record, admission=admission), NODES).queue
+    assert found is not None
+    assert found.eviction is expected
+
+
+def test_an_object_that_is_suspended_without_a_queue() -> None:
+    for read in (RAYJOB.read(1, AttemptObjects(top=rayjob(suspend=True, queue="")), NODES),
+                 JOBSET.read(1, AttemptObjects(top=jobset(suspended=True)), NODES)):  # fmt: skip
+        assert read.exit is None
+        assert read.queue is not None
+        assert read.queue.eviction is QueueEviction.SUSPENDED
+        assert "suspended by somebody else; use spec.suspend of the TieredJob" in read.queue.message
+
+
+def test_an_attempt_without_a_queue_has_none() -> None:
+    assert (
+        RAYJOB.read(1, AttemptObjects(top=rayjob(suspend=False, deployment="Running", queue="")), NODES).queue is None
+    )
