@@ -38,6 +38,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         "controller/spotladder/checkpoints",
         "controller/spotladder/core",
         "controller/spotladder/errors.py",
+        "controller/spotladder/exit_code.py",
         "tests/checkpoints",
         "tests/stores",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spotladder.core.contract import ExitCode
+from spotladder.exit_code import ExitCode
 
 
 class SpotladderError(Exception):

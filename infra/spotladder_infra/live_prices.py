@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from spotladder import price_sources
 from spotladder.api.capacitytier import CapacityTierSpec
 from spotladder.core.model import CapacityType
 from spotladder.errors import SpotladderError
-from spotladder.operator.pricing import price_sources
 from spotladder_infra.amazon import Connect
 from spotladder_infra.costs import Rate
 from spotladder_infra.topology.cluster import Cloud, Cluster

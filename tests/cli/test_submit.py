@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from spotladder.cli.cluster import submit as command
-from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster
+from spotladder.cli.cluster.cluster import ConnectedCluster
+from spotladder.cli.target import ClusterTarget
 from spotladder.clusters.client import Page
 from spotladder.clusters.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
 from spotladder.resources import ACCESS_REVIEWS

@@ -36,5 +36,5 @@ def test_only_the_standard_library_and_no_io(module: Path) -> None:
             names = [node.module or ""]
         for name in names:
             root = name.split(".")[0]
-            ours = name.startswith("spotladder.core") or name == "spotladder.errors"
+            ours = name.startswith("spotladder.core") or name in ("spotladder.errors", "spotladder.exit_code")
             assert ours or (root in sys.stdlib_module_names and root not in FORBIDDEN), f"{module.name} imports {name}"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Refused, on_cluster
+from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, Estimate
 from spotladder.errors import InvalidSpec

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spotladder.cli.cluster import names as kubernetes
-from spotladder.cli.cluster.cluster import ClusterTarget
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
-from spotladder.cli.local.target import StateDirOption, run_of, state_folder
+from spotladder.cli.local.selection import StateDirOption, run_of, state_folder
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.target import ClusterTarget
 
 if TYPE_CHECKING:
     from spotladder.local.local_run import LocalRun

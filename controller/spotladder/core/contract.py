@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from typing import Final, Self
 
 from spotladder.core.reasons import Reason
+from spotladder.exit_code import ExitCode
 
-
-class ExitCode(IntEnum):
-    """Exit codes of a program that did not fail by its own fault. Any other code but 0 is the program's failure."""
-
-    INTERRUPTED = 75  # EX_TEMPFAIL: the program committed and stopped, to be resumed
-    FENCED = 76  # a newer attempt owns the commit log
-    ACCESS_DENIED = 77  # EX_NOPERM: the checkpoint store refuses the credentials
+__all__ = ["VARIABLES", "ExitCode", "Notice", "NoticeKind", "Variable"]
 
 
 class Variable:

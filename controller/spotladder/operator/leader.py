@@ -27,8 +27,7 @@ from spotladder.operator import gc_freeze
 from spotladder.operator.inventory.clusters import Cluster, Clusters, selector
 from spotladder.operator.inventory.inventory import Inventory, JobKey
 from spotladder.operator.inventory.monitor import ClusterMonitor
-from spotladder.operator.pricing.price_sources import sources as all_price_sources
-from spotladder.operator.pricing.prices import PriceReader, Prices
+from spotladder.operator.prices import PriceReader, Prices
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.persist import Persistence
@@ -46,6 +45,7 @@ from spotladder.operator.storage.logs import BucketLog, Log, LogAddress, Logs
 from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.outputs import Outputs
 from spotladder.operator.storage.readings import Readings
+from spotladder.price_sources import sources as all_price_sources
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 
 RESTART_INTERVAL: Seconds = 5.0

@@ -15,6 +15,7 @@ from spotladder.core.lifecycle import decide
 from spotladder.core.model import Attempt, Exit, JobState, Observation, Stage, TierRecord
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
+from spotladder.custom_resources.stored_state import state_of
 from spotladder.operator.condition_types import ConditionType, merged
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, status
@@ -182,8 +183,8 @@ def test_messages_have_one_line() -> None:
 
 
 def test_a_state_that_an_older_controller_wrote_is_read() -> None:
-    assert status.state_of(TieredJobStatus(state=codec.dump(BEFORE))) == BEFORE
-    assert status.state_of(status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"])) == BEFORE
+    assert state_of(TieredJobStatus(state=codec.dump(BEFORE))) == BEFORE
+    assert state_of(status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"])) == BEFORE
 
 
 def test_a_program_that_has_failed_does_not_run_while_a_loss_may_still_explain_it() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from spotladder.core.model import Decision, JobState, Loss, Move, Stage
 from spotladder.core.reasons import Cause, Reason
-from spotladder.operator.reporting.events import loss_of, notes_of
+from spotladder.custom_resources.loss_events import loss_of
+from spotladder.operator.reporting.events import notes_of
 
 LOSS = Loss("digits-a001-worker-x7k2 (node gone)", Cause.NODE_LOST, 12, "spot-a")
 

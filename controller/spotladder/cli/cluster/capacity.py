@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from spotladder.cli.cluster.cluster import ConnectedCluster
+from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.core.model import JobSpec, Price
@@ -40,20 +44,19 @@ def price_in(record: CapacityRecord) -> Price:
     return Price(float(known), float(status.get("onDemandPrice") or known)) if known else price
 
 
-def core_spec(job: JobRecord, capacity: Callable[[str], CapacityRecord | None]) -> JobSpec:
-    """The job as the core's JobSpec. Capacity that the user may not read has no price. Raises InvalidSpec."""
-    from spotladder.api.capacitytier import CapacityTier
-    from spotladder.core.model import Price
-    from spotladder.operator.reading import Reading
-    from spotladder.operator.reconcile.load import Specs, resolve, spec_of
-    from spotladder.workloads.kinds import workload_of
+def spec_in(job: JobRecord, capacity: Callable[[str], CapacityRecord | None]) -> JobSpec:
+    """The job as the core's JobSpec. Capacity that the user may not read has no price. Raises InvalidSpec.
 
-    def price(tier: CapacityTier) -> Price:
-        record = capacity(tier.metadata.name)
-        return price_in(record) if record else Price(known=False)
+    `stall_timeout` does not run: the commands do not follow the commit log.
+    """
+    from spotladder.custom_resources.specs import core_spec, parsed
+    from spotladder.workloads.tiers import ResolvedTier, resolve_tier
 
-    model = Specs().of(job)
-    tiers = resolve(model, capacity, lambda _name: None, frozenset(), price)
-    return spec_of(
-        job, model, workload=workload_of(model), templates={}, tiers=tiers, reading=Reading(), attribution_window=0.0
-    )
+    model = parsed(job)
+    tiers: dict[str, ResolvedTier] = {}
+    for index, tier in enumerate(model.spec.tiers):
+        record = capacity(tier.capacity_tier)
+        if record is not None and record.model is not None:
+            with suppress(InvalidSpec):  # the controller reports a CapacityTier that contradicts itself
+                tiers[tier.name] = resolve_tier(index, tier, record.model, price_in(record))
+    return replace(core_spec(job, model, tiers), stall_timeout=inf)

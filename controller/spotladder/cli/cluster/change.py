@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Object, Refused, on_cluster
+from spotladder.cli.cluster.cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.waiting import OutageTolerance
+from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import EnvironmentFailure
 
 POLL_INTERVAL = 0.5

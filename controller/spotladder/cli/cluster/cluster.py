@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from spotladder.cli.cluster import names
+from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import EnvironmentFailure, SpotladderError
 
 if TYPE_CHECKING:
@@ -21,21 +21,6 @@ Object = dict[str, Any]
 
 MANAGER = "spotladder-cli"
 """Field manager of the commands' writes."""
-
-
-class Refused(SpotladderError):
-    """The command's arguments are invalid, or the cluster rejects the request. Exit code 2."""
-
-    exit_code = 2
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterTarget:
-    """The cluster and namespace from the command line; None for the defaults of the kubeconfig."""
-
-    namespace: str | None = None
-    context: str | None = None
-    kubeconfig: str | None = None
 
 
 class ConnectedCluster:

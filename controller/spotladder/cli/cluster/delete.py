@@ -8,9 +8,10 @@ import typer
 
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster import names as kubernetes
-from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Object, on_cluster
+from spotladder.cli.cluster.cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.waiting import OutageTolerance
+from spotladder.cli.target import ClusterTarget
 
 POLL_INTERVAL = 0.5
 

@@ -9,7 +9,7 @@ import typer
 
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.attempt_clusters import HERE, AttemptClusters, clusters_of, contexts_given, is_home
-from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Object, on_cluster
+from spotladder.cli.cluster.cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import (
     ContextForOption,
     ContextOption,
@@ -18,6 +18,7 @@ from spotladder.cli.cluster.options import (
     NamespaceOption,
 )
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.target import ClusterTarget
 from spotladder.errors import SpotladderError
 
 _Located = tuple[str, Object]

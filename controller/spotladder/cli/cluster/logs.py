@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spotladder.cli.cluster.attempt_clusters import AttemptClusters, cluster_of, contexts_given, is_home
-from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Object, Refused, on_cluster
+from spotladder.cli.cluster.cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import (
     ContextForOption,
     ContextOption,
@@ -20,7 +20,8 @@ from spotladder.cli.cluster.options import (
     NamespaceOption,
 )
 from spotladder.cli.local.logs import print_logs
-from spotladder.cli.local.target import StateDirOption, run_of
+from spotladder.cli.local.selection import StateDirOption, run_of
+from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import SpotladderError
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Object, on_cluster
+from spotladder.cli.cluster.cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
 from spotladder.cli.folders import folder
 from spotladder.cli.local.report import print_report_of
-from spotladder.cli.local.target import StateDirOption, run_of
+from spotladder.cli.local.selection import StateDirOption, run_of
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.target import ClusterTarget
 
 ATTEMPTS = ("#", "Tier", "Cluster", "Waited", "Ran", "Steps", "Failures", "Ended by")
 TIERS = ("Tier", "Attempts", "Failures", "Node hours", "Cost", "Left for")

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from spotladder.cli.cluster.cluster import ConnectedCluster, Object, Refused
+from spotladder.cli.cluster.cluster import ConnectedCluster, Object
+from spotladder.cli.target import Refused
 
 if TYPE_CHECKING:
     from spotladder.core.model import Instant, JobSpec, JobState
@@ -78,19 +79,19 @@ class JobSnapshot:
 async def snapshot_of(cluster: ConnectedCluster, job: Object) -> JobSnapshot:
     """Read the job from the cluster. Raises Refused if the job is invalid."""
     from spotladder.cli.cluster import events
-    from spotladder.cli.cluster.capacity import capacity_in, core_spec
+    from spotladder.cli.cluster.capacity import capacity_in, spec_in
     from spotladder.custom_resources import JobRecord
+    from spotladder.custom_resources.stored_state import state_of, status_of
     from spotladder.errors import InvalidSpec
-    from spotladder.operator.reconcile import status
 
     record = JobRecord.of(job)
     capacity = await capacity_in(cluster)
     try:
-        spec = core_spec(record, capacity.get)
+        spec = spec_in(record, capacity.get)
     except InvalidSpec as error:
         why = "; ".join(str(error).splitlines())
         raise Refused(f"tieredjob {record.name} is invalid, so it has no report: {why}") from None
-    state = status.state_of(status.held(record))
+    state = state_of(status_of(record))
     uri = job["spec"]["checkpoints"]["uri"]
     unseen = tuple(tier for tier, named in record.tiers if named not in capacity)
     return JobSnapshot(record, spec, state, uri, unseen, tuple(_noted(await events.of_job(cluster, job))))
@@ -101,8 +102,8 @@ def _noted(found: Iterable[Object]) -> Iterator[Lost | Noted]:
     from spotladder.cli.cluster.events import when
     from spotladder.core.model import Stage
     from spotladder.core.reasons import Reason
+    from spotladder.custom_resources.loss_events import loss_of
     from spotladder.display.timeline import Lost, Noted
-    from spotladder.operator.reporting.events import loss_of
 
     more = (Stage.RECOVERING, Stage.DRAINING)
     for event in found:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Refused, on_cluster
+from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data
+from spotladder.cli.target import ClusterTarget, Refused
 
 if TYPE_CHECKING:
     from spotladder.api.review import Reviewed

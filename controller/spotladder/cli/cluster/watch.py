@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster.cluster import ClusterTarget, ConnectedCluster, Refused, on_cluster
+from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
+from spotladder.cli.target import ClusterTarget, Refused
 
 if TYPE_CHECKING:
     from spotladder.api.status import TieredJobStatus
@@ -99,7 +100,7 @@ class _JobObserver:
     async def run(self) -> None:
         """Return when the job has ended. Raises Refused if it is deleted."""
         from spotladder.core.model import TERMINAL
-        from spotladder.operator.reconcile import status
+        from spotladder.custom_resources.stored_state import state_of, status_of
 
         caches: list[Cache[Any]] = [self._jobs, self._events, self._capacity]
         running = [asyncio.create_task(cache.run()) for cache in caches]
@@ -110,8 +111,8 @@ class _JobObserver:
                 if job is None or self._uid not in ("", job.uid):
                     raise Refused(f"tieredjob {self._name} was deleted")
                 self._uid = job.uid
-                held = status.held(job)
-                state = status.state_of(held)
+                held = status_of(job)
+                state = state_of(held)
                 self._report(job, state, held)
                 if state.stage in TERMINAL:
                     return
@@ -155,11 +156,11 @@ class _JobObserver:
 
     def _spec_of(self, job: JobRecord) -> JobSpec | None:
         """The job as the core's JobSpec; None while it is invalid."""
-        from spotladder.cli.cluster.capacity import core_spec
+        from spotladder.cli.cluster.capacity import spec_in
         from spotladder.errors import InvalidSpec
 
         try:
-            return core_spec(job, self._capacity.get)
+            return spec_in(job, self._capacity.get)
         except InvalidSpec:
             return None
 

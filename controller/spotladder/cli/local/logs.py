@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spotladder.cli.cluster.cluster import Refused
-from spotladder.cli.local.target import say_where
+from spotladder.cli.local.selection import say_where
+from spotladder.cli.target import Refused
 from spotladder.local.output import LogReader
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spotladder.cli.local.target import say_where
+from spotladder.cli.local.selection import say_where
 from spotladder.cli.output import Format, print_data
 
 if TYPE_CHECKING:

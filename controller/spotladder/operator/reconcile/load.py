@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
 
 from spotladder.api.capacitytier import CapacityTier
-from spotladder.api.check import checked
-from spotladder.api.document import Document
-from spotladder.api.resolve import Capacity, job_spec
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import (
@@ -30,6 +26,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause
 from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.custom_resources.specs import core_spec
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, JobObjects
@@ -38,37 +35,8 @@ from spotladder.operator.loaded import Loaded, Tiers
 from spotladder.operator.reading import Reading
 from spotladder.output.outage import Outage
 from spotladder.workloads import capacity as capacity_words
-from spotladder.workloads.template import digests_of
 from spotladder.workloads.tiers import ResolvedTier, resolve_tier
 from spotladder.workloads.workload import AttemptObjects, WorkloadKind
-
-PARSED_SPECS_LIMIT = 128
-"""Number of parsed specs that are cached, the most recently used; the others are kept as text."""
-
-
-class Specs:
-    """Parses specs, once for each generation of those in use."""
-
-    def __init__(self) -> None:
-        self._parsed: OrderedDict[tuple[str, int], tuple[TieredJob, Mapping[str, str]]] = OrderedDict()
-
-    def of(self, record: JobRecord) -> TieredJob:
-        """The TieredJob. Raises InvalidSpec with every problem."""
-        return self._of(record)[0]
-
-    def templates(self, record: JobRecord) -> Mapping[str, str]:
-        """For each tier a digest of what its pods are made from. Raises InvalidSpec as `of`."""
-        return self._of(record)[1]
-
-    def _of(self, record: JobRecord) -> tuple[TieredJob, Mapping[str, str]]:
-        key = record.uid, record.generation
-        if key not in self._parsed:
-            job = checked(Document("", record.document(), {}, {}), TieredJob)
-            self._parsed[key] = job, digests_of(job)
-            if len(self._parsed) > PARSED_SPECS_LIMIT:
-                self._parsed.popitem(last=False)
-        self._parsed.move_to_end(key)
-        return self._parsed[key]
 
 
 def resolve(
@@ -110,7 +78,6 @@ def spec_of(
     record: JobRecord,
     job: TieredJob,
     *,
-    workload: WorkloadKind,
     templates: Mapping[str, str],
     tiers: Tiers,
     reading: Reading,
@@ -118,21 +85,14 @@ def spec_of(
 ) -> JobSpec:
     """The job as the core sees it. `templates` are the digests of `Specs.templates`.
 
-    One that is being deleted is suspended: it commits and holds nothing. Without a look at the log nobody can tell a
-    job that has stalled from one that goes on.
+    While the commit log cannot be read, `stall_timeout` does not run: a stalled job cannot be told from one that
+    commits.
     """
-    capacity = {
-        entry.capacity_tier: Capacity(tier.capacity_type, tier.price, tier.notice)
-        if (tier := tiers.resolved.get(entry.name))
-        else Capacity(CapacityType.ON_DEMAND, Price(known=False))
-        for entry in job.spec.tiers
-    }
-    spec = job_spec(job, capacity, submitted_at=record.created_at, workers=workload.workers(job))
+    spec = core_spec(record, job, tiers.resolved)
     return replace(
         spec,
         tiers=tuple(replace(tier, template=templates.get(tier.name, "")) for tier in spec.tiers),
         settle=attribution_window,
-        suspend=spec.suspend or record.deleting,
         stall_timeout=inf if reading.unreadable or not reading.known else spec.stall_timeout,
     )
 

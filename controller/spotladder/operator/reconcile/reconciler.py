@@ -34,6 +34,8 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies import Policy
 from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.custom_resources.specs import Specs
+from spotladder.custom_resources.stored_state import state_of, status_of
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Diagnosis
 from spotladder.operator.failpoints import Point, reach
@@ -41,7 +43,7 @@ from spotladder.operator.inventory.clusters import Busy, Clusters
 from spotladder.operator.inventory.heartbeats import Heartbeats
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded, Tiers
-from spotladder.operator.pricing.prices import Prices
+from spotladder.operator.prices import Prices
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, load, status
 from spotladder.operator.reconcile.apply import Applier
@@ -122,7 +124,7 @@ class Reconciler:
         self._clusters = clusters
         self._attribution_window = attribution_window
         self._heartbeats = Heartbeats(clock)
-        self._specs = load.Specs()
+        self._specs = Specs()
         self._policies: dict[str, Policy] = {}
         self._memory: dict[JobKey, _Memory] = {}
         self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock)
@@ -151,7 +153,7 @@ class Reconciler:
 
     async def _pass(self, record: JobRecord) -> Seconds | None:
         memory = self._memory.setdefault(record.key, _Memory())
-        held = status.held(record)
+        held = status_of(record)
         try:
             before, state = self._states(held, memory)
         except InvalidSpec as error:
@@ -247,7 +249,7 @@ class Reconciler:
         """The state as it was persisted, and as this process knows it. Raises InvalidSpec."""
         if memory.state is not None and memory.persisted == held.state:
             return memory.before, memory.state
-        found = status.state_of(held)
+        found = state_of(held)
         return found, found
 
     def _policy(self, name: str) -> Policy:
@@ -278,7 +280,7 @@ class Reconciler:
             memory.sized, memory.workers = version, self._workers(record)
         if memory.state is None:  # not looked at yet by this process
             with suppress(InvalidSpec):
-                held = status.held(record)
+                held = status_of(record)
                 memory.persisted, (memory.before, memory.state) = held.state, self._states(held, memory)
         attempt = memory.state.attempt if memory.state is not None else None
         launched = attempt.workers if attempt is not None else None
@@ -328,7 +330,6 @@ class Reconciler:
             spec=load.spec_of(
                 record,
                 job,
-                workload=workload,
                 templates=self._specs.templates(record),
                 tiers=tiers,
                 reading=reading,

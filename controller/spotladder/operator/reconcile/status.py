@@ -7,9 +7,6 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any
 
-from pydantic import ValidationError
-from pydantic_core import from_json
-
 from spotladder.api.status import (
     AttemptStatus,
     Condition,
@@ -22,7 +19,6 @@ from spotladder.api.status import (
 from spotladder.core import codec
 from spotladder.core.explanation import Explanation
 from spotladder.core.model import Instant, JobState, Seconds
-from spotladder.custom_resources import JobRecord
 from spotladder.operator.condition_types import one_line
 
 COST_WRITE_INTERVAL: Seconds = 300.0
@@ -35,20 +31,6 @@ UNKNOWN = "unknown"
 
 WAITING_WRITE_INTERVAL: Seconds = 60.0
 """Interval between two status writes that only move the start of a timer that stands still."""
-
-
-def held(job: JobRecord) -> TieredJobStatus:
-    """The status as it is. One that somebody damaged counts as none, but for the state."""
-    plain = from_json(job.status)
-    try:
-        return TieredJobStatus.model_validate(plain)
-    except ValidationError:
-        return TieredJobStatus(state=plain.get("state") or "")
-
-
-def state_of(status: TieredJobStatus) -> JobState:
-    """The controller's memory of the job. Raises InvalidSpec when a newer version wrote it."""
-    return codec.load_state(status.state) if status.state else JobState()
 
 
 def of_state(

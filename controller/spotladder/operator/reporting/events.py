@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,9 +17,10 @@ from spotladder.api.record import API_VERSION
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.throttle import Throttle
-from spotladder.core.model import Decision, Loss, Move, Stage
-from spotladder.core.reasons import Cause, Reason
+from spotladder.core.model import Decision, Move, Stage
+from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
+from spotladder.custom_resources.loss_events import COUNT, message_of
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import DELETE_REQUESTED, Diagnosis, one_line
 from spotladder.resources import TIEREDJOBS, APIResource
@@ -37,10 +37,6 @@ _NORMAL = frozenset(
 COMMIT_SKIPPED = "CommitSkipped"
 """The reason of Events about commits that could not be resumed from."""
 
-COUNT = "Count"
-"""The action of Events about failures."""
-
-_LOST = re.compile(r"attempt (?P<attempt>\d+) on (?P<tier>\S+) (?P<verb>lost|will lose) (?P<pod>.+)")
 _LONGEST = 1024
 MOST_PENDING = 2000
 
@@ -58,22 +54,12 @@ class Note:
 def notes_of(decision: Decision, *, deleting: bool = False) -> Iterator[Note]:
     """What a decision says to people. `deleting`: of a job that is suspended because it is being deleted."""
     for loss in decision.losses:
-        verb = "will lose" if loss.noticed else "lost"
-        yield Note(loss.cause, COUNT, f"attempt {loss.attempt} on {loss.tier} {verb} {loss.pod}")
+        yield Note(loss.cause, COUNT, message_of(loss))
     for move in decision.moves:
         if deleting and move.reason is Reason.SUSPEND_REQUESTED:
             yield Note(DELETE_REQUESTED, str(move.target), _deleted(move), "Normal")
             continue
         yield Note(move.reason, str(move.target), _told(move), "Normal" if move.reason in _NORMAL else "Warning")
-
-
-def loss_of(reason: str, action: str, message: str) -> Loss | None:
-    """The failure that an Event of ours tells of, read back; None for any other Event."""
-    found = _LOST.fullmatch(message) if action == COUNT and reason in set(Cause) else None
-    if found is None:
-        return None
-    noticed = found["verb"] == "will lose"
-    return Loss(found["pod"], Cause(reason), int(found["attempt"]), found["tier"], noticed=noticed)
 
 
 def note_of(problem: Diagnosis) -> Note:

@@ -26,7 +26,7 @@ from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged
 from spotladder.operator.loaded import Loaded
-from spotladder.operator.pricing.prices import Prices
+from spotladder.operator.prices import Prices
 from spotladder.resources import CAPACITYTIERS
 from spotladder.workloads.records import PodRecord
 

@@ -1,4 +1,4 @@
-"""What is kept of a TieredJob and of a CapacityTier. A spec stays as text: it is large, and seldom read."""
+"""The records of TieredJobs and CapacityTiers in the caches. A spec is kept as JSON: it is large and seldom read."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spotladder.cli.cluster.cluster import ClusterTarget, Refused
+from spotladder.cli.target import ClusterTarget, Refused
 
 if TYPE_CHECKING:
     from spotladder.local.local_run import LocalRun

@@ -13,13 +13,13 @@ import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 
+from spotladder import price_sources
 from spotladder.api.capacitytier import CapacityTierSpec, PriceSource
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Price
 from spotladder.errors import EnvironmentFailure
-from spotladder.operator.pricing import price_sources
-from spotladder.operator.pricing.price_sources import PriceUnknown
-from spotladder.operator.pricing.prices import PRICE_TTL, RETRY, Prices
+from spotladder.operator.prices import PRICE_TTL, RETRY, Prices
+from spotladder.price_sources import PriceUnknown
 from tests.workloads.builders import capacity
 
 AWS = {

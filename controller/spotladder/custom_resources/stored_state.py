@@ -1,0 +1,25 @@
+"""The status of a TieredJob, and the controller's state of the job in it."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from spotladder.api.status import TieredJobStatus
+from spotladder.core import codec
+from spotladder.core.model import JobState
+from spotladder.custom_resources.records import JobRecord
+
+
+def status_of(record: JobRecord) -> TieredJobStatus:
+    """The status as it is stored. A malformed status counts as empty, except for `status.state`."""
+    plain = from_json(record.status)
+    try:
+        return TieredJobStatus.model_validate(plain)
+    except ValidationError:
+        return TieredJobStatus(state=plain.get("state") or "")
+
+
+def state_of(status: TieredJobStatus) -> JobState:
+    """The controller's state of the job. Raises InvalidSpec if a newer version wrote it."""
+    return codec.load_state(status.state) if status.state else JobState()

@@ -1,1 +1,0 @@
-"""The prices of CapacityTiers, and where they come from."""
