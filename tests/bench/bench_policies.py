@@ -55,7 +55,8 @@ def measure(every: int) -> Sequence[Row]:
 def _entrant(name: str, traces: Path) -> published.Entrant:
     """The policy of each run; `adaptive` with the model that is fitted on all zones but the one of the run."""
     if name != "adaptive":
-        return lambda _zone, _job: registry.by_name(name)
+        policy = registry.by_name(name)
+        return lambda _zone, _job: policy
     models = fit_adaptive.held_back(fit_adaptive.load(traces))
     return lambda zone, _job: Adaptive(models[zone])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from random import Random
 from zlib import crc32
 
@@ -12,10 +12,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from spotladder.core.model import CapacityType, Price, Tier, TierChoice, TierView
+from spotladder.core.policies import Policy
 from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
 from spotladder.sim.oscillation import PolicyOscillates
-from spotladder.sim.synthetic import SyntheticMarket, generate
 from spotladder.sim.ticks import drive, fast
 from spotladder.sim.ticks.job import NEVER, TickJob, TickResult, TickTier
 from tests.sim.builders import HOUR, ON_DEMAND, SPOT, tick_job
@@ -121,15 +121,76 @@ def test_the_fast_path_is_equal_to_decide(seed: int) -> None:
     assert quick == real
 
 
-@pytest.mark.parametrize("overhead", [180, 720])
-@pytest.mark.parametrize("name", ["greedy", "on-demand", "uniform-progress"])
-def test_the_fast_path_is_equal_to_decide_for_our_policies(name: str, overhead: int) -> None:
-    """On a synthetic market, with a deadline that leaves a fifth of the time for waiting."""
-    available = generate(SyntheticMarket(), 72, ["spot"], seed=overhead)[0].ticks(TICK).tolist()
-    job = tick_job(available, work=10 * HOUR, overhead=overhead, deadline=12 * HOUR)
-    found = fast.run(job, registry.by_name(name))
-    assert found == drive.run(job, registry.by_name(name))
-    assert found.met
+SHIPPED = ("adaptive", "greedy", "on-demand", "ordered", "uniform-progress")
+
+
+def spelled_job(dice: Random) -> TickJob:
+    """One or two spot tiers whose capacity comes and goes in spells, an on-demand tier or none, and any slack."""
+    work = dice.choice([2, 5, 11]) * HOUR + dice.choice([0, 1, 599])
+    deadline = work + dice.choice([0, 1200, HOUR, 4 * HOUR, 20 * HOUR])
+    ticks = -(-deadline // TICK)
+
+    def spells() -> tuple[bool, ...]:
+        flags: list[bool] = []
+        while len(flags) < ticks:
+            flags += [dice.random() < 0.5] * dice.choice([1, 1, 2, 3, 7, 20, 60])
+        return tuple(flags[:ticks])
+
+    tiers = [
+        TickTier(Tier(f"spot-{index}", -1, NEVER, CapacityType.SPOT, Price(dice.choice([0.5, 1.0]), 3.0)), spells())
+        for index in range(dice.choice([1, 1, 2]))
+    ]
+    if dice.random() < 0.9:
+        tiers.append(TickTier(Tier("on-demand", -1, NEVER, CapacityType.ON_DEMAND, Price(3.0, 3.0))))
+    return TickJob(tuple(tiers), work, dice.choice([0, 180, 720]), deadline, workers=dice.choice([1, 3]))
+
+
+class Witness:
+    """Asks the policy, and records what it was shown and what it chose. Money is rounded: a sum has an order."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.asked: dict[str, str | None] = {}
+        self.held: dict[float, str] = {}
+
+    def choose(self, view: TierView) -> TierChoice:
+        choice = self.policy.choose(view)
+        records = [
+            replace(one, cost=round(one.cost, 6), on_demand_cost=round(one.on_demand_cost, 6)) for one in view.records
+        ]
+        sets, none = (sorted(view.open), sorted(view.available)), frozenset[str]()
+        shown = replace(view, records=tuple(records), spent_usd=round(view.spent_usd, 6), open=none, available=none)
+        self.asked[repr((shown, sets))] = choice.tier
+        self.held[view.now] = view.current if view.live else ""
+        return choice
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@settings(max_examples=20, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(seed=st.integers(0, 2**32))
+def test_the_fast_path_skips_only_ticks_in_which_decide_changes_nothing(name: str, seed: int) -> None:
+    """For every shipped policy: the same result and bill; where the policy is asked, the same view and choice; where it
+    is not asked, `decide` keeps the tier of the tick before."""
+    job, policy = spelled_job(Random(seed)), registry.by_name(name)
+    quick, real = Witness(policy), Witness(policy)
+    assert fast.supports(job)
+    assert fast.run(job, quick) == drive.run(job, real)
+    assert quick.asked.items() <= real.asked.items()
+    tier = ""
+    for now, held in real.held.items():
+        tier = quick.held.get(now, tier)
+        assert held == tier, now
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("on-demand", 2), ("ordered", 15), ("greedy", 20), ("uniform-progress", 60)]
+)
+def test_the_fast_path_asks_a_policy_rarely(name: str, most: int) -> None:
+    """420 ticks whose capacity changes 11 times: a policy is asked a few times for each change."""
+    trace = [tick % 70 < 55 for tick in range(420)]
+    policy = Witness(registry.by_name(name))
+    fast.run(tick_job(trace, work=60 * HOUR, deadline=70 * HOUR), policy)
+    assert len(policy.asked) <= most
 
 
 @pytest.mark.parametrize("run", [drive.run, fast.run])

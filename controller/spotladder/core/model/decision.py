@@ -146,10 +146,17 @@ class TierChoice:
     """`tier` None: start no attempt; a live one goes on. `reason` is shown when the choice ends a live attempt. `why`
     says in one sentence why this tier, for people; "" says nothing. `review_at` is when the choice may change although
     nothing is observed to change; None: never. `keeps_open`: the attempt still ends when provisionTimeout expires, but
-    its tier is not exhausted by that, so the policy may choose it again."""
+    its tier is not exhausted by that, so the policy may choose it again.
+
+    `holds_until`: until this moment the policy gives the same choice, as long as the tiers, their prices and their
+    known capacity stay the same and the live attempt commits no more than one second of work in a second. Infinity:
+    for ever; None: the policy does not know. `regardless_of_spot`: the capacity of spot tiers other than `tier` may
+    change meanwhile. The simulator does not ask the policy again before that."""
 
     tier: str | None
     reason: Reason = Reason.POLICY
     why: str = ""
     review_at: Instant | None = None
     keeps_open: bool = False
+    holds_until: Instant | None = None
+    regardless_of_spot: bool = False

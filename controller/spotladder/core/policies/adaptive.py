@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Seconds, Spell, Tier, TierChoice, TierView
@@ -53,11 +54,11 @@ class Adaptive:
         if net.on_fallback:
             return self._from_fallback(net, slack)
         if net.has_capacity:
-            return net.choice(view.current, "the job stays on spot until it is lost")
+            return net.kept("the job stays on spot until it is lost")
         if net.usable_spot is not None:
             return net.choice(net.usable_spot.name, "spot capacity may be available")
         if not self._trusted(net):
-            return UniformProgress().choose(view)
+            return replace(UniformProgress().choose(view), holds_until=None)
         needed = min(self._least_slack(net, tier).wait for tier in net.spot)
         if slack < needed - EXACT:
             why = f"no spot capacity, and waiting needs {_told(needed)} of slack, {_told(slack)} are left"
@@ -73,9 +74,9 @@ class Adaptive:
         view = net.view
         there = [tier for tier in net.spot if net.may_start(tier) and view.outlook(tier.name).capacity]
         if not there:
-            return net.choice(view.current, "no spot capacity is known to be available")
+            return net.choice(view.current, "no spot capacity is known to be available", math.inf)
         if not self._trusted(net):
-            return UniformProgress().choose(view)
+            return replace(UniformProgress().choose(view), holds_until=None)
         best = min(there, key=lambda tier: self._least_slack(net, tier).leave)
         needed = self._least_slack(net, best).leave
         if slack < needed - EXACT:
@@ -112,34 +113,46 @@ def weights(model: Model, spells: tuple[Spell, ...]) -> tuple[float, ...]:
         return (1.0 / len(model.shares),) * len(model.shares)
     shares = [share if spells[0].available else 1.0 - share for share in model.shares]
     logs = [math.log(share) + seen for share, seen in zip(shares, _likelihood(model, spells), strict=True)]
-    scaled = [math.exp(log - max(logs)) for log in logs]
-    return tuple(part / sum(scaled) for part in scaled)
+    best = max(logs)
+    scaled = [math.exp(log - best) for log in logs]
+    total = sum(scaled)
+    return tuple([part / total for part in scaled])
 
 
 def explains(model: Model, spells: tuple[Spell, ...]) -> bool:
     """Whether the model does not do clearly worse on these spells than constant hazards fitted to them."""
-    return not spells or max(_likelihood(model, spells)) > _memoryless(spells) - DISTRUST
+    return not spells or max(_likelihood(model, spells)) > _memoryless(model, spells) - DISTRUST
 
 
 def _likelihood(model: Model, spells: tuple[Spell, ...]) -> list[float]:
     """The log-likelihood of these spells for each zone of the model; the newest is under way."""
-    closed, newest = _closed(model, spells[:-1]), spells[-1]
-    return [log + survival(model, zone, newest.available, _ticks(newest)) for zone, log in enumerate(closed)]
+    logs, newest = _closed(model, spells[:-1]).logs, spells[-1]
+    ticks = _ticks(newest)
+    return [log + survival(model, zone, newest.available, ticks) for zone, log in enumerate(logs)]
+
+
+class _Closed(NamedTuple):
+    """Of spells that have ended: their log-likelihood for each zone, and by availability how many they are and how many
+    ticks they lasted."""
+
+    logs: tuple[float, ...]
+    ends: tuple[int, int]
+    ticks: tuple[int, int]
 
 
 @lru_cache(maxsize=4096)
-def _closed(model: Model, spells: tuple[Spell, ...]) -> tuple[float, ...]:
-    return tuple(sum(ending(model, zone, spell.available, _ticks(spell)) for spell in spells) for zone in model.zones)
+def _closed(model: Model, spells: tuple[Spell, ...]) -> _Closed:
+    logs = tuple(sum(ending(model, zone, spell.available, _ticks(spell)) for spell in spells) for zone in model.zones)
+    kinds = [[_ticks(spell) for spell in spells if spell.available is available] for available in (False, True)]
+    return _Closed(logs, (len(kinds[0]), len(kinds[1])), (sum(kinds[0]), sum(kinds[1])))
 
 
-@lru_cache(maxsize=4096)
-def _memoryless(spells: tuple[Spell, ...]) -> float:
+def _memoryless(model: Model, spells: tuple[Spell, ...]) -> float:
     """The log-likelihood of these spells under one hazard for each state, each from its own spells."""
-    total = 0.0
+    total, closed, newest = 0.0, _closed(model, spells[:-1]), spells[-1]
     for available in (True, False):
-        of_kind = [spell for spell in spells if spell.available is available]
-        ticks = sum(map(_ticks, of_kind))
-        ends = sum(1 for spell in of_kind if spell is not spells[-1])
+        ends, ticks = closed.ends[available], closed.ticks[available]
+        ticks += _ticks(newest) if newest.available is available else 0
         hazard = (ends + 0.5) / (ticks + 1.0)
         total += ends * math.log(hazard) + max(0, ticks - ends) * math.log(1.0 - min(hazard, 0.99))
     return total

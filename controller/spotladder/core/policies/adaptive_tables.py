@@ -83,26 +83,36 @@ def least_slack(
     """
     overhead, ratio = terms
     place, work = age_class(1 + int(age / TICK + 1e-6)), remaining / TICK
-    wait, leave = _row(model, weights, (overhead / TICK, ratio), place)
-    return Slack(TICK * _between(wait, work), TICK * _between(leave, work))
+    wait = leave = 0.0
+    for weight, (waits, leaves) in zip(weights, _rows(model, overhead / TICK, ratio, place), strict=True):
+        wait += weight * _between(waits, work)
+        leave += weight * _between(leaves, work)
+    return Slack(TICK * wait, TICK * leave)
 
 
 @lru_cache(maxsize=4096)
-def _row(
-    model: Model, weights: tuple[float, ...], terms: tuple[float, float], place: int
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The slacks to wait and to leave at the knots of the work, averaged over the zones."""
-    sums = [0.0] * (2 * len(WORK))
-    for overhead, overhead_part in _bracket(OVERHEADS, terms[0]):
-        for ratio, ratio_part in _bracket(_INVERSE, -1.0 / max(terms[1], 1e-9)):
-            for zone, weight in enumerate(weights):
-                part = overhead_part * ratio_part * weight
-                table = ((overhead * len(RATIOS) + ratio) * len(weights) + zone) * 2
-                for kind in (0, 1):
-                    first = ((table + kind) * len(AGES) + place) * len(WORK)
-                    for knot in range(len(WORK)):
-                        sums[kind * len(WORK) + knot] += part * model.slack[first + knot]
-    return (0.0, *sums[: len(WORK)]), (0.0, *sums[len(WORK) :])
+def _rows(
+    model: Model, overhead: float, ratio: float, place: int
+) -> tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]:
+    """For each zone, the slacks to wait and to leave at the knots of the work, in ticks."""
+    parts = [
+        (row * len(RATIOS) + column, part * share)
+        for row, part in _bracket(OVERHEADS, overhead)
+        for column, share in _bracket(_INVERSE, -1.0 / max(ratio, 1e-9))
+    ]
+
+    def row(zone: int, kind: int) -> tuple[float, ...]:
+        firsts = [
+            (((table * len(model.shares) + zone) * 2 + kind) * len(AGES) + place) * len(WORK) for table, _ in parts
+        ]
+        knots = range(len(WORK))
+        mixed = [
+            sum(part * model.slack[first + knot] for first, (_, part) in zip(firsts, parts, strict=True))
+            for knot in knots
+        ]
+        return (0.0, *mixed)
+
+    return tuple((row(zone, 0), row(zone, 1)) for zone in model.zones)
 
 
 def _bracket(knots: Sequence[float], value: float) -> list[tuple[int, float]]:

@@ -16,9 +16,10 @@ class Greedy:
         """The cheapest spot tier with capacity; None to wait for it; the fallback when the deadline forces it."""
         net = SafetyNet(view)
         if net.forced and net.fallback:
-            return net.choice(net.fallback.name, "only on-demand can still meet the deadline")
+            why = "only on-demand can still meet the deadline"
+            return net.kept(why) if net.on_fallback else net.choice(net.fallback.name, why)
         if view.live and view.current in view.open:
-            return net.choice(view.current, "the job stays on its tier until it is lost")
+            return net.kept("the job stays on its tier until it is lost")
         if net.usable_spot:
             return net.choice(net.usable_spot.name, "spot capacity may be available")
         if not net.spot and net.fallback:

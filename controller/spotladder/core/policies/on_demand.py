@@ -11,5 +11,7 @@ class OnDemand:
 
     def choose(self, view: TierView) -> TierChoice:
         """The fallback tier; None when no tier is open."""
-        net = SafetyNet(view)
-        return net.choice(net.fallback.name if net.fallback else None, "the policy uses no spot capacity")
+        net, why = SafetyNet(view), "the policy uses no spot capacity"
+        if net.on_fallback:
+            return net.kept(why)
+        return net.choice(net.fallback.name if net.fallback else None, why)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from spotladder.core.model import TierChoice, TierView
 
 
@@ -15,7 +17,7 @@ class Ordered:
         """The tier to be on. A tier that cannot be used now is passed over when a later one can, but never left."""
         names = [tier.name for tier in view.tiers]
         if view.live and view.current in view.open:
-            return TierChoice(view.current)
+            return TierChoice(view.current, holds_until=math.inf, regardless_of_spot=True)
         start = names.index(view.current) if view.current in names else 0
         open_ones = [name for name in names[start:] + names[:start] if name in view.open]
         usable = [name for name in open_ones if name in view.available]

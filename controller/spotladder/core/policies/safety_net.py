@@ -12,36 +12,44 @@ Work that is not committed counts as work to do, so a lost node never invalidate
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+import math
+from collections.abc import Sequence
 
 from spotladder.core.model import CapacityType, Instant, Seconds, Tier, TierChoice, TierView
+from spotladder.core.reasons import Reason
 
 
-@dataclass(frozen=True)
 class SafetyNet:
-    """The fallback of a view and the time that is left for anything else."""
+    """The fallback of a view, and the time that is left for anything else.
 
-    view: TierView
+    `fallback` is the tier that finishes the job in time; None when no tier is open. `spot` are the other open tiers,
+    cheapest first; the user's order among equal prices. `overhead` is that of a new attempt on the fallback.
+    `slack` is the time until the deadline that is needed neither for the remaining work nor for the live attempt to
+    stop; None without a deadline or a known remaining work. `latest` is when the job must move to the fallback at the
+    latest; None if `slack` is.
+    """
 
-    @cached_property
-    def fallback(self) -> Tier | None:
-        """The tier that finishes the job in time; None when no tier is open."""
-        tiers = [tier for tier in self.view.tiers if tier.name in self.view.open]
+    __slots__ = ("fallback", "latest", "overhead", "slack", "spot", "view")
+
+    def __init__(self, view: TierView) -> None:
+        self.view = view
+        tiers = [tier for tier in view.tiers if tier.name in view.open]
+        self.fallback = self._fallback(tiers)
+        self.spot = tuple(sorted([tier for tier in tiers if tier != self.fallback], key=_price))
+        self.overhead: Seconds = view.outlook(self.fallback.name).overhead if self.fallback else 0.0
+        self.slack: Seconds | None = None
+        self.latest: Instant | None = None
+        if view.deadline is not None and view.remaining is not None:
+            self.slack = view.deadline - view.now - view.remaining - view.grace
+            self.latest = view.now + self.slack - self.overhead - view.interval
+
+    def _fallback(self, tiers: Sequence[Tier]) -> Tier | None:
         steady = [tier for tier in tiers if tier.capacity_type is not CapacityType.SPOT]
-        if steady:
+        if len(steady) > 1:
             return min(steady, key=lambda tier: (self._failed_recently(tier), _price(tier)))
-        return tiers[-1] if tiers else None
+        return next(iter(steady or tiers[-1:]), None)
 
-    @cached_property
-    def spot(self) -> tuple[Tier, ...]:
-        """The other open tiers, cheapest first; the user's order among equal prices."""
-        fallback = self.fallback
-        return tuple(
-            sorted((tier for tier in self.view.tiers if tier.name in self.view.open and tier != fallback), key=_price)
-        )
-
-    @cached_property
+    @property
     def usable_spot(self) -> Tier | None:
         """The cheapest spot tier that has capacity now, or may have it."""
         return next((tier for tier in self.spot if self.may_start(tier)), None)
@@ -69,29 +77,33 @@ class SafetyNet:
         fallback = self.fallback
         return self.view.live and fallback is not None and self.view.current == fallback.name
 
-    @cached_property
-    def overhead(self) -> Seconds:
-        """The overhead of a new attempt on the fallback."""
-        return self.view.outlook(self.fallback.name).overhead if self.fallback else 0.0
-
-    @cached_property
-    def slack(self) -> Seconds | None:
-        """Time until the deadline that is not needed for the remaining work or for the live attempt to stop."""
-        view = self.view
-        if view.deadline is None or view.remaining is None:
-            return None
-        return view.deadline - view.now - view.remaining - view.grace
-
-    @cached_property
-    def latest(self) -> Instant | None:
-        """When the job must move to the fallback at the latest; None without a deadline or a known remaining work."""
-        return None if self.slack is None else self.view.now + self.slack - self.overhead - self.view.interval
-
-    def choice(self, tier: str | None, why: str) -> TierChoice:
+    def choice(
+        self, tier: str | None, why: str, holds_until: Instant | None = None, *, regardless_of_spot: bool = False
+    ) -> TierChoice:
         """The choice of this tier, to be reviewed when only the fallback is left. It never exhausts its tier: these
-        policies come back to a tier that had no capacity."""
+        policies come back to a tier that had no capacity. `holds_until` is dropped where the capacity of a tier is not
+        known, because RETRY_INTERVAL then changes the choice."""
         on_fallback = self.fallback is not None and tier == self.fallback.name
-        return TierChoice(tier, why=why, review_at=None if on_fallback else self.latest, keeps_open=True)
+        review_at = None if on_fallback else self.latest
+        if not self.certain:
+            holds_until = None
+        return TierChoice(tier, Reason.POLICY, why, review_at, True, holds_until, regardless_of_spot)
+
+    def kept(self, why: str) -> TierChoice:
+        """The choice of the current tier until it is lost, or until only the fallback is left: for ever if the job is
+        on the fallback. Slack never grows, so a job that must be on the fallback must stay there."""
+        holds_until = math.inf if self.on_fallback else self.forced_at
+        return self.choice(self.view.current, why, holds_until, regardless_of_spot=True)
+
+    @property
+    def forced_at(self) -> Instant | None:
+        """The earliest moment when only the fallback is left: infinity without a deadline, None if it is not known."""
+        return math.inf if self.view.deadline is None else self.latest
+
+    @property
+    def certain(self) -> bool:
+        """Whether it is known of every open tier whether it has capacity now."""
+        return self.view.open <= {outlook.name for outlook in self.view.outlooks if outlook.capacity is not None}
 
     @property
     def forced(self) -> bool:

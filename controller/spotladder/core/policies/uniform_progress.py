@@ -12,6 +12,7 @@ Rules, with the work C0, the time R0 from submission to deadline, the work p tha
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from spotladder.core.model import Seconds, Tier, TierChoice, TierView
@@ -28,29 +29,33 @@ class UniformProgress:
         fallback, spot = net.fallback, net.usable_spot
         if fallback is None:
             return net.choice(None, "no tier is open")
-        if net.forced:
-            return net.choice(fallback.name, "only on-demand can still meet the deadline")
-        if not net.spot:
-            return net.choice(fallback.name, "the job has no spot tier left")
+        if net.forced or not net.spot:
+            why = "only on-demand can still meet the deadline" if net.forced else "the job has no spot tier left"
+            return net.kept(why) if net.on_fallback else net.choice(fallback.name, why)
         if net.on_fallback:
             return self._from_fallback(net, spot)
         if net.has_capacity:
-            return net.choice(view.current, "the job stays on spot until it is lost")
+            return net.kept("the job stays on spot until it is lost")
         if spot is not None:
             return net.choice(spot.name, "spot capacity may be available")
         if ahead(view) < -EXACT:
             return net.choice(fallback.name, "the job is behind uniform progress and no spot capacity is available")
         waiting = view.current if view.live and view.current in view.open else None
-        choice = net.choice(waiting, "waits for spot capacity: the job is ahead of uniform progress")
-        return replace(choice, review_at=_line(view))
+        falls_behind = view.now + ahead(view)
+        holds_until = None if net.forced_at is None else min(falls_behind, net.forced_at)
+        choice = net.choice(waiting, "waits for spot capacity: the job is ahead of uniform progress", holds_until)
+        return replace(choice, review_at=None if falls_behind == math.inf else falls_behind)
 
     def _from_fallback(self, net: SafetyNet, spot: Tier | None) -> TierChoice:
         """Leave on-demand for spot capacity that is known to be there, once the job is two overheads ahead."""
-        view = net.view
-        if spot is None or view.outlook(spot.name).capacity is not True:
-            return net.choice(view.current, "no spot capacity is known to be available")
-        if ahead(view) < 2.0 * net.overhead - EXACT:
-            return net.choice(view.current, "the job is not far enough ahead of uniform progress to leave on-demand")
+        view, missing = net.view, 2.0 * net.overhead - ahead(net.view)
+        known = spot is not None and view.outlook(spot.name).capacity is True
+        if missing > EXACT:
+            told = "the job is not far enough ahead of uniform progress to leave on-demand"
+            why = told if known else "no spot capacity is known to be available"
+            return net.choice(view.current, why, view.now + missing / _gain(view), regardless_of_spot=True)
+        if spot is None or not known:
+            return net.choice(view.current, "no spot capacity is known to be available", math.inf)
         return net.choice(spot.name, "spot capacity is available and the job is ahead of uniform progress")
 
 
@@ -62,7 +67,7 @@ def ahead(view: TierView) -> Seconds:
     return (view.work - view.remaining) * length / view.work - (view.now - view.submitted_at)
 
 
-def _line(view: TierView) -> float | None:
-    """When the job falls behind if it makes no progress."""
-    seconds = ahead(view)
-    return None if seconds == float("inf") else view.now + seconds
+def _gain(view: TierView) -> float:
+    """By how many seconds a second of work brings the job further ahead, at least a small number."""
+    length = (view.deadline or 0.0) - view.submitted_at
+    return max(EXACT, length / (view.work or length) - 1.0)

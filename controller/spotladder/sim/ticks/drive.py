@@ -16,7 +16,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies import Policy
 from spotladder.sim.oscillation import PolicyOscillates
-from spotladder.sim.ticks.job import START, TickJob, TickResult
+from spotladder.sim.ticks.job import START, TickJob, TickResult, cost_of
 from spotladder.sim.ticks.world import TickWorld
 
 DECISIONS_PER_TICK = 50
@@ -39,7 +39,7 @@ def run(job: TickJob, policy: Policy) -> TickResult:
             break
     met = state.stage is Stage.SUCCEEDED
     return TickResult(
-        cost=world.cost,
+        cost=cost_of(world.billed),
         finished=world.now - START if met else float(job.deadline),
         met=met,
         evictions=world.evictions,

@@ -1,21 +1,29 @@
 """The fast path of the tick world: the same policies and the same views, without the lifecycle around them.
 
 In the tick world an attempt starts, stops and is lost within a tick, nothing fails to start and no tier is exhausted.
-What `decide` does then is little: it asks the policy until the policy is content. `run` does only that. A property test
-shows that it gives the same result and the same views as `drive.run` for any policy.
+`decide` then only asks the policy until the policy keeps its choice. `run` does the same, and skips in one step all
+ticks in which the availability of no tier changes and which `TierChoice.holds_until` covers. A property test shows that
+its result is that of `drive.run`, and that both show the policy the same views at the ticks that `run` does not skip.
 """
 
 from __future__ import annotations
 
-from spotladder.core.accounting import HOUR, charged
+import math
+import sys
+from collections import Counter
+
+from spotladder.core.accounting import charged
 from spotladder.core.availability import SPELLS, work_left
 from spotladder.core.model import (
     FOR_EVER,
     CapacityType,
     Instant,
     JobState,
+    Price,
     Progress,
+    Seconds,
     Spell,
+    TierChoice,
     TierOutlook,
     TierRecord,
     TierView,
@@ -24,7 +32,7 @@ from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
 from spotladder.sim.oscillation import PolicyOscillates
 from spotladder.sim.ticks.drive import DECISIONS_PER_TICK
-from spotladder.sim.ticks.job import NEVER, START, TickJob, TickResult, TickTier
+from spotladder.sim.ticks.job import NEVER, START, TickJob, TickResult, TickTier, cost_of
 
 
 def supports(job: TickJob) -> bool:
@@ -45,140 +53,187 @@ def run(job: TickJob, policy: Policy) -> TickResult:
 class _TierState:
     """What a run remembers of one tier: what its `TierRecord` and `TierOutlook` show."""
 
-    __slots__ = ("attempts", "cost", "entry", "failures", "has", "last", "node_seconds", "on_demand", "spells")
-
-    def __init__(self, entry: TickTier) -> None:
-        self.entry = entry
-        self.has = False
+    def __init__(self, entry: TickTier, overhead: Seconds) -> None:
+        self.entry, self.overhead = entry, overhead
+        self.flags = None if entry.available is None else bytes(map(bool, entry.available))
+        self.tick, self.has = 0, self.flags is None or self.flags[0] == 1
         self.failures = self.attempts = 0
         self.node_seconds = self.cost = self.on_demand = 0.0
         self.last: Reason | None = None
         self.spells: tuple[Spell, ...] = ()
+        self.outlook = TierOutlook(entry.tier.name, self.has, overhead)
+        self._record: TierRecord | None = None
 
-    def see(self, tick: int, now: Instant) -> None:
-        """The availability of this tick, as a sighting."""
-        self.has = self.entry.has(tick)
+    def see(self, tick: int, length: int) -> None:
+        """The availability of all ticks of `length` seconds since the last one seen, as sightings."""
+        while (change := self.changes(self.tick)) >= 0 and change <= tick:
+            self._sight(self.has, change - 1, length)
+            self._sight(not self.has, change, length)
+            self.tick = change
+        self._sight(self.has, tick, length)
+        self.tick = tick
+        self._record = None
+
+    def _sight(self, has: bool, tick: int, length: int) -> None:
+        """Extend the newest spell, or begin another one."""
+        now = START + tick * length
         newest = self.spells[-1] if self.spells else None
-        if newest is not None and newest.available is self.has:
-            self.spells = (*self.spells[:-1], Spell(self.has, newest.since, now))
-        else:
-            self.spells = (*self.spells, Spell(self.has, now, now))[-SPELLS:]
+        if newest is not None and newest.available is has:
+            self.spells = (*self.spells[:-1], Spell(has, newest.since, now))
+            return
+        self.spells = (*self.spells, Spell(has, now, now))[-SPELLS:]
+        self.has, self.outlook = has, TierOutlook(self.entry.tier.name, has, self.overhead)
+
+    def changes(self, tick: int) -> int:
+        """The first tick after this one in which the availability differs; -1: none."""
+        return -1 if self.flags is None else self.flags.find(not self.has, tick + 1)
+
+    def charge(self, seconds: float, price: Price) -> None:
+        """Add node-seconds at this price."""
+        cost, on_demand = charged(seconds, price)
+        self.node_seconds += seconds
+        self.cost += cost
+        self.on_demand += on_demand
+        self._record = None
+
+    def forget(self) -> None:
+        """The record has changed."""
+        self._record = None
 
     def record(self) -> TierRecord:
         """As the job's state has it."""
-        return TierRecord(
-            self.entry.tier.name,
-            self.failures,
-            self.attempts,
-            self.node_seconds,
-            self.cost,
-            self.on_demand,
-            last_reason=self.last,
-            spells=self.spells,
-        )
+        if self._record is None:
+            self._record = TierRecord(
+                self.entry.tier.name,
+                self.failures,
+                self.attempts,
+                self.node_seconds,
+                self.cost,
+                self.on_demand,
+                last_reason=self.last,
+                spells=self.spells,
+            )
+        return self._record
 
 
 class _Run:
-    """One run. `current` is the tier of the live attempt or of the last one."""
+    """One run. `current` is the tier of the live attempt or of the last one, `held` the node-seconds since the last
+    decision."""
 
     def __init__(self, job: TickJob, policy: Policy) -> None:
         self.job, self.policy, self.spec = job, policy, job.spec()
-        self.tiers = {entry.tier.name: _TierState(entry) for entry in job.tiers}
+        self.tiers = {entry.tier.name: _TierState(entry, self.spec.overhead) for entry in job.tiers}
+        self.states = tuple(self.tiers.values())
         self.names = frozenset(self.tiers)
         self.current: _TierState | None = None
         self.live = self.running = False
         self.held = self.left = self.done = self.number = self.evictions = 0
-        self.cost = self.overhead = 0.0
+        self.overhead = 0.0
+        self.billed: Counter[float] = Counter()
         self.now = START
 
     def run(self) -> TickResult:
         job, length = self.job, self.job.tick
-        limit = START + job.deadline
-        ticks, finished = -(-job.deadline // length), False
-        for tick in range(ticks):
+        ticks, tick, finished, varying = -(-job.deadline // length), 0, False, job.varying
+        while tick < ticks and not finished:
             self.now = START + tick * length
-            if job.varying:
+            if varying:
                 self.spec = job.spec(tick)
             self._begin(tick)
-            self._decide()
+            choice = self._decide()
+            following = tick + 1 if varying else min(ticks, self._next(tick, choice))
             if not self.running or self.current is None:
+                tick = following
                 continue
-            spent = min(self.left, length)
-            progress = min(length - spent, job.work - self.done)
+            room = (following - tick) * length
+            spent = min(self.left, room)
+            progress = min(room - spent, job.work - self.done)
             finished = self.done + progress == job.work
-            billed = spent + progress if finished else length
+            billed = spent + progress if finished else room
             self.left -= spent
             self.done += progress
             self.overhead += spent
-            self.cost += job.workers * self.current.entry.price(tick) * billed / HOUR
+            self.held = job.workers * billed
+            self.billed[self.current.entry.price(tick)] += self.held
+            tick += -(-billed // length)
             if finished:
                 self.now += billed
-                break
-        met = finished and self.now <= limit
+        met = finished and self.now <= START + job.deadline
         return TickResult(
-            cost=self.cost,
+            cost=cost_of(self.billed),
             finished=self.now - START if met else float(job.deadline),
             met=met,
             evictions=self.evictions,
             attempts=self.number,
             recomputed=self.overhead,
-            ticks=tick + 1,
+            ticks=tick,
         )
 
+    def _next(self, tick: int, choice: TierChoice) -> int:
+        """The first tick after this one in which the choice may differ."""
+        if choice.holds_until is None:
+            return tick + 1
+        following = sys.maxsize
+        if choice.holds_until < FAR:
+            following = max(tick + 1, math.ceil((choice.holds_until - START - EXACT) / self.job.tick))
+        for state in (self.current,) if choice.regardless_of_spot and self.current is not None else self.states:
+            change = state.changes(tick)
+            if 0 <= change < following:
+                following = change
+        return following
+
     def _begin(self, tick: int) -> None:
-        """The nodes of the last tick are charged; availability changes."""
+        """The nodes since the last decision are charged; availability changes."""
         current = self.current
         if self.held and current is not None:
             tier = self.spec.tier(current.entry.tier.name)
             if tier is not None:
-                seconds = float(self.held * self.job.tick)
-                cost, on_demand = charged(seconds, tier.price)
-                current.node_seconds += seconds
-                current.cost += cost
-                current.on_demand += on_demand
-        for state in self.tiers.values():
-            state.see(tick, self.now)
+                current.charge(float(self.held), tier.price)
+            self.held = 0
+        for state in self.states:
+            state.see(tick, self.job.tick)
         if not self.live or current is None:
             return
         if self.running and not current.has:
             self.running = False
             self.evictions += 1
             current.failures += self.job.workers
+            current.forget()
         elif not self.running and current.has:
             self._start()
 
     def _start(self) -> None:
         self.running, self.left = True, self.job.overhead
 
-    def _decide(self) -> None:
-        """Ask the policy until it is content."""
+    def _decide(self) -> TierChoice:
+        """Ask the policy until it keeps its choice."""
         progress = Progress(self.done, self.job.work, self.now if self.done else None)
         for _ in range(DECISIONS_PER_TICK):
-            chosen = self.policy.choose(self._view(progress)).tier
-            current = self.current
+            choice = self.policy.choose(self._view(progress))
+            chosen, current = choice.tier, self.current
             if not self.live or current is None:
                 if chosen is None or chosen not in self.names:
-                    break
+                    return choice
                 self._plan(self.tiers[chosen])
             elif chosen is None or chosen not in self.names or chosen == current.entry.tier.name:
-                break
+                return choice
             else:
                 current.last = Reason.POLICY
+                current.forget()
                 self.live = self.running = False
-        else:
-            raise PolicyOscillates(self.policy, self.now - START)
-        self.held = self.job.workers if self.running else 0
+        raise PolicyOscillates(self.policy, self.now - START)
 
     def _plan(self, tier: _TierState) -> None:
         self.number += 1
         tier.attempts += 1
+        tier.forget()
         self.current, self.live = tier, True
         if tier.has:
             self._start()
 
     def _view(self, progress: Progress) -> TierView:
         """The same as `Situation.view` at this moment."""
-        spec, states = self.spec, self.tiers.values()
+        spec, states = self.spec, self.states
         work, remaining = work_left(spec, _NOTHING_TIMED, progress)
         return TierView(
             now=self.now,
@@ -186,12 +241,12 @@ class _Run:
             tiers=spec.tiers,
             records=tuple([state.record() for state in states]),
             open=self.names,
-            available=frozenset([name for name, state in self.tiers.items() if state.has]),
+            available=frozenset([state.outlook.name for state in states if state.has]),
             live=self.live,
             progress=progress,
             deadline=spec.deadline,
             spent_usd=sum([state.cost for state in states]),
-            outlooks=tuple([TierOutlook(state.entry.tier.name, state.has, spec.overhead) for state in states]),
+            outlooks=tuple([state.outlook for state in states]),
             work=work,
             remaining=remaining,
             submitted_at=spec.submitted_at,
@@ -199,6 +254,12 @@ class _Run:
             grace=spec.grace,
         )
 
+
+FAR: Instant = START + 1e12
+"""A `holds_until` beyond this moment is for ever."""
+
+EXACT: Seconds = 1e-3
+"""Rounding of sums of times; much less than a tick."""
 
 _NOTHING_TIMED = JobState()
 """The work is known from the spec: none was timed."""

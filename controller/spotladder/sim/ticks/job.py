@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spotladder.core.accounting import HOUR
@@ -113,6 +113,11 @@ class TickResult:
     attempts: int
     recomputed: Seconds
     ticks: int
+
+
+def cost_of(billed: Mapping[float, int]) -> float:
+    """USD for these node-seconds, by their price in USD per node-hour."""
+    return sum(price * seconds / HOUR for price, seconds in sorted(billed.items()))
 
 
 NEVER: Seconds = 1e9

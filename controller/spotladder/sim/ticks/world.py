@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
-from spotladder.core.accounting import HOUR
 from spotladder.core.model import (
     AttemptSeen,
     Delete,
@@ -46,10 +46,10 @@ class TickWorld:
     now: Instant = START
     tick: int = 0
     done: int = 0
-    cost: float = 0.0
     evictions: int = 0
     overhead: Seconds = 0.0
     changes: int = 0
+    billed: Counter[float] = field(default_factory=Counter)
     _attempts: dict[int, _Attempt] = field(default_factory=dict)
 
     # --- the port ---
@@ -144,7 +144,7 @@ class TickWorld:
             attempt.left -= spent
             self.done += progress
             self.overhead += spent
-            self.cost += self.job.workers * attempt.tier.price(self.tick) * length / HOUR
+            self.billed[attempt.tier.price(self.tick)] += self.job.workers * length
             if finished:
                 attempt.exit = Exit.SUCCEEDED
                 self.now += length
