@@ -89,7 +89,7 @@ def test_the_same_commit_again_is_the_same_commit(log: CommitLog) -> None:
 
 def test_a_path_of_an_earlier_start_is_refused(log: CommitLog) -> None:
     (commit,) = committed(log.start(1), 1)
-    with pytest.raises(InvalidSpec, match="ckpt-000001: holds the commit of step 1 of an earlier start"):
+    with pytest.raises(InvalidSpec, match="ckpt-000001: has the commit of step 1 of an earlier start"):
         log.start(1).commit(1, [], path=commit.path)
 
 

@@ -88,7 +88,7 @@ def test_what_may_be_anothers_stays(store: MemoryStore, name: str) -> None:
 
 def test_a_log_that_does_not_say_whose_it_is_goes_for_one_who_knows(store: MemoryStore) -> None:
     put(store, START, b"{")
-    with pytest.raises(LogCorrupt, match=r"00000000\.json: torn .*; no entry says whose .* delete memory:\S+ yourself"):
+    with pytest.raises(LogCorrupt, match=r"00000000\.json: torn .*; no entry names .* delete memory:\S+ yourself"):
         remove(a_log(store))
     remove(a_log(store), ours=True)
     assert keys(store) == []

@@ -48,8 +48,8 @@ def test_the_newest_is_resumed(log: CommitLog, writer: Writer, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"weights X", r"not the one that was committed \(9 bytes, checksum"),
-        (b"weigh", r"\(5 bytes, checksum .* committed were 9 bytes"),
+        (b"weights X", r"differs from the committed file \(9 bytes, checksum"),
+        (b"weigh", r"\(5 bytes, checksum .* expected 9 bytes"),
         (None, "this file of step 3 is missing"),
     ],
     ids=["changed", "truncated", "missing"],

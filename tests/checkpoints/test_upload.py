@@ -75,5 +75,5 @@ def test_folders_in_folders_and_empty_ones(tmp_path: Path) -> None:
 def test_a_name_that_no_bucket_takes_is_the_users_to_change(tmp_path: Path) -> None:
     a_folder(tmp_path / "in")
     (tmp_path / "in" / "line\nbreak").write_bytes(b"")
-    with pytest.raises(InvalidSpec, match=r"'line\\nbreak': buckets take no control characters"):
+    with pytest.raises(InvalidSpec, match=r"'line\\nbreak': buckets refuse control characters"):
         upload_folder(MemoryStore(), tmp_path / "in", "x")

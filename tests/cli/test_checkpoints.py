@@ -88,7 +88,7 @@ def test_verify(place: Path, capsys: Output) -> None:
     code, out, _ = run(capsys, "verify", str(place))
     assert code == 5
     assert (out.count(" ok"), out.count(" corrupt ")) == (2, 1)
-    assert "ckpt-000020/weights: this file of step 20 is not the one that was committed" in out
+    assert "ckpt-000020/weights: this file of step 20 differs from the committed file" in out
     assert run(capsys, "verify", str(place), "--step", "30")[0] == 0
     code, out, _ = run(capsys, "verify", str(place), "-o", "json")
     assert (code, [commit["ok"] for commit in json.loads(out)]) == (5, [True, False, True])
@@ -147,7 +147,7 @@ def test_other_folders_beside_a_job_are_ignored(place: Path, capsys: Output) -> 
 def test_a_missing_folder(tmp_path: Path, capsys: Output) -> None:
     (tmp_path / "file").write_text("a file")
     code, _, err = run(capsys, "ls", str(tmp_path / "file"))
-    assert (code, "a file lies where a folder must be" in err) == (5, True)
+    assert (code, "a file has the name of a required folder" in err) == (5, True)
     assert run(capsys, "ls", str(tmp_path / "none"))[0] == 2
 
 

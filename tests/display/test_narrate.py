@@ -55,23 +55,23 @@ NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERR
         (Began(START, "j", "n", SPEC), Tone.QUIET, "j begins: 2 workers on spot-a → spot-b → on-demand"),
         (Began(START, "j", "n", ALONE, True), Tone.QUIET, "j goes on: 1 worker on spot-a → spot-b → on-demand"),
         (moved(Reason.STARTED, Stage.STARTING, "attempt 2 on spot-a"), Tone.QUIET, "starts: attempt 2 on spot-a"),
-        (moved(Reason.WHOLE, Stage.RUNNING), Tone.GOOD, "attempt 2 is whole"),
+        (moved(Reason.WHOLE, Stage.RUNNING), Tone.GOOD, "attempt 2 has all workers ready"),
         (moved(Reason.EVICTION_NOTICE, Stage.DRAINING), Tone.CAUTION, "attempt 2 drains: EvictionNotice"),
         (moved(Reason.STALLED, Stage.ENDING, "no commit"), Tone.BAD, "attempt 2 ends: Stalled – no commit"),
         (moved(Reason.INSUFFICIENT_CAPACITY, Stage.ENDING), Tone.BAD, "leaves spot-a: InsufficientCapacity"),
         (moved(Reason.COMPLETED, Stage.SUCCEEDED), Tone.GOOD, "job Succeeded: Completed"),
         (moved(Reason.DEADLINE_EXCEEDED, Stage.DRAINING), Tone.BAD, "attempt 2 drains: DeadlineExceeded"),
         (Lost(START, KILLED, 1), Tone.BAD, "lost w1 (OOMKilled), failure 1 on spot-a (1 tolerated)"),
-        (NOTICED, Tone.CAUTION, "w1 will be taken away in 5s (Interruption)"),
+        (NOTICED, Tone.CAUTION, "w1 will be reclaimed in 5s (Interruption)"),
         (PoolChanged(START, "spot-b", False), Tone.CAUTION, "spot-b has no capacity"),
         (PoolChanged(START, "spot-b", True), Tone.QUIET, "spot-b has capacity again"),
         (Committed(START, 2, "a", 1234, 0, {"loss": 0.12345}), Tone.GOOD, "committed step 1\u202f234, loss 0.1235"),
-        (DriverExited(START, 2, 75), Tone.QUIET, "attempt 2 has stopped, to be resumed (exit code 75)"),
-        (DriverExited(START, 2, 76), Tone.CAUTION, "attempt 2 was fenced: a newer one owns the job"),
+        (DriverExited(START, 2, 75), Tone.QUIET, "attempt 2 has stopped and can be resumed (exit code 75)"),
+        (DriverExited(START, 2, 76), Tone.CAUTION, "attempt 2 was fenced: a newer attempt owns the job"),
         (Noted(START, "stepped back"), Tone.CAUTION, "stepped back"),
         (Ended(START, 0, Reason.COMPLETED), Tone.GOOD, "done"),
-        (Ended(START, 75, Reason.INTERRUPTED), Tone.CAUTION, "stopped, to be resumed"),
-        (Ended(START, 5, Reason.INTERRUPTED, "the disk is full"), Tone.BAD, "stopped, to be resumed: the disk is full"),
+        (Ended(START, 75, Reason.INTERRUPTED), Tone.CAUTION, "stopped, can be resumed"),
+        (Ended(START, 5, Reason.INTERRUPTED, "a full disk"), Tone.BAD, "stopped, can be resumed: a full disk"),
         (Ended(START, 3, Reason.TIERS_EXHAUSTED, "all spent"), Tone.BAD, "failed: TiersExhausted: all spent"),
     ],
 )
@@ -123,4 +123,4 @@ def test_why_a_job_failed_is_told_once() -> None:
         "failed: ApplicationFailed",
     ]
     summary.add(Ended(START, 5, Reason.INTERRUPTED, "the disk is full"))
-    assert summary.events[-1].text == "stopped, to be resumed: the disk is full"
+    assert summary.events[-1].text == "stopped, can be resumed: the disk is full"

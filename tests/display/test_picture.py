@@ -130,13 +130,13 @@ NODE = PodSeen("n1", node="n1")
         pytest.param(
             JobState(stage=Stage.DRAINING, attempt=replace(LIVE, drain_by=START + 7), tier="spot-a"),
             seen(NODE),
-            (Tone.CAUTION, "draining, cut in 7s"),
+            (Tone.CAUTION, "draining, killed in 7s"),
             id="draining",
         ),
         pytest.param(
             JobState(stage=Stage.DRAINING, attempt=replace(LIVE, drain_by=START - 7), tier="spot-a"),
             seen(NODE),
-            (Tone.CAUTION, "draining, cut in 0s"),
+            (Tone.CAUTION, "draining, killed in 0s"),
             id="a countdown never falls below zero",
         ),
         pytest.param(
@@ -148,7 +148,7 @@ NODE = PodSeen("n1", node="n1")
         pytest.param(
             JobState(stage=Stage.IDLE, tier="spot-a", paused_until=START + 60),
             Observation(0),
-            (Tone.CAUTION, "pausing, begins again in 1m 00s"),
+            (Tone.CAUTION, "pausing, restarts in 1m 00s"),
             id="pausing",
         ),
         pytest.param(

@@ -242,7 +242,7 @@ def test_a_heartbeat_that_repeats_the_last_commits_loss_is_no_point_of_the_curve
 
 
 def test_a_timeline_without_a_beginning_is_refused() -> None:
-    with pytest.raises(EnvironmentFailure, match="nothing to report"):
+    with pytest.raises(EnvironmentFailure, match="cannot be reported"):
         gather(Recorded((Noted(1.0, "x"),)), JobState())
 
 
@@ -293,7 +293,7 @@ def test_the_picture_is_drawn_for_names_that_matplotlib_would_read_as_formulas(t
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(EnvironmentFailure, match=r"cannot write the report: .*; name another folder"):
+    with pytest.raises(EnvironmentFailure, match=r"cannot write the report: .*; use another folder"):
         write_report(tmp_path / "file" / "report", *golden.recorded_run())
 
 

@@ -167,5 +167,5 @@ def test_tiers_without_a_price_make_no_claims() -> None:
     data = as_data(facts)["cost"]
     assert (data["savedAgainstSameNodes"], data["predicted"]) == (None, None)
     text = page(facts)
-    assert "no price is known of spot-a" in text
+    assert "no price is known for spot-a" in text
     assert f"&gt;{money(facts.spent)}" in text

@@ -273,7 +273,7 @@ def test_a_full_disk_is_named_and_leaves_no_half_line(tmp_path: Path, monkeypatc
     written.append(STORY[0])
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", FullDisk(10))
-        with pytest.raises(EnvironmentFailure, match=r"timeline\.jsonl: .*No space left on device; make room"):
+        with pytest.raises(EnvironmentFailure, match=r"timeline\.jsonl: .*No space left on device; free space"):
             written.append(STORY[1])
     assert read(path) == Recorded((STORY[0],))
     written.append(STORY[2])

@@ -44,7 +44,7 @@ def test_quickstart(tmp_path: Path) -> None:
     )
     fresh, resumed = (text for command, text in printed.items() if "spotladder run" in command)
     assert "report: " in fresh
-    assert resumed.endswith("it has succeeded already; --fresh runs it again\n")
+    assert resumed.endswith("the job has already succeeded; --fresh runs it again\n")
     (facts,) = tmp_path.glob("state/**/run.json")
     assert members(json.loads(facts.read_text())["mark"], set()) == []
 

@@ -90,13 +90,13 @@ def test_another_ranks_own_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 CHANGES: dict[str, tuple[Any, str]] = {
-    "one more leaf": (lambda made: {**made, "more": 1}, "do not fit this program's tree"),
-    "one less": (lambda made: {k: v for k, v in made.items() if k != "key"}, "do not fit this program's tree"),
+    "one more leaf": (lambda made: {**made, "more": 1}, "do not match this program's tree"),
+    "one less": (lambda made: {k: v for k, v in made.items() if k != "key"}, "do not match this program's tree"),
     "another shape": (
         lambda made: {**made, "old key": jax.numpy.zeros(3, "uint32")},
         r"state\['old key'\]: uint32\[2\]",
     ),
-    "another type": (lambda made: {**made, "old key": jax.numpy.zeros(2)}, "the program has float32"),
+    "another type": (lambda made: {**made, "old key": jax.numpy.zeros(2)}, "the program expects float32"),
 }
 
 

@@ -123,9 +123,9 @@ def test_refused(case: str) -> None:
 
 def test_another_program(tmp_path: Path) -> None:
     State(model=model_of(3)).save(tmp_path)
-    with pytest.raises(CheckpointCorrupt, match="do not fit this program's parts"):
+    with pytest.raises(CheckpointCorrupt, match="do not match this program's parts"):
         State(model=model_of(4)).restore(tmp_path)
-    with pytest.raises(CheckpointCorrupt, match="do not fit this program's parts"):
+    with pytest.raises(CheckpointCorrupt, match="do not match this program's parts"):
         State(model=model_of(3), extra=tf.Variable(1.0)).restore(tmp_path)
 
 

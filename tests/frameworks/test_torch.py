@@ -73,11 +73,11 @@ def test_refused(tmp_path: Path) -> None:
 def test_another_program(tmp_path: Path) -> None:
     made = parts()
     State(**made).save(tmp_path)
-    with pytest.raises(CheckpointCorrupt, match=r"state.pt: model does not fit this program's"):
+    with pytest.raises(CheckpointCorrupt, match=r"state.pt: model does not match this program's"):
         State(**parts(4)).restore(tmp_path)
     with pytest.raises(CheckpointCorrupt, match="the program has model:"):
         State(model=made["model"], sampler=made["sampler"]).restore(tmp_path)
-    with pytest.raises(CheckpointCorrupt, match="sampler does not fit"):
+    with pytest.raises(CheckpointCorrupt, match="sampler does not match"):
         State(**{**parts(), "sampler": Sampler(21, 4)}).restore(tmp_path)
 
 
@@ -158,7 +158,7 @@ def test_sharded_state_is_written_by_two_and_read_by_one(tmp_path: Path) -> None
     state = {"weight": torch.zeros(8, 2)}
     restore_sharded(merged, state)
     assert state["weight"].tolist() == torch.arange(16.0).reshape(8, 2).tolist()
-    with pytest.raises(CheckpointCorrupt, match="sharded state does not fit"):
+    with pytest.raises(CheckpointCorrupt, match="sharded state does not match"):
         restore_sharded(merged, {"other": torch.zeros(1)})
 
 

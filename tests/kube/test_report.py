@@ -117,5 +117,5 @@ async def test_a_job_that_nobody_has_looked_at(api_server: ApiServer, cli: Cli, 
         refused = await cli("report", "digits", "-n", here.namespace, "--to", tmp_path / "file")
         assert refused.code == 5
         assert refused.err.splitlines()[-1] == (
-            f"error: {tmp_path / 'file'}: cannot write the report: File exists; name another folder"
+            f"error: {tmp_path / 'file'}: cannot write the report: File exists; use another folder"
         )

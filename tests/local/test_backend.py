@@ -210,7 +210,7 @@ def test_a_spare_head_that_died_is_not_taken(rig: Rig) -> None:
 
 
 def test_an_attempt_is_not_launched_without_the_checkpoints_that_were_there(rig: Rig) -> None:
-    rig.log.gone = "step 482 was committed, and the commit log holds no commit now"
+    rig.log.gone = "step 482 was committed, and the commit log has no commit now"
     with pytest.raises(EnvironmentFailure, match=r"step 482 was committed.* mount the file system"):
         rig.backend.launch(Launch(1, "spot"))
 
@@ -447,11 +447,11 @@ def test_what_a_start_is_at_is_told_until_the_first_step_is_done(rig: Rig) -> No
         look()
     assert said == [
         "Ray starts",
-        "Ray is up, its nodes start",
+        "Ray has started, its nodes are starting",
         "Ray starts the program",
         "the program starts and imports its modules",
         "the program has connected to Ray, its workers start and import their modules",
-        "the program has joined its commit log, its first step is to come",
+        "the program has joined its commit log and starts its first step",
         "the first step runs",
         "",
     ]

@@ -99,14 +99,14 @@ def test_what_is_no_python_is_named(tmp_path: Path, text: bytes) -> None:
 
 def test_memory_for_all_nodes_and_the_head() -> None:
     preflight.check_memory(4, available=2 * preflight.GIB)
-    with pytest.raises(EnvironmentFailure, match=r"4 nodes take about 1\.4 GiB, 1\.0 GiB are free"):
+    with pytest.raises(EnvironmentFailure, match=r"4 nodes need about 1\.4 GiB, 1\.0 GiB are free"):
         preflight.check_memory(4, available=preflight.GIB)
 
 
 def test_a_full_disk_is_said_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     preflight.check_disk(tmp_path / "not" / "there" / "yet")
     monkeypatch.setattr(preflight, "LEAST_DISK", 1 << 80)
-    with pytest.raises(EnvironmentFailure, match=r"disk is full.*make room"):
+    with pytest.raises(EnvironmentFailure, match=r"disk is full.*free space"):
         preflight.check_disk(tmp_path)
 
 

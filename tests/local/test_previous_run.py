@@ -76,8 +76,8 @@ def test_where_nothing_was_everything_is_new(place: Place, begin: StartMode) -> 
 @pytest.mark.parametrize(
     ("state", "told"),
     [
-        (SUSPENDED, r"unfinished \(Suspended\); --resume goes on from .*, --fresh "),
-        (EXHAUSTED, r"failed \(TiersExhausted\); --resume tries again from .*, --fresh "),
+        (SUSPENDED, r"unfinished \(Suspended\); --resume continues from .*, --fresh "),
+        (EXHAUSTED, r"failed \(TiersExhausted\); --resume retries from .*, --fresh "),
         (SUCCEEDED, r"it has succeeded; --fresh (?!.*--resume)"),
     ],
 )
@@ -135,7 +135,7 @@ def test_fresh_forgets_a_state_that_cannot_be_read(place: Place, name: str, cont
     """Which is what the message about it says."""
     place.left(SUSPENDED)
     (place.folder.path / name).write_bytes(content)
-    with pytest.raises(EnvironmentFailure, match="--fresh begins anew"):
+    with pytest.raises(EnvironmentFailure, match="--fresh starts over"):
         start_from(StartMode.RESUME, place.folder, place.log, NOW)
     assert start_from(StartMode.FRESH, place.folder, place.log, NOW) == RunStart(JobState(), NOW)
     assert start_from(StartMode.NEW, place.folder, place.log, NOW) == RunStart(JobState(), NOW)
@@ -195,13 +195,13 @@ def test_a_log_that_another_run_writes_is_neither_removed_nor_taken_over(
 def test_a_writer_with_long_intervals_counts_as_alive_for_longer(place: Place) -> None:
     for step, at in ((10, -700.0), (20, -400.0), (30, -100.0)):
         place.commit(step, at=at, uid="theirs")
-    with pytest.raises(EnvironmentFailure, match="nothing was written for 900 s"):
+    with pytest.raises(EnvironmentFailure, match="it has written nothing for 900 s"):
         start_from(StartMode.FRESH, place.folder, place.log, NOW)
 
 
 def test_a_writer_that_commits_seldom_may_not_have_committed_yet(place: Place) -> None:
     place.commit(10, at=NOW.began - 800, uid="theirs")
-    with pytest.raises(EnvironmentFailure, match="nothing was written for 900 s"):
+    with pytest.raises(EnvironmentFailure, match="it has written nothing for 900 s"):
         start_from(StartMode.FRESH, place.folder, place.log, NOW, interval=300.0)
 
 

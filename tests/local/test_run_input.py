@@ -136,7 +136,7 @@ def test_fresh_and_resume_exclude_each_other(files: Files, capsys: pytest.Captur
 def test_no_memory_for_ray(files: Files, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight.memory, "available", lambda: 1024)
     assert files.run() == 5
-    assert "no memory for Ray" in capsys.readouterr().err
+    assert "not enough memory for Ray" in capsys.readouterr().err
 
 
 def test_ray_is_not_installed(

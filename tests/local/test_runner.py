@@ -295,7 +295,7 @@ def test_a_loss_before_the_first_commit_says_so() -> None:
     rig.run()
     (noted,) = rig.of(Noted)
     assert isinstance(noted, Noted)
-    assert noted.text == "nothing was committed before this loss: the job begins again at step 0"
+    assert noted.text == "nothing was committed before this loss: the job restarts at step 0"
 
 
 def test_a_notice_before_the_first_commit_is_not_a_loss_yet() -> None:

@@ -42,7 +42,7 @@ class TestAzure(StoreContract):
         return f"az://{name}/some prefix"
 
     def test_a_missing_container_is_named(self, azure: None) -> None:
-        with pytest.raises(StoreRefused, match="there is no bucket nowhere"):
+        with pytest.raises(StoreRefused, match="bucket nowhere does not exist"):
             check_store(open_store("az://nowhere/prefix"))
 
     def test_a_wrong_key_is_refused(self, azure: None, monkeypatch: pytest.MonkeyPatch, address: str) -> None:

@@ -95,7 +95,7 @@ def test_a_rank_that_dies_ends_the_exchange_on_all_others() -> None:
         waiting = [ranks.pool.submit(end.exchange, "t", None, len) for end in (ranks.hub, ranks.spokes[0])]
         ranks.spokes[1]._link._socket.shutdown(socket.SHUT_RDWR)
         for future in waiting:
-            with pytest.raises(RankLost, match="rank 2 is gone"):
+            with pytest.raises(RankLost, match="rank 2 is lost"):
                 future.result(5)
 
 
@@ -103,7 +103,7 @@ def test_a_rank_that_ended_its_part_is_no_loss_until_it_is_needed() -> None:
     with star(3) as ranks:
         ranks.on_all(lambda rank, end: end.exchange("last", rank, sum))
         ranks.spokes[1].close()
-        with pytest.raises(RankLost, match="rank 2 has ended its part"):
+        with pytest.raises(RankLost, match="rank 2 left while this exchange was still open"):
             ranks.hub.exchange("more", None, len)
 
 
@@ -174,7 +174,7 @@ def test_notices_reach_rank_0() -> None:
     ("name", "rank", "size", "group", "token", "match"),
     [
         ("wrong token", 1, 3, "", "0" * 64, "is not rank 0"),
-        ("rank taken", 1, 3, "", None, "here already"),
+        ("rank taken", 1, 3, "", None, "has already joined"),
         ("rank 0 again", 0, 3, "", None, "no such rank"),
         ("rank beyond the world", 3, 3, "", None, "no such rank"),
         ("another world size", 2, 4, "", None, "another group"),

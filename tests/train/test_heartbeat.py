@@ -58,7 +58,7 @@ def test_a_file_that_cannot_be_written_stops_no_training(tmp_path: Path, caplog:
     for step in (1, 2):
         beats.beat(step, 100)
         clock.now += 5
-    assert caplog.text.count("cannot be written") == 1
+    assert caplog.text.count("heartbeats stop: cannot write") == 1
 
 
 def test_without_a_file_nothing_is_written(tmp_path: Path) -> None:

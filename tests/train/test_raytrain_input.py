@@ -18,7 +18,7 @@ DataParallelTrainer(lambda: None, run_config=config)
 """
 V1_SAID = (
     "ray_run_config: ray.train.data_parallel_trainer.DataParallelTrainer is a trainer of Ray "
-    "Train V1, and ray_run_config is for V2: import the trainer from ray.train.torch, ray.train.tensorflow or "
+    "Train V1, but ray_run_config needs V2: import the trainer from ray.train.torch, ray.train.tensorflow or "
     "ray.train.v2.api.data_parallel_trainer"
 )
 V1_SWITCH = """
@@ -29,11 +29,11 @@ from spotladder import train
 train.ray_run_config()
 """
 SWITCH_SAID = (
-    "spotladder.errors.InvalidSpec: ray_run_config: Ray Train V1 is switched on by RAY_TRAIN_V2_ENABLED=0, and "
-    "ray_run_config is for V2: set RAY_TRAIN_V2_ENABLED=1, before ray is imported"
+    "spotladder.errors.InvalidSpec: ray_run_config: Ray Train V1 is enabled by RAY_TRAIN_V2_ENABLED=0, but "
+    "ray_run_config needs V2: set RAY_TRAIN_V2_ENABLED=1, before ray is imported"
 )
 OWN_NAME = "from spotladder import train\ntrain.ray_run_config(name='mine')\n"
-NAME_SAID = "spotladder.errors.InvalidSpec: ray_run_config: name: decided by the attempt: leave out of ray_run_config"
+NAME_SAID = "spotladder.errors.InvalidSpec: ray_run_config: name: set by the attempt: remove it from ray_run_config"
 
 
 @pytest.mark.parametrize(

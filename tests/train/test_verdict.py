@@ -66,7 +66,7 @@ def test_an_interruption_ends_the_run_whatever_else_was_lost(group: Group, error
     assert group.final(error, DEAD)
 
 
-@pytest.mark.parametrize("error", [DEAD, RankLost("rank 1 is gone")])
+@pytest.mark.parametrize("error", [DEAD, RankLost("rank 1 is lost")])
 def test_what_may_pass_is_tried_again_a_few_times(group: Group, error: BaseException) -> None:
     answers = []
     for _ in range(UNEXPLAINED_LIMIT + 1):
@@ -82,7 +82,7 @@ def test_the_same_errors_seen_again_count_once(group: Group) -> None:
 def test_a_store_that_is_away_never_ends_the_run(group: Group) -> None:
     for _ in range(10):
         group.start()
-        assert not group.final(StoreUnavailable("503"), RankLost("rank 0 is gone"))
+        assert not group.final(StoreUnavailable("503"), RankLost("rank 0 is lost"))
 
 
 def test_a_bucket_that_refuses_will_refuse_again(group: Group) -> None:

@@ -1,4 +1,4 @@
-"""A store in a bucket: S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage, through obstore."""
+"""A store in a bucket: S3 and compatible stores, Google Cloud Storage or Azure Blob Storage, through obstore."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, S3Store
 
 PART = 8 << 20
-"""Bytes of one part of an upload; S3 takes none below 5 MiB but the last."""
+"""Bytes of one part of an upload. S3 requires at least 5 MiB for every part but the last."""
 
 RANGE = 4 << 20
-"""Bytes of one range of a download: larger buffers are touched when they have left the processor's cache."""
+"""Bytes of one range of a download. The checksum of larger buffers would not hit the processor's cache."""
 
 AT_ONCE = 8
-"""Parts or ranges of one file in flight: what the transfer of a file may hold in memory is PART × AT_ONCE."""
+"""Parts or ranges of one file in flight. The transfer of a file uses at most PART × AT_ONCE bytes of memory."""
 
 MOST_PARTS = 9_000
-"""Of one upload; S3 takes 10,000. A file of more than 70 GiB goes in larger parts."""
+"""Maximum number of parts of one upload; S3 accepts 10,000. A file of more than 70 GiB is uploaded in larger parts."""
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
 
 SMALL_REQUEST_TIMEOUT = timedelta(seconds=10)
-"""For requests of a few kilobytes: log entries, listings, deletions."""
+"""Timeout of requests of a few kilobytes: log entries, listings, deletions."""
 
 DATA_REQUEST_TIMEOUT = timedelta(seconds=60)
-"""For one part of an upload or one range of a download."""
+"""Timeout of one part of an upload or one range of a download."""
 
 RETRY_TIMEOUT = timedelta(seconds=15)
-"""A failed request is repeated inside one call for this long. Longer waits belong to the caller."""
+"""Time during which one call retries a failed request. The caller handles longer outages."""
 
 _CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or a role), AWS_REGION, AWS_ENDPOINT_URL",
@@ -65,14 +65,14 @@ _GIVEN = {
          "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"}
     ),
 }  # fmt: skip
-"""Variables that may be given instead of set: those without a path in them, which would be another machine's."""
+"""Variables that may be passed to another machine: those that contain no path."""
 
 _FIXED = {
     "s3": frozenset({"AWS_ACCESS_KEY_ID"}),
     "gs": frozenset({"GOOGLE_SERVICE_ACCOUNT_KEY"}),
     "az": frozenset({"AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_CLIENT_SECRET"}),
 }
-"""Variables that hold a credential itself: where one is set, the credentials of this process cannot change."""
+"""Variables that contain a credential: if one is set, the credentials of this process cannot change."""
 
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist|InvalidBucketName", re.I)
 _FORBIDDEN = re.compile(
@@ -158,7 +158,7 @@ class BucketStore:
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
         if len(keys) < 2:
             return [self._get_or_none(key) for key in keys]
-        # Threads that end with the call: who follows many logs holds many stores.
+        # Threads that end with the call: a caller that follows many logs holds many stores.
         with ThreadPoolExecutor(min(len(keys), 2 * AT_ONCE), thread_name_prefix="spotladder-store") as pool:
             return list(pool.map(self._get_or_none, keys))
 
@@ -179,7 +179,8 @@ class BucketStore:
         with self._typed("list", prefix):
             for page in self._store.list(prefix or None, offset=after, chunk_size=1000):
                 for meta in page:
-                    if after is None or meta["path"] > after:  # Azure begins at `after`, azurite at the beginning
+                    # Azure's listing includes `after` itself, azurite's starts at the beginning.
+                    if after is None or meta["path"] > after:
                         yield ObjectMeta(meta["path"], meta["size"])
 
     def put_file(self, key: str, path: Path) -> FileEntry:
@@ -211,7 +212,7 @@ class BucketStore:
         except BaseError as error:
             if not _NO_RANGE.search(str(error)):
                 raise
-            return self._data.get(key)  # an empty object has no ranges
+            return self._data.get(key)  # An empty object has no ranges.
 
     def _ranges(self, key: str, begin: int, size: int) -> Iterator[Any]:
         """The object's bytes from `begin` on in order, fetched ahead in parallel."""
@@ -234,7 +235,7 @@ class BucketStore:
         try:
             with self._typed("delete", keys[0]):
                 self._store.delete(keys)
-        except ObjectMissing:  # Google and Azure say so, and stop there
+        except ObjectMissing:  # Google and Azure report a missing object and stop at it.
             for key in keys:
                 try:
                     with self._typed("delete", key):
@@ -254,7 +255,7 @@ class BucketStore:
             if type(error).__name__ != "PanicException":  # a BaseException
                 raise
             raise StoreRefused(
-                f"cannot {doing} {self.uri}/{key}: the settings make no valid request: check the address and "
+                f"cannot {doing} {self.uri}/{key}: the settings do not make a valid request: check the address and "
                 f"{_CREDENTIALS[self._scheme]}"
             ) from None
 
@@ -268,7 +269,7 @@ class BucketStore:
             )
         missing = isinstance(error, FileNotFoundError)
         if _NO_BUCKET.search(text) or (missing and doing not in ("read", "delete")):
-            return StoreRefused(f"{self.uri}: there is no bucket {self._bucket}: create it or correct the address")
+            return StoreRefused(f"{self.uri}: bucket {self._bucket} does not exist: create it or correct the address")
         if missing:
             return ObjectMissing(f"{self.uri}/{key}: no such object")
         if _NO_CREDENTIALS.search(text):
@@ -286,17 +287,19 @@ class BucketStore:
 
 
 def _check(scheme: str, environment: Mapping[str, str]) -> None:
-    """Refuse what no request can be made of, by name: the library would not say which setting it is."""
+    """Reject settings that cannot be part of a request, by name: the library's error does not name the setting."""
     for name in sorted(_GIVEN[scheme]):
         value = environment.get(name, os.environ.get(name))
         if value is not None and name == "AWS_ENDPOINT_URL" and not re.match(r"https?://[^/\s]", value):
-            raise StoreRefused(f"{name} is no address: write http://… or https://…, or leave it out")
+            raise StoreRefused(f"{name} is not an address: set it to http://… or https://…, or unset it")
         if value is not None and name != "GOOGLE_SERVICE_ACCOUNT_KEY" and re.search(r"[\x00-\x1f\x7f]", value):
-            raise StoreRefused(f"{name} holds a line end or the like: write it without (printf, where it was echo)")
+            raise StoreRefused(
+                f"{name} contains a line break or another control character: remove it (use printf instead of echo)"
+            )
 
 
 def _endpoint(scheme: str, environment: Mapping[str, str]) -> str:
-    """The endpoint as a message may call it: the variable that sets it, with its value but for credentials."""
+    """The endpoint for messages: the variable that sets it, with its value but without credentials."""
     name = "AWS_ENDPOINT_URL"
     value = environment.get(name) or os.environ.get(name, "")
     if scheme != "s3" or not value:
@@ -306,14 +309,14 @@ def _endpoint(scheme: str, environment: Mapping[str, str]) -> str:
 
 
 def _short(text: str) -> str:
-    """What went wrong, out of obstore's account of it, which wraps the cause in the requests that met it."""
+    """The cause of an obstore error, which wraps it in a description of the requests."""
     text = text.partition(" Debug source:")[0]
     cause = re.search(r"HTTP error: (.*)|Server returned non-2xx status code: ([^:]*)", text)
     return (cause[1] or f"the server answers {cause[2]}") if cause else text[:200]
 
 
 def _profile(name: str) -> Any:
-    """The credentials of a profile in the user's AWS files, single sign-on included, which only boto3 can read."""
+    """The credentials of a profile in the user's AWS files, including single sign-on, which only boto3 can read."""
     try:
         from botocore.exceptions import BotoCoreError
         from obstore.auth.boto3 import Boto3CredentialProvider
@@ -326,7 +329,7 @@ def _profile(name: str) -> Any:
 
 
 class _Parts:
-    """A file's bytes in parts, with the checksum and the number of the bytes that were handed out."""
+    """A file's bytes in parts, with the checksum and the number of the bytes read so far."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -365,11 +368,11 @@ def _connect(
         "prefix": prefix or None,
         "config": {name.lower(): value for name, value in environment.items() if name in _GIVEN[scheme]} or None,
         "client_options": {
-            "allow_http": True,  # only an endpoint that the user wrote with http:// makes use of it
+            "allow_http": True,  # Only an endpoint that the user wrote with http:// uses it.
             "connect_timeout": CONNECT_TIMEOUT,
             "timeout": timeout,
         },
-        # Long waits are the caller's: the log tries again with what it has learned meanwhile.
+        # The caller handles longer outages: the log retries with the entries that it has read meanwhile.
         "retry_config": {
             "max_retries": 5,
             "retry_timeout": RETRY_TIMEOUT,

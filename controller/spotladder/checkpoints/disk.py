@@ -1,9 +1,9 @@
 """A store in a folder of a local disk or of NFS.
 
-An object appears whole or not at all: it is written to a hidden file, flushed to the disk, and then linked
-(`put_if_absent`: a hard link is the one creation that NFS makes atomic) or renamed to its name. It is not built on
-obstore, whose local store neither flushes a file before it links it, so that a power cut can leave an empty log
-entry, nor says why a disk refuses.
+Objects are created atomically: the store writes a hidden file, flushes it to the disk, and then links
+(`put_if_absent`: a hard link is the only creation that is atomic on NFS) or renames it. It does not use obstore, whose
+local store does not flush a file before it links it, so that a power cut can leave an empty log entry, and does not
+report why a disk refuses a write.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 
 AHEAD = 16 << 20
-"""Bytes of a file that may wait in memory before the disk begins to write them."""
+"""Bytes of a file that may be buffered before the system starts to write them to the disk."""
 
 _HIDDEN = ".spotladder-"
 
@@ -39,7 +39,7 @@ _NO_LINKS = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOS
 
 
 class DiskStore:
-    """Implements Store. The folder is created by the first write."""
+    """Implements Store. The first write creates the folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
@@ -93,18 +93,18 @@ class DiskStore:
         return (meta for meta in found if after is None or meta.key > after)
 
     def folders(self) -> Sequence[str]:
-        """The names of the direct subfolders, without those that cannot be read."""
+        """The names of the direct subfolders, except those that cannot be read."""
         found = []
         with self._typed("list", ""), suppress(FileNotFoundError):
             for item in os.scandir(self._root):
-                with suppress(OSError):  # a link that leads to itself
+                with suppress(OSError):  # A link to itself.
                     if item.is_dir():
                         found.append(item.name)
         return sorted(found)
 
     def put_file(self, key: str, path: Path) -> FileEntry:
         target = self._path(key)
-        path.stat()  # a file that is not there is the caller's mistake, not the store's
+        path.stat()  # A missing file is the caller's mistake, not the store's.
         with self._typed("write", key), self._hidden(target) as hidden:
             size, crc = _copy_durably(path, hidden)
             hidden.replace(target)
@@ -137,21 +137,21 @@ class DiskStore:
         except FileNotFoundError:
             return
         for item in items:
-            with suppress(FileNotFoundError):  # deleted by another process meanwhile
+            with suppress(FileNotFoundError):  # Another process has deleted it meanwhile.
                 if item.is_dir():
                     yield from self._walk(folder / item.name, f"{prefix}{item.name}/")
                 elif not item.name.startswith(_HIDDEN):
                     yield ObjectMeta(prefix + item.name, item.stat().st_size)
 
     def _prune(self, folder: Path) -> None:
-        with suppress(OSError):  # not empty, or gone: both fine
+        with suppress(OSError):  # The folder is not empty or does not exist: both are fine.
             while folder != self._root:
                 folder.rmdir()
                 folder = folder.parent
 
     @contextmanager
     def _hidden(self, target: Path) -> Iterator[Path]:
-        """A name beside the target that no listing shows; whatever is left there is removed."""
+        """A temporary name beside the target that listings omit; a file that remains under it is removed."""
         target.parent.mkdir(parents=True, exist_ok=True)
         hidden = target.parent / f"{_HIDDEN}{secrets.token_hex(8)}"
         try:
@@ -179,15 +179,13 @@ class DiskStore:
             return StoreRefused(f"cannot {doing} {what}: the file system is read-only: use another checkpoint folder")
         if error.errno in _FORBIDDEN:
             return RightsRefused(
-                f"cannot {doing} {what}: permission denied: give this user the right or use another folder"
+                f"cannot {doing} {what}: permission denied: grant this user access or use another folder"
             )
         if isinstance(error, NotADirectoryError | IsADirectoryError | FileExistsError):
             return StoreRefused(
-                f"cannot {doing} {what}: a file lies where a folder must be: use another checkpoint folder"
+                f"cannot {doing} {what}: a file has the name of a required folder: use another checkpoint folder"
             )
-        return StoreUnavailable(
-            f"cannot {doing} {what}: {error.strerror or error}: is the disk or the mount still there?"
-        )
+        return StoreUnavailable(f"cannot {doing} {what}: {error.strerror or error}: check the disk or the mount")
 
 
 class _WrittenThrough(FileIO):
@@ -201,7 +199,7 @@ class _WrittenThrough(FileIO):
         count = super().write(data)
         self._at += count
         if self._at - self._begun >= AHEAD and hasattr(os, "posix_fadvise"):
-            # POSIX_FADV_DONTNEED makes Linux begin to write these pages; the copy is not read soon.
+            # POSIX_FADV_DONTNEED makes Linux start to write these pages; the copy is not read soon.
             with suppress(OSError):  # advice
                 os.posix_fadvise(self.fileno(), self._begun, self._at - self._begun, os.POSIX_FADV_DONTNEED)
             self._begun = self._at
@@ -209,7 +207,7 @@ class _WrittenThrough(FileIO):
 
 
 def _copy_durably(source: Path, target: Path) -> tuple[int, str]:
-    """Copy and flush to the disk; bytes and checksum of what was written, each byte read once."""
+    """Copy a file and flush it to the disk, reading each byte once. Returns the bytes and the checksum of the copy."""
     with source.open("rb", buffering=0) as reader, _WrittenThrough(target) as writer:
         found = _read(reader, writer)
         _flush(writer.fileno())
@@ -217,7 +215,7 @@ def _copy_durably(source: Path, target: Path) -> tuple[int, str]:
 
 
 def _read(reader: FileIO, writer: FileIO | None) -> tuple[int, str]:
-    """Bytes and checksum of a file, which is copied on the way if there is a `writer`."""
+    """Bytes and checksum of a file; also copies it if there is a `writer`."""
     size, crc = 0, 0
     buffer = memoryview(bytearray(CHUNK))
     while count := reader.readinto(buffer):
@@ -234,7 +232,7 @@ def _flush(descriptor: int) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the new name durable (fsync of the folder). Network file systems without it do not need it."""
+    """Make the new name durable (fsync of the folder). Network file systems without fsync of folders do not need it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,10 +1,10 @@
 """The entries of the commit log and their format: one immutable JSON object each.
 
-`start`     a writer began: from here on every older writer is fenced. Names the job, so that a log has one owner.
+`start`     a new writer; fences every older writer. Names the job, so that a log has one owner.
 `commit`    a checkpoint whose files are all in the store, with size and checksum.
-`end`       the job's outcome. Only a `start` goes on after it.
-`drop`      these checkpoints no longer count: their files are being deleted.
-`snapshot`  everything that still matters of all entries before it, which may then be deleted.
+`end`       the job's outcome. Only a `start` may follow it.
+`drop`      checkpoints that must not be used any more: their files are being deleted.
+`snapshot`  replaces all entries before it, which may then be deleted.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any, Literal
 from spotladder.errors import LogCorrupt
 
 VERSION = 1
-"""Of the log's format. A log with a greater one is refused; a field that is not known is ignored."""
+"""Version of the log's format. A log with a higher version is rejected; unknown fields are ignored."""
 
 
 class NewerLog(LogCorrupt):
-    """A newer spotladder has written to the log, in a format unknown to this version. Nothing may be changed."""
+    """A newer spotladder has written to the log, in a format unknown to this version. The log must not be changed."""
 
 
 Metric = float | int | str | bool | None
@@ -31,7 +31,8 @@ Metric = float | int | str | bool | None
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One file of a checkpoint: its name below the checkpoint's folder, bytes, CRC-32 as eight hex digits."""
+    """One file of a checkpoint: its path in the checkpoint's folder, its size in bytes, its CRC-32 as eight hex
+    digits."""
 
     name: str
     size: int
@@ -40,7 +41,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The job that owns a log. An empty part is unknown and matches any value."""
+    """The job that owns a log. An empty field is unknown and matches any value."""
 
     job: str = ""
     namespace: str = ""
@@ -58,7 +59,8 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`restart` counts the starts inside the attempt from 0: it makes the folders of each start its own."""
+    """The start of a writer. `restart` counts the starts of the attempt from 0, so that each start has its own
+    folders."""
 
     seq: int
     nonce: str
@@ -72,7 +74,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A commit that an attempt did not resume from, because its files were not the ones that were committed."""
+    """A commit that an attempt could not resume from, because its files did not verify."""
 
     step: int
     why: str
@@ -83,8 +85,9 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """`writer` is the nonce of the start that made it; `path` the folder of its files; `at` the writer's clock.
-    `skipped`: in the first commit of a start, the newer commits that this start stepped over."""
+    """A checkpoint. `writer` is the nonce of the writer's start; `path` the folder of its files; `at` the time of the
+    writer's clock. `skipped`, in the first commit of a start, are the newer commits that this start could not resume
+    from."""
 
     seq: int
     nonce: str
@@ -102,13 +105,13 @@ class Commit:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Total size of the files in bytes."""
         return sum(file.size for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """`writer` is empty when the controller wrote it."""
+    """Dropped checkpoints. `writer` is empty if the controller dropped them."""
 
     seq: int
     nonce: str
@@ -131,7 +134,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """`start` and `end` are the newest; `commits` those that still count; `dropped` those not yet deleted for sure."""
+    """`start` and `end` are the newest; `commits` those not dropped; `dropped` those whose files may still exist."""
 
     seq: int
     nonce: str
@@ -154,10 +157,10 @@ def encode(entry: Entry) -> bytes:
 
 
 def decode(data: bytes, name: str, seq: int) -> Entry:
-    """The entry in `data`. `name` is the object's address, for the message of LogCorrupt.
+    """Parse the entry in `data`. `name` is the object's address, for the message of LogCorrupt.
 
-    Refused are torn, foreign and newer entries, one whose number is not its name's, and file names that would leave
-    the folder they are downloaded to.
+    Rejects torn, foreign and newer entries, an entry whose number differs from its object's name, and file names
+    outside of the folder to which they are downloaded.
     """
     try:
         raw = json.loads(data)
@@ -185,14 +188,14 @@ def decode(data: bytes, name: str, seq: int) -> Entry:
         ) from None
     if entry.seq != seq:
         raise LogCorrupt(
-            f"{name}: holds entry {entry.seq}: objects of a log must not be copied or renamed; restore this object; "
+            f"{name}: contains entry {entry.seq}: objects of a log must not be copied or renamed; restore this object; "
             "nothing was changed"
         )
     return entry
 
 
 def metrics_of(values: Mapping[str, Any] | None) -> dict[str, Metric]:
-    """What of a program's metrics can be written down: numbers (of any library) that are finite, text, booleans."""
+    """The metrics of a program that can be stored: finite numbers (of any library), text, booleans."""
     return {str(name): _metric(value) for name, value in (values or {}).items()}
 
 
@@ -207,7 +210,7 @@ def _metric(value: Any) -> Metric:
 
 
 def _plain(record: Any) -> dict[str, Any]:
-    """The fields of an entry, or of a record in one, not copied as `asdict` does."""
+    """The fields of an entry or of a nested record, without the copies that `asdict` makes."""
     return {one.name: getattr(record, one.name) for one in fields(record)}
 
 
@@ -234,7 +237,7 @@ def _entry(raw: Mapping[str, Any]) -> Entry:
                 end=raw["end"] and _end(raw["end"]),
             )
         case kind:
-            raise ValueError(f"kind {kind!r} is unknown")
+            raise ValueError(f"unknown kind {kind!r}")
 
 
 def _start(raw: Mapping[str, Any]) -> Start:

@@ -1,16 +1,19 @@
-"""The entries of a job's commit log: read its tail, append an entry, end the job.
+"""The entries of a job's commit log: reads its tail, appends entries, ends the job.
 
-The protocol, and why it holds:
+The protocol:
 
-1. An append creates `log/<seq + 1>` with put-if-absent, where `seq` is the last entry that the writer has read. So an
-   entry stands behind nothing that its writer had not seen, and of two writers one wins and the other reads on.
-2. After the create, won or lost or unanswered, the tail is read again; the entry counts when its nonce is found there.
-   That recognises an entry whose answer was lost, and it unmasks a create that succeeded only because a compaction had
-   deleted the object that stood there: the snapshot then found at the tail does not know the entry.
-3. A start fences all starts before it. An append by an older writer raises Fenced, since rule 1 made it read the start.
-4. A reader goes backwards from the newest entry to the newest snapshot, and believes what it has read only when a
-   listing made afterwards shows nothing newer: so no compaction ran meanwhile, after which a late request of an older
-   writer could have filled the place of an entry that was deleted.
+1. An append creates `log/<seq + 1>` with put-if-absent, where `seq` is the last entry that the writer has read. So a
+   writer has read every entry before its own, and if two writers append at once, one succeeds and the other reads the
+   new entry first.
+2. After the create, whether it succeeded, failed or got no response, the writer reads the tail again. The entry counts
+   if the tail contains its nonce. This recognises an entry whose response was lost. It also detects a create that
+   succeeded only because a compaction had deleted the object of that name: the snapshot at the tail then does not
+   include the entry.
+3. A start fences all earlier starts. An append by an older writer raises Fenced, because by rule 1 it has read the
+   start.
+4. A reader reads backwards from the newest entry to the newest snapshot, and accepts the result only if a later
+   listing shows no newer entry. Then no compaction ran meanwhile, after which a late request of an older writer could
+   have recreated a deleted entry.
 """
 
 from __future__ import annotations
@@ -27,13 +30,14 @@ from spotladder.checkpoints.store import Store, StoreRefused, folder_of
 from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
 
 TRIES = 5
-"""How often an append, or a read that found a gap, is tried when the store does not answer."""
+"""Number of attempts of an append, or of a read that found a gap, while the store does not answer."""
 
 AT_ONCE = 16
-"""Entries read in parallel."""
+"""Number of entries that are read in parallel."""
 
 _NAME = re.compile(r"log/(\d{8,})\.json")
-_LEFT_BY_TOOLS = re.compile(r"log/(\.[^/]*|)")  # .DS_Store, .nfs0000…, a console's placeholder for the folder
+# Such as .DS_Store, .nfs0000… or a console's placeholder for the folder.
+_LEFT_BY_TOOLS = re.compile(r"log/(\.[^/]*|)")
 
 
 class ForeignLog(LogCorrupt):
@@ -64,9 +68,9 @@ class ForeignLog(LogCorrupt):
 class EntryLog:
     """The log of `job` below `<store>/<job>/`.
 
-    An empty `job` means that the store's address is the job's own folder already, and that any owner is right.
-    `clock` gives the time written in entries (no decision depends on it); `pause` waits between tries; `new_nonce`
-    names entries, never twice the same.
+    An empty `job` means that the store's address is the job's own folder and that any owner is accepted. `clock`
+    returns the time that entries record (no decision depends on it); `pause` waits between retries; `new_nonce`
+    returns a unique name for an entry.
     """
 
     def __init__(
@@ -81,7 +85,9 @@ class EntryLog:
         new_nonce: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
         if job != Path(job).name or job.startswith("."):
-            raise InvalidSpec(f"{job!r} is no job name: it names a folder below the checkpoint address", path="job")
+            raise InvalidSpec(
+                f"{job!r} is not a job name: expected the name of a folder below the checkpoint address", path="job"
+            )
         self.store = folder_of(store, job)
         self.owner = Owner(job, namespace, uid)
         self.clock = clock
@@ -93,17 +99,17 @@ class EntryLog:
         """The job's folder."""
         return self.store.uri
 
-    # --- reading ----------------------------------------------------------------------------------------------------
+    # --- reads ------------------------------------------------------------------------------------------------------
 
     def tail(self, after: int = -1) -> list[Entry]:
-        """The entries behind `after`, oldest first; where they were compacted, the list begins with the snapshot.
+        """The entries after `after`, oldest first; if they were compacted, the list begins with the snapshot.
 
         Read access is enough. Raises LogCorrupt, StoreUnavailable.
         """
         return self._tail(after, {})
 
     def _tail(self, after: int, known: dict[int, Entry]) -> list[Entry]:
-        """`tail`, where the entries in `known` existed, and were what they are, before this call."""
+        """Return `tail`; before this call, the entries in `known` existed with the same content."""
         missing = -1
         for _ in self._tries(0.05):
             while unread := [seq for seq in self._numbers(after) if seq not in known and seq > _snapshot_in(known)]:
@@ -126,7 +132,7 @@ class EntryLog:
         return self.follow(History())
 
     def follow(self, history: History) -> History:
-        """`history` and what was appended since: one listing when nothing was. A log that is not there any more, or is
+        """`history` with the entries appended since; one listing if there are none. A log that has disappeared, or is
         another one, is read from its beginning."""
         if history.seq >= 0:
             numbers = self._numbers(history.seq - 1)
@@ -137,17 +143,18 @@ class EntryLog:
         return self.checked(history.then(self.tail(history.seq)))
 
     def commits(self) -> tuple[Commit, ...]:
-        """The commits that count, oldest first."""
+        """The commits that are not dropped, oldest first."""
         return self.read().commits
 
     def all_commits(self) -> tuple[Commit, ...]:
-        """All commits that the log still holds, dropped ones included, oldest first: to display, not to resume from."""
+        """All commits that the log still contains, dropped ones included, oldest first: to display, not to resume
+        from."""
         entries = self.tail()
         self.checked(History().then(entries))
         return all_commits(entries)
 
     def newest(self) -> Commit | None:
-        """The commit to resume from, unverified; None before the first."""
+        """The newest commit, unverified; None if there is no commit."""
         return self.read().newest
 
     def _numbers(self, after: int) -> list[int]:
@@ -185,15 +192,15 @@ class EntryLog:
                 self._pause(wait * 2**number)
             yield number
 
-    # --- writing ----------------------------------------------------------------------------------------------------
+    # --- writes -----------------------------------------------------------------------------------------------------
 
     def end_as_controller(
         self, outcome: str, *, attempt: int | None = None, message: str = "", now: float | None = None
     ) -> End | None:
         """Append the job's outcome from outside a writer, which fences every writer.
 
-        Returns the entry; the one that is there already when it says the same; None when the job never started.
-        `attempt` is the newest that the caller knows: raises Fenced when the log knows a newer one.
+        Returns the entry, or the existing one if it has the same outcome; None if the job never started. `attempt` is
+        the newest that the caller knows: raises Fenced if the log has a newer one.
         """
         nonce = self.new_nonce()
 
@@ -213,11 +220,10 @@ class EntryLog:
         return entry
 
     def append(self, history: History, build: Callable[[History], Entry]) -> tuple[History, Entry]:
-        """Append the entry that `build` makes for the newest history. Returns the history with it, and the entry.
+        """Append the entry that `build` makes for the newest history. Returns the new history and the entry.
 
-        `build` gives its entry the number after that history and always the same nonce; it raises (Fenced) when the
-        entry may not stand there. Raises StoreUnavailable when the outcome is not known: the same call again finds
-        out.
+        `build` gives its entry the number after that history and always the same nonce; it raises Fenced if the entry
+        is not allowed there. Raises StoreUnavailable if the outcome is unknown; a repeated call finds it out.
         """
         failures = 0
         while True:
@@ -237,16 +243,16 @@ class EntryLog:
             for found in news:
                 if found.nonce == entry.nonce:
                     return history, found
-            if not news:  # it exists, says the store, and does not list it yet
+            if not news:  # The store reports that the entry exists, but does not list it yet.
                 failures += 1
                 if failures == TRIES:
                     raise StoreUnavailable(
-                        f"{self.uri}/{_key(entry.seq)}: exists but is not listed: is the file system's cache stale?"
+                        f"{self.uri}/{_key(entry.seq)}: exists but is not listed: check the file system's cache"
                     )
                 self._pause(0.2 * 2**failures)
 
     def checked(self, history: History) -> History:
-        """The history, if it is this job's. Raises ForeignLog."""
+        """The history, if the log belongs to this job. Raises ForeignLog."""
         if history.owner.is_same(self.owner):
             return history
         raise ForeignLog(self.uri, history.owner, self.owner)
@@ -257,7 +263,8 @@ def _snapshot_in(known: dict[int, Entry]) -> int:
 
 
 def _consecutive(known: dict[int, Entry], after: int) -> tuple[list[Entry], int]:
-    """The entries in order, from the newest snapshot on, and the number of the first that is missing (-1: none)."""
+    """The entries in order from the newest snapshot, and the number of the first missing entry (-1 if none is
+    missing)."""
     first = _snapshot_in(known)
     entries = [known[seq] for seq in sorted(known) if seq >= first]
     for expected, entry in enumerate(entries, start=after + 1 if first < 0 else first):

@@ -50,8 +50,8 @@ def collect(
 ) -> tuple[History, Collected]:
     """Drop all but the newest `keep` commits and, unless `final` or the job has ended, the newest of each attempt.
 
-    `fence` raises Fenced when the caller may no longer delete. `deleted` holds the dropped paths whose files the caller
-    has deleted already, and is extended. Returns the history after the collection.
+    `fence` raises Fenced if the caller may no longer delete. `deleted` has the dropped paths whose files the caller
+    has deleted already; this call adds to it. Returns the history after the collection.
     """
     dropped = garbage(log, history, keep, final=final)
     fence(history)

@@ -1,4 +1,4 @@
-"""What a log says: its entries folded into one value. Pure; the same for every reader."""
+"""The state that a log's entries describe. Pure: every reader computes the same state."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from spotladder.checkpoints.entries import Commit, Drop, End, Entry, Owner, Snap
 class History:
     """The state after entry `seq` (-1: of an empty log).
 
-    `commits` count, oldest first. `dropped` are folders whose files may still exist. `end` is the outcome unless a
-    start came after it. `since_snapshot` is the number of entries that a reader has to read.
+    `commits` are those not dropped, oldest first. `dropped` are folders whose files may still exist. `end` is the
+    outcome unless a start follows it. `since_snapshot` is the number of entries that a reader must read.
     """
 
     seq: int = -1
@@ -31,11 +31,11 @@ class History:
 
     @property
     def attempt(self) -> int:
-        """The newest attempt that has started; 0 before the first."""
+        """The newest attempt that has started; 0 before the first start."""
         return self.start.attempt if self.start else 0
 
     def then(self, entries: Iterable[Entry]) -> History:
-        """The state after these entries too. They follow this one in order; a snapshot may jump ahead."""
+        """The state after these entries, which follow this one in order. A snapshot may skip entries."""
         state = self
         for entry in entries:
             state = state._after(entry)
@@ -47,8 +47,8 @@ class History:
             case Start():
                 return replace(state, start=entry, end=None, owner=_joined(self.owner, entry.owner))
             case Commit():
-                # Only the newest start may commit. The append already sees to it; a store that does not keep its
-                # promise must still not make anyone resume from a fenced writer.
+                # Only the newest start may commit. The append already ensures this; with a store that breaks its
+                # promise, no attempt must resume from a commit of a fenced writer either.
                 believed = self.start is not None and self.start.nonce == entry.writer and self.end is None
                 return replace(state, commits=(*self.commits, entry)) if believed else state
             case End():
@@ -69,12 +69,11 @@ class History:
                 )
 
     def garbage(self, keep: int, *, broken: Collection[str] = (), final: bool = False) -> tuple[Commit, ...]:
-        """The commits that need not be kept: not among the newest `keep`, nor, until the job has ended (`final`: is
-        about to end), the newest of its attempt. `broken` are paths known not to be whole: they do not count towards
-        `keep`, and stay.
+        """The commits that need not be kept: those that are not among the newest `keep` and, until the job has ended
+        (`final`: is about to end), not the newest of their attempt. `broken` are paths of incomplete commits, which do
+        not count towards `keep` and are not returned.
 
-        Once garbage, always garbage: later entries never make a commit of this list worth keeping again. So it does
-        not matter how long after this decision the files are deleted.
+        Later entries never make a returned commit worth keeping again, so its files may be deleted at any later time.
         """
         whole = [commit for commit in self.commits if commit.path not in broken]
         kept = {commit.seq for commit in whole[-keep:]}
@@ -84,8 +83,8 @@ class History:
 
 
 def all_commits(entries: Iterable[Entry]) -> tuple[Commit, ...]:
-    """All commits in these entries, the whole tail of a log, oldest first, dropped ones included. Those that the last
-    compaction did not keep are missing."""
+    """All commits in these entries, which are the whole tail of a log, oldest first, dropped ones included. Commits
+    that the last compaction removed are missing."""
     history, found = History(), dict[int, Commit]()
     for entry in entries:
         history = history.then((entry,))

@@ -1,7 +1,7 @@
-"""Credentials that are used in isolation from the identity of the process.
+"""Uses credentials in isolation from the identity of the process.
 
-Without this, the library completes what is given by what it finds in the process's environment: a session token beside
-another's key, or a federated identity that wins over a token for shared access.
+Otherwise the library completes the given credentials from the process's environment: it would combine a key with
+another identity's session token, or prefer a federated identity over a token for shared access.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from spotladder.checkpoints.store import StoreRefused
 
 
 def options(scheme: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """What is passed to the library's store, so that it looks for no credentials by itself. Raises StoreRefused for
-    credentials that cannot be kept apart."""
+    """The arguments of the library's store that keep it from looking for other credentials. Raises StoreRefused for
+    credentials that cannot be isolated."""
     match scheme:
         case "s3":
             return _provided(
@@ -29,11 +29,11 @@ def options(scheme: str, given: Mapping[str, str]) -> dict[str, Any]:
             return _provided(sas_token=token)
         case "az" if os.environ.get("AZURE_FEDERATED_TOKEN_FILE"):
             raise StoreRefused(
-                "AZURE_CLIENT_SECRET cannot be used by a process with a workload identity, which would win: give "
+                "AZURE_CLIENT_SECRET cannot be used by a process with a workload identity, which takes precedence: set "
                 "AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN"
             )
         case _:
-            return {}  # what is given wins over the environment
+            return {}  # Given credentials take precedence over the environment.
 
 
 def _provided(**credentials: str | None) -> dict[str, Any]:

@@ -32,9 +32,9 @@ class CommitLog(EntryLog):
     ) -> Writer:
         """Append a start entry as rank 0 of `attempt`, which fences every older writer, and return the new writer.
 
-        An in-place restart within an attempt appends a start entry too. A caller that gets no answer repeats the call
-        with the same set `tried`, so that a start entry which an earlier call has written is used. Raises Fenced when a
-        newer attempt has started already.
+        An in-place restart within an attempt appends a start entry too. A caller that gets no response repeats the
+        call with the same set `tried`, so that a start entry of an earlier call is reused. Raises Fenced if a newer
+        attempt has started already.
         """
         mine = nonce or self.new_nonce()
         tried = set() if tried is None else tried
@@ -43,7 +43,7 @@ class CommitLog(EntryLog):
             if history.attempt > attempt:
                 raise Fenced(
                     f"{self.uri}: attempt {history.attempt} has started after attempt {attempt}, which must stop: "
-                    "what it commits would not be resumed from"
+                    "no attempt would resume from its commits"
                 )
             last = history.start
             return Start(
@@ -67,21 +67,21 @@ class CommitLog(EntryLog):
     def fetch(self, commit: Commit, folder: Path, ranks: Collection[int] | None = None) -> None:
         """Download the commit's files into `folder` in parallel. Raises CheckpointCorrupt, StoreUnavailable.
 
-        With `ranks`, of the files below `rank-<n>/` only those of these ranks.
+        With `ranks`, downloads only the files of these ranks below `rank-<n>/`.
         """
         fetch(self.store, commit, folder, ranks)
 
     def verify(self, commit: Commit) -> None:
-        """Read all of the commit's files and compare. Raises CheckpointCorrupt, StoreUnavailable."""
+        """Read all files of the commit and compare them. Raises CheckpointCorrupt, StoreUnavailable."""
         fetch(self.store, commit, None)
 
     def resume(
         self, folder: Path, ranks: Collection[int] | None = None, without: Mapping[str, str] | None = None
     ) -> Resumed | None:
-        """The newest commit whose files verify, downloaded below `folder`. None when there is no commit at all.
+        """Download the newest commit whose files verify to `folder`. Returns None if the log has no commit.
 
-        `without` are paths of commits that others found corrupt, and why. Raises CheckpointCorrupt when no commit
-        verifies, StoreUnavailable.
+        `without` maps the paths of commits that other ranks found corrupt to the reason. Raises CheckpointCorrupt if
+        no commit verifies, StoreUnavailable.
         """
         return resume(self, folder, ranks, without)
 

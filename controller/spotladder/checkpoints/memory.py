@@ -1,4 +1,4 @@
-"""A store in memory, for tests of whatever uses one. Also the base of the stores that inject faults."""
+"""A store in memory, for tests of code that uses a store. Also the base of the stores that inject faults."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ class MemoryStore:
 
 
 def file_entry(key: str, data: bytes) -> FileEntry:
-    """What a store says of a file with these bytes."""
+    """The metadata of an object with these bytes."""
     return FileEntry(key.rpartition("/")[2], len(data), f"{zlib.crc32(data):08x}")

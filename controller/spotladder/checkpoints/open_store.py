@@ -1,4 +1,4 @@
-"""From the address of a checkpoint folder to its store. A store's library is imported when such a store is opened."""
+"""Opens the store at a checkpoint address. Imports a store's library only when such a store is opened."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def open_store(
 ) -> Store:
     """The store at `s3://bucket/prefix`, `gs://…`, `az://container/…`, `file:///folder` or a plain path.
 
-    Nothing is contacted yet: `check_store` does. Credentials and endpoints come from each cloud's usual environment
-    variables (AWS_…, GOOGLE_…, AZURE_…); those in `environment` win. `isolated`: they are complete, and nothing of the
-    process's own identity is used beside them. `proxy`: requests to a bucket go through this HTTP proxy. Raises
-    InvalidSpec for an address that cannot be read.
+    Sends no request; `check_store` does. Credentials and endpoints come from each cloud's usual environment variables
+    (AWS_…, GOOGLE_…, AZURE_…); those in `environment` take precedence. With `isolated`, `environment` is complete and
+    the process's own identity is not used. `proxy` is an HTTP proxy for requests to a bucket. Raises InvalidSpec for
+    an invalid address.
     """
     text = str(uri)
     scheme, separator, rest = text.partition("://")
@@ -26,7 +26,9 @@ def open_store(
         from spotladder.checkpoints.disk import DiskStore
 
         if not text.strip():
-            raise InvalidSpec("the checkpoint address is empty: give s3://…, gs://…, az://…, file:///… or a folder")
+            raise InvalidSpec(
+                "the checkpoint address is empty: set it to s3://…, gs://…, az://…, file:///… or a folder"
+            )
         return DiskStore(Path(text).expanduser())
     if scheme == "file":
         from spotladder.checkpoints.disk import DiskStore
@@ -36,7 +38,7 @@ def open_store(
             raise InvalidSpec(f"{text}: a file address has three slashes and a full path: file:///folder")
         return DiskStore(Path(unquote(parts.path)))
     if scheme not in ("s3", "gs", "az"):
-        raise InvalidSpec(f"{scheme}://… is no checkpoint address: use s3://, gs://, az://, file:/// or a folder")
+        raise InvalidSpec(f"{scheme}://… is not a checkpoint address: use s3://, gs://, az://, file:/// or a folder")
     bucket, _, prefix = rest.partition("/")
     if not bucket or "@" in bucket:
         raise InvalidSpec(f"the checkpoint address needs a bucket and no credentials: {scheme}://bucket/prefix")

@@ -1,14 +1,13 @@
-"""What the programs of a job printed, kept beside its commit log: the end of each source's output, attempt by attempt.
+"""The stored output of a job's programs, beside its commit log: the end of each source's output for each attempt.
 
-    <uri>/<job>/outputs/0003/driver.log.gz          what the driver of attempt 3 printed last
+    <uri>/<job>/outputs/0003/driver.log.gz          the end of the output of attempt 3's driver
     <uri>/<job>/outputs/0003.1/workers-0-1.log.gz   a rank of the first restart in place inside attempt 3
 
-1. An object is created once and never changed. So two controllers, or a runner that was started again, do no harm, and
-   what an old attempt leaves behind never overwrites the output of a newer one: each has its own folder.
-2. Secrets are removed by the caller, before the text is given here: what is kept is read by everyone who may read the
-   checkpoints.
-3. The newest `KEPT_ATTEMPTS` attempts keep their output, as many as `status.attempts` has, and of each the newest
-   `KEPT_RESTARTS` restarts in place.
+1. An object is created once and never changed, so two controllers or a restarted runner do no harm. Each attempt has
+   its own folder, so an old attempt never overwrites the output of a newer one.
+2. The caller removes secrets from the text: everyone with read access to the checkpoints can read the output.
+3. The output of the newest `KEPT_ATTEMPTS` attempts is kept, as many as `status.attempts` has, and for each attempt
+   that of the newest `KEPT_RESTARTS` restarts in place.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ KEPT_ATTEMPTS = 20
 KEPT_RESTARTS = 5
 
 LONGEST = 262_144
-"""Bytes kept of one source at most, uncompressed: its end."""
+"""Maximum number of bytes kept for one source, uncompressed: the end of its output."""
 
 CUT = "[… the beginning of this output is not kept]\n"
 
@@ -40,7 +39,7 @@ _UNSAFE = re.compile(r"[^a-z0-9.-]+")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Output:
-    """What one source of an attempt printed. `restart` counts restarts in place; `source` is "driver" or a rank."""
+    """The output of one source of an attempt. `restart` counts restarts in place; `source` is "driver" or a rank."""
 
     attempt: int
     restart: int
@@ -55,7 +54,7 @@ class Output:
 
     @property
     def title(self) -> str:
-        """What printed it, for people."""
+        """The source as messages name it."""
         return f"{self.source} after restart {self.restart}" if self.restart else self.source
 
 
@@ -68,7 +67,7 @@ def end_of(text: str, longest: int = LONGEST) -> str:
 
 
 def keep(store: Store, output: Output, text: str) -> bool:
-    """Keep the end of the text; False when this source's output was kept before. Raises StoreUnavailable."""
+    """Store the end of the text; False if this source's output is stored already. Raises StoreUnavailable."""
     return store.put_if_absent(output.key, gzip.compress(end_of(text).encode(errors="replace"), mtime=0))
 
 
@@ -93,8 +92,8 @@ def read(store: Store, outputs: Sequence[Output]) -> list[str]:
 
 
 def trim(store: Store, newest: int = KEPT_ATTEMPTS, restarts: int = KEPT_RESTARTS) -> int:
-    """Delete the output of all but so many attempts, the newest, and of each all but so many restarts in place; how
-    many objects were deleted. Raises StoreUnavailable."""
+    """Delete the output of all but the `newest` attempts, and of each all but its newest `restarts` restarts in place.
+    Returns the number of deleted objects. Raises StoreUnavailable."""
     outputs = kept(store)
     starts: dict[int, set[int]] = defaultdict(set)
     for output in outputs:

@@ -1,4 +1,4 @@
-"""What a controller wants to know of a log: how far the job is. Needs read access only."""
+"""A job's progress as its log records it, for controllers. Needs only read access."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spotladder.core.model import Progress
 
 
 class Follower:
-    """Polls a log, and reads only the entries that are new since the last call."""
+    """Polls a log and reads only the entries that are new since the last call."""
 
     def __init__(self, log: CommitLog) -> None:
         self._log = log
@@ -26,7 +26,7 @@ def progress(log: CommitLog) -> Progress:
 
 
 def progress_of(history: History) -> Progress:
-    """The part of a history that the decision core works on."""
+    """The part of a history that the decision core uses."""
     newest = history.newest
     if newest is None:
         return Progress(attempt=history.attempt)
@@ -35,12 +35,12 @@ def progress_of(history: History) -> Progress:
 
 
 def went_back(known: Progress, read: Progress) -> str:
-    """What is missing from a log that says `read` now and has said `known` before; "" when nothing is.
+    """What is missing from a log whose progress was `known` and is now `read`; "" if nothing is missing.
 
-    A log only grows: one that knows less is another folder (a file system that is not mounted), or was removed.
+    A log only grows: if it has less, it is another folder (a file system that is not mounted) or was removed.
     """
     if read.attempt >= known.attempt and not (read.committed_at is None and known.committed_at is not None):
         return ""
     what = f"step {known.step} was committed" if known.committed_at is not None else f"attempt {known.attempt} started"
-    found = f"holds step {read.step}" if read.committed_at is not None else "holds no commit"
+    found = f"has step {read.step}" if read.committed_at is not None else "has no commit"
     return f"{what}, and the commit log {found} now"

@@ -1,7 +1,7 @@
-"""Remove everything that a job has written to its checkpoint folder, even if its log cannot be read.
+"""Removes everything that a job has written to its checkpoint folder, even if its log cannot be read.
 
-1. Nothing of another job is removed: an entry that names another job, or that a newer spotladder has written, makes the
-   removal fail. If no entry names an owner, the caller must know that the log is its own.
+1. Objects of another job are never removed: an entry that names another job, or that a newer spotladder has written,
+   makes the removal fail. If no entry names an owner, the caller must know that the log is its own.
 2. Only objects of the log's layout are removed. All other objects in the folder stay.
 3. The newest entries are removed first, then the older ones, then the files. A removal that is interrupted leaves an
    older log that is readable, or one that a second removal can finish.
@@ -24,9 +24,10 @@ _FILE = re.compile(r"(attempts|outputs)/\d{4,}(\.\d+)?/.+")
 
 
 def remove(log: CommitLog, *, ours: bool = False) -> None:
-    """Remove the log's entries and all files of its attempts. `ours`: the caller knows that they are this job's.
+    """Remove the log's entries and all files of its attempts. `ours`: the caller knows that they belong to this job.
 
-    Raises ForeignLog, NewerLog, LogCorrupt when the log may be another's, before anything is removed; StoreUnavailable.
+    Raises ForeignLog, NewerLog or LogCorrupt, before it removes anything, if the log may belong to another job;
+    StoreUnavailable.
     """
     keys = [meta.key for meta in log.store.list("")]
     entries = sorted((key for key in keys if _ENTRY.fullmatch(key)), key=lambda key: int(key[4:-5]), reverse=True)
@@ -52,6 +53,6 @@ def _check_owner(log: CommitLog, entries: list[str], *, ours: bool) -> None:
             named = True
     if not named:
         raise LogCorrupt(
-            f"{damage or log.uri}; no entry says whose this log is, so it is not removed: if it is this job's, delete "
+            f"{damage or log.uri}; no entry names the log's owner, so it is not removed: if it is this job's, delete "
             f"{log.uri} yourself"
         )

@@ -1,4 +1,4 @@
-"""Download and verify the files of a commit; step back to an older commit when the files do not match."""
+"""Downloads and verifies the files of a commit; uses an older commit if the files do not verify."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _RANK = re.compile(r"rank-(\d+)/")
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """`path` holds the files of `commit`. `skipped`: newer commits that did not verify, newest first, and why."""
+    """A resumed commit. `path` has the files of `commit`. `skipped` maps newer commits that did not verify, newest
+    first, to the reason."""
 
     commit: Commit
     path: Path
@@ -30,7 +31,7 @@ class Resumed:
 
     @property
     def step(self) -> int:
-        """The step that was committed."""
+        """The step of the commit."""
         return self.commit.step
 
 
@@ -63,7 +64,7 @@ def resume(
             fetch(log.store, commit, target, ranks)
         except CheckpointCorrupt as error:
             shutil.rmtree(target, ignore_errors=True)
-            if any(commit.path == other.path for other in log.commits()):  # else it was collected meanwhile
+            if any(commit.path == other.path for other in log.commits()):  # Otherwise it was deleted meanwhile.
                 corrupt[commit.path] = str(error)
             continue
         skipped = [(other, corrupt[other.path]) for other in reversed(commits) if other.seq > commit.seq]
@@ -104,8 +105,8 @@ def _fetch_file(store: Store, commit: Commit, file: FileEntry, folder: Path | No
                 raise
     if (found.size, found.crc) != (file.size, file.crc):
         raise CheckpointCorrupt(
-            f"{store.uri}/{key}: this file of step {commit.step} is not the one that was committed "
-            f"({found.size} bytes, checksum {found.crc}; committed were {file.size} bytes, {file.crc})"
+            f"{store.uri}/{key}: this file of step {commit.step} differs from the committed file "
+            f"({found.size} bytes, checksum {found.crc}; expected {file.size} bytes, checksum {file.crc})"
         )
 
 

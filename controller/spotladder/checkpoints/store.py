@@ -1,7 +1,7 @@
-"""The store of checkpoints and their log: the port and its errors.
+"""The port to the store of checkpoints and their log, and its errors.
 
-One primitive carries the whole protocol: `put_if_absent` creates an object or says that it exists, atomically, so
-that of two writers exactly one wins. Everything else may be slow, repeated or lost without harm.
+The protocol depends on one primitive: `put_if_absent` atomically creates an object or reports that it exists, so that
+of two writers exactly one succeeds. All other operations may be slow, repeated or lost without harm.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from spotladder.errors import SpotladderError, StoreUnavailable
 
 
 class StoreRefused(StoreUnavailable):
-    """The store refuses the request: missing bucket, no rights, read-only, full. The user must act; do not retry."""
+    """Refused request: missing bucket, no permission, read-only, full. Do not retry; the user must act."""
 
 
 class RightsRefused(StoreRefused):
-    """The store refuses the credentials: missing, wrong, expired, or without the right that the request needs."""
+    """The store refuses the credentials: missing, wrong, expired, or without the permission that the request needs."""
 
 
 class UploadTorn(StoreUnavailable):
-    """The store does not show an uploaded file, or not with its size. Upload the files again, then commit."""
+    """The store does not list an uploaded file, or not with its size. Upload the files again, then commit."""
 
 
 class ObjectMissing(SpotladderError):
@@ -36,7 +36,7 @@ class ObjectMissing(SpotladderError):
 
 @dataclass(frozen=True, slots=True)
 class ObjectMeta:
-    """One object as a listing shows it. `key` is relative to the store's address, `size` in bytes."""
+    """One object of a listing. `key` is relative to the store's address, `size` in bytes."""
 
     key: str
     size: int
@@ -45,15 +45,15 @@ class ObjectMeta:
 class Store(Protocol):
     """A folder of objects in a bucket or on a disk.
 
-    Every method raises StoreUnavailable when the outcome is unknown or nothing was done, and its subclass StoreRefused
-    when a person must act. All methods may be called from several threads at once.
+    Every method raises StoreUnavailable if the outcome is unknown or nothing was done, and its subclass StoreRefused
+    if the user must act. All methods are thread-safe.
     """
 
     uri: str
     """The address, without credentials."""
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Create the object; False when one of that key exists. After an error it may or may not exist."""
+        """Create the object; False if one with that key exists. After an error it may or may not exist."""
 
     def get(self, key: str) -> bytes:
         """The whole object. Raises ObjectMissing."""
@@ -62,31 +62,33 @@ class Store(Protocol):
         """The objects in the order of `keys`, in parallel; None for one that does not exist."""
 
     def head(self, key: str) -> ObjectMeta | None:
-        """The object's size; None when it does not exist."""
+        """The object's size in bytes; None if it does not exist."""
 
     def list(self, prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
-        """All objects whose key starts with `prefix` (ends with "/" or is empty), by key, those > `after` only."""
+        """The objects whose key starts with `prefix` (which ends with "/" or is empty) and is greater than `after`, by
+        key."""
 
     def put_file(self, key: str, path: Path) -> FileEntry:
-        """Upload a file, in parts if large. The entry describes the very bytes sent, under the last part of the key."""
+        """Upload a file, in parts if it is large. The returned entry describes the uploaded bytes, under the last part
+        of the key."""
 
     def get_file(self, key: str, path: Path | None) -> FileEntry:
-        """Download to `path` (None: only read), in parallel ranges if large. Raises ObjectMissing."""
+        """Download to `path` (None: only read), in parallel ranges if the object is large. Raises ObjectMissing."""
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove the objects; those that do not exist are no error."""
+        """Remove the objects; missing ones are not an error."""
 
 
 def renew(store: Store) -> bool:
-    """Make the store read its credentials again. False when they cannot change while this process lives."""
+    """Make the store read its credentials again. False if they cannot change while this process lives."""
     renewing: Callable[[], bool] | None = getattr(store, "renew", None)
     return renewing is not None and renewing()
 
 
 def check_store(store: Store, *, write: bool = True) -> None:
-    """Find out now, before anything is started, whether the store can be listed and (`write`) written.
+    """Check, before anything is started, that the store can be listed and (`write`) written.
 
-    Leaves nothing behind. Raises StoreUnavailable or StoreRefused with what to do.
+    Leaves no object behind. Raises StoreUnavailable or StoreRefused with a remedy.
     """
     for _ in store.list("log/"):
         break
@@ -102,7 +104,7 @@ def folder_of(store: Store, name: str) -> Store:
 
 
 class SubStore:
-    """A store whose keys all lie below one folder of another store."""
+    """A store whose keys are all in one folder of another store."""
 
     def __init__(self, store: Store, prefix: str) -> None:
         self._store = store

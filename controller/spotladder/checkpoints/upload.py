@@ -22,17 +22,16 @@ RETRY_TIMEOUT = 15.0
 
 
 def upload_folder(store: Store, folder: Path, path: str, below: str = "") -> tuple[FileEntry, ...]:
-    """Upload all files of `folder` to `path` in the store, in parallel; names get `below/` in front of them.
+    """Upload all files of `folder` to `path` in the store, in parallel; `below/` is prepended to their names.
 
-    Returns what to commit. Raises InvalidSpec for a file name that no bucket takes, StoreUnavailable.
+    Returns the entries of the files for the commit. Raises InvalidSpec for a file name that buckets refuse,
+    StoreUnavailable.
     """
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     names = ["/".join(part for part in (below, file.relative_to(folder).as_posix()) if part) for file in files]
     for name in names:
         if not name.isprintable():
-            raise InvalidSpec(
-                f"{name!r}: buckets take no control characters in file names: rename this checkpoint file"
-            )
+            raise InvalidSpec(f"{name!r}: buckets refuse control characters in file names: rename this checkpoint file")
     with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="spotladder-upload") as pool:
         futures = [pool.submit(_upload_file, store, file, path, name) for file, name in zip(files, names, strict=True)]
         try:
@@ -46,7 +45,7 @@ def upload_folder(store: Store, folder: Path, path: str, below: str = "") -> tup
 def commit_folder(
     writer: Writer, step: int, folder: Path, *, total: int = 0, metrics: Mapping[str, Any] | None = None
 ) -> Commit:
-    """Upload a folder and commit it: all that a job of one process needs."""
+    """Upload a folder and commit it, for a job of one process."""
     files = upload_folder(writer.log.store, folder, writer.folder(step))
     return writer.commit(step, files, total=total, metrics=metrics)
 

@@ -15,10 +15,10 @@ from spotladder.errors import Fenced, InvalidSpec
 
 
 class Writer:
-    """Made by `CommitLog.start`. May be used from several threads; they wait for each other.
+    """Created by `CommitLog.start`. Thread-safe: its methods run one at a time.
 
-    Every method that appends raises Fenced when a newer start, or the job's end, stands in the log. Then nothing more
-    may be written, and the process should exit at once.
+    Every method that appends raises Fenced if the log has a newer start or the job's end. The process must then write
+    nothing more and exit at once.
     """
 
     def __init__(self, log: EntryLog, history: History, start: Start) -> None:
@@ -34,7 +34,7 @@ class Writer:
         return self._history
 
     def folder(self, step: int) -> str:
-        """Where the files of a commit at `step` go, relative to the log's store: no other start ever writes there."""
+        """The folder for the files of a commit at `step`, relative to the log's store; no other start writes there."""
         again = f".{self.start.restart}" if self.start.restart else ""
         return f"attempts/{self.start.attempt:04d}{again}/ckpt-{step:06d}"
 
@@ -57,9 +57,9 @@ class Writer:
     ) -> Commit:
         """Record a checkpoint whose files (names relative to `path`, by default `folder(step)`) have been uploaded.
 
-        The store's listing must show every file with its size. Committing the same path again returns the commit
-        that is there. Raises Fenced; UploadTorn when a file is missing or short; StoreUnavailable when the outcome
-        is not known: then the same call again is right; InvalidSpec for a path that another start has committed.
+        The store must list every file with its size. Committing the same path again returns the existing commit.
+        Raises Fenced; UploadTorn if a file is missing or short; StoreUnavailable if the outcome is unknown, then
+        repeat the call; InvalidSpec for a path that another start has committed.
         """
         path = path or self.folder(step)
         files = tuple(sorted(files, key=lambda file: file.name))
@@ -87,8 +87,8 @@ class Writer:
                     return commit
                 if commit.path == path:
                     raise InvalidSpec(
-                        f"{self.log.uri}/{path}: holds the commit of step {commit.step} of an earlier start: "
-                        "give every start paths of its own, as `folder` does"
+                        f"{self.log.uri}/{path}: has the commit of step {commit.step} of an earlier start: "
+                        "use a different path for every start, as `folder` does"
                     )
             self._check_uploaded(path, files)
             entry = self._append(build)
@@ -96,7 +96,7 @@ class Writer:
         return entry
 
     def end(self, outcome: str, message: str = "", *, now: float | None = None) -> End:
-        """Record the job's outcome; not for an attempt that is to be resumed. Twice the same is once."""
+        """Record the job's outcome; not for an attempt that is to be resumed. Idempotent."""
 
         def build(history: History) -> End:
             self._fence(history)
@@ -127,7 +127,7 @@ class Writer:
     def _fence(self, history: History) -> None:
         self._fence_start(history)
         if history.end:
-            raise Fenced(f"{self.log.uri}: the job has ended ({history.end.outcome}): nothing more may be committed")
+            raise Fenced(f"{self.log.uri}: the job has ended ({history.end.outcome}): no further commit is accepted")
 
     def _fence_start(self, history: History) -> None:
         newest = history.start
@@ -135,7 +135,7 @@ class Writer:
             other = f"attempt {newest.attempt} on tier {newest.tier or '?'}" if newest else "a log without this writer"
             raise Fenced(
                 f"{self.log.uri}: {other} has started after this writer of attempt {self.start.attempt}, which must "
-                "stop: nothing that it commits would be resumed from"
+                "stop: no attempt would resume from its commits"
             )
 
     def _check_uploaded(self, path: str, files: tuple[FileEntry, ...]) -> None:

@@ -1,1 +1,1 @@
-"""What users see of a job: its timeline, the live view and the report, the same for local runs and clusters."""
+"""The display of a job: its timeline, the live view and the report, for local runs and for clusters."""

@@ -1,4 +1,4 @@
-"""Formats of durations, money and counts, the same in the live view and in the report."""
+"""Formats of durations, money and counts for the live view and the report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NONE = "–"
 
 
 def span(seconds: Seconds | None) -> str:
-    """A length of time in its two largest units: `7s`, `1m 23s`, `2h 05m`, `3d 04h`."""
+    """A duration in its two largest units: `7s`, `1m 23s`, `2h 05m`, `3d 04h`."""
     if seconds is None or not math.isfinite(seconds):
         return NONE
     whole = max(0, round(seconds))
@@ -33,7 +33,8 @@ def clock(seconds: Seconds) -> str:
 
 
 def money(usd: float | None, like: float | None = None) -> str:
-    """USD. `like` is the largest amount of the same column, which sets the number of decimals for all of them."""
+    """An amount in USD. `like` is the largest amount of the same column, which sets the number of decimals for all of
+    them."""
     if usd is None:
         return NONE
     size = abs(usd if like is None else like)
@@ -42,17 +43,17 @@ def money(usd: float | None, like: float | None = None) -> str:
 
 
 def count(number: int | None) -> str:
-    """A whole number with thin groups: `12 345`, never split at a line's end."""
+    """An integer with thin spaces between groups of digits: `12 345`, never split at a line's end."""
     return NONE if number is None else f"{number:,}".replace(",", "\u202f")
 
 
 def percent(share: float | None, decimals: int = 0) -> str:
-    """A share of one as per cent; a minus sign when negative."""
+    """A fraction in per cent; a minus sign if negative."""
     return NONE if share is None else f"{share * 100:z.{decimals}f}\u202f%".replace("-", "−")
 
 
 def rate(per_second: float | None) -> str:
-    """Steps a second, or a minute when they are slow."""
+    """Steps per second, or per minute if they are slow."""
     if per_second is None:
         return NONE
     if per_second >= 100:
@@ -63,7 +64,7 @@ def rate(per_second: float | None) -> str:
 
 
 def measure(value: float) -> str:
-    """A metric such as a loss, in four significant digits."""
+    """A metric such as a loss, with four significant digits."""
     return f"{value:.4g}"
 
 

@@ -1,4 +1,4 @@
-"""Each timeline record as one sentence, the same in the live view, the plain lines and the report."""
+"""Describes each timeline record in one sentence, for the live view, the plain lines and the report."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Tone(StrEnum):
 
     QUIET = "quiet"  # as expected
     GOOD = "good"
-    CAUTION = "caution"  # something will go, or has to be waited for
-    BAD = "bad"  # something was lost
+    CAUTION = "caution"  # capacity will be lost, or the job must wait
+    BAD = "bad"  # capacity or work was lost
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A timeline record in words."""
+    """A timeline record as a sentence."""
 
     at: Instant
     tone: Tone
@@ -48,13 +48,14 @@ def tolerated(max_failures: int) -> str:
 
 
 class Narrator:
-    """Words the records of one timeline in order. The end of a job does not repeat the reason of its last move."""
+    """Describes the records of one timeline in order. The end of a job does not repeat the reason of its last
+    transition."""
 
     def __init__(self) -> None:
         self._reason_told = ""
 
     def tell(self, record: Record, spec: JobSpec | None = None) -> Sentence | None:
-        """As the function `tell`, without a reason that the last move has given already."""
+        """Like the function `tell`, without a reason that the last transition has given already."""
         if isinstance(record, Moved):
             self._reason_told = record.move.message
         elif isinstance(record, Ended) and record.message == self._reason_told:
@@ -89,9 +90,9 @@ def _say(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
             extra = f", loss {measure(loss)}" if loss is not None else ""
             return Tone.GOOD, f"committed step {count(record.step)}{extra}"
         case DriverExited(code=75):
-            return Tone.QUIET, f"attempt {record.attempt} has stopped, to be resumed (exit code 75)"
+            return Tone.QUIET, f"attempt {record.attempt} has stopped and can be resumed (exit code 75)"
         case DriverExited(code=76):
-            return Tone.CAUTION, f"attempt {record.attempt} was fenced: a newer one owns the job"
+            return Tone.CAUTION, f"attempt {record.attempt} was fenced: a newer attempt owns the job"
         case Noted():
             return Tone.CAUTION if record.warning else Tone.QUIET, record.text
         case Ended():
@@ -100,7 +101,7 @@ def _say(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
             text = (
                 "done"
                 if record.exit_code == 0
-                else "stopped, to be resumed"
+                else "stopped, can be resumed"
                 if resumable
                 else f"failed: {record.reason}"
             )
@@ -113,7 +114,8 @@ def _say_move(move: Move) -> tuple[Tone, str] | None:
     if phrase is None:
         return None
     tone, sentence = phrase
-    if not move.message or move.reason is Reason.MAX_FAILURES_EXCEEDED:  # the loss before it has said how many
+    # The record of the loss already has the number of failures.
+    if not move.message or move.reason is Reason.MAX_FAILURES_EXCEEDED:
         return tone, sentence(move)
     link = ": " if move.reason in _BEGINNINGS else " – "
     return tone, f"{sentence(move)}{link}{move.message}"
@@ -131,8 +133,9 @@ def _say_node(record: NodeChanged) -> tuple[Tone, str] | None:
     if record.change is NodeChange.NOTICED:
         when = f" in {span(record.until - record.at)}" if record.until is not None else ""
         cause = f" ({record.cause})" if record.cause else ""
-        return Tone.CAUTION, f"{record.node} will be taken away{when}{cause}"
-    return None  # asked for and up: the attempt's start and wholeness say so; gone: told when it is counted
+        return Tone.CAUTION, f"{record.node} will be reclaimed{when}{cause}"
+    # REQUESTED and UP: the attempt's start and its ready gang report them. GONE: the counted loss reports it.
+    return None
 
 
 def _plural(number: int, noun: str) -> str:
@@ -149,7 +152,7 @@ def _ends(move: Move) -> str:
 
 
 def _stops(move: Move) -> str:
-    return "is suspended" if move.target is Stage.SUSPENDED else f"is asked to stop: {_ends(move)}"
+    return "is suspended" if move.target is Stage.SUSPENDED else f"is drained: {_ends(move)}"
 
 
 def _job(move: Move) -> str:
@@ -163,10 +166,10 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.STARTED: (Tone.QUIET, lambda _: "starts"),
     Reason.FELL_BACK: (Tone.CAUTION, lambda _: "falls back"),
     Reason.MIGRATED_BACK: (Tone.GOOD, lambda _: "migrates back"),
-    Reason.WAITING_TO_BEGIN_AGAIN: (Tone.CAUTION, lambda _: "waits, then begins again at the first tier"),
-    Reason.BEGIN_AGAIN: (Tone.CAUTION, lambda _: "begins again at the first tier"),
-    Reason.WHOLE: (Tone.GOOD, lambda move: f"attempt {move.attempt} is whole"),
-    Reason.RECOVERING: (Tone.CAUTION, lambda move: f"attempt {move.attempt} waits to be whole again"),
+    Reason.WAITING_TO_BEGIN_AGAIN: (Tone.CAUTION, lambda _: "waits, then restarts at the first tier"),
+    Reason.BEGIN_AGAIN: (Tone.CAUTION, lambda _: "restarts at the first tier"),
+    Reason.WHOLE: (Tone.GOOD, lambda move: f"attempt {move.attempt} has all workers ready"),
+    Reason.RECOVERING: (Tone.CAUTION, lambda move: f"attempt {move.attempt} waits for lost workers"),
     Reason.EVICTION_NOTICE: (Tone.CAUTION, _ends),
     Reason.RECOVERY_TIMEOUT: (Tone.BAD, _ends),
     Reason.STALLED: (Tone.BAD, _ends),
@@ -190,8 +193,8 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.POLICY: (Tone.CAUTION, _leaves),
     Reason.SPEC_UPDATED: (Tone.QUIET, _ends),
     Reason.MAINTENANCE: (Tone.CAUTION, _ends),
-    Reason.GRACE_EXCEEDED: (Tone.BAD, lambda move: f"attempt {move.attempt} is cut: its grace is over"),
-    Reason.LEFT_BEHIND: (Tone.CAUTION, lambda move: f"attempt {move.attempt} is left behind, fenced"),
+    Reason.GRACE_EXCEEDED: (Tone.BAD, lambda move: f"attempt {move.attempt} was killed: its grace period is over"),
+    Reason.LEFT_BEHIND: (Tone.CAUTION, lambda move: f"attempt {move.attempt} is not confirmed gone; it is fenced"),
     Reason.SUSPEND_REQUESTED: (Tone.CAUTION, _stops),
     Reason.RESUME_REQUESTED: (Tone.QUIET, lambda _: "is resumed"),
     Reason.COMPLETED: (Tone.GOOD, _job),

@@ -1,4 +1,4 @@
-"""Draws one snapshot of a job for a terminal of a given size. Colour never carries meaning alone: marks do as well."""
+"""Draws a snapshot of a job for a terminal of a given size. Marks repeat the meaning of every colour."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ WIDEST = 100
 """Maximum width in columns: a wider picture is harder to read."""
 
 EVENTS = 8
-"""Maximum number of event lines; their space is reserved, so that the picture keeps its height."""
+"""Maximum number of event lines. Their space is always reserved, so that the picture keeps its height."""
 
 NODES = 5
-"""More nodes than this are counted, not listed."""
+"""Maximum number of listed nodes. If there are more, the picture shows only their number."""
 
 STYLE = {Tone.QUIET: "", Tone.GOOD: "cyan", Tone.CAUTION: "yellow", Tone.BAD: "bold red"}
 MARK = {Tone.QUIET: "·", Tone.GOOD: "✓", Tone.CAUTION: "!", Tone.BAD: "✗"}
@@ -52,7 +52,7 @@ PHASES = {
 
 
 def draw(snapshot: ViewSnapshot, summary: RunSummary, width: int, height: int) -> RenderableType:
-    """The picture, lower than the terminal so that it never scrolls; the least important lines are left out first."""
+    """The picture, lower than the terminal so that it does not scroll. The least important lines are left out first."""
     inner = min(width, WIDEST) - 2
     blank = _Part(8, Text(""))
     above = [
@@ -68,7 +68,7 @@ def draw(snapshot: ViewSnapshot, summary: RunSummary, width: int, height: int) -
     ]
     hint = "" if snapshot.state.stage in (*TERMINAL, Stage.SUSPENDED) else snapshot.hint
     below = [blank, _Part(6, _one_line(Text(hint, style="dim")))]
-    room = height - 2 - sum(part.lines for part in above + below)  # a blank line more, and the cursor's own
+    room = height - 2 - sum(part.lines for part in above + below)  # One more blank line and the cursor's line.
     events = [blank, *(_Part(7, line) for line in _events(summary, min(EVENTS, room)))] if room > 0 else []
     parts = _fitting([*above, *events, *below], height - 1)
     return Constrain(Padding(Group(*(part.drawn for part in parts)), (0, 1)), WIDEST)
@@ -177,7 +177,7 @@ def _tiers(snapshot: ViewSnapshot, width: int) -> RenderableType:
 
 
 def _failures(state: JobState, tier: Tier, width: int) -> str:
-    """`1/3`, and the failures of earlier rounds, before the count was reset."""
+    """`1/3`, with the failures counted before the last reset of the count."""
     counted = state.record(tier.name).failures
     live = state.attempt
     ever = sum(attempt.failures for attempt in state.history if attempt.tier == tier.name)
@@ -224,14 +224,14 @@ def _current_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
             again = _until(state.recovering_since, snapshot.spec.recovery_timeout, now, "new attempt in")
             return Tone.CAUTION, f"recovering, {workers}{again}"
         case Stage.DRAINING:
-            return Tone.CAUTION, f"draining{_until(attempt.drain_by if attempt else None, 0.0, now, 'cut in')}"
+            return Tone.CAUTION, f"draining{_until(attempt.drain_by if attempt else None, 0.0, now, 'killed in')}"
         case Stage.ENDING:
             return Tone.CAUTION, f"ending attempt {attempt.number}" if attempt else "ending"
         case Stage.RUNNING:
             ends = [pod.notice_ends_at for pod in _noticed(seen) if pod.notice_ends_at is not None]
             return Tone.GOOD, "running" + _until(min(ends, default=None), 0.0, now, "a node goes in")
         case Stage.IDLE if state.paused_until is not None:
-            return Tone.CAUTION, f"pausing{_until(state.paused_until, 0.0, now, 'begins again in')}"
+            return Tone.CAUTION, f"pausing{_until(state.paused_until, 0.0, now, 'restarts in')}"
         case _:
             return Tone.QUIET, state.stage.lower()
 

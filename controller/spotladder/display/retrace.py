@@ -1,6 +1,6 @@
-"""Rebuild the timeline of a job on a cluster, where no runner has recorded one.
+"""Rebuilds the timeline of a job on a cluster, where no runner has recorded one.
 
-The controller keeps the job's state and the commit log keeps its commits; neither knows the steps between commits. So:
+The controller stores the job's state and the commit log its commits; neither has the steps between commits. So:
 
 1. Attempts, their times, failures and ends come from the history in the state, which holds the newest attempts.
 2. Work is measured by commits. Without the commit log it is measured by the steps at which attempts began and ended.
@@ -43,7 +43,7 @@ def retraced(
     noted: Iterable[Lost | Noted] = (),
     now: Instant,
 ) -> Recorded:
-    """The timeline until `now`, or until the job ended. `commits` None: the log could not be read."""
+    """The timeline until `now`, or until the job ended. With `commits` None, the commit log could not be read."""
     attempts = _attempts(state, now)
     missing = sum(tier.attempts for tier in state.tiers) - len(attempts)
     began = attempts[0].started_at if missing > 0 and attempts else spec.submitted_at
@@ -57,7 +57,7 @@ def retraced(
     records += [record for record in noted if record.at >= began]
     if state.stage in TERMINAL:
         records += _end(state, attempts)
-    records.sort(key=lambda record: record.at)  # stable: what happened at one moment stays in its order
+    records.sort(key=lambda record: record.at)  # Stable: records of one moment keep their order.
     last = max([began, *(record.at for record in records)])
     if state.stage not in TERMINAL:
         records.append(Looked(max(last, now)))
@@ -66,7 +66,7 @@ def retraced(
 
 
 def _attempts(state: JobState, now: Instant) -> list[AttemptRecord]:
-    """Those that are remembered; the live one as if it ended now."""
+    """The attempts in the state; a live one ends now."""
     live = state.attempt
     if live is None:
         return list(state.history)
@@ -114,8 +114,8 @@ def _end(state: JobState, attempts: Sequence[AttemptRecord]) -> Iterator[Moved |
 def _work(
     attempts: Sequence[AttemptRecord], commits: Sequence[Committed] | None, state: JobState
 ) -> Iterator[Committed | Beat]:
-    """The commits, each within its attempt: the clocks of the job's machines are not trusted. Without them, where each
-    attempt was at its end."""
+    """The commits, each within its attempt, since the clocks of the job's machines are not trusted. Without commits,
+    the step of each attempt at its end."""
     if commits is not None:
         bounds = {attempt.number: attempt for attempt in attempts}
         for commit in commits:
@@ -134,14 +134,15 @@ def _work(
 
 
 def _bills(attempts: Sequence[AttemptRecord], state: JobState, workers: int) -> Iterator[Billed]:
-    """The cost when each attempt began to hold nodes, and when it ended."""
+    """The cost at the time when each attempt began to hold nodes, and at its end."""
     ran = {attempt.number: _ran(attempt) for attempt in attempts}
     paid = on_demand = 0.0
     for attempt in attempts:
         tier = state.record(attempt.tier)
         here = [other for other in attempts if other.tier == attempt.tier]
         whole = sum(ran[other.number] for other in here)
-        if tier.attempts > len(here) and workers:  # others ran here, of which only the node-seconds are known
+        # Other attempts ran on this tier, for which only the node-seconds are known.
+        if tier.attempts > len(here) and workers:
             whole = max(whole, tier.node_seconds / workers)
         share = ran[attempt.number] / whole if whole else 0.0
         yield Billed(attempt.ended_at - ran[attempt.number], paid, on_demand, workers)
@@ -150,12 +151,12 @@ def _bills(attempts: Sequence[AttemptRecord], state: JobState, workers: int) -> 
 
 
 def _ran(attempt: AttemptRecord) -> Seconds:
-    """Seconds for which the attempt held nodes; all of its time if its gang was never ready."""
+    """Seconds for which the attempt held nodes; its whole duration if its gang was never ready."""
     since = attempt.started_at if attempt.running_at is None else attempt.running_at
     return max(0.0, attempt.ended_at - since)
 
 
-# --- what is not known -----------------------------------------------------------------------------------------------
+# --- missing data ----------------------------------------------------------------------------------------------------
 
 
 def _gaps(attempts: Sequence[AttemptRecord], missing: int, *, known: bool) -> Iterator[str]:

@@ -1,13 +1,13 @@
 """The timeline of a run: one JSON object per line, append-only.
 
-1. The timeline is for people and for the report. What a resumed run decides on is the job's state and the commit log;
-   losing the last lines of a timeline never changes what happens next.
-2. A record counts once its line ends. What a killed writer left behind the last newline is not read, and is cut off
-   when the file is opened for appending again.
-3. An append is one write to an open file, whatever the length of the file. Samples (heartbeats, bills) that come closer
-   together than a thousandth of the run so far are thinned out, so that a month's run has a file of a megabyte or so.
-   The last sample before any other record is always kept: it says how far the job was when something happened to it.
-4. Readers ignore kinds and fields they do not know and lines that are damaged (and count these).
+1. The timeline is for users and for the report. A resumed run decides from the job's state and the commit log, so the
+   loss of the last lines of a timeline never changes a decision.
+2. A record counts once its line ends. Readers ignore an incomplete last line of a killed writer, and the next writer
+   removes it.
+3. An append is one write to an open file, whatever the length of the file. Samples (heartbeats, bills) at intervals
+   shorter than a thousandth of the run so far are thinned out, so that the file of a month's run has about a megabyte.
+   The last sample before any other record is always kept: it has the progress at the time of that record.
+4. Readers ignore unknown kinds and fields, and ignore and count damaged lines.
 """
 
 import json
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from spotladder.checkpoints.entries import Commit
 
 SAMPLES = 1000
-"""A sample is written only when `1/SAMPLES` of the run's length has passed since the last one of its kind,"""
+"""A sample is written only after `1/SAMPLES` of the run's length since the last sample of its kind and"""
 
 SPACING = 0.5
-"""and this many seconds."""
+"""this many seconds."""
 
 
 class NodeChange(StrEnum):
     """A change in the life of a node."""
 
-    ASKED = "Asked"  # wanted from its pool, provisioning
-    UP = "Up"  # its process runs and has joined
+    ASKED = "Asked"  # requested from its pool, provisioning
+    UP = "Up"  # its process runs and has joined the cluster
     NOTICED = "Noticed"  # will be reclaimed at `until`
     GONE = "Gone"
 
@@ -56,7 +56,7 @@ class Began:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The job's stage changed, as decided."""
+    """A decided transition of the job's stage."""
 
     at: Instant
     move: Move
@@ -64,8 +64,8 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A lost pod was counted. `failures` is the tier's count after it; for pods lost together, after all of them. 0 if
-    unknown."""
+    """A lost pod was counted. `failures` is the tier's count after this loss or, for pods lost together, after all of
+    them; 0 if unknown."""
 
     at: Instant
     loss: Loss
@@ -91,7 +91,7 @@ class DriverStarted:
 
 @dataclass(frozen=True, slots=True)
 class DriverExited:
-    """The attempt's program ended. `code` None: killed, or never known."""
+    """The attempt's program ended. `code` is None if it was killed or its exit code is unknown."""
 
     at: Instant
     attempt: int
@@ -100,7 +100,8 @@ class DriverExited:
 
 @dataclass(frozen=True, slots=True)
 class NodeChanged:
-    """A node of the attempt was asked for, came up, was noticed or went. `cause` says why it goes or went."""
+    """A node of the attempt was requested, became ready, got a notice or is gone. `cause` is the reason of the latter
+    two."""
 
     at: Instant
     node: str
@@ -113,7 +114,7 @@ class NodeChanged:
 
 @dataclass(frozen=True, slots=True)
 class PoolChanged:
-    """The pool behind a tier began or ceased to give nodes."""
+    """The pool of a tier started or stopped providing nodes."""
 
     at: Instant
     tier: str
@@ -122,7 +123,7 @@ class PoolChanged:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A commit was seen in the commit log. `metrics` are the program's own, among them `loss` if it says one."""
+    """A commit in the commit log. `metrics` are the program's own, among them `loss` if it reports one."""
 
     at: Instant
     attempt: int
@@ -151,7 +152,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """What the job has cost so far, in USD, over all tiers, as `JobState` counts it. A sample.
+    """The cost of the job so far, in USD, over all tiers, as `JobState` counts it. A sample.
 
     `nodes` are paid for now; `on_demand` is what the same node-seconds would have cost on demand.
     """
@@ -164,7 +165,7 @@ class Billed:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Any other message of one line, e.g. that a resume stepped back over a corrupt commit. `warning`: the message
+    """Any other message of one line, for example that a resume skipped a corrupt commit. `warning`: the message
     reports a problem."""
 
     at: Instant
@@ -182,7 +183,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The runner left the job: done (0), failed (1, 3, 4), or to be resumed (75)."""
+    """The runner stopped: the job has succeeded (0), failed (1, 3, 4), or can be resumed (75)."""
 
     at: Instant
     exit_code: int
@@ -214,8 +215,8 @@ DAMAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A timeline as read back. `damaged` counts the complete lines that could not be understood; `gaps` say, in a
-    sentence each, what else is missing from it. `printed` are the last lines of programs: attempt, source, lines."""
+    """A timeline that was read. `damaged` is the number of complete lines that could not be parsed; `gaps` are
+    sentences about other missing data. `printed` are the last lines of programs: attempt, source, lines."""
 
     records: tuple[Record, ...] = ()
     damaged: int = 0
@@ -224,9 +225,10 @@ class Recorded:
 
 
 class Timeline:
-    """The one writer of a run's timeline; the runner's lock on the job makes it the only one. Not for several threads.
+    """The writer of a run's timeline; the runner's lock on the job ensures that it is the only one. Not thread-safe.
 
-    Raises `EnvironmentFailure` when the file cannot be written (disk full, no rights); nothing half-written is left.
+    Raises `EnvironmentFailure` if the file cannot be written (disk full, no permission), and then removes the
+    incomplete line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -243,7 +245,7 @@ class Timeline:
             raise self._refused(error) from error
 
     def append(self, record: Record) -> None:
-        """Write the record, or hold a sample back that comes too soon after the last of its kind."""
+        """Write the record, or hold back a sample that follows the last one of its kind too soon."""
         kind = type(record)
         if self._began is None:
             self._began = record.at
@@ -284,7 +286,7 @@ class Timeline:
             return
         try:
             rest = memoryview(lines)
-            while rest:  # a disk that fills up takes a part first, and says so at the next write
+            while rest:  # A disk that fills up accepts a part first and reports the error at the next write.
                 rest = rest[os.write(self._file, rest) :]
         except OSError as error:
             os.ftruncate(self._file, self._size)
@@ -293,13 +295,15 @@ class Timeline:
 
     def _refused(self, error: OSError) -> EnvironmentFailure:
         what = error.strerror or str(error)
-        return EnvironmentFailure(f"{self._path}: cannot write the timeline: {what}; make room, then run with --resume")
+        return EnvironmentFailure(
+            f"{self._path}: cannot write the timeline: {what}; free space, then run with --resume"
+        )
 
 
 def read(path: Path) -> Recorded:
-    """All records of a timeline, in the order they were written; an absent file has none.
+    """All records of a timeline in the order in which they were written; empty if the file does not exist.
 
-    Raises `EnvironmentFailure` when the file is there and cannot be read.
+    Raises `EnvironmentFailure` if the file exists and cannot be read.
     """
     records: list[Record] = []
     damaged = 0
@@ -327,7 +331,8 @@ def encode(record: Record) -> str:
 
 
 def decode(line: str | bytes) -> Record | None:
-    """The record of a line; None for a kind of a newer version. Raises ValueError, TypeError or KeyError on damage."""
+    """The record of a line; None for a kind of a newer version. Raises ValueError, TypeError or KeyError for a damaged
+    line."""
     value = json.loads(line)
     kind = KINDS.get(value["kind"])
     return None if kind is None else cast("Record", from_plain(kind, value, lenient=True))
@@ -341,7 +346,7 @@ def _complete_lines(path: Path) -> Iterator[bytes]:
 
 
 def _cut_torn_tail(file: int) -> int:
-    """Cut what follows the last newline; the length that remains. Reads backwards: the tail only, not the file."""
+    """Remove an incomplete last line and return the remaining length. Reads only the end of the file."""
     size = end = os.fstat(file).st_size
     while end > 0:
         start = max(0, end - 65536)

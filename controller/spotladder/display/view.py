@@ -1,7 +1,7 @@
 """The live view of a job: one picture that is updated in place on a terminal, plain lines anywhere else.
 
-A view gets every timeline record (`tell`) and every snapshot (`update`). It reads no clock and no file: the picture is
-a function of these and of the size of the terminal.
+A view gets every timeline record (`tell`) and every snapshot (`update`). It reads no clock and no file: the picture
+depends only on these and on the size of the terminal.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PLAIN_INTERVAL = 10.0
-"""Seconds between two lines of progress when the output is not a terminal."""
+"""Seconds between two progress lines if the output is not a terminal."""
 
 
 class View(Protocol):
     """A display of a run. `tell` and `update` return at once."""
 
     def tell(self, record: Record) -> None:
-        """Take in one record of the timeline."""
+        """Add a record of the timeline."""
 
     def update(self, snapshot: ViewSnapshot) -> None:
         """Show the job as it is now."""
@@ -41,7 +41,7 @@ class View(Protocol):
 
 
 class PlainView:
-    """One line for each event and one line of progress every `PLAIN_INTERVAL`. For logs, pipes and CI."""
+    """Prints one line for each event and a progress line every `PLAIN_INTERVAL`, for logs, pipes and CI."""
 
     def __init__(self, console: Console, history: Iterable[Record] = ()) -> None:
         self._console = console
@@ -59,7 +59,7 @@ class PlainView:
             self._print(told.at, f"{mark} {told.text}")
 
     def update(self, snapshot: ViewSnapshot) -> None:
-        """Print what the attempt is doing if that has changed, and progress if the interval is over."""
+        """Print what the attempt waits for if that has changed, and the progress if the interval is over."""
         if snapshot.doing != self._doing:
             self._doing = snapshot.doing
             if snapshot.doing:
@@ -112,17 +112,17 @@ class LiveView:
             self._summary.add(record)
 
     def tell(self, record: Record) -> None:
-        """Take in one record; the next `update` shows it."""
+        """Add a record; the next `update` shows it."""
         self._summary.add(record)
 
     def update(self, snapshot: ViewSnapshot) -> None:
-        """Redraw the picture. After a resize the screen is cleared first, since lines have wrapped."""
+        """Redraw the picture. After a resize the screen is cleared first, because the terminal has wrapped lines."""
         from spotladder.display.picture import draw
 
         self._shown = snapshot
         if self._console.size != self._size:
             self._size = self._console.size
-            self._live.transient = True  # the old picture does not fit: it is taken away, not left above
+            self._live.transient = True  # The old picture no longer fits: remove it instead of leaving it above.
             self._live.stop()
             self._live.transient = False
             self._console.clear()
@@ -135,12 +135,12 @@ class LiveView:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._shown is not None:
-            self.update(self._shown)  # with what was told since
+            self.update(self._shown)  # includes the records since the last redraw
         self._live.stop()
 
 
 class Shielded:
-    """Wraps a view, and drops all output once the terminal or pipe is closed: the job continues without a view."""
+    """Wraps a view and drops all output once the terminal or pipe is closed; the job continues without a view."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -148,11 +148,11 @@ class Shielded:
         self._gone = False
 
     def tell(self, record: Record) -> None:
-        """As the view does."""
+        """Like the wrapped view's `tell`."""
         self._try(lambda: self.view.tell(record))
 
     def update(self, snapshot: ViewSnapshot) -> None:
-        """As the view does."""
+        """Like the wrapped view's `update`."""
         self._try(lambda: self.view.update(snapshot))
 
     def __enter__(self) -> Self:
@@ -167,12 +167,12 @@ class Shielded:
             return
         try:
             show()
-        except (OSError, SystemExit):  # rich makes a closed pipe the end of the program
+        except (OSError, SystemExit):  # rich ends the program when the pipe is closed.
             self._gone = True
 
 
 def view_on(console: Console, history: Iterable[Record] = ()) -> Shielded:
-    """The view for this output. `history`: the timeline records of the runs that are resumed."""
+    """The view for this output. `history` has the timeline records of the runs that are resumed."""
     if console.is_terminal and not console.is_dumb_terminal:
         return Shielded(LiveView(console, history))
     return Shielded(PlainView(console, history))

@@ -1,4 +1,4 @@
-"""What a view shows: a snapshot of the job, and what the records of its timeline have said so far."""
+"""The state of a view: a snapshot of the job, and a summary of its timeline so far."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ PACE_WINDOW = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ViewSnapshot:
-    """The job at one moment. `hint` is a message of the runner, e.g. what another Ctrl-C does. `doing` is what an
-    attempt waits for before its first step. `waits` is what a job on a cluster waits for and until when, in the
-    words of the scheduler or controller that it waits for."""
+    """The job at one moment. `hint` is a message of the runner, such as the effect of another Ctrl-C. `doing` is what
+    an attempt waits for before its first step. `waits` is what a job on a cluster waits for and until when, as the
+    scheduler or controller reports it."""
 
     now: Instant
     spec: JobSpec
@@ -29,7 +29,7 @@ class ViewSnapshot:
 
 
 class RunSummary:
-    """The records that a view was given so far: the name of the job, its progress and pace, the latest events."""
+    """A summary of a view's records so far: the name of the job, its progress and pace, its latest events."""
 
     def __init__(self, events: int = 50) -> None:
         self.job = ""
@@ -42,7 +42,7 @@ class RunSummary:
         self._narrator = Narrator()
 
     def add(self, record: Record) -> Sentence | None:
-        """Take in the record. Returns its sentence, or None if it has none."""
+        """Add the record. Returns its sentence, or None if it has none."""
         match record:
             case Began():
                 self.job = f"{record.namespace}/{record.job}"
@@ -71,7 +71,7 @@ class RunSummary:
         return 0.0 if self.began is None else now - self.began
 
     def step(self, snapshot: ViewSnapshot) -> int:
-        """The current step: of the program's heartbeat while it runs, else of the newest commit."""
+        """The current step: that of the program's heartbeat while it runs, else that of the newest commit."""
         attempt = snapshot.state.attempt
         if self.beat and attempt and self.beat.attempt == attempt.number:
             return self.beat.step

@@ -1,1 +1,1 @@
-"""The runner on this machine: real Ray nodes as processes, no cluster needed."""
+"""The local runner: real Ray nodes as processes of this machine, without a cluster."""

@@ -1,15 +1,15 @@
-"""`AttemptBackend` on this machine: for each attempt a real Ray cluster, its workers from the pool of its tier.
+"""`AttemptBackend` on this machine: each attempt is a real Ray cluster whose workers come from its tier's pool.
 
-1. Nothing here waits: what takes time (Ray's start, the submission, the bucket) happens beside it, and `observe` says
-   how far it has come. `observe` is also what makes things go on; it is called some ten times a second.
-2. The head stands for the on-demand capacity that a cluster's head has: no pool, no price. Each attempt has its own, as
-   each RayJob has: what an attempt leaves behind in Ray (placement groups, actors, nodes that Ray does not yet know to
-   be dead) would take the place of the next one's. Once the program runs, the next attempt's head is started ahead.
-3. Submission and nodes come up side by side; the program is let go in the moment the job is whole.
-4. Ray runs the program's driver on the head. A program that never connects to Ray is all in its driver; it counts as
-   running on its workers' nodes, so the loss of a node kills it.
-5. Each attempt's program has a TMPDIR of its own, which is removed with the attempt.
-6. What a backend remembers dies with its process, and so does all that it started: a new one has no attempts.
+1. No method blocks: slow operations (Ray's start, the submission, the bucket) run in the background. `observe` reports
+   their progress and starts the next operation; the runner calls it about ten times a second.
+2. The head represents a cluster's on-demand head: it has no pool and no price. Each attempt has its own head, like a
+   RayJob: state that an attempt leaves in Ray (placement groups, actors, nodes whose loss Ray has not noticed) would
+   take resources from the next attempt. Once the program runs, the next attempt's head is started ahead.
+3. The submission and the start of the nodes run in parallel. The program starts when the gang is ready.
+4. Ray runs the program's driver on the head. A program that does not connect to Ray runs entirely in its driver. It
+   counts as running on its workers' nodes, so the loss of a node kills it.
+5. Each attempt's program has its own TMPDIR, which is removed with the attempt.
+6. A backend's attempts end with its process, so a new backend has none.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ from spotladder.local.program import Program, ProgramProgress
 from spotladder.local.worker_group import WorkerGroup, WorkerNode
 
 HEAD_STARTS = 3
-"""So often an attempt's head is tried: on a starved machine it may time out."""
+"""How many times the start of an attempt's head is tried: on a busy machine it can time out."""
 
 SPARE_AFTER: Seconds = 60.0
-"""After the program's start, unless it shows progress before: until then it has the machine for itself."""
+"""Seconds after the program's start before the next head is started, unless the program shows progress earlier. Until
+then the program has the whole machine."""
 
 
 CONNECTS_WITHIN: Seconds = 60.0
@@ -59,14 +60,14 @@ CONNECTS_WITHIN: Seconds = 60.0
 _PHASES = {
     "imports": "the program starts and imports its modules",
     "connected": "the program has connected to Ray, its workers start and import their modules",
-    "joined": "the program has joined its commit log, its first step is to come",
+    "joined": "the program has joined its commit log and starts its first step",
     "first step": "the first step runs",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class LocalTier:
-    """A tier on this machine: its pool, and the program with the tier's environment."""
+    """A tier on this machine: its pool and the tier's environment variables of the program."""
 
     pool: str
     entrypoint: str
@@ -75,7 +76,8 @@ class LocalTier:
 
 @dataclass(frozen=True, slots=True)
 class LocalJob:
-    """The program to run. `environment` is that of the in-job library; `cwd` is the folder of the job's file."""
+    """The program to run. `environment` has the variables of the in-job library; `cwd` is the folder of the job's
+    file."""
 
     name: str
     namespace: str
@@ -104,10 +106,10 @@ class CommitLogSeen(Protocol):
         """Whether the log has been polled since the last call of `look_now`."""
 
     def end(self, *, succeeded: bool, message: str) -> None:
-        """Record the outcome of the job in the commit log."""
+        """Record the job's outcome in the commit log."""
 
     def keep_output(self, attempt: int, file: Path) -> None:
-        """Keep the end of what an attempt's driver printed, which is in this file."""
+        """Store the end of the output of an attempt's driver, which is in this file."""
 
 
 @dataclass(slots=True)
@@ -122,7 +124,7 @@ class _Attempt:
     exited_at: Instant | None = None
     beat: ProgramProgress | None = None
     without_ray: bool | None = None  # None: not known yet
-    lost_before: tuple[str, ...] = ()  # nodes that were lost before that was known, and have been replaced
+    lost_before: tuple[str, ...] = ()  # nodes that were lost and replaced before `without_ray` was known
     went_with: str = ""
 
 
@@ -149,9 +151,9 @@ class LocalBackend:
         self._available: dict[str, bool] = {}
         self._told_placement = False
         self.last_exit: int | None = None
-        """With which code a program ended last."""
+        """The exit code of the last program that ended."""
 
-    # --- the port ---
+    # --- AttemptBackend ---
 
     def launch(self, action: Launch) -> None:
         """Request the workers from the tier's pool and submit the driver to Ray."""
@@ -159,7 +161,7 @@ class LocalBackend:
             return
         if self._log.gone:
             raise EnvironmentFailure(
-                f"{self._log.gone}, so attempt {action.attempt} would begin at step 0: mount the file system or "
+                f"{self._log.gone}, so attempt {action.attempt} would start at step 0: mount the file system or "
                 "restore the folder, then run with --resume"
             )
         tier, pool = self._job.tiers[action.tier], self._pools[action.tier]
@@ -176,13 +178,13 @@ class LocalBackend:
         self._tell(timeline.Launched(self._clock(), action.attempt, action.tier))
 
     def drain(self, action: Drain) -> None:
-        """Tell the program to commit and stop."""
+        """Write the notice that makes the program commit and stop."""
         attempt = self._attempts.get(action.attempt)
         if attempt:
             attempt.program.ask_to_stop(action.reason, action.deadline)
 
     def delete(self, action: Delete) -> None:
-        """Kill the program and the nodes; they are gone when this returns."""
+        """Kill the program and the nodes; returns when they are gone."""
         attempt = self._attempts.pop(action.attempt, None)
         if attempt:
             attempt.program.kill()
@@ -193,13 +195,13 @@ class LocalBackend:
             self._log.keep_output(attempt.number, attempt.program.log)
 
     def finish(self, action: Finish) -> None:
-        """Note the outcome in the commit log; what is left of the job goes with the run."""
+        """Record the outcome in the commit log. The job's processes end with the run."""
         for number in list(self._attempts):
             self.delete(Delete(number, action.reason))
         self._log.end(succeeded=action.succeeded, message=action.reason.value)
 
     def observe(self) -> Observation:
-        """Let everything go on that can, and say what is."""
+        """Advance every pending operation and return the observation."""
         now = self._clock()
         self._revision += 1
         self._note_pools(now)
@@ -215,7 +217,7 @@ class LocalBackend:
         ]
 
     def doing(self) -> str:
-        """What the newest attempt waits for until its first step is done; "" once it is."""
+        """What the newest attempt waits for before its first step is done; "" afterwards."""
         attempt = next(reversed(self._attempts.values()), None)
         if attempt is None or attempt.exited_at is not None:
             return ""
@@ -223,7 +225,7 @@ class LocalBackend:
         if not attempt.head.up:
             return "Ray starts"
         if not program.released:
-            return "Ray is up, its nodes start"
+            return "Ray has started, its nodes are starting"
         if program.started_at is None:
             return "Ray starts the program"
         if phase := program.phase:
@@ -251,7 +253,7 @@ class LocalBackend:
             attempt.went_with = attempt.went_with or ", ".join(lost)
             program.go_with_node()
         if stopping and not program.released:
-            ended = ended or Exit.INTERRUPTED  # it never began: there is nothing to commit
+            ended = ended or Exit.INTERRUPTED  # The program never started: there is nothing to commit.
         elif fleet.whole and not program.released:
             program.release()
         self._note_start(attempt)
@@ -280,7 +282,7 @@ class LocalBackend:
             "TMPDIR": str(self._machine.temporary(attempt.number)),
             **self._job.tiers[attempt.tier].environment,
             **self._job.environment,
-            "RAY_ADDRESS": attempt.head.address,  # of all Ray clusters on this machine, this one
+            "RAY_ADDRESS": attempt.head.address,  # Connect to this Ray cluster, not to another one on this machine.
             Variable.JOB: self._job.name,
             Variable.NAMESPACE: self._job.namespace,
             Variable.ATTEMPT: str(attempt.number),
@@ -295,7 +297,7 @@ class LocalBackend:
             self._tell(timeline.DriverStarted(at, attempt.number))
 
     def _note_placement(self, attempt: _Attempt, now: Instant) -> None:
-        """Find out whether the program uses Ray, and say once that one without Ray goes with its nodes."""
+        """Find out whether the program uses Ray; report once that a program without Ray ends with its nodes."""
         started = attempt.program.started_at
         if attempt.without_ray is False or started is None:
             return
@@ -335,7 +337,7 @@ class LocalBackend:
             self._spare = self._new_head()
 
     def _checked_head(self, attempt: _Attempt) -> Head:
-        """The attempt's head; another one in its place when it did not come up."""
+        """The attempt's head; starts another one if it did not start."""
         if not attempt.head.up and (why := attempt.head.failed()):
             attempt.head.kill()
             if attempt.head_starts >= HEAD_STARTS:

@@ -1,21 +1,23 @@
-"""What Ray's job submission starts for an attempt: waits until the job is whole, runs the entrypoint, notes its end.
+"""The process that Ray's job submission starts for an attempt: it waits until the gang is ready, runs the entrypoint
+and records its end.
 
-Ray's job supervisor and this process come up while the nodes do, so the entrypoint starts in the moment the last node
-is there. It is the runner's only source for the program's process and exit code: files in the attempt's folder, written
-whole or not at all. It runs by itself and imports the standard library only, so that it starts in a moment.
+Ray's job supervisor and this process start in parallel with the nodes, so the entrypoint starts as soon as the last
+node is ready. The runner learns the program's process and exit code only from the files that this process writes
+atomically into the attempt's folder. This file runs as a script and imports only the standard library, so that it
+starts fast.
 
-A process that the program leaves behind becomes a child of this one (Linux), so that it ends with the attempt.
+On Linux, orphaned processes of the program become children of this process, so they end with the attempt.
 
-| file | says |
+| file | content |
 |---|---|
 | `program.json` | (from the runner) `entrypoint`, `cwd` |
-| `go` | (from the runner) the job is whole |
-| `cancelled` | (from the runner) it never will be |
-| `claimed` | one process has taken it on; any other leaves |
-| `waiting.json` | this process is there: `pid`, `session` |
-| `started.json` | the program's process is there: `pid`, `at` |
-| `exited.json` | how it ended: `code` (negative: by that signal), `at` |
-| `driver.log` | what it wrote |
+| `go` | (from the runner) the gang is ready |
+| `cancelled` | (from the runner) the attempt has ended before the gang was ready |
+| `claimed` | one driver process runs the attempt; any other exits |
+| `waiting.json` | this process has started: `pid`, `session` |
+| `started.json` | the program's process has started: `pid`, `at` |
+| `exited.json` | the program has ended: `code` (negative: the signal that killed it), `at` |
+| `driver.log` | the program's output |
 """
 
 import contextlib
@@ -34,7 +36,7 @@ POLL = 0.02
 
 
 def note(path: Path, **facts: object) -> None:
-    """Write facts as a JSON file, atomically."""
+    """Write values as a JSON file, atomically."""
     write(path, json.dumps(facts))
 
 
@@ -55,7 +57,7 @@ _SET_CHILD_SUBREAPER = 36
 
 
 def _ended(pid: int) -> int:
-    """Wait for that child; its exit code. Orphans that end meanwhile are waited for, too: none stays a zombie."""
+    """Wait for this child and return its exit code. Also reaps orphans that end meanwhile."""
     while True:
         child, status = os.wait()
         if child == pid:
@@ -67,9 +69,10 @@ def drive(folder: Path) -> int:
     try:
         (folder / "claimed").touch(exist_ok=False)
     except FileExistsError:
-        return 0  # the submission was repeated, and both came through
+        return 0  # Ray ran the submission twice.
     note(folder / "waiting.json", pid=os.getpid(), session=os.getsid(0))
-    # Written before `cancelled` is read: the runner finds this process to kill, or this process finds `cancelled`.
+    # Written before `cancelled` is read: either the runner finds this process and kills it, or this process finds
+    # `cancelled`.
     while not (cancelled := (folder / "cancelled").exists()) and not (folder / "go").exists():
         time.sleep(POLL)
     if cancelled:
@@ -89,7 +92,7 @@ def drive(folder: Path) -> int:
 
     def forward(number: int, _frame: FrameType | None) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)  # the shell may not pass it on
+            os.killpg(process.pid, number)  # The shell may not forward the signal.
 
     signal.signal(signal.SIGTERM, forward)
     signal.signal(signal.SIGINT, forward)

@@ -1,7 +1,7 @@
-"""The dashboard agent of a worker node: it serves nothing, and ends with its raylet.
+"""A dashboard agent for a worker node that serves nothing and ends with its raylet.
 
-The raylet wants an agent and the numbers of its ports before the node joins; -1 means that a service is off. Ray's own
-agent without any module does the same, and takes a second of processor time to import Ray. Standard library only.
+The raylet requires an agent, and its port numbers, before the node joins; -1 means that a service is off. Ray's own
+agent without modules does the same but needs a second of processor time to import Ray. Standard library only.
 
     python -I -S idle_agent.py SESSION_DIR NODE_ID
 """
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
-POLL_INTERVAL = 0.5  # seconds between two looks whether the raylet is still there
+POLL_INTERVAL = 0.5  # seconds between two checks whether the raylet still runs
 
 
 def main(session: Path, node: str) -> None:

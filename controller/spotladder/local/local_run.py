@@ -25,16 +25,16 @@ class LocalRun:
 
     @property
     def process(self) -> int | None:
-        """The process of its runner; None when it is not running."""
+        """The process of its runner; None if no runner is active."""
         return self.folder.owner()
 
     def state(self) -> JobState:
-        """The state as it was last saved."""
+        """The last saved state."""
         return self.folder.load() or JobState()
 
     @property
     def phase(self) -> str:
-        """The phase as users see it; Interrupted for one that has neither ended nor a runner."""
+        """The phase as users see it; Interrupted if the run has not ended and no runner is active."""
         state = self.state()
         unfinished = state.stage not in TERMINAL and self.process is None
         return "Interrupted" if unfinished else str(state.phase)
@@ -47,21 +47,21 @@ class LocalRun:
         return replace(found, records=(*found.records, timeline.Looked(time.time())))
 
     def attempts(self) -> list[int]:
-        """The numbers of its attempts that have a log or may get one."""
+        """The numbers of the attempts that have a log or may get one."""
         return _attempts(self.folder.path)
 
     def log(self, attempt: int) -> Path:
-        """What the program of that attempt wrote; absent until it starts."""
+        """The log of that attempt's program; the file does not exist before the program starts."""
         return _log(self.folder.path, attempt)
 
 
 def local_runs(root: Path) -> list[LocalRun]:
-    """Every run below the state folder, by namespace and name."""
+    """All runs in the state folder, by namespace and name."""
     return list(_runs(root, "*", "*"))
 
 
 def local_run(root: Path, namespace: str, name: str) -> LocalRun | None:
-    """The run of that job; None when it was never run here."""
+    """The run of that job; None if the job never ran on this machine."""
     return next(_runs(root, namespace, name), None)
 
 

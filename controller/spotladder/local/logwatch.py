@@ -24,7 +24,7 @@ POLL_INTERVAL = 1.0
 
 
 class LogWatch:
-    """Polls the log in a thread. All answers are those of the last successful poll."""
+    """Polls the log in a thread. All results are those of the last successful poll."""
 
     def __init__(self, log: CommitLog, keep: int, spacing: float = POLL_INTERVAL) -> None:
         from spotladder.checkpoints.progress import Follower
@@ -69,7 +69,7 @@ class LogWatch:
         return new
 
     def take_trouble(self) -> str | None:
-        """Why the last poll failed; each kind of error is returned once."""
+        """The error of the last poll; each kind of error is returned once."""
         with self._lock:
             trouble, self._trouble = self._trouble, None
         return trouble
@@ -91,7 +91,7 @@ class LogWatch:
         self._wake.set()
 
     def close(self) -> None:
-        """Stop polling after a last poll."""
+        """Stop polling after one last poll."""
         self._over = True
         self._wake.set()
         if self._thread.is_alive():

@@ -1,4 +1,4 @@
-"""How much memory programs may still take here: what the machine has free, within the limits of the container."""
+"""The memory that programs may still use on this machine: free memory, within the limits of the container."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _FILES = {
     "v2": ("memory.max", "memory.current", "inactive_file"),
     "v1": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 }
-"""Limit, usage, and the part of the usage in memory.stat that the kernel gives back when it is asked for."""
+"""Limit, usage, and the entry of memory.stat for memory that the kernel can reclaim."""
 
 
 def available() -> int | None:
-    """Bytes that programs may take without swapping or being killed; None when this system does not say."""
+    """Bytes that programs can allocate without swapping or being killed; None if this system does not report them."""
     try:
         import psutil
     except ImportError:
@@ -26,7 +26,7 @@ def available() -> int | None:
 
 
 def headrooms(groups: list[str], root: Path) -> list[int]:
-    """Bytes left under each limit of the control groups that the lines of /proc/self/cgroup name, and those above."""
+    """Free bytes under each limit of the control groups in these lines of /proc/self/cgroup, and of their parents."""
     found = []
     for line in groups:
         _, controllers, path = line.split(":", 2)
@@ -42,7 +42,7 @@ def _upwards(root: Path, path: str, version: str) -> list[int]:
     folder = root / path.lstrip("/")
     found = []
     for group in (folder, *folder.parents):
-        with suppress(OSError, ValueError):  # no such file, or "max"
+        with suppress(OSError, ValueError):  # No such file, or its content is "max".
             limit, usage = int((group / limit_name).read_text()), int((group / usage_name).read_text())
             stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
             found.append(max(0, limit - usage + int(stat.get(reclaimable, 0))))

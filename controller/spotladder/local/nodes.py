@@ -1,14 +1,14 @@
-"""Real Ray nodes on this machine, each a process tree in a session of its own.
+"""Real Ray nodes on this machine, each a process tree in its own session.
 
-1. Every port is chosen by the system at the moment it is bound, and every node has a temporary folder of its own, so
-   nodes meet neither each other, nor another run, nor a Ray that was here before. Two nodes that start in one folder
-   at the same moment pick the same socket and one dies of it.
-2. Socket names must stay under 104 bytes (macOS) and Ray puts 63 of them below its folder: the folder is a short one
-   under /tmp, whatever TMPDIR says.
+1. The system chooses every port when it is bound, and every node has its own temporary folder, so nodes do not
+   conflict with each other, another run or another Ray on the machine. Two nodes that start in one folder at the same
+   moment choose the same socket, and one of them dies.
+2. Socket names must be shorter than 104 bytes (macOS), and Ray needs 63 of them below its folder: so the folder has a
+   short name under /tmp, whatever TMPDIR is.
 3. A notice is SIGTERM to `ray start` alone, as Kubernetes does it: Ray then drains the node with reason PREEMPTION
    until the notice ends. SIGTERM to the whole group would end the raylet at once. A loss is SIGKILL of the session.
-4. The dashboard stays off: its nine processes cost 1 GiB and most of the start time, and jobs are submitted to the
-   agent that every node has. `raystart` leaves out the rest that is not used.
+4. The dashboard is off: its nine processes need 1 GiB and most of the start time. Jobs are submitted to the agent of
+   the head node instead. `raystart` leaves out other unused processes.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from spotladder.local import raystart
 from spotladder.local.reaper import MARK, TEMPORARY, Reaper, end_session
 
 STARTED = b"Ray runtime started."
-"""What `ray start` writes once the node has joined its cluster."""
+"""The last message of `ray start` once the node has joined its cluster."""
 
 START_LIMIT = 60.0
-"""Seconds that a node may take to start; Ray itself gives up after 30 on most of the steps."""
+"""Timeout in seconds of a node's start. Ray's own timeout is 30 s for most of the steps."""
 
 _ADDRESS = re.compile(r"--address='?([^'\s]+:\d+)(?='|\s)")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -40,10 +40,10 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What all nodes of a run have in common.
+    """The settings that all nodes of a run share.
 
-    `mark` is what the reaper knows the run by, `scratch` where Ray keeps its session, `folder` the run's state, `cwd`
-    where programs and Ray's workers find themselves.
+    `mark` identifies the run for the reaper, `scratch` is the folder of Ray's session, `folder` that of the run's
+    state, `cwd` the working directory of programs and Ray's workers.
     """
 
     mark: str
@@ -59,9 +59,8 @@ class Machine:
         return self.scratch / TEMPORARY / f"a{attempt}"
 
     def environ(self) -> dict[str, str]:
-        """The environment of a node: this process's, with this interpreter first, and without what is said of another
-        Ray or another job.
-        """
+        """The environment of a node: this process's, with this interpreter first on PATH and without variables of
+        another Ray or another job."""
         own = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         return {**own, **self.environment, **_RAY, "PATH": path, MARK: self.mark}
@@ -70,24 +69,24 @@ class Machine:
 _FOREIGN = ("RAY_ADDRESS", "RAY_JOB_", "RAY_RUNTIME_ENV_HOOK", "PYTHONSTARTUP", "SPOTLADDER_")
 _RAY = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",  # several nodes on macOS: what they are warned of does not matter here
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",  # Several nodes on macOS: Ray's warning does not apply here.
     "DASHBOARD_METRIC_PORT": "0",
-    "REPORTER_UPDATE_INTERVAL_MS": "3600000",  # the head's agent measures the machine for a dashboard that is off
-    # A node that was killed refuses connections at once, and is given up after 2 s instead of 15 s. One that is only
-    # slow has the usual 10 s for each of its answers.
+    "REPORTER_UPDATE_INTERVAL_MS": "3600000",  # The head's agent measures the machine for the dashboard, which is off.
+    # A killed node refuses connections at once: give it up after 2 s instead of 15 s. A slow node keeps the default of
+    # 10 s for each response.
     "RAY_health_check_period_ms": "500",
     "RAY_health_check_failure_threshold": "4",
-    # Processes that only take time from the start: spare workers without the program's environment, and Ray Train's
-    # watcher, which would say later and again what the notice file says.
+    # Disable processes that only slow the start: spare workers without the program's environment, and Ray Train's
+    # preemption watcher, which would repeat the notice file later.
     "RAY_prestart_worker_first_driver": "0",
     "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
-    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.5",  # how soon Ray Train sees that a run has ended
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # Ray Train: the program stays where its job.yaml is
+    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.5",  # how soon Ray Train notices that a run has ended
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # Ray Train: keep the program's working directory, that of its job.yaml.
 }
 
 
 class RayNode:
-    """One `ray start --block` and everything below it."""
+    """One `ray start --block` and all of its child processes."""
 
     def __init__(self, name: str, machine: Machine, arguments: list[str], drain: float = 0.0) -> None:
         self.name = name
@@ -116,12 +115,12 @@ class RayNode:
 
     @property
     def session(self) -> int:
-        """The session of all of its processes."""
+        """The session of its processes."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether its first process runs; without it the others end."""
+        """Whether its first process runs; without that process the others end."""
         return self._process.poll() is None
 
     @property
@@ -135,12 +134,12 @@ class RayNode:
         return STARTED in self.log.read_bytes()
 
     def notice(self) -> None:
-        """Tell Ray that the node will be reclaimed."""
+        """Notify Ray that the node will be reclaimed."""
         if self.alive:
             self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End all of it, now; once is enough."""
+        """Kill all of its processes. Idempotent."""
         if not self._ended and end_session(self.session):
             self._ended = True
             self._reaper.forget(self.session)
@@ -153,61 +152,63 @@ class RayNode:
         lines = [line for line in _plain(self.log).splitlines() if line.strip()]
         errors = [line for line in lines if "Error" in line or "rror:" in line]
         said = (errors or lines or ["it said nothing"])[-1].strip()
-        return f"`ray start` did not get {self.name} up: {said} (all of it: {self.log})"
+        return f"`ray start` did not start {self.name}: {said} (all of it: {self.log})"
 
 
 class Head(RayNode):
-    """The node that holds the cluster's state and the drivers; it offers no CPU, so no work lands on it."""
+    """The node with the cluster's state and the drivers. It offers no CPU, so Ray schedules no work on it."""
 
     def __init__(self, name: str, machine: Machine) -> None:
         options = ["--head", "--port=0", "--num-cpus=0", "--include-dashboard=false", "--dashboard-port=0"]
         super().__init__(name, machine, [*options, "--no-monitor"])
 
     def _joined(self) -> bool:
-        # Ray writes line by line: that it runs, and a moment later where.
+        # Ray writes line by line: first that it runs, then the address.
         return super()._joined() and _ADDRESS.search(_plain(self.log)) is not None
 
     def failed(self) -> str | None:
         """Why the node did not start, in one line; None while it may still start."""
         why = super().failed()
         if why and super()._joined():
-            return f"this version of Ray does not say where its head is; see pyproject.toml (all of it: {self.log})"
+            return (
+                f"this Ray version does not print the address of its head; see pyproject.toml (all of it: {self.log})"
+            )
         return why
 
     @property
     def address(self) -> str:
-        """Where the cluster is, as other nodes are told."""
+        """The cluster's address for other nodes."""
         found = _ADDRESS.search(_plain(self.log))
         if not found:
-            raise EnvironmentFailure(f"{self.log}: Ray has not said where its head is")
+            raise EnvironmentFailure(f"{self.log}: Ray has not printed the address of its head")
         return found.group(1)
 
     @property
     def used(self) -> bool:
         """Whether a program has connected to Ray here: Ray opens a log for each driver, named by its process.
 
-        The agent that jobs are submitted to is a driver, too: it is in the head's own session.
+        The agent to which jobs are submitted is a driver too, in the head's own session.
         """
         for log in self.folder.glob("session_2*/logs/python-core-driver-*_*.log"):
             try:
                 if os.getsid(int(log.stem.rpartition("_")[2])) != self.session:
                     return True
             except (ProcessLookupError, PermissionError):
-                return True  # a driver that has ended, or another user's process with its number
+                return True  # The driver has ended, or its pid belongs to another user's process now.
             except ValueError:
                 continue
         return False
 
     @property
     def agent(self) -> str | None:
-        """Where jobs are submitted; None until the agent has bound its port."""
+        """The address for job submissions; None until the agent has bound its port."""
         noted = next(iter(self.folder.glob("session_2*/dashboard_agent_listen_port_*")), None)
         port = noted.read_text().strip() if noted else ""
         return f"http://{self.address.rpartition(':')[0]}:{port}" if port else None
 
 
 class Worker(RayNode):
-    """A node that a pool has given."""
+    """A node that a pool has provided."""
 
     def __init__(
         self, name: str, machine: Machine, address: str, *, cpus: int, labels: Mapping[str, str], drain: float
@@ -228,7 +229,7 @@ _COMMON = [
 
 
 def _ray() -> list[str]:
-    """Ray's command in this interpreter, whatever PATH has."""
+    """Ray's command in this interpreter, whatever PATH is."""
     return [sys.executable, raystart.__file__]
 
 

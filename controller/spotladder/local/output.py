@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 CHUNK = 1 << 20
-"""Bytes of a log that are read at once."""
+"""Maximum number of bytes of a log that one read returns."""
 
 
 def end_of(log: Path, longest: int) -> str:
@@ -40,7 +40,7 @@ class LogReader:
         return [_text(line) for line in lines]
 
     def rest(self) -> list[str]:
-        """The last line, without an end."""
+        """The last line if it is incomplete."""
         rest, self._rest = self._rest, b""
         return [_text(rest)] if rest else []
 
@@ -60,9 +60,10 @@ def _text(line: bytes) -> str:
 
 
 class WithOutput:
-    """A view with what the programs write between its lines, each line with the attempt's number.
+    """A view that also prints the programs' output, each line with the attempt's number.
 
-    `folder` is the run's folder of attempts. What stands in logs already belongs to an earlier run.
+    `folder` is the run's folder of attempts. Existing content of the logs belongs to an earlier run and is not
+    printed.
     """
 
     def __init__(self, view: View, console: Console, folder: Path) -> None:
@@ -70,12 +71,12 @@ class WithOutput:
         self._readers = {log: LogReader(log, log.stat().st_size) for log in self._logs()}
 
     def tell(self, record: Record) -> None:
-        """As the view does, after what was written before."""
+        """Print new output of the programs, then call the view."""
         self._print_new()
         self._view.tell(record)
 
     def update(self, snapshot: ViewSnapshot) -> None:
-        """As the view does, after what was written before."""
+        """Print new output of the programs, then call the view."""
         self._print_new()
         self._view.update(snapshot)
 

@@ -1,4 +1,4 @@
-"""When a pool provides a node and when it reclaims one. Schedules only: no process and no clock.
+"""The schedule by which a pool provides and reclaims nodes; it starts no process and reads no clock.
 
 All times of a world file count from the first start of the run: a resumed run does not suffer the same interruption
 twice, and interruptions that were due while no runner was alive are skipped.
@@ -30,13 +30,14 @@ class Window:
     end: Seconds = math.inf
 
     def holds(self, moment: Seconds) -> bool:
-        """Whether the moment is within it."""
+        """Whether this moment is within the interval."""
         return self.start <= moment < self.end
 
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """The schedule of a pool. `dry`: it provides no node; `reclaimed`: it also reclaims all nodes."""
+    """The schedule of a pool. In `dry` intervals the pool provides no node; in `reclaimed` intervals it also reclaims
+    all nodes."""
 
     name: str
     nodes: int = 1
@@ -51,14 +52,14 @@ class PoolPlan:
     reclaimed: tuple[Window, ...] = ()
 
     def available(self, moment: Seconds) -> bool:
-        """Whether the pool gives nodes at that moment, if it has one left."""
+        """Whether the pool provides nodes at that moment, apart from its `size`."""
         return not any(window.holds(moment) for window in (*self.dry, *self.reclaimed))
 
     def lifetime(self, ordinal: int) -> Seconds:
-        """How long the pool's n-th node lives: drawn once from the seed, whatever else happens."""
+        """How long the pool's n-th node lives, in seconds; drawn from the seed and `n` only."""
         if self.hazard_per_hour <= 0:
             return math.inf
-        # Repeatable on purpose: it stands for a market, not for a secret.
+        # Repeatable on purpose: it simulates a market and protects no secret.
         return random.Random(f"{self.seed}/{self.name}/{ordinal}").expovariate(self.hazard_per_hour / HOUR)  # noqa: S311
 
 
@@ -83,11 +84,12 @@ class PoolClock:
         self._given = 0
 
     def available(self, now: Instant) -> bool:
-        """Whether it gives nodes now."""
+        """Whether the pool provides nodes now."""
         return self.plan.available(now - self._began)
 
     def give(self, now: Instant) -> int | None:
-        """One more node of the pool, as its ordinal; None when it has none to give. It is there after the delay."""
+        """Provide one more node and return its ordinal; None if the pool has no capacity. The node is ready after the
+        delay."""
         if self.held >= self.plan.nodes or not self.available(now):
             return None
         self.held += 1
@@ -95,14 +97,14 @@ class PoolClock:
         return self._given
 
     def take_back(self) -> None:
-        """A node that the pool provided is gone."""
+        """Record that a node of the pool is gone."""
         self.held = max(0, self.held - 1)
 
     def reclaims(self, now: Instant, up: Sequence[LentNode], step: int = 0) -> list[str]:
-        """The uids of nodes that are to go from now on, when the job has done `step` steps.
+        """The uids of the nodes to reclaim now, when the job has done `step` steps.
 
-        Each time of `taken_at` and each step of `taken_at_steps` takes the node that is up longest, if one was up then.
-        Steps that were done before this pool was first asked do not count, nor does one that is done again.
+        Each time in `taken_at` and each step in `taken_at_steps` reclaims the node that has been up longest, if one is
+        up. A step counts once, and only if it is done after the first call of this method.
         """
         before, moment = self._looked_at, now - self._began
         self._looked_at = max(before, moment)
@@ -121,7 +123,7 @@ class PoolClock:
 
 
 def plan_of(name: str, pool: Pool, folder: Path) -> PoolPlan:
-    """The plan of a world file's pool. `folder`: where the world file is; a trace is found from there."""
+    """The plan of a pool in a world file. Traces are relative to `folder`, the world file's folder."""
     taken = pool.interruptions
     reclaimed: tuple[Window, ...] = ()
     if taken is not None and taken.trace is not None:
@@ -142,7 +144,8 @@ def plan_of(name: str, pool: Pool, folder: Path) -> PoolPlan:
 
 
 def windows_of(trace: PoolTrace, speedup: float) -> tuple[Window, ...]:
-    """When the traced capacity was taken away, played `speedup` times faster. The last sample holds for ever."""
+    """The intervals in which the traced capacity was gone, played `speedup` times faster. The last sample holds
+    indefinitely."""
     gap, samples = trace.gap / speedup, trace.taken
     changes = [index for index in range(len(samples)) if index == 0 or samples[index] != samples[index - 1]]
     windows = []

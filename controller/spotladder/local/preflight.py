@@ -1,4 +1,4 @@
-"""What would make a run fail is said before anything is started, with where and what to do."""
+"""Checks before anything is started: each failure names the place and the remedy."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from spotladder.local.state import Run
 
 GIB = 1024**3
 NODE_MEMORY = 0.35 * GIB
-"""What a Ray node takes before it does anything."""
+"""Memory in bytes that a Ray node uses before it runs anything."""
 
 LEAST_DISK = GIB // 4
-OBJECT_STORE_LEAST = 80 * 1024**2  # Ray refuses less than 75 MiB
+OBJECT_STORE_LEAST = 80 * 1024**2  # Ray refuses less than 75 MiB.
 OBJECT_STORE_MOST = 512 * 1024**2
 
 EXTRAS = {"tensorflow": "tensorflow", "keras": "tensorflow", "torch": "torch", "jax": "jax", "optax": "jax"}
-"""Which of our extras brings a framework."""
+"""The extra of spotladder that installs each framework."""
 
 
 def ray_version() -> str:
-    """The installed Ray's version."""
+    """The version of the installed Ray."""
     try:
         return version("ray")
     except PackageNotFoundError as error:
@@ -36,16 +36,16 @@ def ray_version() -> str:
 
 
 def check_entrypoint(entrypoint: str, cwd: Path) -> None:
-    """The program exists, and so does all that its script imports.
+    """Check that the program exists and that every module that its script imports is installed.
 
-    Only what can be said for certain is refused: a shell construct is left to the shell.
+    Only certain errors are reported: shell constructs are not interpreted.
     """
     try:
         words = shlex.split(entrypoint)
     except ValueError:
-        return  # a comment or a here-document: the reader of the file has refused quotes that are certainly open
+        return  # A comment or a here-document: the parser of the file has already rejected unterminated quotes.
     if not words:
-        raise InvalidSpec("is empty; give a command, e.g. python train.py", path=_ENTRYPOINT)
+        raise InvalidSpec("is empty; set a command, e.g. python train.py", path=_ENTRYPOINT)
     while words and "=" in words[0] and words[0].partition("=")[0].isidentifier():
         words = words[1:]
     if not words or not _SHELL.isdisjoint(entrypoint):
@@ -54,23 +54,23 @@ def check_entrypoint(entrypoint: str, cwd: Path) -> None:
     path = f"{Path(sys.executable).parent}:{_path()}"
     found = (cwd / program).exists() if "/" in program else shutil.which(program, path=path)
     if not found:
-        message = f'there is no program "{program}", neither on PATH nor below {cwd}'
+        message = f'no program "{program}" on PATH or in {cwd}'
         raise InvalidSpec(message, path=_ENTRYPOINT)
     script = words[1] if len(words) > 1 and Path(program).name.startswith("python") else ""
     if not script.endswith(".py"):
         return
     file = cwd / script
     if not file.is_file():
-        raise InvalidSpec(f'there is no file "{script}" in {cwd}', path=_ENTRYPOINT)
+        raise InvalidSpec(f'no file "{script}" in {cwd}', path=_ENTRYPOINT)
     check_imports(file)
 
 
 def check_imports(script: Path) -> None:
-    """Every module that the script imports for certain can be found in this Python."""
+    """Check that this Python finds every module that the script imports unconditionally."""
     try:
         tree = ast.parse(script.read_bytes(), str(script))
     except SyntaxError as error:
-        raise InvalidSpec(f"is no Python: {error.msg}", where=f"{script}:{error.lineno}:{error.offset}") from error
+        raise InvalidSpec(f"invalid Python: {error.msg}", where=f"{script}:{error.lineno}:{error.offset}") from error
     except (OSError, ValueError) as error:
         raise InvalidSpec(f"cannot be read: {error}", where=str(script)) from error
     for line, module in _imports(tree.body):
@@ -79,7 +79,7 @@ def check_imports(script: Path) -> None:
             continue
         if importlib.util.find_spec(module) is None:
             extra = EXTRAS.get(module)
-            remedy = f"pip install 'spotladder[{extra}]'" if extra else f"install what brings {module}"
+            remedy = f"pip install 'spotladder[{extra}]'" if extra else f"install the package that provides {module}"
             raise EnvironmentFailure(f"{script}:{line}: {module} is not installed in {sys.prefix}: {remedy}")
 
 
@@ -98,53 +98,54 @@ def _imports(body: list[ast.stmt]) -> list[tuple[int, str]]:
 
 
 def check_memory(nodes: int, available: int | None = None) -> None:
-    """There is memory for so many Ray nodes at once, heads among them."""
+    """Check that there is memory for this number of Ray nodes at once, heads included."""
     free = memory.available() if available is None else available
     needed = int(nodes * NODE_MEMORY)
     if free is not None and free < needed:
         raise EnvironmentFailure(
-            f"no memory for Ray: {nodes} nodes take about {needed / GIB:.1f} GiB, {free / GIB:.1f} GiB are free; "
-            "end other programs or ask for fewer workers"
+            f"not enough memory for Ray: {nodes} nodes need about {needed / GIB:.1f} GiB, {free / GIB:.1f} GiB are "
+            "free; end other programs or request fewer workers"
         )
 
 
 def object_store(nodes: int) -> int:
-    """Bytes of shared memory for each node: a part of what is free, as several nodes share one machine."""
+    """Bytes of shared memory for each node: a share of the free memory, as several nodes run on one machine."""
     folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/tmp")  # noqa: S108 – where Ray puts it
     share = int(shutil.disk_usage(folder).free * 0.3 / nodes)
     return max(OBJECT_STORE_LEAST, min(OBJECT_STORE_MOST, share))
 
 
 def check_disk(*folders: Path) -> None:
-    """There is room for logs and state."""
+    """Check that there is disk space for logs and state."""
     for folder in folders:
         there = next((parent for parent in (folder, *folder.parents) if parent.exists()), Path("/"))
         usage = shutil.disk_usage(there)
         free = usage.free
-        if usage.total and free < LEAST_DISK:  # /proc and the like have no size: no file can be made there at all
+        # /proc and similar file systems have no size: no file can be created there.
+        if usage.total and free < LEAST_DISK:
             raise EnvironmentFailure(
-                f"{folder}: the disk is full ({free / 1024**2:.0f} MiB free, {LEAST_DISK // 1024**2} needed); make room"
+                f"{folder}: the disk is full ({free / 1024**2:.0f} of {LEAST_DISK // 1024**2} MiB free); free space"
             )
 
 
 def check_same(run: Run, now: Run) -> None:
-    """A run is resumed with the versions it was started with: otherwise its files may not load."""
+    """Check that a resumed run has the versions it was started with: otherwise its files may not load."""
     if run.uri != now.uri:
         raise InvalidSpec(
-            f"the run that is to be resumed keeps its checkpoints in {run.uri}, the file says {now.uri}; "
-            "put it back, or begin anew with --fresh",
+            f"the run to resume has its checkpoints in {run.uri}, but the file has {now.uri}; "
+            "restore the address, or start over with --fresh",
             path="spec.checkpoints.uri",
         )
     for what, then, here in (("Python", run.python, now.python), ("Ray", run.ray, now.ray)):
         if then != here:
             raise EnvironmentFailure(
-                f"the run was begun with {what} {then}, this is {what} {here}: "
-                f"resume with {what} {then}, or begin anew with --fresh"
+                f"the run was started with {what} {then}, this is {what} {here}: "
+                f"resume with {what} {then}, or start over with --fresh"
             )
 
 
 def python_version() -> str:
-    """Major and minor: patch releases load each other's checkpoints."""
+    """Major and minor version: patch releases load each other's checkpoints."""
     return ".".join(platform.python_version_tuple()[:2])
 
 

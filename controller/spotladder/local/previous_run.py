@@ -1,4 +1,4 @@
-"""What the runner does about a previous run of the job: refuse to start, remove it, or resume it."""
+"""How the runner handles a previous run of the job: refuse to start, remove it, or resume it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class StartMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """The state and the identity that a runner starts with. `resumed`: one of them is of a previous run."""
+    """The state and the identity with which a runner starts. `resumed`: one of them is from a previous run."""
 
     state: JobState
     run: Run
@@ -39,34 +39,34 @@ class RunStart:
 
 
 def start_from(mode: StartMode, folder: JobFolder, log: CommitLog, now: Run, *, interval: Seconds = 0.0) -> RunStart:
-    """Read the previous run and return what the runner starts with. Only `FRESH` changes anything: it removes the
-    previous run in whatever state that is, provided that it belongs to this job.
+    """Read the previous run and return the state with which the runner starts. Only `FRESH` changes anything: it
+    removes the previous run, whatever its state, if it belongs to this job.
 
-    `interval` is the commit interval in seconds, 0 if it is not a time. Raises InvalidSpec when the user has to choose
-    between `--fresh` and `--resume`; EnvironmentFailure when the previous run had other versions or another address,
-    when its commits are missing, or when another run writes to the log.
+    `interval` is the commit interval in seconds, 0 if it is not a time. Raises InvalidSpec if the user must choose
+    between `--fresh` and `--resume`; EnvironmentFailure if the previous run had other versions or another address, if
+    its commits are missing, or if another run writes to the log.
     """
     if mode is not StartMode.NEW:
         _refuse_live_writer(folder, log, now.began, interval)
     if mode is StartMode.FRESH:
         before = folder.known_run()
         remove(log, ours=before is not None and before.uri == now.uri)
-        folder.clear()  # last: until then it names the owner of the checkpoints
+        folder.clear()  # Last: until then run.json names the owner of the checkpoints.
         return RunStart(JobState(), now)
     state, run, history = folder.load(), folder.load_run(), log.read()
     if mode is StartMode.NEW:
         if state is not None:
-            raise InvalidSpec(f"there is a run of this job: {_what(state)}", where=str(folder.path))
+            raise InvalidSpec(f"this job has a previous run: {_what(state)}", where=str(folder.path))
         if history.seq >= 0:
             step = history.newest.step if history.newest else 0
-            raise InvalidSpec(f"there are checkpoints of this job, up to step {step}; {_CHOICE}", where=log.uri)
+            raise InvalidSpec(f"this job has checkpoints up to step {step}; {_CHOICE}", where=log.uri)
         return RunStart(JobState(), now)
     if state is None or run is None:
         return RunStart(JobState(), replace(now, uid=history.owner.uid or now.uid), resumed=history.seq >= 0)
     preflight.check_same(run, now)
     if (gone := went_back(state.progress, progress_of(history))) and state.stage is not Stage.SUCCEEDED:
         raise EnvironmentFailure(
-            f"{log.uri}: {gone}: mount the file system or correct the address, or begin anew at step 0 with --fresh"
+            f"{log.uri}: {gone}: mount the file system or correct the address, or start over at step 0 with --fresh"
         )
     if state.stage in TERMINAL and state.stage is not Stage.SUCCEEDED:
         state = _reopened(state)
@@ -74,12 +74,12 @@ def start_from(mode: StartMode, folder: JobFolder, log: CommitLog, now: Run, *, 
 
 
 def _refuse_live_writer(folder: JobFolder, log: CommitLog, at: Instant, interval: Seconds) -> None:
-    """Raise EnvironmentFailure when another run may still write to the log. The run of this folder is not alive, since
+    """Raise EnvironmentFailure if another run may still write to the log. The run of this folder is not alive, since
     this process holds its lock."""
     try:
         history = log.read()
     except LogCorrupt:
-        return  # no run can write to it either
+        return  # No run can write to it either.
     start, newest = history.start, history.newest
     if start is None or history.end is not None:
         return
@@ -92,7 +92,7 @@ def _refuse_live_writer(folder: JobFolder, log: CommitLog, at: Instant, interval
         what = f"step {newest.step}" if newest and newest.at == wrote_at else "its start"
         raise EnvironmentFailure(
             f"{log.uri}: attempt {start.attempt} of another run (not that of {folder.path}) has written {what} "
-            f"{max(0.0, at - wrote_at):.0f} s ago and may be alive: stop it, or wait until nothing was written for "
+            f"{max(0.0, at - wrote_at):.0f} s ago and may be alive: stop it, or wait until it has written nothing for "
             f"{limit:.0f} s"
         )
 
@@ -106,7 +106,7 @@ def _silence(history: History, interval: Seconds) -> Seconds:
 
 
 def _reopened(state: JobState) -> JobState:
-    """The state of a failed job that is resumed: every tier may be used again; costs and history are kept."""
+    """The state of a failed job that is resumed: every tier may be used again; cost and history are kept."""
     tiers = tuple(replace(tier, failures=0, exhausted_by=None) for tier in state.tiers)
     return JobState(last_number=state.last_number, tiers=tiers, history=state.history, started_at=state.started_at)
 
@@ -116,14 +116,14 @@ def close_interrupted_attempt(
 ) -> tuple[RunStart, list[Moved]]:
     """End the attempt of a runner that was killed. Returns the new start and the moves, at the time they happened.
 
-    `recorded` is the timeline of that runner. Its last record is its last sign of life if it is later than the saved
-    state.
+    `recorded` is the timeline of that runner. The runner counts as alive until the last record or the saved state,
+    whichever is later.
     """
     if start.state.attempt is None:
         return start, []
     from spotladder.checkpoints.progress import progress
 
-    signs = [record.at for record in recorded if not isinstance(record, Committed)]  # commits have the program's clock
+    signs = [record.at for record in recorded if not isinstance(record, Committed)]  # Commits have the program's clock.
     alive_until = max([start.state.clock, *signs[-1:]])
     state, moves = end_interrupted_attempt(spec, start.state, progress(log), alive_until)
     return replace(start, state=state), [Moved(alive_until, move) for move in moves]
@@ -137,12 +137,12 @@ def unrecorded_commits(commits: list[Committed], recorded: tuple[Record, ...]) -
 
 def _what(state: JobState) -> str:
     if state.stage is Stage.SUCCEEDED:
-        return "it has succeeded; --fresh removes it with its checkpoints and begins anew"
+        return "it has succeeded; --fresh removes it with its checkpoints and starts over"
     if state.stage in TERMINAL:
-        return f"it has failed ({state.reason}); {_CHOICE.replace('goes on', 'tries again', 1)}"
+        return f"it has failed ({state.reason}); {_CHOICE.replace('continues', 'retries', 1)}"
     return f"it is unfinished ({state.phase}); {_CHOICE}"
 
 
 LEAST_SILENCE: Seconds = 60.0  # lower limit of the time after which a writer counts as gone
 
-_CHOICE = "--resume goes on from its newest commit, --fresh removes it and begins anew"
+_CHOICE = "--resume continues from its newest commit, --fresh removes it and starts over"

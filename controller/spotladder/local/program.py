@@ -1,7 +1,8 @@
-"""The program of one attempt: submitted through Ray's job submission, released when the job is whole, watched by files.
+"""The program of one attempt: submitted through Ray's job submission, started when the gang is ready, observed through
+files.
 
-`driver.py` is the other side and lists the files. Everything here returns at once; the submission itself, which waits
-for Ray, runs in a thread.
+`driver.py` runs the program and documents the files. All functions return at once; the submission, which waits for
+Ray, runs in a thread.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from spotladder.output.last_error import last_error
 from spotladder.output.outage import Outage
 
 SUBMIT_TIMEOUT = 60.0
-"""Seconds that Ray may take to accept a job; on a busy machine the agent's first one takes several."""
+"""Timeout in seconds of a submission; on a busy machine the first one takes several seconds."""
 
 SUBMIT_RETRY_INTERVAL = 30.0
 """Seconds after which a submission that has started no process is repeated."""
 
 LOG_TAIL = 65_536
-"""Bytes at the end of the log in which the error that ended the program is looked for."""
+"""Number of bytes at the end of the log that are searched for the program's error."""
 
 EXIT_CODE_TIMEOUT = 0.5
 """Seconds to wait for the program's exit code after the driver's process is gone."""
@@ -66,23 +67,24 @@ class Program:
 
     @property
     def notice_file(self) -> Path:
-        """The file with which the program is told to stop."""
+        """The notice file, through which the runner asks the program to stop."""
         return self.folder / "notice.json"
 
     @property
     def heartbeat_file(self) -> Path:
-        """Where the program says how far it is."""
+        """The heartbeat file, in which the program reports its progress."""
         return self.folder / "heartbeat.json"
 
     @property
     def log(self) -> Path:
-        """What the program wrote."""
+        """The file with the program's output."""
         return self.folder / "driver.log"
 
     def submit(self, agent: str, name: str, environment: Mapping[str, str]) -> None:
-        """Hand the program to Ray. Called again and again; repeated when nothing has come of it for too long.
+        """Submit the program to Ray. The runner calls this repeatedly; a submission that has started no process in
+        time is repeated.
 
-        Ray may place the supervisor of a job on a node that has just died, and then gives it up without a word to us.
+        Ray may schedule a job's supervisor on a node that has just died, and then abandons the job without an error.
         """
         now = time.monotonic()
         waited_for = self._submitted_at is not None and now - self._submitted_at < SUBMIT_RETRY_INTERVAL
@@ -103,16 +105,16 @@ class Program:
         deadline = time.monotonic() + SUBMIT_TIMEOUT
         while not (self.folder / "cancelled").exists():
             try:
-                # Straight to this machine, whatever proxy the environment names.
+                # Connect directly to this machine, whatever proxy the environment sets.
                 with build_opener(ProxyHandler({})).open(request, timeout=SUBMIT_TIMEOUT):
                     return
             except HTTPError as error:
                 said = error.read().decode(errors="replace").strip().splitlines() or [str(error)]
                 self.submission_error = f"Ray refused the program: {said[-1]}"
                 return
-            except OSError as error:  # the agent has its port and is not listening yet
+            except OSError as error:  # The agent has a port but does not listen yet.
                 if time.monotonic() > deadline:
-                    self.submission_error = f"Ray does not take the program: {error}"
+                    self.submission_error = f"Ray does not accept the program: {error}"
                     return
                 time.sleep(0.1)
 
@@ -122,12 +124,12 @@ class Program:
 
     @property
     def released(self) -> bool:
-        """Whether the program was told to start."""
+        """Whether `release` has started the program."""
         return (self.folder / "go").exists()
 
     @property
     def started_at(self) -> Instant | None:
-        """When the program's process was there."""
+        """When the program's process started."""
         started = _read(self.folder / "started.json")
         return float(started["at"]) if started else None
 
@@ -160,17 +162,17 @@ class Program:
         return f"{how}{said and ': '}{said} (all of it: {self.log})"
 
     def ask_to_stop(self, reason: Reason, deadline: Instant) -> None:
-        """Write the notice, unless there is one: the first notice counts."""
+        """Write the notice unless one exists: the first notice counts."""
         if not self.notice_file.exists():
             driver.write(self.notice_file, Notice.of(reason, deadline).encode())
 
     @property
     def phase(self) -> str:
-        """What the program says it does before its first step is done (`train.heartbeat`); "" when it says nothing."""
+        """The program's phase before its first step is done (`train.heartbeat`); "" if it reports none."""
         return str((_read(self.heartbeat_file) or {}).get("phase", ""))
 
     def beat(self, now: Instant) -> ProgramProgress | None:
-        """The last heartbeat. `at` is this observer's clock: the program's is not trusted."""
+        """The last heartbeat. `at` is the time of this observer's clock: the program's clock is not trusted."""
         said = _read(self.heartbeat_file)
         if said is not None:
             try:
@@ -184,7 +186,7 @@ class Program:
         return self._beat
 
     def outage(self) -> Outage | None:
-        """Since when, and why, the program cannot reach the checkpoint store."""
+        """When the checkpoint store became unavailable to the program, and the error."""
         store = (_read(self.heartbeat_file) or {}).get("store")
         try:
             return Outage(float(store["since"]), str(store["message"])) if store else None
@@ -192,7 +194,7 @@ class Program:
             return None
 
     def kill(self) -> None:
-        """End it now, with everything it has started."""
+        """Kill the program and all processes that it has started."""
         (self.folder / "cancelled").touch()
         sessions = set()
         waiting = _read(self.folder / "waiting.json")
@@ -202,7 +204,7 @@ class Program:
         end_all(f"{Variable.HEARTBEAT}={self.heartbeat_file}", sessions)
 
     def go_with_node(self) -> None:
-        """Kill the program's processes, as the loss of their machine does. The driver stays and notes the end."""
+        """Kill the program's processes, as the loss of their machine would. The driver survives and records the end."""
         waiting = _read(self.folder / "waiting.json")
         if waiting is not None and alive(int(waiting["pid"])):
             end_below(int(waiting["pid"]))

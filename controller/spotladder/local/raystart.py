@@ -1,12 +1,13 @@
-"""`ray start` with fewer processes: without what a run on one machine does not use, and with the log monitor inside.
+"""`ray start` with fewer processes: without those that a run on one machine does not use, and with the log monitor as
+a thread.
 
-1. The dashboard's process (started even with `--include-dashboard=false`) and the server for Ray Client together take a
-   third of the head's memory and start time, and the latter wants a fixed port.
-2. A worker node's dashboard agent is `idle_agent`. Only the head's agent is asked for anything.
-3. The log monitor is a thread of this process, which has Ray imported and waits for the node's end.
+1. The dashboard's process (started even with `--include-dashboard=false`) and the server for Ray Client together take
+   a third of the head's memory and start time, and the latter needs a fixed port.
+2. A worker node's dashboard agent is `idle_agent`. Only the head's agent receives requests.
+3. The log monitor is a thread of this process, which has imported Ray and waits for the node's end.
 
-A process that imports Ray takes half a second of processor time for that. Ray has no option for any of these. Where a
-version of Ray differs, its own process starts, the client's server on a free port.
+Each process that imports Ray needs half a second of processor time for the import. Ray has no option for any of these.
+If a version of Ray differs, its own process starts; the server for Ray Client then uses a free port.
 
 Run as a program by `nodes.py`, with the arguments of `ray`.
 """
@@ -21,17 +22,17 @@ from typing import Any
 from spotladder.local import idle_agent
 
 AGENT_COMMAND = "--dashboard_agent_command="
-"""The argument of the raylet that says how it starts its agent."""
+"""The raylet's argument with the command line of its agent."""
 
 
 def main() -> None:
-    """Ray's own command, with what is said above."""
+    """Ray's own command with these changes."""
     from ray._private import node, services
     from ray.scripts import scripts
 
     from spotladder.local.driver import keep_orphans
 
-    keep_orphans()  # a process that outlives a Ray worker stays below its node
+    keep_orphans()  # A process that outlives a Ray worker stays a descendant of its node.
     if "--head" in sys.argv:
         if hasattr(scripts, "get_ray_client_dependency_error"):
             scripts.get_ray_client_dependency_error = lambda: "not wanted here"
@@ -67,7 +68,8 @@ def _idle(argument: str) -> str:
 
 
 def _inside(start: Any) -> Any:
-    """The method of a node that starts the log monitor, as a thread; `start` where that cannot be."""
+    """A replacement for a node's method that starts the log monitor: it starts a thread, or calls `start` if that is
+    not possible."""
 
     def start_log_monitor(node: Any) -> None:
         try:

@@ -1,19 +1,18 @@
-"""Nothing that a run starts outlives it, not even after `kill -9` of the runner.
+"""Ends every process of a run when its runner ends, even after `kill -9` of the runner.
 
-1. The watchdog is a small process in a session of its own. It holds the read end of a pipe whose only write end is the
-   runner's: when the runner goes, in whatever way, the watchdog reads the end of the pipe and ends everything.
-2. What belongs to the run: the sessions the runner told of, every process that carries the run's mark in its
-   environment, and the descendants of all of these. The mark finds a process in a session of its own; the session finds
-   a process that has overwritten its environment (Ray's workers write their title there); descent finds a process with
-   neither (`env -i setsid …`). On Linux `ray start` and the driver are child subreapers (`driver.keep_orphans`), so an
-   orphan stays below one of them. macOS has no subreapers: an orphan is found there by its mark or session only.
-3. There is one way to end a run, `Reaper.close`, and it takes the same path as a crash: close the pipe and wait.
-4. Processes are stopped (SIGSTOP) before the first one is killed: the death of a parent would hide its children.
-5. Pids are used again: a session is forgotten as soon as it was seen to be empty, and what is left of it keeps its
-   number from being given to another.
+1. The watchdog is a small process in its own session. It holds the read end of a pipe whose only write end is the
+   runner's: when the runner ends for any reason, the watchdog reads the end of the pipe and kills the run's processes.
+2. The run's processes are those in the sessions that the runner has registered, those with the run's mark in their
+   environment, and the descendants of both. The mark identifies a process in another session; the session identifies a
+   process that has overwritten its environment (Ray's workers write their title there); descent identifies a process
+   with neither (`env -i setsid …`). On Linux `ray start` and the driver are child subreapers (`driver.keep_orphans`),
+   so an orphan stays their descendant. macOS has no subreapers: an orphan is found there only by its mark or session.
+3. `Reaper.close` is the only way to end a run, and does the same as a crash: it closes the pipe, then waits.
+4. All processes are stopped (SIGSTOP) before the first one is killed: the end of a parent would hide its children.
+5. The system reuses pids. A remaining process of a session reserves the session's number, and a session is removed as
+   soon as it is empty.
 
-The file is also the watchdog's program, run by itself so that it starts in a moment: it imports the standard library
-only.
+This file is also the watchdog's program. It imports only the standard library, so that it starts fast.
 """
 
 import contextlib
@@ -30,7 +29,7 @@ MARK = "SPOTLADDER_RUN"
 """The environment variable that every process of a run carries."""
 
 TEMPORARY = "tmp"
-"""Below the scratch folder: temporary files of the programs, or a link to their folder."""
+"""Folder below the scratch folder for temporary files of the programs, or a link to that folder."""
 
 LINUX = sys.platform == "linux"
 
@@ -39,9 +38,9 @@ EXIT_TIMEOUT = 10.0
 
 
 class Reaper:
-    """The runner's end: tells the watchdog of sessions, and ends the run. `scratch` is removed with it.
+    """The runner's side: registers sessions with the watchdog and ends the run. The watchdog then removes `scratch`.
 
-    `hold` is a descriptor that the watchdog keeps open: as long as it is, the run is looked after.
+    `hold` is the descriptor of a lock that the watchdog keeps open as long as the run may have processes.
     """
 
     def __init__(self, mark: str, scratch: Path, hold: int | None = None) -> None:
@@ -50,12 +49,12 @@ class Reaper:
         self._watchdog = self._start()
 
     def adopt(self, session: int) -> None:
-        """Let everything in that session end with the run."""
+        """Register a session, whose processes then end with the run."""
         self._sessions.add(session)
         self._tell(session)
 
     def forget(self, session: int) -> None:
-        """Nothing is left of that session; its number may soon be another's."""
+        """Remove a session that has no processes: its number may soon be reused."""
         self._sessions.discard(session)
         self._tell(-session)
 
@@ -89,13 +88,14 @@ class Reaper:
 
     def _tell(self, session: int) -> None:
         if self._watchdog.stdin:
-            with contextlib.suppress(BrokenPipeError):  # it was killed this very moment; `ensure` tells the next one
+            # The watchdog was killed at this moment; `ensure` registers the session with the next one.
+            with contextlib.suppress(BrokenPipeError):
                 self._watchdog.stdin.write(b"%d\n" % session)
                 self._watchdog.stdin.flush()
 
 
 def end_all(mark: str, sessions: set[int]) -> list[int]:
-    """Kill every process of the run, until none is left; returns those that did not end in time.
+    """Kill every process of the run until none is left; returns those that did not end in time.
 
     `mark` is the environment entry `NAME=VALUE`, or only the value of `MARK`; "": only the sessions count.
     """
@@ -103,12 +103,12 @@ def end_all(mark: str, sessions: set[int]) -> list[int]:
 
 
 def end_below(pid: int) -> list[int]:
-    """Kill every descendant of that process, not itself; returns those that did not end in time."""
+    """Kill every descendant of that process, not the process itself; returns those that did not end in time."""
     return _end(lambda: sorted(_below({pid}, lineage()) - {os.getpid()}))
 
 
 def _end(find: Callable[[], list[int]]) -> list[int]:
-    """Stop what is found until nothing new is, then kill it; again until nothing is left."""
+    """Stop processes until no new ones are found, then kill them; repeat until none is left."""
     deadline = time.monotonic() + EXIT_TIMEOUT
     stopped: set[int] = set()
     while time.monotonic() < deadline:
@@ -140,12 +140,12 @@ def end_run(mark: str) -> None:
 
 
 def end_session(session: int) -> bool:
-    """Kill every process of one session, and their descendants; whether none is left."""
+    """Kill every process of one session, and their descendants; returns whether none is left."""
     return not end_all("", {session})
 
 
 def members(mark: str, sessions: set[int]) -> list[int]:
-    """The living processes of a run: in one of its sessions, carrying its mark, or below one that is. Never this
+    """The living processes of a run: in one of its sessions, with its mark, or descendants of these. Never this
     process itself."""
     found = marked(mark) if mark else set()
     parents = lineage()
@@ -158,7 +158,7 @@ def members(mark: str, sessions: set[int]) -> list[int]:
 
 
 def _below(pids: set[int], parents: dict[int, int]) -> set[int]:
-    """The descendants of these processes; `parents` as from `lineage`."""
+    """The descendants of these processes; `parents` is the result of `lineage`."""
     children: dict[int, list[int]] = {}
     for pid, parent in parents.items():
         children.setdefault(parent, []).append(pid)
@@ -182,7 +182,7 @@ def lineage() -> dict[int, int]:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """State, parent and more of a process, as Linux has them; empty when it is gone."""
+    """State, parent and other fields of a process, as Linux reports them; empty if it is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
@@ -198,7 +198,7 @@ def everyone() -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """Whether the process still runs; one that nobody has waited for yet does not."""
+    """Whether the process still runs; a zombie does not."""
     if LINUX:
         stat = _stat(pid)
         return bool(stat) and stat[0] not in (b"Z", b"X")
@@ -207,12 +207,12 @@ def alive(pid: int) -> bool:
 
 
 def marked(mark: str) -> set[int]:
-    """The pids of the processes whose environment carries the mark, as `end_all` is given it."""
+    """The pids of the processes whose environment has the mark, in the form that `end_all` accepts."""
     wanted = mark if "=" in mark else f"{MARK}={mark}"
     found: set[int] = set()
     if LINUX:
         for pid in everyone():
-            with contextlib.suppress(OSError):  # gone meanwhile, or another user's
+            with contextlib.suppress(OSError):  # The process is gone, or belongs to another user.
                 if wanted.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
                     found.add(pid)
         return found
@@ -225,16 +225,16 @@ def marked(mark: str) -> set[int]:
 
 
 def remove(scratch: Path) -> None:
-    """Remove the run's scratch folder, and the folder of temporary files that it may have a link to."""
+    """Remove the run's scratch folder, and the folder of temporary files to which it may link."""
     with contextlib.suppress(OSError):
         shutil.rmtree((scratch / TEMPORARY).readlink(), ignore_errors=True)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
 def watch(mark: str, scratch: Path) -> int:
-    """The watchdog: collect sessions until the pipe ends, then end them."""
+    """The watchdog: register sessions until the pipe ends, then kill their processes."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # it goes when the run goes, not before
+        signal.signal(number, signal.SIG_IGN)  # The watchdog ignores signals: it ends only when the run ends.
     sessions: set[int] = set()
     for line in sys.stdin.buffer:
         told = int(line)

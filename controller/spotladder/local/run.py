@@ -1,4 +1,4 @@
-"""From a job's file to its end on this machine: checks, then what an earlier run has left, then the run."""
+"""Runs a job's file on this machine: first the checks, then the handling of a previous run, then the run itself."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     from spotladder.display.view import View
 
 HEADS = 2
-"""The attempt's head, and the next one's."""
+"""The number of heads at once: the attempt's and the next attempt's."""
 
 SETTLE = 1.5
-"""Seconds after a program's failure in which the loss of a node may still come to light: Ray looks once a second."""
+"""Seconds after a program's failure in which the loss of a node may still explain it: Ray checks its nodes once a
+second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +71,19 @@ def run_locally(
 ) -> RunOutcome:
     """Run the job until it ends or is stopped. `stopping` delivers the user's signals.
 
-    Raises InvalidSpec, or EnvironmentFailure, before anything is started; EnvironmentFailure also when something gives
-    way in mid-run, after everything was ended: nothing that was committed is lost, and the run can be resumed.
+    Raises InvalidSpec or EnvironmentFailure before anything is started. Raises EnvironmentFailure also when the
+    environment fails during the run, after all processes have ended: no commit is lost, and the run can be resumed.
     """
     plan = _plan(request)
     folder = JobFolder(request.state_root, request.job.metadata.namespace, request.job.metadata.name)
     with folder.owned():
         if before := folder.known_run():
-            end_run(before.mark)  # what a watchdog that was killed too has left; it would write on
+            end_run(before.mark)  # Processes that remain if the watchdog was killed too: they would continue to write.
         log = _log_of(request, plan.run.uri)
         interval = Environment(plan.job.environment).interval.seconds
         start = start_from(request.mode, folder, log, plan.run, interval=interval)
         if start.state.stage is Stage.SUCCEEDED:
-            return RunOutcome(0, start.state, folder.path, "it has succeeded already; --fresh runs it again")
+            return RunOutcome(0, start.state, folder.path, "the job has already succeeded; --fresh runs it again")
         check_store(log.store)
         start = replace(start, run=replace(start.run, mark=uuid.uuid4().hex))
         log = _log_of(request, plan.run.uri, start.run.uid)
@@ -119,7 +120,7 @@ def _run(
     *,
     stopping: Stopping,
 ) -> RunOutcome:
-    """The run itself: whatever happens in here, nothing of it is left when this returns."""
+    """The run itself: all of its processes have ended when this returns or raises."""
     tell, view = shown
     with ExitStack() as stack:
         scratch = new_scratch(start.run.mark)
@@ -151,7 +152,7 @@ def _run(
             return RunOutcome(killed.exit_code, runner.state, folder.path, str(killed))
 
 
-# --- what is asked for ---
+# --- the request ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ class _Plan:
 
 
 def _plan(request: Request) -> _Plan:
-    """The plan of the run, from the files alone: no previous run and no bucket is read."""
+    """The plan of the run, from the files alone: reads no previous run and no bucket."""
     began = time.time()
     world = request.world_file.resolve().parent
     pools = {name: plan_of(name, pool, world) for name, pool in request.world.pools.items()}
@@ -217,11 +218,11 @@ def _warnings(request: Request) -> Iterator[str]:
 
     ignored = local_program(request.job, request.job.spec.tiers[0].name).ignored
     if ignored:
-        yield f"this machine's Python is used as it is: {', '.join(ignored)} of runtimeEnvYAML is not applied here"
+        yield f"the run uses this machine's Python: {', '.join(ignored)} of runtimeEnvYAML is ignored"
 
 
 def _named(run: Run) -> dict[str, str]:
-    """What makes the program refuse the log of another run."""
+    """The identity by which the program refuses the log of another run."""
     return {Variable.UID: run.uid} if run.uid else {}
 
 
@@ -232,7 +233,7 @@ def _log_of(request: Request, uri: str, uid: str = "") -> CommitLog:
     return CommitLog(open_store(uri), job=meta.name, namespace=meta.namespace, uid=uid)
 
 
-# --- while it runs ---
+# --- during the run ---
 
 
 class _Commits:
@@ -242,9 +243,9 @@ class _Commits:
         self._watch = watch
 
     def take_new(self) -> list[timeline.Committed]:
-        """Those since the last call."""
+        """The records since the last call."""
         return [timeline.Committed.of(commit) for commit in self._watch.take_new()]
 
     def take_trouble(self) -> str | None:
-        """What keeps the log from being read."""
+        """The error of the last poll of the log."""
         return self._watch.take_trouble()

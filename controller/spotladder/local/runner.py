@@ -1,9 +1,10 @@
-"""load → decide → persist → apply, some twenty times a second, until the job has ended or is laid down.
+"""The runner's loop: load → decide → persist → apply, about twenty times a second, until the job has ended or is
+interrupted.
 
-1. The state is on the disk before anything is done because of it.
+1. The state is saved to the disk before its actions are executed.
 2. The first request to stop drains (`suspend`), the second kills; both can be resumed.
-3. A runner that was killed took its attempt with it (`reaper`). The next runner closes that attempt as interrupted at
-   the last sign of life: no failure of the tier, and nothing is paid for the time in between.
+3. When a runner is killed, its attempt ends too (`reaper`). The next runner records that attempt as interrupted at the
+   time when the runner was last known to live: it counts no failure, and no cost for the time since.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ SAVE_INTERVAL: Seconds = 5.0
 
 
 class Killed(SpotladderError):
-    """Asked to stop a second time: everything ends now, and can be resumed."""
+    """A second request to stop: all processes end now; the run can be resumed."""
 
     exit_code = ExitCode.INTERRUPTED
 
 
 class Backend(AttemptBackend, Protocol):
-    """What a runner needs beyond the port: signs of life, and how the last program ended."""
+    """The methods that a runner needs beyond the port: heartbeats, and the exit code of the last program."""
 
     last_exit: int | None
 
@@ -82,7 +83,7 @@ class CommitSource(Protocol):
 
 
 class Keep(Protocol):
-    """Where the state is kept."""
+    """The store of the job's state."""
 
     def save(self, state: JobState) -> None: ...
 
@@ -114,11 +115,12 @@ class Runner:
         self.state = JobState()
 
     def ask_to_stop(self) -> None:
-        """Once: drain and commit. Twice: end now. Safe to call from a signal handler."""
+        """First call: drain and commit. Second call: end now. Safe to call from a signal handler."""
         self._asked += 1
 
     def run(self, state: JobState) -> int:
-        """Run until the end; the exit code. Raises Killed, and EnvironmentFailure when something around gives way."""
+        """Run until the job ends; returns the exit code. Raises Killed, and EnvironmentFailure if the environment
+        fails."""
         self.state = state
         self._skipped = state.progress.skipped
         try:
@@ -131,7 +133,7 @@ class Runner:
         self._keep.save(self.state)
         while True:
             if self._asked > 1:
-                raise Killed("killed before it had stopped by itself; what was committed is safe")
+                raise Killed("killed before it stopped by itself; its commits are kept")
             now = self._clock()
             spec = replace(self._spec, suspend=True) if self._asked else self._spec
             seen = self._backend.observe()
@@ -156,15 +158,15 @@ class Runner:
         self.state = decision.state
 
     def _narrate(self, decision: Decision, now: Instant) -> None:
-        for commit in self._commits.take_new():  # first: what is decided on now came after them
+        for commit in self._commits.take_new():  # First: the decision must take these commits into account.
             self._tell(commit)
         self._narrate_store(now)
         for loss in decision.losses:
             self._tell(Lost(now, loss, self.state.record(loss.tier).failures))
-        # At a notice the program still commits: then the next attempt resumes there.
+        # After a notice the program still commits: the next attempt may resume from that commit.
         gone = any(not loss.noticed for loss in decision.losses)
         if gone and self.state.progress.committed_at is None:
-            self._tell(Noted(now, "nothing was committed before this loss: the job begins again at step 0"))
+            self._tell(Noted(now, "nothing was committed before this loss: the job restarts at step 0"))
         for move in decision.moves:
             self._tell(Moved(now, move))
         for beat in self._backend.beats():
@@ -172,12 +174,12 @@ class Runner:
                 self._beats[beat.attempt] = (beat.step, beat.at)
                 self._tell(beat)
         if trouble := self._commits.take_trouble():
-            self._tell(Noted(now, f"the commit log cannot be read now: {trouble}"))
+            self._tell(Noted(now, f"cannot read the commit log: {trouble}"))
         spent, on_demand = self.state.spent_usd, self.state.on_demand_usd
         self._tell(Billed(now, spent, on_demand, self.state.nodes))
 
     def _narrate_store(self, now: Instant) -> None:
-        """An outage of the checkpoint store, its end, and commits that could not be resumed from."""
+        """Record an outage of the checkpoint store, its end, and commits that could not be resumed from."""
         skipped, impeded = self.state.progress.skipped, self.state.impeded
         if skipped and skipped != self._skipped:
             self._tell(Noted(now, skipped))
@@ -200,7 +202,7 @@ class Runner:
             case Finish():
                 try:
                     self._backend.finish(action)
-                except SpotladderError as error:  # the job has ended all the same
+                except SpotladderError as error:  # An error here does not change that the job has ended.
                     self._tell(Noted(self._clock(), f"the commit log was not closed: {error}"))
 
     def _show(self, spec: JobSpec, seen: Observation, now: Instant) -> None:
@@ -218,27 +220,28 @@ class Runner:
         return code
 
     def _tell_cut_short(self, error: SpotladderError) -> None:
-        """The run ends before the job does; the state's reason says only why the job moved last."""
+        """The reason why the run ends before the job does; the state's own reason is that of the last transition."""
         resumable = isinstance(error, Killed | EnvironmentFailure)
         reason = Reason.INTERRUPTED if resumable else self.state.reason
-        with suppress(SpotladderError):  # the disk may be what is full
+        with suppress(SpotladderError):  # The disk may be full.
             self._tell(Ended(self._clock(), error.exit_code, reason, str(error)))
 
     def _exit_code(self) -> int:
         if self.state.stage is Stage.SUCCEEDED:
             return 0
         if self.state.reason is Reason.APPLICATION_FAILED and self._backend.last_exit == EnvironmentFailure.exit_code:
-            return EnvironmentFailure.exit_code  # the disk or the bucket gave way under it, says our library there
+            # The error is one of spotladder's: the disk or the bucket of the commit log failed.
+            return EnvironmentFailure.exit_code
         return FAILED_EXIT_CODES.get(self.state.reason, 1)
 
 
 def end_interrupted_attempt(
     spec: JobSpec, state: JobState, progress: Progress, alive_until: Instant
 ) -> tuple[JobState, list[Move]]:
-    """The state of a runner that was killed with its attempt, and the moves that lead there.
+    """The state after a runner was killed with its attempt, and the transitions to it.
 
-    The attempt ended at `alive_until`, when the runner was last known to live: until then its nodes are paid for.
-    No failure is counted, and the next attempt starts on the same tier.
+    The attempt ended at `alive_until`, when the runner was last known to live: the cost of its nodes is counted until
+    then. No failure is counted, and the next attempt starts on the same tier.
     """
     here = Situation(spec, account(state, spec, alive_until), Observation(state.revision, (), progress), alive_until)
     moves: list[Move] = []

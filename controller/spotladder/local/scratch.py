@@ -1,9 +1,9 @@
-"""A folder for Ray's sockets and session, with a short name, and the removal of folders that dead runs have left.
+"""The folder for Ray's sockets and session, which has a short name, and the removal of such folders of dead runs.
 
 1. The runner and its watchdog hold a lock on the folder's `owner` file. The system releases it when the last of them
    ends, so a lock that can be acquired proves that both are gone.
 2. The file contains the run's mark and gets its name only after it is locked, so a folder that is being created is
-   never taken for one of a dead run. A folder without the file is left alone.
+   never mistaken for one of a dead run. A folder without the file is left alone.
 """
 
 from __future__ import annotations
@@ -49,12 +49,13 @@ def new_scratch(mark: str) -> Scratch:
         draft.rename(path / _OWNER)
         _make_temporary(path)
     except OSError as error:
-        raise EnvironmentFailure(f"{short}: cannot make a temporary folder: {error.strerror}; make room") from error
+        raise EnvironmentFailure(f"{short}: cannot create a temporary folder: {error.strerror}; free space") from error
     return Scratch(path, lock)
 
 
 def _make_temporary(scratch: Path) -> None:
-    """A folder in the scratch folder, or a link to one where TMPDIR says: checkpoints may need that disk's room."""
+    """A folder in the scratch folder, or a link to one in TMPDIR if that is set: checkpoints may need that disk's
+    space."""
     wanted = Path(tempfile.gettempdir())
     if wanted.resolve() == scratch.parent.resolve():
         (scratch / TEMPORARY).mkdir(mode=0o700)
@@ -66,7 +67,7 @@ def sweep(beside: Path) -> list[Path]:
     """Kill the processes of this user's dead runs and remove their folders. Returns the removed folders."""
     swept = []
     for folder in sorted(beside.parent.glob(f"{PREFIX}*")):
-        with suppress(OSError):  # of another user, of a live run, or removed meanwhile
+        with suppress(OSError):  # The folder belongs to another user or to a live run, or was removed meanwhile.
             mine = folder.lstat().st_uid == os.getuid() and not folder.is_symlink()
             if folder != beside and mine and _sweep(folder):
                 swept.append(folder)

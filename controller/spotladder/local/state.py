@@ -1,13 +1,13 @@
-"""Where a run keeps what a later one goes on from: a folder for each job, with one owner at a time.
+"""The stored state of local runs: a folder for each job, with one owner at a time.
 
-| name | what |
+| name | content |
 |---|---|
-| `lock` | held (flock) by the one runner of the job; the system lets go of it when the process ends, however it ends |
-| `state.json` | `JobState`, replaced whole before anything is done about it |
-| `run.json` | facts of the run that must not change when it is resumed: when it began, Python, Ray; and its mark |
-| `timeline.jsonl` | what happened |
-| `attempts/0001/` | the program's log and its last words |
-| `nodes/` | what each `ray start` wrote |
+| `lock` | locked (flock) by the job's runner; the system releases it when the process ends |
+| `state.json` | `JobState`, replaced atomically before its actions are executed |
+| `run.json` | properties of the run that must not change when it is resumed (start time, Python, Ray), and its mark |
+| `timeline.jsonl` | the timeline |
+| `attempts/0001/` | the program's log and files |
+| `nodes/` | the output of each `ray start` |
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ _RUN_FOLDERS = ("attempts", "nodes", "report")
 
 LOCK_TRIES = 4
 LOCK_RETRY_INTERVAL = 0.05
-"""Seconds between two tries to take the job's lock."""
+"""Seconds between two attempts to take the job's lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What does not change over the sessions of one run. `mark` is the last session's, `uri` the checkpoints'. `uid`
-    names the run in the commit log; "" in runs begun before it was written there."""
+    """The identity of a run, which does not change when the run is resumed, except `mark`, which is that of the last
+    runner. `uri` is the address of the checkpoints. `uid` names the run in the commit log; "" for a run that began
+    before the log recorded it."""
 
     began: Instant
     python: str
@@ -62,20 +63,20 @@ class JobFolder:
         return self.path / "timeline.jsonl"
 
     def known_run(self) -> Run | None:
-        """The earlier run, as far as its note can still be read."""
+        """The previous run, as far as `run.json` can be read."""
         try:
             return self.load_run()
         except EnvironmentFailure:
             return None
 
     def load(self) -> JobState | None:
-        """The state as it was last saved; None when the job was never run here."""
+        """The last saved state; None if the job never ran on this machine."""
         text = self._read("state.json")
         try:
             return None if text is None else load_state(text)
         except InvalidSpec as error:
             where = self.path / "state.json"
-            raise EnvironmentFailure(f"{where}: {error}; --fresh begins anew") from error
+            raise EnvironmentFailure(f"{where}: {error}; --fresh starts over") from error
 
     def save(self, state: JobState) -> None:
         """Replace the state atomically and flush it to the disk."""
@@ -90,20 +91,20 @@ class JobFolder:
             return Run(**json.loads(text))
         except (ValueError, TypeError) as error:
             raise EnvironmentFailure(
-                f"{self.path / 'run.json'}: cannot be read ({error}); --fresh begins anew"
+                f"{self.path / 'run.json'}: cannot be read ({error}); --fresh starts over"
             ) from error
 
     def began(self) -> Instant | None:
-        """When the run was first started; None if that cannot be read."""
+        """When the run was first started; None if `run.json` cannot be read."""
         run = self.known_run()
         return None if run is None else run.began
 
     def save_run(self, run: Run) -> None:
-        """Note the run."""
+        """Write the identity of the run."""
         self._write("run.json", json.dumps(asdict(run)))
 
     def clear(self) -> None:
-        """Forget the run. The checkpoints are elsewhere and stay."""
+        """Delete the state of the run. The checkpoints are stored elsewhere and are kept."""
         with self._refusals("remove"):
             for name in _RUN_FILES:
                 (self.path / name).unlink(missing_ok=True)
@@ -112,7 +113,7 @@ class JobFolder:
 
     @contextmanager
     def owned(self) -> Iterator[None]:
-        """Be the one runner of this job."""
+        """Hold the job's lock as its one runner."""
         with self._refusals("make"):
             self.path.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -131,7 +132,7 @@ class JobFolder:
             os.close(lock)
 
     def owner(self) -> int | None:
-        """The process that runs this job now; None when none does."""
+        """The process that runs this job now; None if no process does."""
         try:
             lock = os.open(self.path / "lock", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -152,7 +153,7 @@ class JobFolder:
             except FileNotFoundError:
                 return None
             except UnicodeDecodeError as error:
-                raise EnvironmentFailure(f"{self.path / name}: is not text; --fresh begins anew") from error
+                raise EnvironmentFailure(f"{self.path / name}: is not text; --fresh starts over") from error
 
     def _write(self, name: str, text: str) -> None:
         draft = self.path / f".{name}"
@@ -174,12 +175,12 @@ class JobFolder:
             yield
         except OSError as error:
             where = error.filename or self.path
-            hint = "; make room, then run with --resume" if verb == "write" else "; name another with --state-dir"
+            hint = "; free space, then run with --resume" if verb == "write" else "; name another with --state-dir"
             raise EnvironmentFailure(f"{where}: cannot {verb} it: {error.strerror}{hint}") from error
 
 
 def _lock(file: int) -> None:
-    """Take the lock. Raises BlockingIOError; a command that only looks (`owner`) has it for a moment."""
+    """Take the lock. Raises BlockingIOError. A command that only reads the owner (`owner`) may hold it for a moment."""
     for _ in range(LOCK_TRIES):
         with contextlib.suppress(BlockingIOError):
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -194,7 +195,7 @@ class AlreadyRunning(SpotladderError):
 
 
 def state_root(environ: Mapping[str, str]) -> Path:
-    """Where all jobs' folders are, as the environment says."""
+    """The folder with the state of all jobs, from the environment."""
     if own := environ.get("SPOTLADDER_STATE"):
         return Path(own).expanduser()
     base = environ.get("XDG_STATE_HOME") or "~/.local/state"

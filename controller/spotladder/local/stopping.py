@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal, from the first moment of a run to the last of its process."""
+"""Handles Ctrl-C, SIGTERM and a closed terminal for the whole life of a run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from types import FrameType, TracebackType
 
 
 class Stopping:
-    """Hands every signal to what runs, also while it is taken down and its report is written.
+    """Forwards every signal to the run, also while its processes end and its report is written.
 
-    Until there is something that runs, a signal ends the process as it always does: nothing was begun. Once it was
-    asked to stop, signals are ignored to the end of the process: a Ctrl-C too many must not change the exit code, nor
-    interrupt the taking down.
+    Before the run starts, a signal has its default effect. After the run was asked to stop and has ended, signals are
+    ignored until the process exits: an extra Ctrl-C must not change the exit code or interrupt the cleanup.
     """
 
     def __init__(self) -> None:
@@ -23,14 +22,14 @@ class Stopping:
         return self
 
     def hand_to(self, ask: Callable[[], None]) -> None:
-        """From now on `ask` is called, in a signal handler."""
+        """Call `ask`, in a signal handler, at every signal from now on."""
 
         def handle(_number: int, _frame: FrameType | None) -> None:
             self._asked = True
             ask()
 
         numbers = [signal.SIGINT, signal.SIGTERM]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup: the closed terminal is no reason to stop
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # With nohup, a closed terminal is no reason to stop.
             numbers.append(signal.SIGHUP)
         self._before = {number: signal.signal(number, handle) for number in numbers}
 

@@ -1,15 +1,16 @@
-"""The workers of one attempt: asked of its pool, started as Ray nodes, taken away, replaced in place.
+"""The workers of one attempt: requested from its pool, started as Ray nodes, reclaimed, and replaced in place.
 
-| stage | a pod in it | leaves it |
+| stage | the pod | next stage |
 |---|---|---|
-| WANTED | waits for the pool to give a node | given → PROVISIONING |
-| PROVISIONING | the node was given and is on its way (provisionDelay) | there → STARTING; the pool ran dry → WANTED |
-| STARTING | `ray start` runs | joined → UP; failed → once more, then an error |
-| UP | takes part | reclaimed → NOTICED; its process ended → GONE |
-| NOTICED | takes part until the notice ends | the notice ended → GONE |
-| GONE | is history; another pod is WANTED in its place, as KubeRay would have it | |
+| WANTED | waits for a node of the pool | node assigned → PROVISIONING |
+| PROVISIONING | its node is being created (provisionDelay) | node ready → STARTING; pool out of capacity → WANTED |
+| STARTING | `ray start` runs | joined → UP; failed → one retry, then an error |
+| UP | is a member of the Ray cluster | node reclaimed → NOTICED; its process ended → GONE |
+| NOTICED | is a member until the notice period ends | notice period ended → GONE |
+| GONE | is lost; another pod is WANTED in its place, as with KubeRay | |
 
-An idle Ray node that is noticed drains and ends at once. Its machine is there until the notice ends, and so is the pod.
+An idle Ray node drains and exits at once after a notice. Its machine, and so its pod, exists until the notice period
+ends.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.local.pools import LentNode, PoolClock
 
 STARTS = 3
-"""So often `ray start` is tried for one pod: on a starved machine one may time out."""
+"""How many times `ray start` is tried for one pod: on a busy machine it can time out."""
 
 
 class NodeStage(Enum):
@@ -59,7 +60,7 @@ class _Pod:
     stage: NodeStage = NodeStage.WANTED
     ordinal: int = 0
     there_at: Instant = 0.0
-    there: bool = False  # the node is there; what is missing then is Ray
+    there: bool = False  # The node exists; only Ray is missing.
     up_at: Instant = 0.0
     ends_at: Instant = 0.0
     starts: int = 0
@@ -68,7 +69,7 @@ class _Pod:
 
 
 StartNode = Callable[[str], WorkerNode | None]
-"""Starts the node of that name; None while it cannot be started yet."""
+"""Start the node of that name; returns None while it cannot be started yet."""
 
 
 class WorkerGroup:
@@ -85,7 +86,8 @@ class WorkerGroup:
             self._want()
 
     def advance(self, now: Instant, *, replace: bool, step: int = 0) -> None:
-        """Do what is due. `replace`: another pod takes the place of one that is gone. `step`: how far the job is."""
+        """Advance all pods. `replace`: create another pod for each lost one. `step` is the number of steps that the
+        job has done."""
         if self._closed:
             return
         self._reclaim(now, step)
@@ -98,7 +100,7 @@ class WorkerGroup:
 
     @property
     def whole(self) -> bool:
-        """Whether every pod takes part."""
+        """Whether every pod is ready."""
         return all(pod.stage in _READY for pod in self._pods if pod.stage is not NodeStage.GONE)
 
     @property
@@ -107,7 +109,7 @@ class WorkerGroup:
         return [pod.uid for pod in self._pods if pod.stage is NodeStage.GONE and pod.up_at]
 
     def close(self, now: Instant) -> None:
-        """End all nodes and give their places back to the pool."""
+        """End all nodes and return them to the pool."""
         self._closed = True
         for pod in self._pods:
             if pod.stage is not NodeStage.GONE:
@@ -125,7 +127,7 @@ class WorkerGroup:
                 continue
             pod.cause = Cause.INTERRUPTION
             if notice <= 0:
-                continue  # killed below, without a word
+                continue  # Killed below, without a notice.
             pod.stage, pod.ends_at = NodeStage.NOTICED, now + notice
             pod.node.notice()
             self._note(pod, now, NodeChange.NOTICED, Cause.INTERRUPTION, pod.ends_at)

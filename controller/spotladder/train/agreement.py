@@ -1,11 +1,11 @@
-"""How all ranks give the same answer to `should_commit` without a collective in every step.
+"""The protocol by which all ranks get the same answer from `should_commit` without a collective in every step.
 
-Rank 0 decides that a commit is due and announces a step; the others only listen. For that, it first *holds* every
-rank: from then on a rank answers no further question, and says which step it was last asked about. Then it *settles*
-a step beyond all of those, and the ranks go on. So no rank can have passed the settled step unaware, whatever their
-speeds; in synchronous data-parallel training the settled step is simply the next one, and no rank waits for longer
-than one message takes, since no rank can end step s + 1 before rank 0 has entered it. Nothing is sent when nothing
-is due, and commits every N steps need no message at all.
+Rank 0 decides that a commit is due and announces its step to the other ranks. First it *holds* every rank: a held rank
+returns the last step for which its program called `should_commit`, and answers no further call. Then rank 0 *settles*
+a step after all of these, and the ranks continue. So no rank can pass the settled step without committing, whatever
+the speed of the ranks. In synchronous data-parallel training no rank can finish step s + 1 before rank 0 has entered
+it, so the settled step is the next step and each rank waits only for one message. Ranks exchange no message while no
+commit is due. Commits every N steps need no message at all.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Commit at the first step asked about from `step` on, and stop after it if `stop`."""
+    """Commit at the first call of `should_commit` whose step is `step` or later; stop after it if `stop`."""
 
     step: int
     stop: bool
 
 
 class Agreement:
-    """One rank's side: what it was asked about, what was settled, whether it is held."""
+    """The state of one rank: the last step that its program reached, the settled step, and whether the rank is held."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -33,28 +33,28 @@ class Agreement:
         self._failure: BaseException | None = None
 
     def hold(self) -> int:
-        """Answer nothing until `settle`. Returns the last step that was asked about."""
+        """Hold this rank until `settle`. Returns the last step that the program reached."""
         with self._changed:
             self._held = True
             return self._asked
 
     def settle(self, step: int, stop: bool) -> None:
-        """A commit at `step` or, if that is never asked about, at the next that is."""
+        """Settle a commit at `step`, or at the next step that the program reaches."""
         with self._changed:
             self._settled.append(Settled(step, stop))
             self._held = False
             self._changed.notify_all()
 
     def fail(self, failure: BaseException) -> None:
-        """Rank 0 is lost: ranks that wait for a settled step get this error."""
+        """Record that rank 0 is lost: ranks that wait for a settled step raise this error."""
         with self._changed:
             self._failure = failure
             self._changed.notify_all()
 
     def answer(self, step: int) -> Settled | None:
-        """What was settled for this step, once; None if nothing was. Waits while held.
+        """The decision for this step, returned once; None if this step has no commit. Waits while this rank is held.
 
-        A step that is settled while an earlier one is not reached yet does not replace it: a faster rank may have
+        A newly settled step does not replace an earlier one that this rank has not reached: a faster rank may have
         committed the earlier one already.
         """
         with self._changed:
@@ -68,5 +68,5 @@ class Agreement:
 
     @property
     def pending(self) -> bool:
-        """Whether a settled step has not been reached yet."""
+        """Whether this rank has not reached the settled step yet."""
         return bool(self._settled)

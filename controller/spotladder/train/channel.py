@@ -1,12 +1,13 @@
-"""What the ranks of one attempt say to each other: a star of TCP connections around rank 0.
+"""The channel between the ranks of one attempt: each rank has a TCP connection to rank 0.
 
-Used a few times per commit and never when nothing is due. Every connection proves on both sides that it knows the
-attempt's token (HMAC over a fresh challenge); frames are JSON with a length in front. Two things are said:
+The ranks use it a few times per commit, and not at all while no commit is due. Both ends of a connection prove that
+they know the attempt's token (HMAC over a fresh challenge). Frames are JSON with a length prefix. The channel has two
+operations:
 
 `exchange`   every rank gives a value under a topic; rank 0 decides from all of them; every rank gets the decision.
 `agree`      rank 0 settles the step of the next commit with all ranks (see `agreement`).
 
-A rank that is lost ends every exchange with `RankLost`, on all ranks.
+When a rank is lost, every exchange raises `RankLost` on all ranks.
 """
 
 from __future__ import annotations
@@ -31,25 +32,26 @@ Decide = Callable[[list[Any]], Any]
 
 
 class Channel(Protocol):
-    """One rank's end."""
+    """One rank's end of the channel."""
 
     def exchange(self, topic: str, mine: Any, decide: Decide) -> Any:
-        """Give `mine`; returns what rank 0 decided. `decide` gets all values by rank and runs on rank 0 only.
+        """Send `mine` to rank 0 and return rank 0's decision. `decide` gets the values of all ranks and runs on rank 0
+        only.
 
-        An error of `decide` is raised on every rank. Every rank must use the same topics, each once.
+        Every rank raises an error of `decide`. Every rank must use the same topics, each topic once.
         """
 
     def agree(self, step: int, *, stop: bool) -> None:
         """Rank 0 only: settle a commit at a step after `step`."""
 
     def tell(self, notice: dict[str, Any]) -> None:
-        """Let rank 0 know of a notice that this rank heard."""
+        """Report to rank 0 an eviction notice that this rank received."""
 
     def close(self) -> None: ...
 
 
 class Alone:
-    """The end of a job with one rank: nothing is sent."""
+    """The channel of a job with one rank: it sends nothing."""
 
     def __init__(self, agreement: Agreement) -> None:
         self._agreement = agreement
@@ -61,14 +63,14 @@ class Alone:
         self._agreement.settle(step, stop)
 
     def tell(self, notice: dict[str, Any]) -> None:
-        """There is no other rank."""
+        """Do nothing: there are no other ranks."""
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is no connection to close."""
 
 
 class Hub:
-    """Rank 0's end: listens, and knows every other rank by its connection."""
+    """Rank 0's end: it listens and has one connection for each other rank."""
 
     def __init__(
         self,
@@ -119,10 +121,10 @@ class Hub:
         self._agreement.settle(settled, stop)
 
     def complete(self) -> None:
-        """Wait until every rank is here. Raises RankLost.
+        """Wait until every rank is connected. Raises RankLost.
 
-        Rank 0 goes no further alone: the next call of its program may be one that waits for the other ranks while it
-        holds the interpreter (TensorFlow's MultiWorkerMirroredStrategy does), and no other rank could join then.
+        Rank 0 must not continue alone. The next call of its program may wait for the other ranks while it holds the
+        interpreter (TensorFlow's MultiWorkerMirroredStrategy does), and then no other rank could join.
         """
         self._wait(lambda: len(self._peers) == self._size - 1, "joining")
 
@@ -158,11 +160,11 @@ class Hub:
                 if not self._take(rank, frame):
                     return
         except (OSError, ValueError):
-            pass  # the same as a connection that ended
+            pass  # Handle it like a connection that ended.
         self._lose(rank)
 
     def _admit(self, link: FramedConnection) -> int | None:
-        """The rank behind a new connection, once it has proved itself; None for one that is not let in."""
+        """Authenticate a new connection; returns its rank, or None if it is refused."""
         challenge = secrets.token_hex(16)
         try:
             link.timeout(HANDSHAKE_TIMEOUT)
@@ -174,9 +176,9 @@ class Hub:
             refusal = ""
             with self._changed:
                 if self._closed or not 0 < rank < self._size or rank in self._peers:
-                    refusal = "no such rank, or it is here already"
+                    refusal = "no such rank, or this rank has already joined"
                 elif (hello["size"], hello["group"]) != (self._size, self._group):
-                    refusal = "another group of processes"
+                    refusal = "this process belongs to another group"
                 else:
                     self._peers[rank] = link
             link.send({"proof": proof_of(self._token, str(hello["challenge"]), "hub"), "refusal": refusal})
@@ -190,7 +192,7 @@ class Hub:
         return rank
 
     def _take(self, rank: int, frame: dict[str, Any]) -> bool:
-        """Act on one frame; False when it was the last."""
+        """Handle one frame; returns False for the last frame of the connection."""
         match frame["say"]:
             case "give":
                 with self._changed:
@@ -205,7 +207,7 @@ class Hub:
             case "bye":
                 with self._changed:
                     self._peers.pop(rank, None)
-                    self._lost = self._lost or RankLost(f"rank {rank} has ended its part, and this was still open")
+                    self._lost = self._lost or RankLost(f"rank {rank} left while this exchange was still open")
                     self._changed.notify_all()
                 return False
         return True
@@ -214,7 +216,7 @@ class Hub:
         with self._changed:
             if self._closed or rank not in self._peers:
                 return
-            self._lost = RankLost(f"rank {rank} is gone: its connection to rank 0 ended")
+            self._lost = RankLost(f"rank {rank} is lost: its connection to rank 0 ended")
             peers = list(self._peers.values())
             self._peers.clear()
             self._changed.notify_all()
@@ -245,7 +247,7 @@ class Hub:
 
 
 class Spoke:
-    """The end of every other rank."""
+    """Handle a message that every other rank can send."""
 
     def __init__(self, address: Address, rank: int, size: int, agreement: Agreement, *, group: str = "") -> None:
         self._agreement = agreement
@@ -269,18 +271,18 @@ class Spoke:
         try:
             self._link.send({"say": "give", "topic": topic, "value": mine})
         except OSError:
-            self._lose("rank 0 is gone")
+            self._lose("rank 0 is lost")
         with self._changed:
             self._changed.wait_for(lambda: topic in self._decided or self._lost is not None)
             if topic not in self._decided:
-                raise self._lost or RankLost("rank 0 is gone")
+                raise self._lost or RankLost("rank 0 is lost")
             decided = self._decided.pop(topic)
         if "error" in decided:
             raise raised(decided["error"])
         return decided["value"]
 
     def agree(self, step: int, *, stop: bool) -> None:
-        raise AssertionError(f"rank {self._rank} decides nothing (step {step}, stop {stop})")
+        raise AssertionError(f"rank {self._rank} is not rank 0 and cannot settle a commit (step {step}, stop {stop})")
 
     def tell(self, notice: dict[str, Any]) -> None:
         with suppress(OSError):
@@ -318,14 +320,14 @@ class Spoke:
                             self._decided[frame["topic"]] = frame
                             self._changed.notify_all()
                     case "bye":
-                        self._lose("rank 0 has ended its part")
+                        self._lose("rank 0 has left")
                         return
                     case "lost":
                         self._lose(frame["message"])
                         return
         except (OSError, ValueError):
-            pass  # the same as a connection that ended
-        self._lose("rank 0 is gone: the connection to it ended")
+            pass  # Handle it like a connection that ended.
+        self._lose("rank 0 is lost: the connection to it ended")
 
     def _lose(self, message: str) -> None:
         with self._changed:
@@ -337,17 +339,17 @@ class Spoke:
 
 
 def described(error: BaseException) -> list[str]:
-    """An error as it is sent."""
+    """Encode an error for another rank."""
     return [type(error).__name__, str(error)]
 
 
 def raised(description: list[str]) -> SpotladderError:
-    """Another rank's error on this one: of the same type where it is one of ours, made of its message alone."""
+    """Decode an error of another rank: of the same type if it is one of spotladder's, with only its message."""
     name, message = description
     kinds = [SpotladderError]
     for kind in kinds:
         if kind.__name__ == name:
-            with suppress(TypeError):  # it takes more than a message: LogCorrupt stands for a ForeignLog
+            with suppress(TypeError):  # The constructor of ForeignLog has more arguments: raise LogCorrupt instead.
                 return kind(message)
             return LogCorrupt(message)
         kinds.extend(kind.__subclasses__())

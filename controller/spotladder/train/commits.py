@@ -3,11 +3,11 @@
 1. One checkpoint is being uploaded, and at most one more is pending: the newest. The program waits for the upload
    before it, for at most `PREVIOUS_COMMIT_TIMEOUT`, and not at all while the store is unavailable. The disk holds only
    these two and the checkpoint that the program is writing.
-2. While the store is away, all ranks try again together, with growing intervals. After each failed round rank 0 decides
-   whether to go on with this checkpoint or with the next one. A checkpoint whose append may have arrived is never given
-   up.
-3. A rank may have let go of a checkpoint that another rank still holds. Before each commit the ranks therefore agree on
-   the step; a rank that is behind lets go too and waits until its program has come to that step.
+2. While the store is away, all ranks try again together, with growing intervals. After each failed round rank 0
+   decides whether to go on with this checkpoint or with the next one. A checkpoint whose append may have arrived is
+   never given up.
+3. A rank may have let go of a checkpoint that another rank still holds. Before each commit the ranks therefore agree
+   on the step; a rank that is behind lets go too and waits until its program has come to that step.
 4. An error that waiting does not help against is raised by the program's next call, on all ranks.
 """
 
@@ -44,16 +44,16 @@ PREVIOUS_COMMIT_TIMEOUT = 10.0
 """Seconds that the program waits for the upload of the previous checkpoint."""
 
 LAST_RETRY_INTERVAL = 1.0
-"""Seconds between two tries for the last checkpoint of a drained attempt, whose time is limited."""
+"""Seconds between two attempts to store the last checkpoint of a drained attempt, which has little time left."""
 
 Wait = Callable[[threading.Condition, Callable[[], bool], "float | None"], bool]
 
 
 class Commits:
-    """Commits of one process, one at a time and in order. Every rank makes the same ones.
+    """The commits of one process, one at a time and in order. Every rank makes the same commits.
 
-    An error in the background is raised by the next call; `fenced` is called at once, from the background, when a newer
-    writer owns the log. `hurry` says whether this attempt was asked to stop. `wait` waits for a condition, like
+    The next call raises an error of the background thread. When a newer writer owns the log, the background thread
+    calls `fenced` at once. `hurry` returns whether this attempt is being drained. `wait` waits for a condition, like
     `threading.Condition.wait_for`.
     """
 
@@ -90,11 +90,11 @@ class Commits:
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
 
-    # --- the program's side -----------------------------------------------------------------------------------------
+    # --- called by the program --------------------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
-        """Whether a commit is on its way."""
+        """Whether a commit is in progress."""
         return self._current is not None or self._waiting is not None
 
     @property
@@ -103,28 +103,29 @@ class Commits:
         return self._retry.outage is not None
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until everything submitted is committed; False after `timeout` seconds. Raises what went wrong."""
+        """Wait until every submitted checkpoint is committed; False after `timeout` seconds. Raises the error of a
+        failed commit."""
         with self._changed:
             self._wait(self._changed, lambda: not self.busy or self._error is not None, timeout)
             self._raise()
             return not self.busy
 
     def check(self) -> None:
-        """Raise what went wrong with a commit that is over; never waits."""
+        """Raise the error of a finished commit, if it failed; never waits."""
         with self._changed:
             self._raise()
 
     def stepped_over(self, skipped: Iterable[Skipped]) -> None:
-        """Say in the next commit which commits this start could not resume from."""
+        """Record in the next commit the commits that this start could not resume from."""
         self._stepped_over = tuple(skipped)
 
     def make_room(self) -> None:
-        """Wait for the checkpoint before, as long as the program may wait for it. Raises its error."""
+        """Wait for the previous checkpoint, for at most `PREVIOUS_COMMIT_TIMEOUT`. Raises its error."""
         with self._changed:
             if not self._wait(
                 self._changed, lambda: self._error is not None or self._has_room, PREVIOUS_COMMIT_TIMEOUT
             ):
-                self._overdue = self._current  # it was waited for long enough
+                self._overdue = self._current  # The program has already waited for this checkpoint.
             self._raise()
 
     @property
@@ -132,14 +133,15 @@ class Commits:
         return not self.busy or self.away or (self._overdue is not None and self._overdue is self._current)
 
     def submit(self, checkpoint: Checkpoint) -> None:
-        """Commit in the background. Waits as `make_room` does; then takes the place of a checkpoint that waits."""
+        """Commit in the background. Waits as `make_room` does, then replaces a pending checkpoint."""
         self.make_room()
         self._put(Pending(checkpoint, checkpoint.folder, not checkpoint.keep_folder))
 
     def settle(self) -> bool:
-        """Let the program have its folders back: wait as `make_room` does, then copy what is not committed.
+        """Wait as `make_room` does, then copy the files that are not committed, so that the program can reuse its
+        folders.
 
-        Returns whether everything is committed.
+        Returns whether every checkpoint is committed.
         """
         self.make_room()
         for pending in (self._current, self._waiting):
@@ -148,7 +150,7 @@ class Commits:
         return not self.busy
 
     def abandon(self, step: int, reason: BaseException) -> None:
-        """This rank will not take part in the commit of `step` that the others make: tell them."""
+        """Report to the other ranks that this rank does not take part in their commit of `step`."""
         if self._world.size > 1:
             self._put(Pending(Checkpoint(step, None), None, owned=False, gave_up=repr(reason)))
 
@@ -179,7 +181,7 @@ class Commits:
                 return
         shutil.rmtree(copy, ignore_errors=True)
 
-    # --- in the background ------------------------------------------------------------------------------------------
+    # --- runs in the background -------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while True:
@@ -192,13 +194,13 @@ class Commits:
                 self._let_go()
 
     def _take(self) -> None:
-        """Wait for a checkpoint, and make it the one that is on its way."""
+        """Wait for a pending checkpoint and make it the current one."""
         with self._changed:
             self._wait(self._changed, lambda: self._waiting is not None, None)
             self._current, self._waiting = self._waiting, None
 
     def _let_go(self, *, skipped: bool = False) -> None:
-        """The checkpoint on its way is committed, or a newer one takes its place (`skipped`)."""
+        """Finish the current checkpoint: it is committed, or a newer one replaces it (`skipped`)."""
         with self._changed:
             self._on_its_way.release()
             self._current = None
@@ -220,11 +222,11 @@ class Commits:
     @property
     def _on_its_way(self) -> Pending:
         if self._current is None:
-            raise AssertionError("no checkpoint is on its way")
+            raise AssertionError("no commit is in progress")
         return self._current
 
     def _commit(self) -> None:
-        """Commit the checkpoint that is on its way, or the newer one that all ranks agree on."""
+        """Commit the current checkpoint, or the newer one that all ranks agree on."""
         while True:
             self._count += 1
             path = self._agreed_path(self._count)
@@ -239,7 +241,8 @@ class Commits:
             self._collect()
 
     def _agreed_path(self, number: int) -> str:
-        """Where the files go, once all ranks have the same checkpoint on its way. "": this rank has given up."""
+        """The folder of the commit, once all ranks have the same current checkpoint; "" if this rank does not take
+        part."""
         for again in itertools.count():
             pending = self._on_its_way
             offer = {"step": pending.checkpoint.step, "skipped": self._skipped, "gave_up": pending.gave_up}
@@ -248,7 +251,7 @@ class Commits:
             except SpotladderError as error:
                 if not pending.gave_up:
                     raise
-                _log.info("%s", error)  # this rank has an error of its own to show
+                _log.info("%s", error)  # This rank raises its own error.
                 return ""
             if agreed["path"]:
                 return str(agreed["path"])
@@ -274,7 +277,8 @@ class Commits:
         return {"step": max(steps), "path": ""}
 
     def _committed(self, number: int, path: str) -> bool:
-        """Upload and append until the store has taken it; False when a newer checkpoint is to be committed instead."""
+        """Upload and append until the store accepts the commit; False if a newer checkpoint is to be committed
+        instead."""
         appending = False
         gift: dict[str, Any] = {}
 
@@ -311,13 +315,13 @@ class Commits:
 
     @property
     def _newer(self) -> bool:
-        """Whether a newer checkpoint waits."""
+        """Whether a newer checkpoint is pending."""
         return self._waiting is not None
 
     def _pause(self, interval: float) -> None:
-        """Wait for the next try; for a short time only when the attempt is to stop."""
+        """Wait before the next attempt; only briefly while the attempt is being drained."""
         with self._changed:
-            self._changed.notify_all()  # the program need not wait any more
+            self._changed.notify_all()  # The program need not wait any longer.
             until, hurried = self._retry.clock() + interval, False
             while (left := until - self._retry.clock()) > 0 and not hurried:
                 hurried = self._hurry() or self._is_last(self._current) or self._is_last(self._waiting)
@@ -328,7 +332,7 @@ class Commits:
         return pending is not None and pending.checkpoint.last
 
     def _uploaded(self, path: str) -> dict[str, Any]:
-        """What this rank gives to the commit: its files, or why there are none. The others must hear of a failure."""
+        """This rank's part of the commit: its files, or the error of its upload, which the other ranks must know."""
         pending = self._on_its_way
         step = pending.checkpoint.step
         alone = self._world.size == 1 or bool(pending.checkpoint.path)
@@ -339,11 +343,11 @@ class Commits:
                 return {"files": []}
             try:
                 if self.away:
-                    next(iter(self._log.store.list(f"{path}/")), None)  # fails sooner than an upload
+                    next(iter(self._log.store.list(f"{path}/")), None)  # Fails sooner than an upload.
                 files = upload_folder(self._log.store, folder, path, below)
             except Exception as error:
                 if folder != pending.folder:
-                    continue  # the program has removed its folder meanwhile; the files were copied before
+                    continue  # The program has removed its folder since; its files were copied before.
                 if self._retry.waits_for(error):
                     return {"away": str(error)}
                 if self._world.size == 1:
@@ -372,9 +376,10 @@ class Commits:
         _log.info("committed step %d of attempt %d (%d bytes)", commit.step, commit.attempt, commit.size)
 
     def _collect(self) -> None:
-        """Delete old checkpoints after every commit; after that of the last step also the newest of each attempt.
+        """Delete old checkpoints after every commit. After the commit of the last step, also delete the newest
+        checkpoint of each attempt.
 
-        A bucket that is slow to delete is no reason to stop training.
+        An error of a deletion is logged and does not stop the training.
         """
         if self._writer is None:
             return
@@ -395,11 +400,12 @@ def _files(gift: Mapping[str, Any]) -> list[FileEntry]:
 
 
 def _refuse_collisions(files_by_rank: list[list[FileEntry]]) -> None:
-    """Side by side, one name holds one content: it would be a matter of luck which rank's was left."""
+    """Raise an error if several ranks report a file of the same name with different content: only one of them could be
+    kept."""
     contents = {(file.name, file.size, file.crc) for files in files_by_rank for file in files}
     several = sorted(name for name, count in Counter(name for name, _, _ in contents).items() if count > 1)
     if several:
         raise InvalidSpec(
             f"several ranks report a checkpoint with a file {several[0]!r} of different content: report it from one "
-            "rank only, or give it a name with the rank in it"
+            "rank only, or include the rank in its name"
         )

@@ -1,4 +1,4 @@
-"""The exit code of a program that an error of the attempt, not of its own code, ends."""
+"""The exit code of a program that ends because of an error of its attempt, not of its own code."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from spotladder.train.interruption import Interrupted
 
 
 def exit_code_of(error: BaseException | None) -> int | None:
-    """75, 76 or 77 when that is what this error, or one inside it, means; the code of any other error of ours; else
-    None.
+    """The exit code for this error: 75, 76 or 77 if it or an error inside it has one, the code of any other spotladder
+    error, else None.
 
-    Ray wraps what its workers raised: those errors are looked through.
+    Ray wraps the errors of its workers, so the causes of an error are searched too.
     """
     if isinstance(error, SpotladderError):
         return ExitCode.ACCESS_DENIED if isinstance(error, RightsRefused) else error.exit_code
@@ -25,7 +25,7 @@ def exit_code_of(error: BaseException | None) -> int | None:
         inner = [error, getattr(error, "controller_failure", None), *getattr(error, "worker_failures", {}).values()]
         if any(isinstance(found, Fenced) for found in inner):
             return ExitCode.FENCED
-        # Ray gives up on a preemption only because the workers were interrupted (see RecoverInPlace).
+        # Ray ends the run on a preemption only because the workers were interrupted (see RecoverInPlace).
         if any(isinstance(found, Interrupted) or type(found).__name__ == "PreemptionError" for found in inner):
             return ExitCode.INTERRUPTED
         if any(isinstance(found, RightsRefused) for found in inner):
@@ -35,9 +35,10 @@ def exit_code_of(error: BaseException | None) -> int | None:
 
 
 def exit_with_what_happened() -> None:
-    """Make these errors, if uncaught, end this process with their exit code and one line instead of a traceback.
+    """Install a hook: if one of these errors is uncaught, the process prints one line instead of a traceback and exits
+    with its code.
 
-    Errors of the program itself are shown, and exit, as before.
+    The program's own errors keep their traceback and exit code.
     """
     before = sys.excepthook
     if getattr(before, "_spotladder", False):

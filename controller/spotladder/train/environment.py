@@ -1,4 +1,5 @@
-"""The variables that the controller sets for a program: one accessor each, with the default outside a job."""
+"""The environment variables that the controller sets for a program: one accessor for each, with the default outside a
+job."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ DEFAULT_KEEP = 3
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """How often to commit: every `steps` steps, or every `seconds` seconds; the other one is 0."""
+    """How often to commit: every `steps` steps, or every `seconds` seconds. The other field is 0."""
 
     steps: int = 0
     seconds: float = 0.0
@@ -32,7 +33,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The variables of one process. Nothing is read before it is asked for, so a wrong one is reported by its name."""
+    """The environment variables of one process. A variable is read when it is needed, so that an error names it."""
 
     variables: Mapping[str, str]
 
@@ -47,7 +48,7 @@ class Environment:
 
     @property
     def attempt(self) -> int:
-        """The attempt's number, from 1. A script that is simply started again goes on as attempt 1."""
+        """The attempt's number, from 1. Outside a job it is 1, so that a restarted script resumes."""
         return self._count(Variable.ATTEMPT, 1)
 
     @property
@@ -56,8 +57,9 @@ class Environment:
 
     @property
     def uri(self) -> str:
-        """The bucket and prefix below which the job's folder lies; outside a job a folder of this user's, and where no
-        name is given, of the script's: many are called train.py, and none is to go on from another's commits."""
+        """The bucket and prefix of the job's folder. Outside a job, a folder in the user's home. If the job has no
+        name either, the script's location is part of it, so that two scripts called train.py do not share checkpoints.
+        """
         if uri := self._get(Variable.URI):
             return uri
         place = "" if self._get(Variable.JOB) else _place()
@@ -65,7 +67,7 @@ class Environment:
 
     @property
     def uid(self) -> str:
-        """Which of several jobs or runs of this name the commit log must belong to; "": any."""
+        """The UID of the job or run that must own the commit log; "" accepts any."""
         return self._get(Variable.UID)
 
     @property
@@ -73,7 +75,7 @@ class Environment:
         text = self._get(Variable.INTERVAL) or DEFAULT_INTERVAL
         if steps := _STEPS.fullmatch(text):
             if int(steps[1]) < 1:
-                raise InvalidSpec("an interval has at least 1 step", where=Variable.INTERVAL)
+                raise InvalidSpec("expected at least 1 step", where=Variable.INTERVAL)
             return Interval(steps=int(steps[1]))
         alternative = " or a number of steps such as 50steps"
         return Interval(seconds=self._duration(Variable.INTERVAL, DEFAULT_INTERVAL, alternative))
@@ -85,26 +87,26 @@ class Environment:
 
     @property
     def keep(self) -> int:
-        """How many commits are kept."""
+        """How many commits to keep."""
         return self._count(Variable.KEEP, DEFAULT_KEEP)
 
     @property
     def notice_file(self) -> Path | None:
-        """The file that says when this attempt is to stop."""
+        """The path of the notice file, which the controller writes to drain this attempt."""
         return self._path(Variable.NOTICE)
 
     @property
     def notice_url(self) -> str:
-        """A URL that returns the same JSON; "" = none."""
+        """A URL that returns the same JSON as the notice file; "" for none."""
         return self._get(Variable.NOTICE_URL)
 
     @property
     def heartbeat_file(self) -> Path | None:
-        """Where rank 0 says how far it is."""
+        """The path of the heartbeat file, in which rank 0 reports its progress."""
         return self._path(Variable.HEARTBEAT)
 
     def exported(self) -> dict[str, str]:
-        """All of this, defaults filled in, for a process elsewhere that is to work on the same job."""
+        """All variables, with defaults filled in, for another process that works on the same job."""
         settled = {
             Variable.JOB: self.job,
             Variable.NAMESPACE: self.namespace,
@@ -141,7 +143,7 @@ class Environment:
 
 
 def _place() -> str:
-    """A folder name for the script's location."""
+    """A folder name that identifies the script's location."""
     folder = Path(sys.argv[0] or "script").resolve().parent
     return f"{_safe(folder.name)}-{sha256(os.fsencode(folder)).hexdigest()[:8]}"
 
@@ -151,5 +153,5 @@ def _safe(name: str) -> str:
 
 
 def read() -> Environment:
-    """The variables of this process, as they are now."""
+    """The current environment of this process."""
     return Environment(dict(os.environ))

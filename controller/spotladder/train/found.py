@@ -1,4 +1,4 @@
-"""The commit to go on from: the same one on every rank, downloaded and verified."""
+"""The commit from which a program resumes: the same on every rank, downloaded and verified."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spotladder.train")
 
 LONGEST_WHY = 300
-"""Characters of the reason why a commit was stepped over, as it is kept in the log."""
+"""Maximum length, in characters, of the reason that the log keeps for a skipped commit."""
 
 _RANK = re.compile(r"rank-(\d+)/(.+)")
 
 
 @dataclass(frozen=True)
 class Found:
-    """A commit and its files on this machine. The files are temporary: gone when the `with` block ends.
+    """A commit and its files on this machine. The files are deleted when the `with` block ends.
 
-    `path` holds what this rank wrote; for a rank that wrote nothing, what rank 0 wrote. `step` is the number of steps
-    that were done.
+    `path` has the files of this rank, or rank 0's files if this rank wrote none. `step` is the number of finished
+    steps.
     """
 
     path: Path
@@ -43,7 +43,7 @@ class Found:
     _folder: Path = field(repr=False)
     _retry: StoreRetry = field(repr=False)
     skipped: tuple[Skipped, ...] = field(default=(), repr=False)
-    """Newer commits whose files were not the ones that were committed; known on rank 0."""
+    """Newer commits that did not verify; filled on rank 0 only."""
 
     @property
     def step(self) -> int:
@@ -51,29 +51,29 @@ class Found:
 
     @property
     def total(self) -> int:
-        """The number of steps of the whole job as it was known then; 0: not known."""
+        """The number of steps of the whole job, as recorded with the commit; 0 if unknown."""
         return self.commit.total
 
     @property
     def attempt(self) -> int:
-        """Which attempt made it."""
+        """The attempt that made the commit."""
         return self.commit.attempt
 
     @property
     def metrics(self) -> Mapping[str, Any]:
-        """The metrics that were given to `commit`."""
+        """The metrics that the program passed to `commit`."""
         return self.commit.metrics
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks that wrote files of their own; empty when the files belong to all."""
+        """The ranks that wrote files of their own; empty if the files belong to all ranks."""
         return _ranks(self.commit)
 
     def merged(self) -> Path:
-        """A folder with the files of all ranks side by side, as sharded formats want it.
+        """A folder with the files of all ranks side by side, as sharded formats need it.
 
-        Downloads and verifies what this rank has not yet. A name that several ranks wrote is the lowest rank's. A store
-        that is away is waited for. Raises CheckpointCorrupt.
+        Downloads and verifies the files that this rank does not have yet. If several ranks wrote a file of the same
+        name, the lowest rank's is used. Waits while the store is unavailable. Raises CheckpointCorrupt.
         """
         if not self.ranks:
             return self.path
@@ -95,7 +95,7 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
 ) -> Found | None:
     """The newest commit whose files verify on every rank. Collective; `call` counts the calls of this process.
 
-    Each rank downloads what it needs. When a file is not what was committed, all ranks step back together.
+    Each rank downloads the files that it needs. If a file does not verify, all ranks use an older commit.
     """
     corrupt: dict[str, str] = {}
     skipped: dict[int, Skipped] = {}
@@ -108,7 +108,7 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
             return None
         commit = decode(json.dumps(chosen).encode(), log.uri, chosen["seq"])
         if not isinstance(commit, Commit):
-            raise AssertionError(f"{commit.kind} is no commit")  # noqa: TRY004 – our bug, not the caller's
+            raise AssertionError(f"{commit.kind} is not a commit")  # noqa: TRY004 – our bug, not the caller's
         target = folder / Path(commit.path).name
         problem = retry.until_answered(lambda: _fetched(log, commit, target, world))  # noqa: B023 – used at once
         bad = channel.exchange(
@@ -120,19 +120,19 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
             return Found(own if own.is_dir() else target, commit, log, target, retry, found)
         corrupt[commit.path] = bad
         skipped[commit.step] = _skipped(commit, bad)
-        _log.warning("step %d is not resumed from: %s", commit.step, bad)
+        _log.warning("skipping the commit of step %d: %s", commit.step, bad)
 
 
 def find_as_of(log: CommitLog, started: int, folder: Path, retry: StoreRetry) -> Found | None:
-    """The newest commit whose files verify of those before entry `started`, with the files of all ranks.
+    """The newest commit before entry `started` whose files verify, with the files of all ranks.
 
-    Not collective: every rank that asks reads the same log and comes to the same commit. For a program that does not
-    ask on all of its ranks.
+    Not collective, for a program that does not call this on all of its ranks. Every rank reads the same log and gets
+    the same commit.
     """
 
     def look() -> Resumed | None:
         commits = log.commits()
-        later = {commit.path: "made by this group itself" for commit in commits if commit.seq > started}
+        later = {commit.path: "This group made the commit itself." for commit in commits if commit.seq > started}
         return log.resume(folder, without=later) if len(later) < len(commits) else None
 
     resumed = retry.until_answered(look)
@@ -149,8 +149,8 @@ def _skipped(commit: Commit, why: str) -> Skipped:
 def _newest(
     log: CommitLog, folder: Path, corrupt: Mapping[str, str], retry: StoreRetry, skipped: dict[int, Skipped]
 ) -> Commit | Exception | None:
-    """Rank 0's part downloaded, stepping back over what does not verify, which is noted in `skipped`. An error is for
-    all ranks to raise."""
+    """Download rank 0's part of the newest commit that verifies; add the commits that do not to `skipped`. All ranks
+    must raise the returned error."""
     try:
         resumed = retry.until_answered(lambda: log.resume(folder, ranks=[0], without=corrupt))
     except Exception as error:  # noqa: BLE001 – raised by all ranks in the exchange
@@ -160,7 +160,7 @@ def _newest(
     for commit, why in resumed.skipped:
         if commit.path not in corrupt:
             skipped[commit.step] = _skipped(commit, why)
-            _log.warning("step %d is not resumed from: %s", commit.step, why)
+            _log.warning("skipping the commit of step %d: %s", commit.step, why)
     return resumed.commit
 
 
@@ -174,7 +174,7 @@ def _settled(chosen: Commit | Exception | None) -> dict[str, Any] | None:
 
 
 def _fetched(log: CommitLog, commit: Commit, target: Path, world: ProcessRank) -> str | None:
-    """Download the files that this rank needs to `target`. Returns the error, or None."""
+    """Download to `target` the files that this rank needs. Returns the error, or None."""
     try:
         if world.rank > 0:
             log.fetch(commit, target, ranks=[_source(commit, world.rank)])

@@ -1,4 +1,4 @@
-"""Frameworks are the program's own choice: spotladder asks for one only when it is used."""
+"""Checks that a framework is installed when the program uses it: spotladder itself depends on none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spotladder.errors import EnvironmentFailure
 
 
 def require(module: str, extra: str) -> None:
-    """Raise EnvironmentFailure, with what to do, when this Python lacks `module`. Imports nothing."""
+    """Raise EnvironmentFailure with a remedy if this Python lacks `module`. Does not import it."""
     if importlib.util.find_spec(module) is None:
         raise EnvironmentFailure(
             f"{module} is not installed for {sys.executable}: pip install 'spotladder[{extra}]', on every node"

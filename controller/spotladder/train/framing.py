@@ -14,15 +14,16 @@ from typing import Any
 from spotladder.train.interruption import RankLost
 
 HANDSHAKE_TIMEOUT = 60.0
-"""Seconds: rank 0 may be importing a framework, which holds the interpreter for seconds on a busy machine."""
+"""Seconds to wait for the handshake: rank 0 may be importing a framework, which can hold the interpreter for seconds.
+"""
 CONNECT_TIMEOUT = 3.0
 FRAME_LIMIT = 256 * 1024 * 1024
-"""Bytes of one frame: a list of a million files fits."""
+"""Maximum size of one frame in bytes: a list of a million files fits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address and the token of rank 0, stored beside the checkpoints: a process that may read them may join."""
+    """Rank 0's address and token, stored beside the checkpoints: any process that can read them may join."""
 
     hosts: tuple[str, ...]
     port: int
@@ -44,7 +45,7 @@ class FramedConnection:
         self._sending = threading.Lock()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        # A machine without power sends no end of the connection: ask for it after 15 s, give up after 30 s.
+        # A machine that loses power does not close the connection: send keepalives after 15 s, give up after 30 s.
         for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPALIVE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
             if hasattr(socket, option):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
@@ -70,7 +71,7 @@ class FramedConnection:
             return None
         frame = json.loads(data)
         if not isinstance(frame, dict):
-            raise ValueError("a frame that is no object")  # noqa: TRY004 – the peer's value, not our type
+            raise ValueError("a frame that is not a JSON object")  # noqa: TRY004 – the peer's value, not our type
         return frame
 
     def close(self, last: dict[str, Any] | None = None) -> None:
@@ -91,19 +92,19 @@ class FramedConnection:
 
 
 def proof_of(token: str, challenge: str, who: str) -> str:
-    """The answer to this challenge, which requires the token."""
+    """The response to this challenge; computing it requires the token."""
     return hmac.new(token.encode(), f"{challenge} {who}".encode(), "sha256").hexdigest()
 
 
 def listen() -> socket.socket:
-    """A socket that takes connections on any address of this machine, at a port of the system's choice."""
+    """A socket that listens on all addresses of this machine, at a port that the system chooses."""
     if socket.has_dualstack_ipv6():
         return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
     return socket.create_server(("", 0))
 
 
 def own_hosts() -> tuple[str, ...]:
-    """Addresses of this machine, the one others reach it by first. Nothing is sent to find them."""
+    """The addresses of this machine; the first is the one that other machines most likely reach. Sends nothing."""
     found = []
     for family, outside in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -113,7 +114,7 @@ def own_hosts() -> tuple[str, ...]:
 
 
 def connect(address: Address) -> socket.socket:
-    """A connection to the first host that answers. Raises RankLost when none does."""
+    """A connection to the first host that answers. Raises RankLost if none answers."""
     failure: OSError | None = None
     for host in address.hosts:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def free_address() -> str:
-    """`host:port` of this worker, with a port that no process listens on; an IPv6 host is in brackets."""
+    """`host:port` of this worker, with a free port; an IPv6 host is in brackets."""
     from ray.train._internal.utils import get_address_and_port
 
     host, port = get_address_and_port()

@@ -16,17 +16,17 @@ from spotladder.output.outage import Outage
 _log = logging.getLogger("spotladder.train")
 
 WRITE_INTERVAL = 1.0
-"""Least seconds between two heartbeats: a step may take a millisecond."""
+"""Minimum seconds between two heartbeats: a step may take only a millisecond."""
 
 
 @dataclass(slots=True)
 class Heartbeat:
     """Writes `{"step", "total", "at", …metrics}` to a file, atomically and at most once a second.
 
-    While the store is away there is also `"store": {"since", "message"}`, and before the first step is done `"phase"`:
-    "joined" (the ranks have met, the log is open) or "first step".
+    While the store is unavailable, the file also has `"store": {"since", "message"}`. Before the first step is done it
+    has `"phase"`: "joined" (all ranks are connected, the log is open) or "first step".
 
-    Losing it is never a reason to stop the training: the first failure is logged, and no more is written.
+    A failure to write never stops the training: the first one is logged, and the writer stops.
     """
 
     path: Path | None
@@ -39,21 +39,21 @@ class Heartbeat:
     _metrics: dict[str, object] = field(default_factory=dict)
 
     def learned(self, metrics: Mapping[str, object]) -> None:
-        """Figures that go along with every beat from now on."""
+        """Add metrics to every later heartbeat."""
         self._metrics.update(metrics_of(metrics))
 
     def tell(self, outage: Outage | None) -> None:
-        """Say with every beat from now on that the store is away, or (None) that it is not."""
+        """Report in every later heartbeat that the store is unavailable, or (None) that it is available."""
         self._outage = outage
         self._write()
 
     def enter(self, phase: str) -> None:
-        """Say what the program does until its next beat."""
+        """Set the phase that the heartbeat reports until the program's next step."""
         self._phase = phase
         self._write()
 
     def beat(self, step: int, total: int, *, at_once: bool = False) -> None:
-        """The program is at `step` of `total` (0: not known)."""
+        """Record that the program is at `step` of `total` (0 if unknown)."""
         if self.path is None:
             return
         self._at = (step, total)
@@ -76,5 +76,5 @@ class Heartbeat:
         try:
             write_text(self.path, line)
         except OSError as error:
-            _log.warning("no heartbeats from here on: %s cannot be written: %s", self.path, error)
+            _log.warning("heartbeats stop: cannot write %s: %s", self.path, error)
             self.path = None

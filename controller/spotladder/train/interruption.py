@@ -1,4 +1,4 @@
-"""How an attempt ends before its last step."""
+"""The exceptions that end an attempt before its last step."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from spotladder.errors import EnvironmentFailure
 
 
 class Interrupted(SystemExit):
-    """The capacity is going: everything up to `step` is committed, the process is to exit with code 75.
+    """The attempt's capacity is being reclaimed: `step` is committed and the process must exit with code 75.
 
-    A `SystemExit`, so that a plain script ends with the right code by itself, `with` blocks and `finally` are left in
-    order, and an `except Exception` of the program does not swallow it.
+    A `SystemExit`: a plain script exits with the right code, `with` and `finally` blocks run, and an `except
+    Exception` of the program does not catch it.
     """
 
     def __init__(self, step: int) -> None:
@@ -25,4 +25,5 @@ class Interrupted(SystemExit):
 
 
 class RankLost(EnvironmentFailure):
-    """Another rank of this job is gone or does not answer. The job goes on from the last commit when it is whole."""
+    """Another rank of this job is lost or does not answer. The job resumes from the last commit when all workers are
+    ready."""

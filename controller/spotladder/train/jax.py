@@ -1,4 +1,4 @@
-"""JAX: a training program's state is one pytree; here it goes into a commit and comes back, in Orbax's format.
+"""JAX: saves a training program's state, one pytree, in a commit and restores it, in Orbax's format.
 
     state = {"params": params, "optimizer": optimizer_state, "key": jax.random.key(7)}
     with job.resume() as found:
@@ -9,10 +9,10 @@
             with job.commit(step) as folder:
                 train.jax.save(folder, state)
 
-Leaves may be JAX arrays, random keys, NumPy arrays and numbers. An array over the devices of several processes has to
-be replicated, as in data-parallel training; rank 0 writes it. What lives in one process only (a key, a position in the
-data) is written by every rank for itself. `state` in a commit's files is an Orbax checkpoint of the whole tree, random
-keys as their numbers: `orbax.checkpoint.PyTreeCheckpointer().restore(…)` reads it without spotladder.
+Leaves may be JAX arrays, random keys, NumPy arrays and numbers. An array over the devices of several processes must be
+replicated, as in data-parallel training; rank 0 writes it. Each rank writes its process-local state (a key, a position
+in the data). `state` in a commit's files is an Orbax checkpoint of the whole tree, with random keys as their raw data:
+`orbax.checkpoint.PyTreeCheckpointer().restore(…)` reads it without spotladder.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ def save(folder: Path, tree: Any) -> None:
 
 
 def restore(found: Found | Path, like: Tree) -> Tree:
-    """The tree that `save` wrote, each leaf of the kind and on the devices of the one in `like`.
+    """The tree that `save` wrote. Each leaf has the type and the devices of the corresponding leaf of `like`.
 
-    A rank that did not exist then gets rank 0's. Raises CheckpointCorrupt when the files are of another tree.
+    A rank that the commit does not have gets rank 0's state. Raises CheckpointCorrupt if the files are of another
+    tree.
     """
     import jax
 
@@ -64,9 +65,10 @@ def restore(found: Found | Path, like: Tree) -> Tree:
 
 
 def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
-    """Ray's `JaxTrainer(loop, **arguments)`, on CPUs too, for which Ray's own does not connect the workers.
+    """Ray's `JaxTrainer(loop, **arguments)` that also works on CPUs, where Ray's own does not connect the workers.
 
-    In every worker `jax.distributed` is initialized before `loop` is called: `jax.devices()` are those of all workers.
+    In every worker, `jax.distributed` is initialized before `loop` is called, so `jax.devices()` lists the devices of
+    all workers.
     """
     require("jax", "jax")
     scaling = arguments.get("scaling_config")
@@ -82,7 +84,7 @@ def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
 
 
 def _local(path: Any, leaf: Any) -> Any:
-    """What Orbax is given of a leaf: this process's copy, on the host; of a random key, its numbers."""
+    """The value of a leaf that Orbax saves: this process's copy on the host; for a random key, its raw data."""
     import jax
     import numpy as np
 
@@ -100,14 +102,14 @@ def _local(path: Any, leaf: Any) -> Any:
 
 
 def _is_own(leaf: Any) -> bool:
-    """Whether other processes may have something else here."""
+    """Whether the leaf's value may differ between processes."""
     import jax
 
     return not isinstance(leaf, jax.Array) or leaf.is_fully_addressable
 
 
 def _placed(name: str, value: Any, like: Any) -> Any:
-    """A restored value as what `like` is: on the same devices, of the same kind."""
+    """A restored value converted to the type and the devices of `like`."""
     import jax
     import numpy as np
 
@@ -118,7 +120,7 @@ def _placed(name: str, value: Any, like: Any) -> Any:
     expected = jax.eval_shape(jax.random.key_data, like) if key else like
     if (value.shape, value.dtype) != (expected.shape, expected.dtype):
         raise CheckpointCorrupt(
-            f"{_SHARED}{name}: {value.dtype}{list(value.shape)} was committed, the program has "
+            f"{_SHARED}{name}: {value.dtype}{list(value.shape)} was committed, the program expects "
             f"{expected.dtype}{list(expected.shape)}: was it changed since the commit?"
         )
     array = jax.make_array_from_callback(value.shape, like.sharding, lambda index: value[index])
@@ -132,7 +134,7 @@ def _named(tree: Any) -> dict[str, Any]:
 
 
 def _checkpointer() -> Any:
-    """Orbax, writing for this process alone: the ranks' folders are brought together by the commit."""
+    """An Orbax checkpointer for this process alone: the commit combines the folders of the ranks."""
     require("orbax", "jax")
     import jax
     import orbax.checkpoint as orbax
@@ -146,7 +148,7 @@ def _checkpointer() -> Any:
 
 
 def _read(folder: Path, like: Any = None) -> Any:
-    """An Orbax checkpoint as host values, in the structure of `like` or as it was written."""
+    """An Orbax checkpoint as host values, in the structure of `like` or of the checkpoint."""
     import jax
     import numpy as np
     import orbax.checkpoint as orbax
@@ -158,6 +160,6 @@ def _read(folder: Path, like: Any = None) -> Any:
         return checkpointer.restore(folder, args=orbax.args.PyTreeRestore(item=like, restore_args=wanted))
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise CheckpointCorrupt(
-            f"{folder.name}: these files do not fit this program's tree ({first_line(error)}): was it changed since "
+            f"{folder.name}: these files do not match this program's tree ({first_line(error)}): was it changed since "
             "the commit?"
         ) from error

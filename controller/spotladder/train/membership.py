@@ -1,4 +1,4 @@
-"""How a process becomes a rank of the job: its variables, its commit log, its end of the channel."""
+"""How a process joins as a rank of the job: its environment, its commit log, its end of the channel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _log = logging.getLogger("spotladder.train")
 
 @dataclass
 class Member:
-    """Everything one rank works with. `writer` is rank 0's."""
+    """The state that one rank shares between its parts. Only rank 0 has a `writer`."""
 
     environment: Environment
     world: ProcessRank
@@ -43,9 +43,9 @@ class Member:
     heartbeat: Heartbeat
     retry: StoreRetry
     warned: list[dict[str, object]]
-    """Eviction notices of other ranks; filled on rank 0."""
+    """Eviction notices of other ranks; filled on rank 0 only."""
     started: int
-    """The log's entry with which this group of ranks started; -1 where only rank 0 knows."""
+    """The log entry with which this group of ranks started; -1 on ranks that do not know it."""
 
     def close(self) -> None:
         self.listener.close()
@@ -58,11 +58,10 @@ def join(
     *,
     leave: Callable[[int], None] | None = None,
 ) -> Member:
-    """Start to write (rank 0) and meet the other ranks. A store that is away is waited for.
+    """Open the commit log (rank 0) and connect to the other ranks. Waits while the store is unavailable.
 
-    Raises Fenced, StoreRefused, LogCorrupt, RankLost. `leave` ends the process, at once, when it is fenced later;
-    None: the error is only raised by the next call, for a program that runs inside another's process, as under Ray
-    Train.
+    Raises Fenced, StoreRefused, LogCorrupt, RankLost. `leave` ends the process at once when it is fenced later. With
+    None, only the next call raises the error; a program inside another process, as under Ray Train, needs this.
     """
     log = CommitLog(open_store(environment.uri), environment.job, namespace=environment.namespace, uid=environment.uid)
     agreement = Agreement()
@@ -94,7 +93,7 @@ def join(
 
 
 def leave_at_once(code: int) -> None:
-    """End the process without running anything of the program any more; what it printed is kept."""
+    """End the process without running more of the program; flushes its output."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

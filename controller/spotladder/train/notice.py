@@ -1,8 +1,9 @@
 """The sources of eviction notices, and the listener that polls them.
 
-A file (`SPOTLADDER_NOTICE`, set by the controller: `{"kind", "deadline", "reason"}`, empty = nothing), a URL with the
-same words, SIGTERM, and Ray's own preemption information. The first notice counts; it cannot be withdrawn. The
-signal handler is installed only while a listener exists; it passes a second SIGTERM on to the previous handler.
+The sources are a file (`SPOTLADDER_NOTICE`, set by the controller: `{"kind", "deadline", "reason"}`; an empty file is
+no notice), a URL with the same content, SIGTERM, and Ray's own preemption information. The first notice counts and
+cannot be withdrawn. The signal handler is installed only while a listener exists; it passes a second SIGTERM to the
+previous handler.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from spotladder.core.contract import Notice
 _log = logging.getLogger("spotladder.train")
 
 FILE_POLL_INTERVAL = 0.1
-"""Seconds between two checks of the file, each one stat of a local file; steps may be shorter."""
+"""Seconds between two checks of the notice file. A check is one `stat` of a local file; steps may be shorter."""
 
 URL_POLL_INTERVAL = 2.0
 """Seconds between two requests to the notice URL, which a thread sends."""
@@ -30,11 +31,11 @@ URL_POLL_INTERVAL = 2.0
 URL_TIMEOUT = 1.0
 
 URL_LIMIT = 64 * 1024
-"""Bytes of an answer that are read."""
+"""Maximum number of bytes that are read of a response."""
 
 
 class NoticeSource(Protocol):
-    """Something that may speak. Asked before every step, so it must answer at once."""
+    """A source of eviction notices. It is polled before every step, so it must return at once."""
 
     def look(self) -> Notice | None: ...
 
@@ -42,7 +43,7 @@ class NoticeSource(Protocol):
 
 
 class Listener:
-    """All sources as one: the first notice of any of them, for ever after."""
+    """All sources as one: keeps the first notice of any of them."""
 
     def __init__(self, sources: list[NoticeSource]) -> None:
         self._sources = sources
@@ -61,7 +62,7 @@ class Listener:
         return self._heard
 
     def hear(self, notice: Notice) -> None:
-        """Take it as heard, whatever the sources say."""
+        """Record a notice without polling the sources."""
         self._heard = self._heard or notice
 
     def close(self) -> None:
@@ -70,7 +71,7 @@ class Listener:
 
 
 class NoticeFile:
-    """A file that the controller or a downward-API volume writes."""
+    """A notice file that the controller or a downward-API volume writes."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
@@ -90,16 +91,16 @@ class NoticeFile:
                 return None
             text = self._path.read_text(encoding="utf-8", errors="replace")
         except OSError:
-            return None  # not there yet, or just being replaced: the next look sees it
+            return None  # The file does not exist yet or is being replaced: the next poll reads it.
         self._seen = version
         return read_notice(text, str(self._path))
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: a file needs no release."""
 
 
 class NoticeURL:
-    """A URL that a thread polls, so that a slow answer never delays a step."""
+    """A notice URL that a thread polls, so that a slow response never delays a step."""
 
     def __init__(self, url: str, spacing: float = URL_POLL_INTERVAL) -> None:
         self._url = url
@@ -122,12 +123,12 @@ class NoticeURL:
                 with urlopen(self._url, timeout=URL_TIMEOUT) as answer:  # noqa: S310 – the controller's or user's own URL
                     self._heard = read_notice(answer.read(URL_LIMIT).decode("utf-8", "replace"), self._url)
             except (OSError, ValueError):
-                pass  # a metadata server answers 404 until there is a notice, and may be away for a while
+                pass  # A metadata server answers 404 until there is a notice, and may be unavailable for a while.
             self._over.wait(self._spacing)
 
 
 class Terminate:
-    """SIGTERM. The first `look` on the main thread installs the handler, `close` removes it."""
+    """SIGTERM as a notice. The first `look` on the main thread installs the handler, `close` removes it."""
 
     def __init__(self) -> None:
         self._before: Any = None
@@ -157,10 +158,10 @@ class Terminate:
 
 
 class RayPreemption:
-    """What Ray Train knows about nodes of this worker group that are being drained.
+    """Ray Train's information about nodes of this worker group that are being drained.
 
-    Ray's public question is a barrier over all ranks; here each rank looks at what its own worker was told, and the
-    ranks agree over the channel.
+    Ray's public API is a barrier over all ranks. Here each rank reads the information of its own worker, and the ranks
+    agree over the channel.
     """
 
     def look(self) -> Notice | None:
@@ -169,33 +170,33 @@ class RayPreemption:
             context = module.get_train_context() if module else None
             info = context.preemption_context.preemption_info if context else None
         except (AttributeError, RuntimeError):
-            return None  # not a worker of Ray Train V2, or one without this
+            return None  # Not a worker of Ray Train V2, or one without preemption information.
         if info is None:
             return None
         deadline = info.deadline_ms / 1000 if info.deadline_ms else None
         return Notice(deadline=deadline)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
 
 def read_notice(text: str, where: str) -> Notice | None:
-    """The notice in these words; None when there is none.
+    """Parse the content of a notice; None if it is empty.
 
-    Words that are not understood are a notice all the same: something was written where only notices are written, and
-    stopping after a commit loses less than being killed without one.
+    Content that cannot be parsed is also a notice: only notices are written there, and an unneeded commit and stop
+    loses less than a kill without a commit.
     """
     if not text.strip():
         return None
     try:
         return Notice.decode(text)
     except ValueError as error:
-        _log.warning("the notice in %s is not understood (%s); taken as one", where, error)
+        _log.warning("cannot parse the notice in %s (%s): handling it as an eviction notice", where, error)
         return Notice()
 
 
 def listen(path: Path | None, url: str) -> Listener:
-    """Everything that may speak to this process."""
+    """All notice sources of this process."""
     sources: list[NoticeSource] = [Terminate(), RayPreemption()]
     if path is not None:
         sources.append(NoticeFile(path))

@@ -1,4 +1,4 @@
-"""A checkpoint of one rank on its way to the commit log."""
+"""A checkpoint of one rank that is not committed yet."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a rank wants committed. `folder` holds its files; None: this rank has nothing to add.
+    """A checkpoint that a rank submits for commit. `folder` has its files; None if this rank adds no files.
 
-    `keep_folder`: it is the program's own; else it is removed once it is uploaded. `path`: where the commit goes
-    instead of the writer's choice, with the files of all ranks side by side instead of one folder for each rank.
-    `last`: the attempt is being drained, so tidying up is left to the next one.
+    `keep_folder`: the folder is the program's own; otherwise it is removed after the upload. `path`: the commit's
+    folder in the store, with the files of all ranks side by side; None lets the writer choose a path with one folder
+    for each rank. `last`: the attempt is being drained, so the next attempt deletes old checkpoints.
     """
 
     step: int
@@ -29,7 +29,8 @@ class Checkpoint:
 
 @dataclass(slots=True, eq=False)
 class Pending:
-    """A checkpoint until it is committed or let go. `gave_up`: why the program will not take part in this commit."""
+    """A checkpoint until it is committed or dropped. `gave_up` is the reason why the program does not take part in
+    this commit."""
 
     checkpoint: Checkpoint
     folder: Path | None
@@ -37,6 +38,6 @@ class Pending:
     gave_up: str = ""
 
     def release(self) -> None:
-        """Remove the files, unless they are the program's."""
+        """Remove the files, unless the program owns them."""
         if self.owned and self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)

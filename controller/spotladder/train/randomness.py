@@ -1,4 +1,4 @@
-"""The random state of Python and NumPy, which every framework's programs also draw from."""
+"""The random state of Python and NumPy, which programs of every framework use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spotladder.errors import CheckpointCorrupt
 
 
 def save(path: Path) -> None:
-    """Write the global generators' states as JSON. NumPy's only if the program has loaded NumPy."""
+    """Write the states of the global generators as JSON. NumPy's is included only if the program has loaded NumPy."""
     version, words, gauss = random.getstate()
     state: dict[str, Any] = {"python": [version, list(words), gauss]}
     if numpy := sys.modules.get("numpy"):
@@ -22,7 +22,7 @@ def save(path: Path) -> None:
 
 
 def restore(path: Path) -> None:
-    """Go on with the generators where `save` found them. Raises CheckpointCorrupt."""
+    """Restore the states of the generators that `save` wrote. Raises CheckpointCorrupt."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
         version, words, gauss = state["python"]
@@ -33,4 +33,4 @@ def restore(path: Path) -> None:
             kind, keys, position, has_gauss, cached = state["numpy"]
             np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointCorrupt(f"{path.name}: no saved random state: {error}") from None
+        raise CheckpointCorrupt(f"{path.name}: not a saved random state: {error}") from None

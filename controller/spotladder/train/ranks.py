@@ -1,4 +1,4 @@
-"""The rank of this process, from the environment of its launcher."""
+"""The rank of this process, read from its launcher's environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spotladder.errors import InvalidSpec
 
 @dataclass(frozen=True, slots=True)
 class ProcessRank:
-    """The rank of this process among `size` processes. `group` names the processes that were launched together."""
+    """The rank of this process among `size` processes. `group` identifies the processes that were launched together."""
 
     rank: int = 0
     size: int = 1
@@ -32,7 +32,7 @@ _GROUPS = ("SPOTLADDER_GROUP", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUN
 
 
 def discover(variables: Mapping[str, str] | None = None, modules: Mapping[str, Any] | None = None) -> ProcessRank:
-    """The world of this process. A Ray Train worker asks Ray, which knows best; then the usual variables."""
+    """The rank and world size of this process: from Ray in a Ray Train worker, else from the usual variables."""
     variables = os.environ if variables is None else variables
     modules = sys.modules if modules is None else modules
     if "SPOTLADDER_RANK" not in variables and (world := _ray_train(modules)):
@@ -62,12 +62,12 @@ def _ray_train(modules: Mapping[str, Any]) -> ProcessRank | None:
     try:
         context = train_fn.get_train_fn_utils().get_context()
     except RuntimeError:
-        return None  # Ray Train is imported, but this process is not one of its workers
+        return None  # Ray Train is imported, but this process is not one of its workers.
     return ProcessRank(context.get_world_rank(), context.get_world_size(), "ray")
 
 
 def _tensorflow(text: str) -> ProcessRank:
-    """Chief and workers, in this order; parameter servers and evaluators do not commit."""
+    """Chief and workers, in this order. Parameter servers and evaluators do not commit."""
     try:
         config = json.loads(text)
         cluster, task = config.get("cluster", {}), config.get("task", {})
@@ -78,12 +78,12 @@ def _tensorflow(text: str) -> ProcessRank:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidSpec(f"not understood: {error!r}", where="TF_CONFIG") from None
     if me not in members:
-        raise InvalidSpec(f"task {me[0]} {me[1]} is no chief or worker of the cluster", where="TF_CONFIG")
+        raise InvalidSpec(f"task {me[0]} {me[1]} is not a chief or worker of the cluster", where="TF_CONFIG")
     return ProcessRank(members.index(me), len(members), "tensorflow", json.dumps(cluster, sort_keys=True))
 
 
 def _jax(modules: Mapping[str, Any]) -> ProcessRank | None:
-    """Only when `jax.distributed` was initialized: asking earlier would start JAX's backends behind the user's back."""
+    """JAX's rank, only if `jax.distributed` is initialized: an earlier query would start JAX's backends."""
     jax = modules.get("jax")
     try:
         if jax is None or not jax.distributed.is_initialized():

@@ -1,8 +1,7 @@
-"""The bucket as Ray sees it: through the library that the commit log uses, so that one set of credentials does.
+"""The bucket as a filesystem for Ray, through the same library and the same credentials as the commit log.
 
-While the bucket is away a request is repeated until it is answered: what Ray reads or writes takes longer, and fails
-only when the bucket refuses it. Ray has no other way to wait, and takes a file that it cannot write for the program's
-failure.
+While the bucket is unavailable, a request is retried until the bucket answers: Ray's reads and writes take longer, and
+fail only if the bucket refuses them. Ray has no other way to wait, and treats a failed write as the program's failure.
 """
 
 from __future__ import annotations
@@ -14,22 +13,22 @@ from obstore.fsspec import FsspecStore
 from pyarrow.fs import FSSpecHandler, PyFileSystem
 
 FIRST_RETRY_INTERVAL = timedelta(seconds=0.5)
-"""Until the first retry of a request; each further interval is twice as long,"""
+"""Delay before the first retry of a request. Each further delay is twice as long."""
 
 LONGEST_RETRY_INTERVAL = timedelta(seconds=30)
-"""and no longer than this."""
+"""Maximum delay between two retries."""
 
 RETRY_TIMEOUT = timedelta(days=7)
-"""An outage that takes longer fails the program; `stallTimeout` ends the attempt long before."""
+"""Time after which a request fails and, with it, the program. `stallTimeout` ends the attempt long before."""
 
 MOST_RETRIES = 1_000_000
 
 REQUEST_TIMEOUT = timedelta(seconds=60)
-"""For one request; a file goes in parts of 10 MiB."""
+"""Timeout of one request. A file is transferred in parts of 10 MiB."""
 
 
 class _Bucket(FsspecStore):
-    """Files that take what Arrow writes: it hands over buffers of signed bytes, which obstore's files refuse."""
+    """Files that accept Arrow's writes: Arrow passes buffers of signed bytes, which obstore's files refuse."""
 
     def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
         file: Any = super().open(path, mode, **options)
@@ -40,8 +39,8 @@ class _Bucket(FsspecStore):
 
 
 def filesystem(scheme: str) -> Any:
-    """A filesystem for Arrow on the buckets of s3, gs or az. Can be pickled; equal to any other of its scheme."""
-    # As for the log, http:// is right for an endpoint that the user wrote so.
+    """A filesystem for Arrow on buckets of s3, gs or az. It can be pickled, and equals any other of its scheme."""
+    # As for the log, accept http:// only for an endpoint that the user wrote so.
     bucket = _Bucket(
         cast("Any", scheme),
         client_options={"allow_http": True, "timeout": REQUEST_TIMEOUT},

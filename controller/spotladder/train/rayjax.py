@@ -1,6 +1,6 @@
-"""How the JAX of Ray Train's workers finds its peers on CPUs: Ray's own setup is for TPUs and GPUs only.
+"""Connects the JAX processes of Ray Train's workers on CPUs: Ray's own setup supports only TPUs and GPUs.
 
-Ray ships no types: hence the `type: ignore` of its base classes.
+Ray ships no types, hence the `type: ignore` of its base classes.
 """
 
 from __future__ import annotations

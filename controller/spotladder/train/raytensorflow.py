@@ -1,6 +1,6 @@
-"""How the TensorFlow of Ray Train's workers finds its peers, without loading TensorFlow anywhere else.
+"""Connects the TensorFlow processes of Ray Train's workers without loading TensorFlow in other processes.
 
-Ray ships no types: hence the `type: ignore` of its base classes.
+Ray ships no types, hence the `type: ignore` of its base classes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spotladder.train.free_address import free_address
 
 @dataclass
 class ClusterConfig(BackendConfig):  # type: ignore[misc]
-    """Each worker gets a TF_CONFIG that names all of them by rank."""
+    """Each worker gets a TF_CONFIG that lists all workers by rank."""
 
     @property
     def backend_cls(self) -> type[Backend]:

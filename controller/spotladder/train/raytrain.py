@@ -1,9 +1,9 @@
-"""Ray Train V2: one line in the driver, `run_config=train.ray_run_config()`, and the rest of the script as it was.
+"""Ray Train V2: add `run_config=train.ray_run_config()` to the driver; the rest of the script stays as it is.
 
-What it changes: Ray recovers lost workers in place for as long as the attempt lives and never decides that the job
-has failed because machines went (the tier's `maxFailures` does); `ray.train.report(…, checkpoint=…)` becomes a fenced,
-verified commit; `ray.train.get_checkpoint()` returns the newest one when an attempt starts; and the driver's exit code
-says what happened (75: committed and interrupted, 76: replaced by a newer attempt).
+The effects: Ray recovers lost workers in place while the attempt lives, and lost machines never fail the run in Ray
+(the tier's `maxFailures` counts them); `ray.train.report(…, checkpoint=…)` becomes a fenced, verified commit;
+`ray.train.get_checkpoint()` returns the newest commit when an attempt starts; and the driver's exit code gives the
+outcome (75: committed and interrupted, 76: replaced by a newer attempt).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from spotladder.train.ending import exit_with_what_happened
 
 
 def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
-    """A `ray.train.RunConfig` for this attempt. To be called in the driver, once per trainer.
+    """A `ray.train.RunConfig` for this attempt. Call it in the driver, once per trainer.
 
-    `total` is the number of steps (for a script that reports: of reports, or whatever its metric "step" counts) of the
-    whole job, for progress; 0: not known. `fields` are those of `ray.train.RunConfig`, but for the ones that the
-    attempt decides: `name`, `storage_path`, `storage_filesystem`, `failure_config`. Of `checkpoint_config` only
-    `num_to_keep` is not used: `spec.checkpoints.keep` says how many commits are kept.
+    `total` is the number of steps of the whole job, for progress (the number of reports, or the final value of the
+    reported metric "step"); 0 if unknown. `fields` are those of `ray.train.RunConfig`, except the ones that the
+    attempt sets: `name`, `storage_path`, `storage_filesystem`, `failure_config`. `num_to_keep` of `checkpoint_config`
+    is ignored: `spec.checkpoints.keep` sets the number of kept commits.
 
-    Raises InvalidSpec for these fields, and where Ray Train V1 is switched on; a trainer of V1 that is given the result
-    raises it, too.
+    Raises InvalidSpec for these fields, and if Ray Train V1 is enabled. A V1 trainer raises it too when it gets the
+    result.
     """
     _require_v2()
     from ray.train import CheckpointConfig, RunConfig
@@ -36,18 +36,19 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
     taken = {"name", "storage_path", "storage_filesystem", "failure_config"} & fields.keys()
     if taken:
         raise InvalidSpec(
-            f"{', '.join(sorted(taken))}: decided by the attempt: leave out of ray_run_config", where="ray_run_config"
+            f"{', '.join(sorted(taken))}: set by the attempt: remove it from ray_run_config", where="ray_run_config"
         )
     here = environment.read()
     exit_with_what_happened()
     wait_for_store(here)
-    name = f"ray-{secrets.token_hex(4)}"  # Ray would resume a run of the same name from a snapshot of its own
+    name = f"ray-{secrets.token_hex(4)}"  # Ray would resume a run of the same name from its own snapshot.
     below = f"attempts/{here.attempt:04d}"
     path, filesystem = storage_of(here, below)
     runtime_env = dict(fields.pop("worker_runtime_env", None) or {})
     runtime_env["env_vars"] = {**here.exported(), **runtime_env.get("env_vars", {})}
     config = copy(fields.pop("checkpoint_config", None) or CheckpointConfig())
-    config.num_to_keep = None  # SPOTLADDER_KEEP says how many: Ray must not delete what the log still counts
+    # SPOTLADDER_KEEP sets how many to keep: Ray must not delete commits that the log still counts.
+    config.num_to_keep = None
     _explain_v1_trainers()
     _nothing_to_clean()
     return RunConfig(
@@ -67,14 +68,15 @@ def _require_v2() -> None:
 
     if not is_v2_enabled():
         raise InvalidSpec(
-            "Ray Train V1 is switched on by RAY_TRAIN_V2_ENABLED=0, and ray_run_config is for V2: "
+            "Ray Train V1 is enabled by RAY_TRAIN_V2_ENABLED=0, but ray_run_config needs V2: "
             "set RAY_TRAIN_V2_ENABLED=1, before ray is imported",
             where="ray_run_config",
         )
 
 
 def _explain_v1_trainers() -> None:
-    """Let trainers of V1 say what is wrong: Ray says that ray.train.RunConfig should be a ray.train.RunConfig."""
+    """Make trainers of V1 raise a clear error: Ray's own says that ray.train.RunConfig should be a
+    ray.train.RunConfig."""
     from ray.train import RunConfig, base_trainer
 
     if (check := getattr(base_trainer.BaseTrainer, "_validate_attributes", None)) is None or hasattr(check, "explains"):
@@ -84,7 +86,7 @@ def _explain_v1_trainers() -> None:
         if isinstance(trainer.run_config, RunConfig):
             kind = type(trainer)
             raise InvalidSpec(
-                f"{kind.__module__}.{kind.__name__} is a trainer of Ray Train V1, and ray_run_config is for V2: import "
+                f"{kind.__module__}.{kind.__name__} is a trainer of Ray Train V1, but ray_run_config needs V2: import "
                 "the trainer from ray.train.torch, ray.train.tensorflow or ray.train.v2.api.data_parallel_trainer",
                 where="ray_run_config",
             )
@@ -95,9 +97,10 @@ def _explain_v1_trainers() -> None:
 
 
 def _nothing_to_clean() -> None:
-    """Spare the actor that removes placement groups of a controller that died: the attempt's cluster ends with it.
+    """Disable the actor that removes the placement groups of a dead controller: the attempt's cluster ends with the
+    controller.
 
-    Where there is no dashboard, that actor asks it for 12 s before it lets a run end, at a notice of all times.
+    Without a dashboard, that actor would delay the end of a run by 12 s, also after a notice.
     """
     from ray.train.v2.api import data_parallel_trainer
 
@@ -108,9 +111,10 @@ def _nothing_to_clean() -> None:
 
 
 def wait_for_store(here: environment.Environment) -> None:
-    """Wait until the commit log can be read: Ray writes to the store when it starts, and fails at once without it.
+    """Wait until the commit log can be read: Ray writes to the store at its start and fails at once if it is
+    unavailable.
 
-    Raises ForeignLog when the log is another job's, StoreRefused, LogCorrupt.
+    Raises ForeignLog if the log belongs to another job, StoreRefused, LogCorrupt.
     """
     from spotladder.checkpoints.log import CommitLog
     from spotladder.checkpoints.open_store import open_store
@@ -123,7 +127,7 @@ def wait_for_store(here: environment.Environment) -> None:
 
 
 def storage_of(here: environment.Environment, below: str) -> tuple[str, Any]:
-    """A folder of the job for Ray: its path, and the filesystem to reach it by (None: the local one)."""
+    """A folder of the job for Ray: its path and its filesystem (None for the local one)."""
     from pathlib import Path
 
     from spotladder.checkpoints.open_store import open_store

@@ -1,4 +1,4 @@
-"""What runs inside Ray Tune's driver: the callback that commits the state of a sweep."""
+"""Code that runs inside Ray Tune's driver: the callback that commits the state of a sweep."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from spotladder.train.sweep_state import PLACE
 _log = logging.getLogger("spotladder.train")
 
 COMMIT_INTERVAL = 2.0
-"""Least seconds between two commits, however many trials end."""
+"""Minimum seconds between two commits, however many trials end."""
 
 
 class _Sweep:
-    """The one sweep of this driver. `below` is its folder in the job's store."""
+    """The sweep of this driver. `below` is its folder in the job's store."""
 
     def __init__(self, member: Member, below: str) -> None:
         self.member = member
@@ -40,15 +40,15 @@ _sweep: _Sweep | None = None
 
 
 def watch(member: Member, below: str) -> None:
-    """Commit the sweep of this process from now on."""
+    """Set the sweep that this process commits."""
     global _sweep  # noqa: PLW0603 – a driver has one sweep; Ray stores callbacks with the sweep, so they hold nothing
     _sweep = _Sweep(member, below)
 
 
 class StateCommits(Callback):  # type: ignore[misc]
-    """Commits the state that Ray has just written: when a trial has ended, when the interval is over, and at the end.
+    """Commits the state that Ray has just written: after a trial ends, when the interval is over, and at the end.
 
-    Holds nothing itself: Ray pickles it with the sweep and brings it back in another process.
+    Has no state: Ray pickles it with the sweep and restores it in another process.
     """
 
     def setup(self, stop: Any = None, num_samples: Any = None, total_num_samples: Any = None, **info: Any) -> None:  # noqa: ARG002 – Ray's protocol
@@ -81,14 +81,14 @@ class StateCommits(Callback):  # type: ignore[misc]
 
 
 def _has_room(sweep: _Sweep) -> bool:
-    """Whether the next state can be committed without a wait."""
+    """Whether the next state can be committed without waiting."""
     return not sweep.member.commits.busy or sweep.member.commits.away
 
 
 def _new_state(sweep: _Sweep, trials: list[Any]) -> Path | None:
-    """The folder with the state, when Ray has written a state since the last commit.
+    """The folder with the state; None if Ray has not written a state since the last commit.
 
-    Ray writes it in the same thread before it calls back, so it is whole.
+    Ray writes the state in the same thread before the callback, so it is complete.
     """
     folder = Path(trials[0].storage.experiment_driver_staging_path)
     newest = max(folder.glob("experiment_state-*.json"), default=None)

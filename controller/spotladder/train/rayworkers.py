@@ -1,7 +1,9 @@
-"""What runs inside Ray Train's processes: the callback in its controller and its workers, and the budgets.
+"""Code that runs inside Ray Train's processes: the callback in its controller and its workers, and the failure
+budgets.
 
-The seams, in Ray's own words: callbacks in `RunConfig.callbacks` that are not `UserCallback` "allow custom workarounds
-built on top of internal callbacks"; `TrainFnUtils` "can be patched if new user APIs behaviors is wanted".
+The extension points, as Ray documents them: callbacks in `RunConfig.callbacks` that are not `UserCallback` "allow
+custom workarounds built on top of internal callbacks"; `TrainFnUtils` "can be patched if new user APIs behaviors is
+wanted".
 """
 
 from __future__ import annotations
@@ -38,24 +40,24 @@ from spotladder.train.membership import Member, join
 _log = logging.getLogger("spotladder.train")
 
 NODE_LOSS_WINDOW = 5.0
-"""Seconds after an error in which a node of the group may turn out to be lost: ranks that lost a peer often fail
-with an error of their own before Ray knows about the node."""
+"""Seconds after an error in which a lost node explains it: ranks that lost a peer often fail with their own error
+before Ray knows about the node."""
 
 UNEXPLAINED_LIMIT = 3
-"""Worker groups that may end by a dead process on a node that lives (out of memory, a crash) before the error is the
-program's."""
+"""How many worker groups may end because a process died on a live node (out of memory, a crash) before the error
+counts as the program's."""
 
 _MAY_PASS = (RayActorError, WorkerHealthCheckFailedError, WorkerHealthCheckTimeoutError, RankLost)
 
 
 class _Verdict:
-    """Whether the newest errors of the worker group end the run. One per controller process."""
+    """Whether the newest errors of the worker group end the run. One for each controller process."""
 
     final = False
 
 
 def _write_no_snapshot(_: Any) -> None:
-    """Stands for CheckpointManager's copy of its state in the bucket: the commit log replaces it."""
+    """Replaces CheckpointManager's copy of its state in the bucket: the commit log has this information."""
 
 
 class NothingToClean(ControllerCallback):  # type: ignore[misc]
@@ -63,9 +65,9 @@ class NothingToClean(ControllerCallback):  # type: ignore[misc]
 
 
 class RecoverInPlace(FailureConfig):  # type: ignore[misc]
-    """Budgets that ask the verdict: without limit for lost machines, none for the program's own errors.
+    """Failure budgets that the verdict decides: unlimited for lost machines, zero for the program's own errors.
 
-    Ray charges both to `max_failures` and asks for its limit only after the callback has seen the errors.
+    Ray counts both against `max_failures`, and reads this limit only after the callback has received the errors.
     """
 
     def __init__(self) -> None:
@@ -77,7 +79,7 @@ class RecoverInPlace(FailureConfig):  # type: ignore[misc]
 
     @max_failures.setter
     def max_failures(self, value: int) -> None:
-        """Set by the base class; decided here."""
+        """Ignore the base class's assignment: the verdict decides the limit."""
 
     @property
     def max_preemption_failures(self) -> int:
@@ -85,11 +87,11 @@ class RecoverInPlace(FailureConfig):  # type: ignore[misc]
 
     @max_preemption_failures.setter
     def max_preemption_failures(self, value: int) -> None:
-        """Set by the base class; decided here."""
+        """Ignore the base class's assignment: the verdict decides the limit."""
 
 
 class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
-    """In the controller, decides about errors; in every worker, puts the commit log behind Ray's checkpoint calls."""
+    """In the controller, decides about errors; in every worker, connects Ray's checkpoint calls to the commit log."""
 
     def __init__(self, below: str, total: int) -> None:
         self._below = below
@@ -102,7 +104,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         self._nodes = {worker.metadata.node_id for worker in worker_group.get_workers()}
         self._counted = False
         if hasattr(CheckpointManager, "_write_state_to_storage"):
-            # Ray writes it after every report, and a bucket that is away then ends the run.
+            # Ray writes this state after every report; if the bucket is unavailable then, the run ends.
             CheckpointManager._write_state_to_storage = _write_no_snapshot  # noqa: SLF001 – has no public switch
         logging.getLogger("ray.train.v2._internal.execution.failure_handling.default").addFilter(_no_error)
 
@@ -112,7 +114,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
             _Verdict.final = self._ends_the_run(list(errors.values()))
 
     def after_init_train_context(self) -> None:
-        """In a worker, before the program's function runs: meet the other ranks."""
+        """In a worker, before the program's function runs: connect to the other ranks."""
         logging.getLogger("ray.train.v2._internal.util").addFilter(_no_error)
         try:
             member = join(environment.read(), ranks.discover())
@@ -132,10 +134,10 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         if any(isinstance(error, StoreRefused) for error in errors):
             return True
         if any(isinstance(error, StoreUnavailable) for error in errors):
-            return False  # the next group waits for the store before it starts
+            return False  # The next group waits for the store before it starts.
         if not any(isinstance(error, _MAY_PASS) for error in errors):
             return True
-        self._unexplained += not self._counted  # Ray asks about the same errors again and again
+        self._unexplained += not self._counted  # Ray passes the same errors several times.
         self._counted = True
         return self._unexplained > UNEXPLAINED_LIMIT
 
@@ -153,13 +155,14 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
 
 
 def _no_error(record: logging.LogRecord) -> bool:
-    """Ray logs how a training function ended, as an error with its traceback. Being interrupted is none."""
+    """Suppresses Ray's error log with a traceback when a training function was interrupted: an interruption is not an
+    error."""
     return f"{Interrupted.__module__}.{Interrupted.__name__}:" not in record.getMessage()
 
 
 class _Flushed:
-    """Ray's threads for uploads, which it shuts down when the training function has returned: then the last checkpoint
-    is waited for too."""
+    """Ray's upload threads, which Ray shuts down after the training function returns. The shutdown also waits for the
+    last commit."""
 
     def __init__(self, pool: Any, member: Member) -> None:
         self._pool = pool
@@ -174,7 +177,7 @@ class _Flushed:
 
 
 class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
-    """`ray.train` inside the training function, with the commit log behind `report` and `get_checkpoint`."""
+    """`ray.train` inside the training function, with `report` and `get_checkpoint` backed by the commit log."""
 
     def __init__(self, member: Member | Exception, below: str, total: int) -> None:
         self._joined = member
@@ -187,7 +190,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         self._committed = 0
 
     def get_checkpoint(self) -> Any:
-        """The newest commit; at the start of an attempt, what the last one left."""
+        """The newest commit; at the start of an attempt, the newest commit of earlier attempts."""
         if self._reported is not None:
             return self._reported
         found = self._look()
@@ -203,7 +206,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         checkpoint_upload_fn: Callable[[Any, str], Any] | None = None,
         validation: Any = False,
     ) -> None:
-        """Commit the checkpoint, if any rank has one, then report to Ray. Ends the run when it is to stop."""
+        """Commit the checkpoint, if any rank has one, then report to Ray. Raises to end the run if it must stop."""
         member = self._member()
         said = self._agree(member, metrics, checkpoint is not None)
         committed = self._commit(member, said, metrics, checkpoint) if said["commit"] else None
@@ -212,7 +215,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
             raise Interrupted(said["step"])
         at_once = committed is not None and checkpoint_upload_mode != CheckpointUploadMode.ASYNC
         if at_once and not member.commits.settle():
-            committed = checkpoint = None  # Ray is told of checkpoints that exist
+            committed = checkpoint = None  # Report to Ray only checkpoints that exist.
         member.heartbeat.learned(metrics)
         member.heartbeat.beat(said["step"], said["total"], at_once=said["commit"])
 
@@ -241,7 +244,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         return self._joined
 
     def _look(self) -> Found | None:
-        """What the attempt starts from; read once, kept for as long as the process."""
+        """The commit from which the attempt starts, read once for each process."""
         if not self._looked:
             member = self._member()
             folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
@@ -253,13 +256,14 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         return self._found
 
     def _let_go(self) -> None:
-        """Remove the files that the attempt started from. Workers are killed, so this cannot be left to their exit."""
+        """Remove the files of the commit from which the attempt started. Ray kills workers, so an exit handler would
+        not run."""
         if self._found is not None:
             shutil.rmtree(self._found.path.parent, ignore_errors=True)
             self._found = None
 
     def _agree(self, member: Member, metrics: dict[str, Any], mine: bool) -> dict[str, Any]:
-        """Which step this report is, whether it is a commit, and whether it is the last: the same on every rank."""
+        """The step of this report, whether it is committed, and whether it is the last: the same on every rank."""
         self._reports += 1
         notice = member.listener.look() is not None
 
@@ -278,7 +282,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         return said
 
     def _counted(self, metrics: dict[str, Any], commit: bool) -> dict[str, int]:
-        """The program's own count of steps where it reports one that grows; else the number of commits so far."""
+        """The metric "step" if the program reports one that increases; otherwise the number of commits so far."""
         given, total = metrics.get("step"), metrics.get("total", self._total)
         step = given if isinstance(given, int) and given > self._committed else self._committed + commit
         return {"step": step, "total": total if isinstance(total, int) and total >= step else 0}
@@ -296,7 +300,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
 
 
 def _local(checkpoint: Any) -> str:
-    """The checkpoint's folder on this machine; one that the program put elsewhere is fetched."""
+    """The checkpoint's folder on this machine; downloads a checkpoint that the program put elsewhere."""
     from pyarrow.fs import LocalFileSystem
 
     if isinstance(checkpoint.filesystem, LocalFileSystem):

@@ -1,8 +1,8 @@
-"""How the ranks find rank 0: Ray passes its address on where Ray launched them, the bucket everywhere else.
+"""How the ranks find rank 0: through Ray if Ray launched them, otherwise through the bucket.
 
 In the bucket the address is an object beside the attempt's files, numbered by the `start` entry that rank 0 has just
-appended. Ranks look for the newest and try again until it lets them in: an address of an older start of the same
-attempt has no listener, or belongs to a rank 0 that has all its ranks or that is of another group.
+appended. Ranks read the newest address and retry until rank 0 accepts them: the address of an older start of the same
+attempt has no listener, or belongs to a rank 0 that already has all its ranks or is of another group.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RETRY_INTERVAL = 0.5
 
 
 def publish(store: Store, attempt: int, seq: int, address: Address) -> None:
-    """Rank 0: let the others find it."""
+    """On rank 0: publish the address."""
     store.put_if_absent(f"{_folder(attempt)}{seq:08d}.json", json.dumps(address.to_json()).encode())
 
 
@@ -47,9 +47,10 @@ def seek(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Spoke:
-    """Any other rank: its end of the channel, once rank 0 has let it in.
+    """On any other rank: its end of the channel, after rank 0 has accepted it.
 
-    The time in which the store is away does not count. Raises RankLost when rank 0 is not there in time, StoreRefused.
+    Time in which the store is unavailable does not count. Raises RankLost if rank 0 is not found in time,
+    StoreRefused.
     """
     retry = retry or StoreRetry(store)
     give_up = clock() + timeout

@@ -30,8 +30,8 @@ LOOK_INTERVAL = 1.0
 class Job:
     """One rank of the running attempt. Every rank makes the same calls with the same steps.
 
-    A step's number is the count of steps that are done when it ends: the first is 1, the last is `total`, and a job
-    resumed from `found.step` goes on with `found.step + 1`.
+    A step's number is the count of finished steps when it ends: the first step is 1, the last is `total`, and a job
+    that resumes from `found.step` continues with `found.step + 1`.
     """
 
     def __init__(self, member: Member, clock: Callable[[], float] = time.monotonic) -> None:
@@ -79,18 +79,17 @@ class Job:
 
     @property
     def stopping(self) -> bool:
-        """Whether the attempt is being drained and the commit for it has been asked for.
+        """Whether the attempt is being drained and `should_commit` has returned True for the last commit.
 
-        Only for programs that do not use `steps`: commit, leave the loop, `flush`, and exit with code 75.
+        Only for programs that do not use `steps`: commit, leave the loop, call `flush`, and exit with code 75.
         """
         return self._stop_at is not None
 
     @contextmanager
     def resume(self) -> Iterator[Found | None]:
-        """The newest commit that verifies, downloaded; None when there is none. The same on every rank.
+        """The newest commit that verifies, downloaded; None if the log has no commit. The same on every rank.
 
-        A store that is away is waited for. Raises CheckpointCorrupt when there are commits and none verifies,
-        StoreRefused.
+        Waits while the store is unavailable. Raises CheckpointCorrupt if no commit of the log verifies, StoreRefused.
         """
         folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
         try:
@@ -108,11 +107,11 @@ class Job:
     def steps(self, start: int, total: int) -> Iterator[int]:
         """The steps `start + 1` … `total`.
 
-        When the attempt is drained, the loop ends after the commit for it: `Interrupted` (a SystemExit with code 75)
-        is raised here as soon as everything is committed. At the end, waits until the last commit is recorded.
+        When the attempt is drained, the loop ends after the last commit: it raises `Interrupted` (a SystemExit with
+        code 75) when everything is committed. After step `total` it waits until the last commit is recorded.
         """
         if not 0 <= start <= total:
-            raise ValueError(f"steps({start}, {total}): 0 ≤ start ≤ total")
+            raise ValueError(f"steps({start}, {total}): expected 0 ≤ start ≤ total")
         self._begin_at(start)
         self._total = total
         self._member.heartbeat.beat(start, total, at_once=True)
@@ -132,8 +131,8 @@ class Job:
     def should_commit(self, step: int) -> bool:
         """Whether to commit after this step: the interval is over, the attempt is being drained, or it is the last.
 
-        The same answer on every rank, without a message unless something is due. Raises what went wrong with an
-        earlier commit.
+        The answer is the same on every rank; the ranks exchange messages only if a commit is due. Raises the error of
+        an earlier commit.
         """
         self._member.commits.check()
         if step == self._asked[0]:
@@ -151,16 +150,17 @@ class Job:
 
     @contextmanager
     def commit(self, step: int, metrics: Mapping[str, Any] | None = None) -> Iterator[Path]:
-        """An empty folder for this rank's files. After the block they are uploaded and committed, in the background.
+        """An empty folder for this rank's files. After the `with` block the files are uploaded and committed in the
+        background.
 
-        Waits for the commit before, for a short time at most: while the store is away the training goes on, and the
-        newest checkpoint takes the place of one that waits. Raises the error of a commit before.
-        An exception in the block passes through and nothing is committed. `metrics` are recorded with the commit:
-        numbers, text.
+        Waits for the previous commit, but only for a short time: while the store is unavailable the training
+        continues, and the newest checkpoint replaces a pending one. Raises the error of an earlier commit. An
+        exception in the block propagates and nothing is committed. `metrics` (numbers or text) are recorded with the
+        commit.
         """
         member = self._member
         if step <= self._committed:
-            raise ValueError(f"commit({step}) after step {self._committed}: steps only grow")
+            raise ValueError(f"commit({step}) after step {self._committed}: expected a higher step")
         member.commits.make_room()
         folder = Path(tempfile.mkdtemp(prefix="spotladder-commit-"))
         try:
@@ -177,10 +177,10 @@ class Job:
     def flush(self) -> None:
         """Wait until everything is committed. Raises the error of a failed commit."""
         while not self._member.commits.wait(LOOK_INTERVAL):
-            self._member.listener.look()  # the last tries are closer together once the attempt is to stop
+            self._member.listener.look()  # Attempts to store are more frequent while the attempt is being drained.
 
     def close(self) -> None:
-        """End this rank's part; called automatically when the process exits. Raises an error of the last commit.
+        """Leave the job; called automatically when the process exits. Raises the error of the last commit.
 
         A commit in progress gets the attempt's grace period. While the store is unavailable and the attempt has not
         been asked to stop, this call waits for the store.
@@ -190,7 +190,7 @@ class Job:
             while not (done := commits.wait(grace)) and commits.away and self._member.listener.look() is None:
                 pass
             if not done:
-                _log.error("the last commit was still on its way after %.0f s, and is lost", grace)
+                _log.error("the last commit is lost: it was not finished after %.0f s", grace)
         finally:
             self._member.close()
 
@@ -199,12 +199,12 @@ class Job:
         self._last_commit_at = self._clock()
 
     def _every(self, step: int) -> bool:
-        """Whether an interval in steps ends: pure arithmetic, so equal on every rank."""
+        """Whether an interval in steps ends. Computed from the step alone, so equal on every rank."""
         steps = self._interval.steps
         return bool(steps) and step // steps > self._base // steps
 
     def _listen(self, step: int) -> None:
-        """Hear notices; on rank 0, decide whether a commit is to be settled now."""
+        """Poll for notices; on rank 0, also decide whether to settle a commit now."""
         member = self._member
         notice = member.listener.look()
         if self.rank > 0:
@@ -213,14 +213,15 @@ class Job:
                 member.channel.tell({"kind": notice.kind, "reason": notice.reason, "deadline": notice.deadline})
             return
         if self._total and step >= self._total - (self.world_size > 1):
-            return  # the last step commits by itself
+            return  # The last step is always committed.
         stop = (notice is not None or bool(member.warned)) and not self._stop_announced
         if stop or self._time_is_up():
             self._stop_announced |= stop
             member.channel.agree(step, stop=stop)
 
     def _time_is_up(self) -> bool:
-        """An interval in seconds is over, and nothing is on its way: a slow bucket must not stall the training."""
+        """Whether an interval in seconds is over and no commit is in progress: a slow bucket must not stall the
+        training."""
         commits = self._member.commits
         if not self._interval.seconds or self._member.agreement.pending or (commits.busy and not commits.away):
             return False
@@ -232,11 +233,11 @@ _opening = threading.Lock()
 
 
 def current() -> Job:
-    """This process's rank of the running job. The first call joins: every rank must make it.
+    """This process's rank of the running job. The first call joins the job: every rank must make it.
 
-    Outside a job, a local default: attempt 1 of a job named like the script, in a folder of this user's.
-    A store that is away is waited for. Raises Fenced when a newer attempt has started already, StoreRefused,
-    LogCorrupt, RankLost, InvalidSpec; if uncaught, these end the process with their exit code and one line.
+    Outside a job it returns a local default: attempt 1 of a job named like the script, in a folder in the user's home.
+    Waits while the store is unavailable. Raises Fenced if a newer attempt has started already, StoreRefused,
+    LogCorrupt, RankLost, InvalidSpec. If uncaught, these errors end the process with their exit code and one line.
     """
     global _current  # noqa: PLW0603 – a process has one rank
     with _opening:
@@ -245,7 +246,7 @@ def current() -> Job:
         if _current is None:
             if ranks.in_tune_trial():
                 raise InvalidSpec(
-                    "a trial of Ray Tune is no rank of its own: report checkpoints with tune.report, begin the sweep "
+                    "a trial of Ray Tune cannot join as a rank: report checkpoints with tune.report, create the tuner "
                     "with train.tune_restore",
                     where="train.current",
                 )
@@ -258,7 +259,7 @@ def current() -> Job:
 
 
 def adopt(joined: Job | Exception) -> None:
-    """Let `current` return the rank that this process has become already, or raise why it has not."""
+    """Let `current` return the rank that this process has already joined as, or raise the error of joining."""
     _set(joined)
 
 
@@ -274,7 +275,7 @@ def _set(joined: Job | Exception | None) -> None:
 
 
 def _end() -> None:
-    """Finish the commit in progress when the process exits; its error is logged and sets the exit code."""
+    """Finish the commit in progress when the process exits. Its error is logged and sets the exit code."""
     if not isinstance(_current, Job):
         return
     try:
@@ -285,5 +286,5 @@ def _end() -> None:
 
 
 def _at_exit(do: Callable[[], None]) -> None:
-    """Before thread pools are closed, which is before `atexit`: an upload needs them."""
+    """Run before thread pools are closed, which is before `atexit`: an upload needs them."""
     getattr(threading, "_register_atexit", atexit.register)(do)

@@ -22,10 +22,10 @@ T = TypeVar("T")
 _log = logging.getLogger("spotladder.train")
 
 FIRST_RETRY_INTERVAL = 0.5
-"""Seconds until the first retry; each further interval is twice as long,"""
+"""Seconds before the first retry. Each further interval is twice as long."""
 
 LONGEST_RETRY_INTERVAL = 30.0
-"""and no longer than this."""
+"""Maximum seconds between two retries."""
 
 CREDENTIALS_TIMEOUT = 120.0
 """Seconds for which refused credentials are retried: the kubelet updates a mounted Secret within about 90 s."""
@@ -35,10 +35,10 @@ LOG_INTERVAL = 60.0
 
 
 class StoreRetry:
-    """The outage of the store as one rank sees it, and the delay before the next try. Safe for several threads.
+    """The outage of the store as one rank sees it, and the delay before the next retry. Thread-safe.
 
-    `on_change` is called with the outage when it begins and with every new error, and with None when the store answers
-    again. `clock` is monotonic; `wall` is the time shown to users.
+    The retry loop calls `on_change` with the outage when it begins and at every new error, and with None when the
+    store answers again. `clock` is monotonic; `wall` is the time shown to users.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class StoreRetry:
     def waits_for(self, error: BaseException, *, starting: bool = False) -> bool:
         """Whether a retry may help.
 
-        `starting`: nothing has been read or written yet, so a bucket that does not exist is a mistake in the job, not
-        an outage.
+        `starting` means that nothing has been read or written yet: a bucket that does not exist is then a mistake in
+        the job, not an outage.
         """
         if isinstance(error, RightsRefused):
             with self._lock:
@@ -80,7 +80,7 @@ class StoreRetry:
         return isinstance(error, StoreUnavailable) and not (starting and isinstance(error, StoreRefused))
 
     def failed(self, message: str, doing: str = "training goes on and commits later") -> float:
-        """Record a failed try. `doing` is logged: what happens meanwhile. Returns the seconds to wait."""
+        """Record a failed request. `doing` is logged: what the program does meanwhile. Returns the seconds to wait."""
         with self._lock:
             now = self.clock()
             self._outage = Outage(self._outage.since if self._outage else self._wall(), message)
@@ -103,7 +103,7 @@ class StoreRetry:
             self._on_change(None)
 
     def until_answered(self, work: Callable[[], T], *, starting: bool = False) -> T:
-        """Call `work` until the store answers; its result. Raises errors that a retry does not help against."""
+        """Call `work` until the store answers; returns its result. Raises errors that a retry cannot fix."""
         while True:
             try:
                 value = work()
@@ -120,4 +120,4 @@ def _renewed(store: Store) -> bool:
     try:
         return renew(store)
     except StoreUnavailable:
-        return True  # the file or the login is being replaced at this moment
+        return True  # The file or the login is being replaced at this moment.

@@ -1,4 +1,4 @@
-"""The committed state of a Ray Tune sweep: what a commit holds, and how the next start restores it."""
+"""The committed state of a Ray Tune sweep: the content of a commit and how the next start restores it."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ FILES_AT_ONCE = 8
 
 @contextmanager
 def committed_state(log: CommitLog, retry: StoreRetry) -> Iterator[Path | None]:
-    """The newest committed state of the sweep, verified, on this machine; None before the first."""
+    """The newest committed state of the sweep, verified, on this machine; None if nothing is committed."""
     with tempfile.TemporaryDirectory(prefix="spotladder-resume-") as folder:
         resumed = retry.until_answered(lambda: log.resume(Path(folder)))
         if resumed is not None and not (resumed.path / PLACE).is_file():
             raise InvalidSpec(
-                f"{log.uri}: the newest commit is no sweep's: use another job name for a sweep than for a training",
+                f"{log.uri}: the newest commit is not of a sweep: give the sweep a job name that no training uses",
                 where="tune_restore",
             )
         yield resumed.path if resumed else None
 
 
 def take_over(store: Store, old: str, new: str, state: Path) -> None:
-    """Fill the folder `new`: files of the trials from `old`, the sweep's state from the commit."""
+    """Fill the folder `new`: with the files of the trials from `old` and the sweep's state from the commit."""
     committed = {file.name for file in state.iterdir()}
     names = [meta.key.removeprefix(f"{old}/") for meta in store.list(f"{old}/")]
     wanted = [name for name in names if "/" in name or not name.startswith(STATE_FILES)]
@@ -56,4 +56,4 @@ def take_over(store: Store, old: str, new: str, state: Path) -> None:
     with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="spotladder-copy") as pool:
         list(pool.map(copy, wanted))
         list(pool.map(lambda name: store.put_file(f"{new}/{name}", state / name), committed - {PLACE}))
-    _log.info("took over %d files of the sweep in %s", len(wanted), old)
+    _log.info("copied %d files of the sweep in %s", len(wanted), old)

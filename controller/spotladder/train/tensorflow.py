@@ -1,4 +1,4 @@
-"""TensorFlow: all that a training program must remember, kept in `tf.train.Checkpoint`s.
+"""TensorFlow: saves and restores the state of a training program in `tf.train.Checkpoint`s.
 
     state = train.tensorflow.State(model=model, optimizer=optimizer, data=iter(dataset))
     with job.resume() as found:
@@ -9,14 +9,13 @@
             with job.commit(step) as folder:
                 state.save(folder)
 
-What belongs to the whole job (models, optimizers with their learning-rate schedules, `tf.Variable`s, generators) is
-written once, by rank 0, into `model.*`; the position in the data (`tf.data` iterators) and the random state of Python
-and NumPy are written by every rank for itself, into `rank-N.*`. Both are plain `tf.train.Checkpoint`s that TensorFlow
-reads without spotladder. A Keras model's own checkpoint leaves out the seeds of its random layers (Dropout …) and its
-metrics; here they are part of it.
+Rank 0 writes the state that all ranks share (models, optimizers with their learning-rate schedules, `tf.Variable`s,
+generators) into `model.*`. Each rank writes its position in the data (`tf.data` iterators) and the random state of
+Python and NumPy into `rank-N.*`. Both are plain `tf.train.Checkpoint`s that TensorFlow reads without spotladder. They
+include the seeds of random layers (Dropout …) and the metrics of a Keras model, which its own checkpoint leaves out.
 
-Under `MultiWorkerMirroredStrategy`, give each rank its own shard as a plain iterator (`Dataset.shard(size, rank)`), not
-a distributed dataset: TensorFlow cannot save the position of the latter.
+Under `MultiWorkerMirroredStrategy`, give each rank its own shard as a plain iterator (`Dataset.shard(size, rank)`),
+not a distributed dataset: TensorFlow cannot save the position of the latter.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _SHARED = "model"
 class State:
     """The named parts of a training program: anything that `tf.train.Checkpoint` tracks.
 
-    Build optimizers first (`optimizer.build(model.trainable_variables)`), so that what is restored has a place.
+    Build optimizers first (`optimizer.build(model.trainable_variables)`), so that their variables exist.
     """
 
     def __init__(self, **parts: Any) -> None:
@@ -66,7 +65,7 @@ class State:
         if self._shared is not None and self._rank == 0:
             self._shared.write(str(folder / _SHARED))
         elif self._shared is not None:
-            # Reading a variable that each replica adds to is a collective: all ranks write, one is kept.
+            # Reading a variable that each replica updates is a collective: all ranks write, one copy is kept.
             with tempfile.TemporaryDirectory(prefix="spotladder-replica-") as discarded:
                 self._shared.write(str(Path(discarded) / _SHARED))
         if self._own is not None:
@@ -74,10 +73,10 @@ class State:
         randomness.save(folder / f"{self._mine}.random.json")
 
     def restore(self, found: Found | Path) -> None:
-        """Bring everything back to where `save` found it, from a commit or a folder with the files of all ranks.
+        """Restore all parts from a commit, or from a folder with the files of all ranks.
 
-        A rank that did not exist then goes on with rank 0's position in the data. Raises CheckpointCorrupt when the
-        files are of other parts or shapes than these.
+        A rank that the commit does not have continues from rank 0's position in the data. Raises CheckpointCorrupt if
+        the parts or their shapes differ from the saved ones.
         """
         folder = found.merged() if isinstance(found, Found) else found
         mine = self._mine if (folder / f"{self._mine}.random.json").exists() else "rank-0"
@@ -92,10 +91,10 @@ class State:
 
 
 def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
-    """Ray's `TensorflowTrainer(loop, **arguments)`, started sooner: only the workers load TensorFlow.
+    """Ray's `TensorflowTrainer(loop, **arguments)` with a faster start: only the workers load TensorFlow.
 
-    Ray's own makes the driver and its controller load it too, one after the other, at the start of every attempt:
-    about 5 s each. What the workers see is the same: TF_CONFIG with the addresses of all of them.
+    With Ray's own trainer, the driver and its controller also load TensorFlow at the start of every attempt, one after
+    the other, for about 5 s each. The workers get the same TF_CONFIG with the addresses of all workers.
     """
     require("tensorflow", "tensorflow")
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
@@ -121,5 +120,5 @@ def _read(checkpoint: Any, prefix: Path) -> None:
     except (tf.errors.OpError, AssertionError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CheckpointCorrupt(
-            f"{prefix.name}: these files do not fit this program's parts ({reason}): was it changed since the commit?"
+            f"{prefix.name}: these files do not match this program's parts ({reason}): was it changed since the commit?"
         ) from error

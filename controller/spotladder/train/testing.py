@@ -1,4 +1,4 @@
-"""For the tests of your own training program: take its machine away at a step, and see what comes out.
+"""For tests of your own training program: interrupt it at a step and compare the results.
 
     from spotladder.train.testing import interrupt_at
 
@@ -7,7 +7,8 @@
         assert interrupt_at(main, step=30) == whole                  # with notice: commits, stops, goes on
         assert interrupt_at(main, step=[7, 30], notice=False) == whole   # without: loses what was not committed
 
-For programs of one process: the program is called again and again in this process, each time as the next attempt.
+For programs of one process: `interrupt_at` calls the program repeatedly in this process, each time as the next
+attempt.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Result = TypeVar("Result")
 
 
 class MachineLost(BaseException):
-    """Stands for a SIGKILL: passes through the program like one that nothing can catch, but for `finally`."""
+    """Simulates a SIGKILL: the program cannot catch it as an `Exception`; only `finally` blocks run."""
 
 
 def interrupt_at(
@@ -40,11 +41,11 @@ def interrupt_at(
     interval: str = "10steps",
     folder: Path | str | None = None,
 ) -> Result:
-    """Run `program`, interrupt it at each of these steps, go on until it is done; returns what its last run returned.
+    """Run `program`, interrupt it at each of these steps and restart it until it is done. Returns its last result.
 
-    `notice`: it is told before, so it commits and stops; else it is lost at that step as if it had been killed.
-    `interval` is how often it commits by itself. `folder` keeps the checkpoints, for a look at them; by default they
-    go with the test. Raises AssertionError when the program never came to a step, and whatever the program raises.
+    With `notice`, the program gets a notice before the step, so it commits and stops; without, it ends at that step as
+    if it were killed. `interval` is its commit interval. `folder` keeps the checkpoints for inspection; by default
+    they are deleted. Raises AssertionError if the program does not reach a step, and every error of the program.
     """
     steps = [step] if isinstance(step, int) else list(step)
     if folder is not None:
@@ -85,7 +86,7 @@ class _Interrupted(session.Job):
 
 @contextmanager
 def _attempt(number: int, interval: str, folder: Path) -> Iterator[Member]:
-    """This process as rank 0 of one attempt; its environment is restored afterwards."""
+    """Run this process as rank 0 of one attempt; restores its environment afterwards."""
     settings = {
         Variable.JOB: "rehearsal",
         Variable.URI: str(folder),

@@ -1,4 +1,4 @@
-"""PyTorch: all that a training program must remember.
+"""PyTorch: saves and restores the state of a training program.
 
     state = train.torch.State(model=model, optimizer=optimizer, scheduler=scheduler, sampler=sampler)
     with job.resume() as found:
@@ -9,11 +9,11 @@
             with job.commit(step) as folder:
                 state.save(folder)
 
-What data-parallel training keeps equal everywhere (modules, optimizers, schedulers, gradient scalers) is written once,
-by rank 0, into `state.pt`; everything else that has a `state_dict` (samplers, stateful data loaders), and the random
-state of PyTorch, Python and NumPy, is written by every rank for itself into `rank-N.pt`. Both are read back with
-`weights_only=True`, so that a checkpoint can never run code. For state that is sharded over ranks (FSDP, DTensor) there
-are `save_sharded` and `restore_sharded`, which are `torch.distributed.checkpoint` in the same folder.
+Rank 0 writes the state that data-parallel training keeps equal on all ranks (modules, optimizers, schedulers, gradient
+scalers) into `state.pt`. Each rank writes every other part that has a `state_dict` (samplers, stateful data loaders),
+and the random state of PyTorch, Python and NumPy, into `rank-N.pt`. Both are read with `weights_only=True`, so that a
+checkpoint can never run code. For state that is sharded over ranks (FSDP, DTensor) use `save_sharded` and
+`restore_sharded`, which use `torch.distributed.checkpoint` in the same folder.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ class State:
         randomness.save(folder / f"rank-{self._rank}.random.json")
 
     def restore(self, found: Found | Path) -> None:
-        """Bring everything back to where `save` found it, from a commit or a folder with the files of all ranks.
+        """Restore all parts from a commit, or from a folder with the files of all ranks.
 
-        A rank that did not exist then goes on with rank 0's. Raises CheckpointCorrupt when the files are of other
-        parts or shapes than these.
+        A rank that the commit does not have gets rank 0's state. Raises CheckpointCorrupt if the parts or their shapes
+        differ from the saved ones.
         """
         import torch
 
@@ -90,12 +90,12 @@ class State:
 
 
 class Sampler:
-    """Batches of example numbers without end, each rank its own share: `DataLoader(…, batch_sampler=sampler)`.
+    """An endless sequence of batches of example indices for one rank: `DataLoader(…, batch_sampler=sampler)`.
 
-    Every epoch has an order of its own; what does not fill a batch on all ranks is left out of it. `batch` is the
-    number of examples of one rank. The position is what was handed out, so let the training process itself read the
-    data (`num_workers=0`); with loader processes, which read ahead, use a data loader that keeps its own position, such
-    as torchdata's StatefulDataLoader.
+    Every epoch is shuffled anew and leaves out the examples that do not fill a batch on all ranks. `batch` is the
+    number of examples in one rank's batch. The sampler saves the position of the last batch that it returned, so read
+    the data in the training process (`num_workers=0`). Loader processes read ahead: with them, use a data loader that
+    saves its own position, such as torchdata's StatefulDataLoader.
     """
 
     def __init__(self, examples: int, batch: int, *, seed: int = 0) -> None:
@@ -127,10 +127,10 @@ class Sampler:
         return {"epoch": self._epoch, "used": self._used, "examples": self._examples, "seed": self._seed}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Go on from there, also with another number of ranks. Raises ValueError for other data."""
+        """Continue from this position, also with another number of ranks. Raises ValueError for other data."""
         if (state["examples"], state["seed"]) != (self._examples, self._seed):
             raise ValueError(
-                f"the position is in {state['examples']} examples shuffled with seed {state['seed']}, the program has "
+                f"the position is in {state['examples']} examples shuffled with seed {state['seed']}, the program uses "
                 f"{self._examples} and seed {self._seed}"
             )
         self._epoch, self._used = state["epoch"], state["used"]
@@ -139,7 +139,7 @@ class Sampler:
 def save_sharded(folder: Path, state: dict[str, Any]) -> None:
     """Write this rank's shards of `state` with `torch.distributed.checkpoint`. Every rank must call it.
 
-    `state` is what `torch.distributed.checkpoint.state_dict.get_state_dict` or the parts' `state_dict`s give.
+    `state` is the result of `torch.distributed.checkpoint.state_dict.get_state_dict` or of the parts' `state_dict`s.
     """
     from torch.distributed import checkpoint
 
@@ -157,7 +157,7 @@ def restore_sharded(found: Found | Path, state: dict[str, Any]) -> None:
         checkpoint.load(state, storage_reader=checkpoint.FileSystemReader(folder))
     except (checkpoint.api.CheckpointException, OSError, RuntimeError, ValueError) as error:
         raise CheckpointCorrupt(
-            f"sharded state does not fit this program's ({first_line(error)}): was it changed since the commit?"
+            f"sharded state does not match this program's ({first_line(error)}): was it changed since the commit?"
         ) from error
 
 
@@ -170,7 +170,7 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     torch.save(content, path)
     if unsafe := torch.serialization.get_unsafe_globals_in_checkpoint(path):
         raise InvalidSpec(
-            f"a state_dict holds {', '.join(unsafe)}, which could not be read back: keep to tensors, numbers, text, "
+            f"a state_dict holds {', '.join(unsafe)}, which could not be read back: use only tensors, numbers, text, "
             "lists and dicts, or allow the type with torch.serialization.add_safe_globals",
             path=path.name,
         )
@@ -209,5 +209,5 @@ def _load(parts: Mapping[str, Any], saved: Mapping[str, Any], file: str) -> None
             part.load_state_dict(saved[name])
         except (RuntimeError, ValueError, KeyError, TypeError) as error:
             raise CheckpointCorrupt(
-                f"{file}: {name} does not fit this program's ({first_line(error)}): was it changed since the commit?"
+                f"{file}: {name} does not match this program's ({first_line(error)}): was it changed since the commit?"
             ) from error

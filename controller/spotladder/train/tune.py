@@ -1,10 +1,9 @@
-"""Ray Tune: `train.tune_restore(trainable, …)` where a script says `tune.Tuner(trainable, …)`.
+"""Ray Tune: `train.tune_restore(trainable, …)` in place of `tune.Tuner(trainable, …)`.
 
-A sweep's folder changes all the time, and a driver that is cut off may go on changing it. So every start has a folder
-of its own, and what the next one goes on from is in the commit log: a commit holds the sweep's state, which names the
-trials, their results and their checkpoints. The next start takes over the files of the trials from the folder that
-the state belongs to, puts the committed state beside them, and lets Ray restore from that. Trials that had finished
-are not run again; the others go on from their own last checkpoint.
+A sweep's folder changes all the time, and a driver that lost its network may still write to it. So every start has its
+own folder, and a commit in the log has the sweep's state: the trials, their results and their checkpoints. The next
+start copies the files of the trials from the folder that the state belongs to, adds the committed state, and lets Ray
+restore the sweep. Finished trials do not run again; the others continue from their last checkpoint.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from spotladder.train.raytrain import storage_of
 from spotladder.train.sweep_state import PLACE, committed_state, take_over
 
 STATE_PERIOD = "5"
-"""Seconds between two states that Ray writes, unless TUNE_GLOBAL_CHECKPOINT_S says otherwise: its own choice, 10 or
-more, is too long for a notice."""
+"""Seconds between two writes of Ray's state, unless TUNE_GLOBAL_CHECKPOINT_S is set. Ray's default of 10 or more is
+too long for a notice."""
 
 SLOW_STATE = "3600"
-"""Seconds after which Ray warns, every few seconds, that its copy of the state in the bucket is late. What is restored
-is the committed state, so while the bucket is away the warning would be wrong."""
+"""Seconds after which Ray warns repeatedly that its copy of the state in the bucket is late. A start restores the
+committed state instead, so during a bucket outage the warning would be wrong."""
 
 TRIAL_FAILURES = 3
-"""How often a trial may fail in one attempt, lost machines included, unless the program says otherwise."""
+"""How many times a trial may fail in one attempt, lost machines included, unless the program sets its own limit."""
 
 
 def tune_restore(
@@ -43,11 +42,10 @@ def tune_restore(
     run_config: Any = None,
     resume_errored: bool = True,
 ) -> Any:
-    """`Tuner.restore` when an earlier attempt has left a sweep, else a new `Tuner`. To be called in the driver, once.
+    """`Tuner.restore` if an earlier attempt has committed a sweep, else a new `Tuner`. Call it in the driver, once.
 
-    `run_config` is a `ray.tune.RunConfig` without `name` and `storage_path`, which the attempt decides; as with Ray
-    itself, a restored sweep keeps the one it began with, and `tune_config`. `resume_errored`: trials that had failed
-    are tried again.
+    `run_config` is a `ray.tune.RunConfig` without `name` and `storage_path`, which the attempt sets. As in Ray itself,
+    a restored sweep keeps its original `run_config` and `tune_config`. With `resume_errored`, failed trials run again.
     """
     from ray import tune
 
@@ -75,7 +73,7 @@ def tune_restore(
             )
     given = run_config or tune.RunConfig(failure_config=tune.FailureConfig(max_failures=TRIAL_FAILURES))
     if given.name:
-        raise InvalidSpec("name: decided by the attempt: leave it out of the RunConfig", where="tune_restore")
+        raise InvalidSpec("name: set by the attempt: remove it from the RunConfig", where="tune_restore")
     config = replace(
         given,
         name=name,

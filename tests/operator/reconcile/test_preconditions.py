@@ -68,7 +68,7 @@ def test_nothing_stands_in_the_way_of_a_job_that_is_under_way(state: JobState, r
 
 @pytest.mark.parametrize(
     ("reading", "says"),
-    [(EMPTY, "holds no commit"), (Reading(True, Progress(100, 1000, 5.0, 1)), "holds step 100")],
+    [(EMPTY, "has no commit"), (Reading(True, Progress(100, 1000, 5.0, 1)), "has step 100")],
     ids=["empty", "an older one"],
 )
 def test_a_log_that_knows_less_than_before_begins_nothing(reading: Reading, says: str) -> None:

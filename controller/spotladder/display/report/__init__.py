@@ -1,4 +1,4 @@
-"""The report of a job: report.html, report.json and timeline.png from its timeline and its state, and nothing else."""
+"""The report of a job: report.html, report.json and timeline.png, computed only from its timeline and its state."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ PICTURE = "timeline.png"
 
 
 def can_draw() -> bool:
-    """Whether this installation draws pictures."""
+    """Whether this installation can draw pictures."""
     return find_spec("matplotlib") is not None
 
 
 def write_report(folder: Path, recorded: Recorded, state: JobState) -> Facts:
-    """Write the three files into the folder, each complete or not at all, and return what they say.
+    """Write the three files into the folder, each atomically, and return the facts in them.
 
-    Without matplotlib there is no picture, and none of an earlier report is left.
-    Raises `EnvironmentFailure` when the timeline has no beginning or the folder cannot be written.
+    Without matplotlib it writes no picture and removes that of an earlier report. Raises `EnvironmentFailure` if the
+    timeline has no beginning or the folder cannot be written.
     """
     from spotladder.display.report.data import as_json
     from spotladder.display.report.page import page
@@ -43,7 +43,7 @@ def write_report(folder: Path, recorded: Recorded, state: JobState) -> Facts:
             picture.unlink(missing_ok=True)
     except OSError as error:
         raise EnvironmentFailure(
-            f"{folder}: cannot write the report: {error.strerror or error}; name another folder"
+            f"{folder}: cannot write the report: {error.strerror or error}; use another folder"
         ) from error
     return facts
 

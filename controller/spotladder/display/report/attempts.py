@@ -1,4 +1,4 @@
-"""The attempts of a run, one after another: from the moves that were decided and the work that was done."""
+"""The attempts of a run, in order, from the recorded transitions and the measured work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spotladder.display.report.work import Stretch, done_again
 from spotladder.display.timeline import Billed, Committed, Lost, Moved, Record
 
 BETWEEN = (Stage.IDLE, Stage.SUSPENDED)
-"""Stages without an attempt: what moves the job from here says nothing of the last one."""
+"""Stages without an attempt: the reason of a transition from them is not that of the last attempt's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFacts:
-    """One attempt. `whole` are the times in which every worker was there; `work` those in which steps were done, `new`
-    the seconds of it that went into steps done for the first time.
+    """One attempt. `whole` are the intervals in which every worker was ready, `work` those in which steps were done.
+    `new` is the number of seconds in `work` for steps that were done for the first time.
 
-    `recomputed` are the steps that were done again; None when nothing told of them.
-    `overhead` is the time from the last new step before this attempt to its own first new step: what the restart cost.
+    `recomputed` is the number of steps that were done again; None if unknown. `overhead` is the time from the last new
+    step before this attempt to its own first new step: the cost of the restart.
     """
 
     number: int
@@ -72,7 +72,7 @@ def attempts_of(
 
 
 class _Ledger:
-    """Takes records in and keeps the attempts up to date."""
+    """Builds the attempts from the records, one record at a time."""
 
     def __init__(self, length: Seconds, spec: JobSpec, start_steps: Mapping[int, int]) -> None:
         self._length = length
@@ -120,7 +120,7 @@ class _Ledger:
             self._end_whole(at)
         if (
             move.source not in (Stage.DRAINING, Stage.ENDING) or move.target in TERMINAL
-        ):  # these only carry a reason out
+        ):  # These stages only carry out a reason that is known already.
             self._change(self._number, lambda each: replace(each, reason=move.reason, message=move.message))
         if move.target is Stage.IDLE or move.target in TERMINAL:
             self._change(self._number, lambda each: replace(each, end=at))
@@ -133,16 +133,16 @@ class _Ledger:
 
     def _count(self, lost: Lost) -> None:
         """The number of failures by which the tier's count has grown: two lost pods may be one failure, or share one
-        record. A count below the last one begins anew: the tiers were opened again."""
+        record. A count below the last one starts from 0: the tiers were reset."""
         before = self._failures.get(lost.loss.tier, 0)
         more = lost.failures - before if lost.failures >= before else lost.failures
         self._failures[lost.loss.tier] = lost.failures
         self._change(lost.loss.attempt, lambda each: replace(each, failures=each.failures + more))
 
     def _charge(self, bill: Billed) -> None:
-        """The amount was run up since the last bill, so by the attempt that was live then.
+        """Attribute the amount since the last bill to the attempt that was live then.
 
-        A bill below the last one is the first of a state that was begun anew: the old one was lost.
+        A bill below the last one is the first of a new state: the old state was lost.
         """
         before = self._bill if bill.spent >= self._bill[0] else (0.0, 0.0)
         spent, on_demand = bill.spent - before[0], bill.on_demand - before[1]
@@ -175,7 +175,7 @@ def _with_work(attempt: AttemptFacts, work: list[Stretch], *, told: bool) -> Att
 
 
 def _joined(spans: list[Span]) -> tuple[Span, ...]:
-    """Spans that touch, as one."""
+    """Merge intervals that touch."""
     joined: list[Span] = []
     for span in spans:
         if joined and span.start - joined[-1].end < 1e-6:

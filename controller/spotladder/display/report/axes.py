@@ -1,4 +1,4 @@
-"""Scales and ticks: from measured values to positions in a drawing."""
+"""Scales and ticks, which map measured values to positions in a drawing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 144
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Maps `low…high` to `start…end`, linearly or by logarithm. An empty range maps to the start."""
+    """Maps `low…high` to `start…end`, linearly or logarithmically. An empty range maps to the start."""
 
     low: float
     high: float
@@ -37,16 +37,17 @@ def ticks(high: float, about: int = 5, low: float = 0.0) -> list[float]:
 
 
 def time_ticks(seconds: float, about: int = 6) -> list[float]:
-    """Moments that a clock shows as round, from 0 to `seconds`."""
+    """Times from 0 to `seconds` at round clock values."""
     step = next((each for each in TIME_STEPS if seconds / each <= about), TIME_STEPS[-1])
     step *= max(1, math.ceil(seconds / step / about))
     return [float(index * step) for index in range(int(seconds // step) + 1)]
 
 
 def decades(low: float, high: float, most: int = 8) -> list[float]:
-    """At most so many round numbers within a range for an axis of logarithms, evenly spaced.
+    """At most this many round, evenly spaced values within a range, for a logarithmic axis.
 
-    Powers of ten with their doubles and fivefolds, powers of ten alone, or every n-th power: the first that fit.
+    The values are powers of ten with their doubles and fivefolds, powers of ten alone, or every n-th power: the first
+    choice that fits.
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     powers = range(first, last + 1)
@@ -63,9 +64,9 @@ def _power(factor: float, power: int) -> float:
 
 
 def apart(marks: Sequence[tuple[float, float]], least: float) -> list[tuple[float, float, int]]:
-    """Marks at (place, row) without those that would lie on another: (place, row, how many marks it stands for).
+    """Merge marks at (place, row) that would overlap. Returns (place, row, number of merged marks).
 
-    Marks of one row that are less than `least` apart become one, at the place of the first.
+    Marks of one row that are closer than `least` become one, at the place of the first.
     """
     kept: list[tuple[float, float, int]] = []
     newest: dict[float, int] = {}

@@ -1,4 +1,5 @@
-"""The report's charts as inline SVG. Colours come from the page's style sheet: dark and light are one drawing."""
+"""The report's charts as inline SVG. Colours come from the page's style sheet, so one drawing serves dark and light
+mode."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def timeline(facts: Facts, width: int) -> Markup:
 
 
 def signs(facts: Facts) -> list[tuple[Markup, str]]:
-    """The legend of the timeline: shapes in a square of 12 and their meanings."""
+    """The legend of the timeline: symbols in a square of 12 units, with their meanings."""
 
     def box(kind: str) -> Markup:
         return element("rect", x=0, y=1, width=12, height=11, rx=2, class_=kind)
@@ -96,7 +97,7 @@ def signs(facts: Facts) -> list[tuple[Markup, str]]:
 
 
 def loss(facts: Facts, width: int) -> Markup | None:
-    """The loss over the steps, across attempts. None when the program says none."""
+    """The loss over the steps, across attempts. None if the program reports no loss."""
     curves = {number: _thin(curve) for number, curve in facts.losses.items()}
     values = [value for curve in curves.values() for _, value in curve]
     if not values:
@@ -202,7 +203,7 @@ def _diamond(x: float, y: float, title: Markup) -> Markup:
 
 
 def _steps(facts: Facts, x: Scale, top: float, bottom: float) -> Markup:
-    """The step over time, below the lanes: each fall is work that has to be done again."""
+    """The step over time, below the lanes. Each drop is work that must be done again."""
     highest = max(facts.total, facts.steps, 1)
     y = Scale(0, highest, bottom, top + 14)
     parts = [
@@ -238,7 +239,7 @@ def _thin(curve: Sequence[T]) -> list[T]:
 
 
 def _thin_steps(curve: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
-    """As `_thin`, with both ends of each fall kept: these are what the curve is drawn for."""
+    """Like `_thin`, but keeps both ends of each drop: the curve is drawn to show them."""
     falls = [index for index in range(1, len(curve)) if curve[index][1] < curve[index - 1][1]]
     kept = {*range(0, len(curve), -(-len(curve) // POINTS)), *falls, *(index - 1 for index in falls), len(curve) - 1}
     return [curve[index] for index in sorted(kept)]

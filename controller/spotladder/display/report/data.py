@@ -1,4 +1,4 @@
-"""report.json: the numbers of the report for programs. `schema.json`, beside this file, says what each of them is."""
+"""report.json: the figures of the report for programs. `schema.json`, beside this file, describes each of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spotladder.display.report.facts import Facts, Mark
 from spotladder.display.report.prediction import ON_DEMAND, measured, yardsticks
 
 FORMAT = "spotladder.report/v1"
-"""Fields are only ever added under one number."""
+"""Version of the document. Fields are only added within one version."""
 
 
 def as_json(facts: Facts) -> str:

@@ -1,7 +1,7 @@
-"""What a job comes to, or has come to so far. Every number of the report is worked out here, from two sources only: the
-timeline says when things happened, the job's state says how often and what they cost.
+"""Computes every figure of the report of a job, finished or live. The sources are the timeline (when things happened)
+and the job's state (how often, and at which cost).
 
-Times are in seconds of the run: those in which no runner was at work (between an interrupt and `--resume`) are cut out.
+Times are in seconds of the run, without the time in which no runner was active (between an interrupt and `--resume`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from spotladder.errors import EnvironmentFailure
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened at one moment, on one tier."""
+    """An event at one moment on one tier."""
 
     at: Seconds
     tier: str
@@ -49,14 +49,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class TimeUse:
-    """Where the time of the run went, in seconds. The parts make up the whole."""
+    """How the time of the run was used, in seconds. The sum of the parts is the total."""
 
     new: Seconds = 0.0  # steps done for the first time
     recomputed: Seconds = 0.0  # steps done again
-    waiting: Seconds = 0.0  # not whole: provisioning, recovering, no capacity
-    starting: Seconds = 0.0  # whole, no step done yet
+    waiting: Seconds = 0.0  # gang not ready: provisioning, recovering, no capacity
+    starting: Seconds = 0.0  # gang ready, no step done yet
     handover: Seconds = 0.0  # draining and ending attempts
-    idle: Seconds = 0.0  # whole and started, no step done: a last commit, a stall
+    idle: Seconds = 0.0  # gang ready and program started, but no step done: a last commit, a stall
 
     @property
     def total(self) -> Seconds:
@@ -70,7 +70,7 @@ class TimeUse:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The whole run. `going_on`: it had not ended when the report was written. `gaps`: sentences on what is missing."""
+    """The whole run. `going_on`: it had not ended when the report was written. `gaps`: sentences about missing data."""
 
     job: str
     namespace: str
@@ -87,12 +87,12 @@ class Facts:
     steps: int
     total: int
     committed: int
-    recomputed: int | None  # None: not known
+    recomputed: int | None  # None if unknown
     evictions: tuple[Mark, ...]
     notices: tuple[Mark, ...]
     commits: tuple[Mark, ...]
     dry: Mapping[str, tuple[Span, ...]]
-    breaks: tuple[tuple[Seconds, Seconds], ...]  # where the run was interrupted, and for how long
+    breaks: tuple[tuple[Seconds, Seconds], ...]  # when the run was interrupted, and for how long
     progress: tuple[tuple[Seconds, int], ...]
     losses: Mapping[int, tuple[tuple[int, float], ...]]
     bill: tuple[tuple[Seconds, float, float], ...]  # at, spent, on demand
@@ -115,17 +115,17 @@ class Facts:
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """Tiers that were used while their price was unknown: their cost is in no sum."""
+        """Tiers that were used while their price was unknown: no sum includes their cost."""
         return tuple(tier.name for tier in self.state.tiers if tier.unpriced)
 
     @property
     def saved(self) -> float | None:
-        """The share saved against the same nodes on demand; None when prices are not known."""
+        """The share saved against the same nodes on demand; None if prices are unknown."""
         return None if self.unpriced else saved(self.spent, self.on_demand)
 
     @property
     def failures(self) -> int:
-        """Failures counted, over all attempts."""
+        """Failures counted over all attempts."""
         return sum(attempt.failures for attempt in self.attempts)
 
     @property
@@ -134,16 +134,16 @@ class Facts:
 
     @property
     def tiers(self) -> tuple[tuple[Tier, TierRecord], ...]:
-        """Each tier of the spec with what happened on it."""
+        """Each tier of the spec with its events."""
         return tuple((tier, self.state.record(tier.name)) for tier in self.spec.tiers)
 
 
 def gather(recorded: Recorded, state: JobState) -> Facts:
-    """The facts of a run. Raises `EnvironmentFailure` when the timeline does not even say what job it was."""
+    """The facts of a run. Raises `EnvironmentFailure` if the timeline does not name the job."""
     records = recorded.records
     began = [record for record in records if isinstance(record, Began)]
     if not began:
-        raise EnvironmentFailure("the timeline has no beginning, so there is nothing to report; run the job first")
+        raise EnvironmentFailure("the timeline has no beginning, so it cannot be reported; run the job first")
     clock = _RunClock(records)
     told = Narrator()
     story = tuple((clock.of(each.at), said) for each in records if (said := told.tell(each, began[-1].spec)))
@@ -202,7 +202,7 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
 
 
 def _counted(attempts: tuple[AttemptFacts, ...], state: JobState) -> tuple[AttemptFacts, ...]:
-    """With the failures that the state has counted, where it remembers the attempt: a timeline may have lost some."""
+    """The attempt with the failures that the state has counted, if the state has it: a timeline may lack some."""
     counts = {attempt.number: attempt.failures for attempt in state.history}
     if state.attempt:
         counts[state.attempt.number] = state.attempt.failures
@@ -210,7 +210,7 @@ def _counted(attempts: tuple[AttemptFacts, ...], state: JobState) -> tuple[Attem
 
 
 class _RunClock:
-    """Turns instants into seconds of the run, without the times in which no runner was at work."""
+    """Converts times to seconds of the run, without the time in which no runner was active."""
 
     def __init__(self, records: tuple[Record, ...]) -> None:
         self._start = records[0].at
@@ -241,7 +241,7 @@ _SPENT_ON: Mapping[Stage, str] = {
 def _time_use(
     records: tuple[Record, ...], length: Seconds, work: list[Stretch], attempts: tuple[AttemptFacts, ...]
 ) -> TimeUse:
-    """Work where there was work; the rest of the time is put down to the stage that the job was in."""
+    """Attribute time with work to the work, and all other time to the stage of the job."""
     stages: list[tuple[Seconds, Stage]] = [(0.0, Stage.IDLE)]
     stages += [(record.at, record.move.target) for record in records if isinstance(record, Moved)]
     end = stages[-1][0] if stages[-1][1] in TERMINAL else length
@@ -263,7 +263,7 @@ def _time_use(
 
 
 def _dry(records: tuple[Record, ...], length: Seconds) -> Mapping[str, tuple[Span, ...]]:
-    """The times at which each tier's pool had no capacity."""
+    """The intervals in which each tier's pool had no capacity."""
     since: dict[str, Seconds] = {}
     spans: dict[str, tuple[Span, ...]] = {}
     for record in records:
@@ -279,7 +279,7 @@ def _dry(records: tuple[Record, ...], length: Seconds) -> Mapping[str, tuple[Spa
 
 
 def _progress(work: list[Stretch]) -> tuple[tuple[Seconds, int], ...]:
-    """The step over time. What a restart does not find in a commit is lost in the moment the work stopped."""
+    """The step over time. Steps that a restart does not find in a commit are shown as lost when the work stopped."""
     points: list[tuple[Seconds, int]] = []
     for stretch in work:
         if points and points[-1][1] > stretch.first:
@@ -292,9 +292,9 @@ def _progress(work: list[Stretch]) -> tuple[tuple[Seconds, int], ...]:
 
 
 def _loss_curves(beats: list[Beat], commits: list[Committed]) -> Mapping[int, tuple[tuple[int, float], ...]]:
-    """The loss over the steps, for each attempt; what is not a number is left out.
+    """The loss over the steps, for each attempt, without values that are not numbers.
 
-    Between two commits a heartbeat may only repeat the loss of the last one: that is no news of its step.
+    Between two commits a heartbeat may repeat the loss of the last commit. Such a value says nothing about its step.
     """
     known = {commit.metrics.get("loss") for commit in commits}
     samples: list[Beat | Committed] = [*commits, *(beat for beat in beats if beat.metrics.get("loss") not in known)]

@@ -1,4 +1,4 @@
-"""Elements of HTML and SVG in which text is always escaped: nothing a user names can become markup."""
+"""Elements of HTML and SVG whose text is always escaped, so that names from users cannot become markup."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import html
 import re
 
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-"""Control characters, unpaired surrogates, and marks that turn the direction of the text after them."""
+"""Control characters, unpaired surrogates, and marks that change the direction of text."""
 
 VOID = frozenset({"br", "hr", "meta"})
 
 
 class Markup(str):
-    """Text that is markup already. Only `element` and `join` make it."""
+    """Text that is markup already. Only `element` and `join` create it."""
 
     __slots__ = ()
 
 
 def element(name: str, /, *children: str | None, **attributes: object) -> Markup:
-    """`<name attributes>children</name>`. Attributes that are None or False are left out; `class_` stands for `class`,
-    and an underscore inside a name for a hyphen."""
+    """`<name attributes>children</name>`. Attributes that are None or False are left out. `class_` becomes `class`;
+    other underscores in a name become hyphens."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_escaped(_number(value))}"'
         for key, value in attributes.items()
@@ -31,12 +31,12 @@ def element(name: str, /, *children: str | None, **attributes: object) -> Markup
 
 
 def join(*children: str | None) -> Markup:
-    """The children one after another; plain text is escaped."""
+    """The children, concatenated; plain text is escaped."""
     return Markup("".join(each if isinstance(each, Markup) else _escaped(each) for each in children if each))
 
 
 def trusted(text: str) -> Markup:
-    """Text of our own that is markup: the style sheet, the document type."""
+    """Trusted constant text that is markup: the style sheet, the document type."""
     return Markup(text)
 
 

@@ -1,4 +1,4 @@
-"""report.html: one file that loads nothing and runs nothing, for a desk, a phone, paper, light and dark."""
+"""report.html: one file without external resources or scripts, for desktop, phone and paper, light and dark."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from spotladder.display.report.markup import Markup, element, join, trusted
 from spotladder.display.report.prediction import ON_DEMAND, Yardstick, yardsticks
 
 WIDE, NARROW = 940, 360
-"""Widths that each chart is drawn for; the style sheet shows the one that fits, so that text keeps its size."""
+"""Widths in which each chart is drawn. The style sheet shows the one that fits, so that text keeps its size."""
 
 STORY_SHOWN = 60
-"""Longer stories are folded."""
+"""Number of events above which the list is folded."""
 
 ATTEMPT_COLUMNS = (
     *("attempt", "tier", "began", "lasted", "steps", "committed", "recomputed", "overhead", "failures", "cost"),
@@ -96,7 +96,7 @@ def _paid(facts: Facts) -> tuple[str, str]:
         return money(facts.spent), hours
     return (
         f">{money(facts.spent)}" if facts.spent else NONE,
-        f"{hours}; no price is known of {', '.join(facts.unpriced)}",
+        f"{hours}; no price is known for {', '.join(facts.unpriced)}",
     )
 
 
@@ -150,11 +150,11 @@ def _time(facts: Facts) -> Markup | None:
     if restarts:
         mean = sum(restarts) / len(restarts)
         note = (
-            f"A restart cost {span(mean)} on average, from the last new step before it to the first new one after it."
+            f"A restart cost {span(mean)} on average, from the last new step before it to the first new step after it."
         )
     return element(
         "section",
-        element("h2", "Where the time went"),
+        element("h2", "Use of time"),
         element("div", *bar, class_="use", role="img", aria_label="Shares of the run's time"),
         element("ul", *key, class_="key"),
         element("p", note, class_="note") if note else None,
@@ -164,7 +164,7 @@ def _time(facts: Facts) -> Markup | None:
 def _loss(facts: Facts) -> Markup | None:
     if charts.loss(facts, WIDE) is None:
         return None
-    note = "A dot is the first loss that an attempt told. Colours as in the timeline."
+    note = "A dot is the first loss that an attempt reported. Colours as in the timeline."
     return element("section", element("h2", "Loss"), _drawn(facts, charts.loss), element("p", note, class_="note"))
 
 
@@ -275,10 +275,12 @@ def _output(facts: Facts) -> Markup:
 
 def _footer(facts: Facts) -> Markup:
     began = strftime("%Y-%m-%d %H:%M:%S UTC", gmtime(facts.began_at))
-    parts = [f"Began {began}. All times are in hours:minutes:seconds of the run."]
+    parts = [f"Started {began}. All times are in hours:minutes:seconds of the run."]
     if facts.sessions > 1:
         away = sum(length for _, length in facts.breaks)
-        parts.append(f"It was interrupted and resumed {facts.sessions - 1}×; the {span(away)} in between are left out.")
+        parts.append(
+            f"It was interrupted and resumed {facts.sessions - 1}×; the {span(away)} without a runner are left out."
+        )
     if facts.damaged:
         parts.append(f"{_plural(facts.damaged, 'line')} of the timeline could not be read.")
     parts += facts.gaps

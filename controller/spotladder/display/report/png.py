@@ -1,4 +1,4 @@
-"""timeline.png: the timeline as a picture, for slides and chats. The same lanes and marks as on the page."""
+"""timeline.png: the timeline as a picture for slides and chats, with the lanes and marks of the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BAD, INK, SOFT, LANE = "#c44601", "#1d2129", "#5c6470", "#f3f4f5"
 
 
 def draw_png(facts: Facts, path: Path) -> None:
-    """Draw and save it. Uses matplotlib without a display and without its global state."""
+    """Draw and save the picture. Uses matplotlib without a display and without its global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -100,5 +100,5 @@ def _lanes(axes: Any, facts: Facts, tiers: list[str]) -> None:
 
 
 def _plain(text: str) -> str:
-    """Text that matplotlib draws as it is: a `$` would begin a formula."""
+    """Escape text for matplotlib: a `$` would start a formula."""
     return text.replace("$", r"\$").replace("\u202f", " ")

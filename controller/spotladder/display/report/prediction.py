@@ -1,9 +1,9 @@
-"""What was paid beside what it would have cost otherwise, and beside what the closed formulas say for this very run.
+"""Compares the cost of a run with the cost of alternatives and with the results of the closed formulas.
 
-The formulas get what was measured: T, the hours for which nodes would have been held had nothing interrupted the run
-(one start of the program, each step once, its end); α, the share of the new steps' time that was on spot; M, the
-failures counted; Δt, the hours beyond T for each of them; the discount of spot as it was paid. The wait for the very
-first nodes is in neither: it is the same with and without failures, and is not paid for.
+The formulas get measured arguments: T, the hours of an uninterrupted run (one start of the program, each step once,
+its end); α, the share of new steps' time on spot; M, the counted failures; Δt, the hours beyond T for each failure;
+the measured discount of spot. Neither side includes the wait for the first nodes: it is the same with and without
+failures, and is not paid for.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _READINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The formulas' arguments as this run had them, and the on-demand price of all workers in USD per hour."""
+    """The formulas' arguments for this run, and the on-demand price of all workers in USD per hour."""
 
     scenario: CostScenario
     price: float
@@ -37,7 +37,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Yardstick:
-    """One amount in USD to compare: `key` for programs, `name` for people."""
+    """One amount in USD to compare. `key` is its name for programs, `name` the one that users see."""
 
     key: str
     name: str
@@ -46,7 +46,7 @@ class Yardstick:
 
 @dataclass(frozen=True, slots=True)
 class Yardsticks:
-    """All amounts to compare, what was really paid first, and in one sentence what the formulas were given."""
+    """All amounts to compare, the paid cost first, and a sentence with the formulas' arguments."""
 
     amounts: tuple[Yardstick, ...] = ()
     note: str = ""
@@ -58,12 +58,12 @@ class Yardsticks:
         return bool(self.amounts)
 
     def cost(self, key: str) -> float | None:
-        """The amount of this key; None if there is none."""
+        """The amount with this key; None if the key is missing."""
         return next((each.cost for each in self.amounts if each.key == key), None)
 
 
 def measured(facts: Facts) -> Measured | None:
-    """The arguments of this run; None without prices or steps, or when they are out of what the formulas are for."""
+    """The arguments of this run; None without prices or steps, or if they are outside of the formulas' domain."""
     new = sum(each.new for each in facts.attempts)
     if new <= 0 or facts.node_hours <= 0 or facts.on_demand <= 0 or facts.unpriced:
         return None
@@ -81,7 +81,7 @@ def measured(facts: Facts) -> Measured | None:
             overhead=overhead / failures if failures else 0.0,
             spot_discount=1 - sum(record.cost for record in spot) / spot_on_demand if spot_on_demand else 0.0,
         )
-    except InvalidSpec:  # a run of three seconds, a spot price above on-demand
+    except InvalidSpec:  # Such as a run of three seconds, or a spot price above on-demand.
         return None
     return Measured(scenario, facts.on_demand / facts.node_hours * facts.spec.workers)
 
@@ -93,7 +93,7 @@ def _startup(facts: Facts) -> Seconds:
 
 
 def _ending(facts: Facts) -> Seconds:
-    """From the last step to the end of a program that came to its own end: an evaluation, a last commit."""
+    """Seconds from the last step to the end of a program that finished: an evaluation, a last commit."""
     last = facts.attempts[-1]
     if facts.exit_code != 0 or not last.work or not last.whole:
         return 0.0
@@ -106,7 +106,7 @@ def _first_wait(facts: Facts) -> Seconds:
 
 
 def yardsticks(facts: Facts) -> Yardsticks:
-    """All amounts; none without prices."""
+    """All amounts; empty without prices."""
     if facts.on_demand <= 0 or facts.unpriced:
         return Yardsticks()
     paid = Yardstick("paid", "paid", facts.spent)
@@ -121,9 +121,9 @@ def yardsticks(facts: Facts) -> Yardsticks:
     ]
     uninterrupted = Yardstick(ON_DEMAND, "on-demand, uninterrupted", scenario.hours * run.price)
     note = (
-        f"The closed formulas were given what this run measured: T = {span(scenario.hours * HOUR)}, "
+        f"The closed formulas use the measured values of this run: T = {span(scenario.hours * HOUR)}, "
         f"α = {percent(scenario.spot_fraction)}, M = {scenario.max_failures}, Δt = {span(scenario.overhead * HOUR)}, "
         f"spot at {percent(1 - scenario.spot_discount)} of the on-demand price. They charge every hour of the run; "
-        "really paid are only the hours in which nodes were held."
+        "the paid cost includes only the hours in which nodes were held."
     )
     return Yardsticks((paid, *formulas, uninterrupted, same_nodes), note)

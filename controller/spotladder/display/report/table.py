@@ -1,4 +1,4 @@
-"""The report on a terminal: a summary of a few lines, then the attempts."""
+"""The report on a terminal: a short summary, then the attempts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 COLUMNS = ("#", "tier", "lasted", "steps", "recomputed", "failures", "cost", "ended by")
 RIGHT = frozenset({"#", "lasted", "steps", "recomputed", "failures", "cost"})
 LEAST = {"recomputed": 90, "lasted": 76, "failures": 66, "cost": 56}
-"""Terminal widths below which a column is left out; the page and the JSON have all columns."""
+"""Terminal widths below which a column is left out. The page and the JSON have all columns."""
 
 
 def rows(facts: Facts) -> list[tuple[str, ...]]:
@@ -57,12 +57,12 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
 
 
 def _of(steps: int, total: int) -> str:
-    """`60/400`; without the total where the program has not said it."""
+    """`60/400`; without the total if the program has not reported it."""
     return f"{count(steps)}/{count(total)}" if total else count(steps)
 
 
 def print_report(facts: Facts, console: Console) -> None:
-    """Print it: fitted to a terminal, as plain aligned lines anywhere else."""
+    """Print the report: fitted to the terminal, or as plain aligned lines elsewhere."""
     from rich.table import Table
     from rich.text import Text
 

@@ -1,7 +1,7 @@
-"""How far the program got, when, and how much of that it had done before: from heartbeats to stretches of work.
+"""Computes stretches of work, new and recomputed, from heartbeats.
 
-A stretch is time in which steps were done. Steps up to the highest one ever reached are recomputed, those beyond it are
-new. A program that sends no heartbeats is judged by its commits.
+A stretch is an interval in which steps were done. Steps up to the highest step reached before are recomputed, steps
+beyond it are new. For a program without heartbeats, its commits are used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spotladder.display.timeline import Beat, Committed, DriverStarted, Moved, R
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Steps `first` to `last` of one attempt, done between `start` and `end`. `new`: for the first time."""
+    """Steps `first` to `last` of one attempt, done between `start` and `end`. `new`: done for the first time."""
 
     attempt: int
     start: Instant
@@ -36,7 +36,7 @@ class Stretch:
 
 @dataclass(slots=True)
 class _Segment:
-    """One unbroken life of the program: it starts at step `base`, not before `floor`, and only ever goes on."""
+    """One uninterrupted life of the program: it starts at step `base`, not before `floor`, and its steps only grow."""
 
     attempt: int
     base: int
@@ -45,7 +45,7 @@ class _Segment:
 
 
 def stretches(records: Iterable[Record], start_steps: Mapping[int, int]) -> list[Stretch]:
-    """All work of a run, in order. `start_steps`: the step that each attempt resumed from, where the state knows it."""
+    """All work of a run, in order. `start_steps`: the step from which each attempt resumed, if the state has it."""
     segments = _segments(list(records), start_steps)
     usual = _pace([point for segment in segments for point in pairwise(segment.points)])
     found: list[Stretch] = []
@@ -65,7 +65,8 @@ def stretches(records: Iterable[Record], start_steps: Mapping[int, int]) -> list
 
 
 def done_again(work: Iterable[Stretch], *, told: bool) -> int | None:
-    """Recomputed steps. Commits alone say nothing of them: None where no heartbeats `told` of the work in between."""
+    """The number of recomputed steps; None if there are no heartbeats (`told`) for some of the work, since commits
+    alone do not show it."""
     return sum(stretch.steps for stretch in work if not stretch.new) if told else None
 
 
@@ -84,7 +85,7 @@ def _segments(records: list[Record], start_steps: Mapping[int, int]) -> list[_Se
                 if last is None or record.attempt != last.attempt:
                     base = min(start_steps.get(record.attempt, committed), record.step)
                     segments.append(_Segment(record.attempt, base, floor))
-                elif record.step < last.points[-1][1]:  # restarted in place
+                elif record.step < last.points[-1][1]:  # The program restarted in place.
                     segments.append(_Segment(record.attempt, min(committed, record.step), last.points[-1][0]))
                 segments[-1].points.append((record.at, record.step))
         if isinstance(record, Committed):
@@ -93,7 +94,7 @@ def _segments(records: list[Record], start_steps: Mapping[int, int]) -> list[_Se
 
 
 def _pace(pairs: Iterable[tuple[tuple[Instant, int], tuple[Instant, int]]]) -> float | None:
-    """Steps a second over these pairs of points."""
+    """Steps per second over these pairs of points."""
     steps, seconds = 0, 0.0
     for (start, first), (end, last) in pairs:
         if last > first and end > start:
@@ -103,7 +104,7 @@ def _pace(pairs: Iterable[tuple[tuple[Instant, int], tuple[Instant, int]]]) -> f
 
 
 def _from_base(segment: _Segment, usual: float | None) -> list[tuple[Instant, int]]:
-    """The points with one put before the first heartbeat: where the work on the steps up to it must have begun."""
+    """The points, preceded by the latest possible start of the steps before the first heartbeat."""
     at, step = segment.points[0]
     pace = _pace(pairwise(segment.points)) or usual
     if pace is None:
