@@ -13,7 +13,7 @@ from pathlib import Path
 from spotladder.core.policies.adaptive import Adaptive
 from spotladder.errors import SpotladderError
 from spotladder.policies import registry
-from spotladder.sim.ticks import drive
+from spotladder.sim.ticks import drive, oracle
 from tests.bench import fit_adaptive, published, rows
 from tests.bench.rows import Row
 
@@ -48,8 +48,17 @@ def measure(every: int) -> Sequence[Row]:
         found.append(Row(f"{name}: mean of the 12 variants", result.mean, "points", "published", peer, goal, met))
         found += [Row(f"{name}: {variant}", value, "points", "–") for variant, value in result.variants.items()]
         found.append(Row(f"{name}: speed", speed, "ticks/s", "wanted", FASTEST, "≥ 1,000,000", speed >= FASTEST))
-    found.append(_decided(starts))
+    found += [_oracle(starts, every), _decided(starts)]
     return found
+
+
+def _oracle(starts: published.Starts, every: int) -> Row:
+    """The bound: no policy can score more, because the oracle knows each trace."""
+    result = published.scored(starts, lambda _zone, job: oracle.run(job), every)
+    peer = PUBLISHED["oracle"]
+    return Row(
+        "oracle: mean of the 12 variants", result.mean, "points", "published", peer, "the bound", result.missed == 0
+    )
 
 
 def _entrant(name: str, traces: Path) -> published.Entrant:

@@ -44,8 +44,8 @@ Starts = Mapping[str, Sequence[tuple[bool, ...]]]
 """By zone, the availability of each of its starts, tick by tick."""
 
 Entrant = Callable[[str, TickJob], Policy]
-"""Makes the policy of one run, given its zone and job: a policy that was fitted must not be fitted on that zone, and
-only the oracle may look at the availability in the job."""
+"""Makes the policy of one run, given its zone and job: a policy that was fitted must not be fitted on that zone, and no
+policy may look at the availability in the job."""
 
 
 @dataclass(frozen=True)
@@ -130,16 +130,19 @@ def score(result: TickResult) -> float:
     return 100 * (DEAREST - result.cost) / (DEAREST - CHEAPEST) if result.met else MISSED
 
 
-def scores(
-    starts: Starts, entrant: Entrant, run: Callable[[TickJob, Policy], TickResult] = fast.run, every: int = 1
-) -> Scores:
+def scores(starts: Starts, entrant: Entrant, every: int = 1) -> Scores:
     """The scores of a policy. `every`: take only each n-th start, for a quick look."""
+    return scored(starts, lambda zone, one: fast.run(one, entrant(zone, one)), every)
+
+
+def scored(starts: Starts, run: Callable[[str, TickJob], TickResult], every: int = 1) -> Scores:
+    """The scores of what `run` makes of each job, given its zone."""
     by_run: dict[tuple[str, int, float], list[TickResult]] = {}
     for zone in ZONES:
         for deadline in DEADLINES:
             for overhead in OVERHEADS:
                 jobs = [job(available, deadline, overhead) for available in starts[zone][::every]]
-                by_run[zone, deadline, overhead] = [run(one, entrant(zone, one)) for one in jobs]
+                by_run[zone, deadline, overhead] = [run(zone, one) for one in jobs]
     found = {}
     for variant in VARIANTS:
         results = [

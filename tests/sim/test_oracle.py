@@ -1,0 +1,112 @@
+"""The oracle: exact on small jobs by brute force, and never dearer than a policy."""
+
+from __future__ import annotations
+
+from functools import cache
+from random import Random
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from spotladder.core.model import CapacityType, Price, Tier
+from spotladder.errors import InvalidSpec
+from spotladder.policies import registry
+from spotladder.sim.ticks import fast, oracle
+from spotladder.sim.ticks.job import NEVER, TickJob, TickTier
+from tests.sim.builders import HOUR, ON_DEMAND, SPOT, tick_job
+
+TICK = 600
+
+
+def test_it_waits_for_spot_capacity_that_comes_in_time() -> None:
+    result = oracle.run(tick_job([False] * 6 + [True] * 18))
+    assert (result.met, result.attempts, result.finished) == (True, 1, 6 * TICK + 180 + 2 * HOUR)
+    assert result.cost == pytest.approx(SPOT * (2 * HOUR + 180) / HOUR)
+
+
+def test_it_uses_on_demand_only_for_what_spot_capacity_cannot_do() -> None:
+    """6 of 24 ticks have capacity; the rest of the 2 h, and an overhead for each start, is on demand."""
+    result = oracle.run(tick_job([True] * 6 + [False] * 18))
+    assert (result.met, result.attempts, result.evictions) == (True, 2, 1)
+    assert result.cost == pytest.approx(SPOT + ON_DEMAND * (HOUR + 360) / HOUR)
+
+
+def test_a_spell_that_is_shorter_than_the_overhead_is_not_used() -> None:
+    result = oracle.run(tick_job([False, True] * 12, overhead=720))
+    assert (result.attempts, result.evictions) == (1, 0)
+    assert result.cost == pytest.approx(ON_DEMAND * (2 * HOUR + 720) / HOUR)
+
+
+def test_a_deadline_that_nothing_can_meet() -> None:
+    result = oracle.run(tick_job([True] * 24, work=2 * HOUR, overhead=720, deadline=2 * HOUR))
+    assert (result.met, result.cost, result.finished) == (False, 0.0, 2 * HOUR)
+
+
+def test_a_job_with_too_many_states_is_refused() -> None:
+    with pytest.raises(InvalidSpec, match=r"work: has .* states for the oracle"):
+        oracle.run(tick_job([True] * 500, work=70 * HOUR + 1, deadline=80 * HOUR))
+
+
+def small_job(dice: Random) -> TickJob:
+    varying = dice.random() < 0.5
+    spot = TickTier(
+        Tier("spot", -1, NEVER, CapacityType.SPOT, Price(1.0, 3.0)),
+        tuple(dice.random() < 0.6 for _ in range(9)),
+        tuple(dice.choice([0.5, 1.0, 4.0]) for _ in range(9)) if varying else None,
+    )
+    steady = TickTier(Tier("on-demand", -1, NEVER, CapacityType.ON_DEMAND, Price(3.0, 3.0)))
+    work = dice.choice([600, 1500, 2400, 3300])
+    return TickJob((spot, steady), work, dice.choice([0, 150, 600, 900]), max(work, dice.choice([3900, 5100, 5400])))
+
+
+def cheapest(job: TickJob) -> float:
+    """By trying every choice in every tick, second by second as the rules of the tick world say."""
+    ticks = -(-job.deadline // job.tick)
+
+    @cache
+    def best(tick: int, tier: int, overhead: int, left: int) -> float:
+        if tick == ticks:
+            return float("inf")
+        costs = [best(tick + 1, -1, 0, left)]
+        for index, entry in enumerate(job.tiers):
+            if not entry.has(tick):
+                continue
+            still = overhead if index == tier else job.overhead
+            spent = min(still, job.tick)
+            price = entry.price(tick) / HOUR
+            if left <= job.tick - spent:
+                in_time = tick * job.tick + spent + left <= job.deadline
+                costs.append((spent + left) * price if in_time else float("inf"))
+            else:
+                runs = entry.has(tick + 1) if tick + 1 < ticks else False
+                on = index if runs else -1
+                costs.append(job.tick * price + best(tick + 1, on, still - spent, left - job.tick + spent))
+        return min(costs)
+
+    return best(0, -1, 0, job.work)
+
+
+@settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(seed=st.integers(0, 2**32))
+def test_nothing_is_cheaper(seed: int) -> None:
+    job = small_job(Random(seed))
+    result, least = oracle.run(job), cheapest(job)
+    assert result.met == (least < float("inf"))
+    if result.met:
+        assert result.cost == pytest.approx(least)
+        assert result.finished <= job.deadline
+
+
+@settings(max_examples=15, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(seed=st.integers(0, 2**32))
+def test_no_policy_is_cheaper(seed: int) -> None:
+    dice = Random(seed)
+    up, flags = True, list[bool]()
+    while len(flags) < 72:
+        flags += [up] * dice.choice([1, 2, 5, 12])
+        up = not up
+    job = tick_job(flags[:72], work=8 * HOUR, deadline=12 * HOUR, overhead=dice.choice([180, 720]))
+    least = oracle.run(job).cost
+    for name in ("greedy", "uniform-progress", "on-demand"):
+        assert fast.run(job, registry.by_name(name)).cost >= least - 1e-9
