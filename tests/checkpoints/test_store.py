@@ -241,8 +241,8 @@ class TestS3(StoreContract):
         (GenericError("403: <Code>RequestTimeTooSkewed</Code>"), StoreRefused, "this machine's clock is wrong: set it"),
         (GenericError("PUT http://169.254.169.254/latest/api/token"), RightsRefused, "no credentials found: set AWS_"),
         (GenericError("Generic S3 error: Missing SecretAccessKey"), RightsRefused, "no credentials found: set AWS_"),
-        (GenericError("status code: 404: <Code>NoSuchBucket</Code>"), StoreRefused, "there is no bucket bkt"),
-        (FileNotFoundError("Object at location k not found"), StoreRefused, "there is no bucket bkt"),
+        (GenericError("status code: 404: <Code>NoSuchBucket</Code>"), StoreRefused, "bucket bkt does not exist"),
+        (FileNotFoundError("Object at location k not found"), StoreRefused, "bucket bkt does not exist"),
         (OSError(errno.ENOSPC, "No space left on device"), StoreRefused, "No space left on device on this machine"),
         (
             GenericError("after 5 retries - Server returned non-2xx status code: 503 Slow Down: <x> Debug source: Y"),

@@ -228,7 +228,7 @@ def test_resuming_without_the_checkpoints_is_refused(place: Place, left: str) ->
         place.commit(7)
     known = Progress(482, 1000, 40.0, 3)
     place.left(replace(SUSPENDED, progress=known))
-    with pytest.raises(EnvironmentFailure, match=r"step 482 was committed, and the commit log holds .* now"):
+    with pytest.raises(EnvironmentFailure, match=r"step 482 was committed, and the commit log has .* now"):
         start_from(StartMode.RESUME, place.folder, place.log, NOW)
     assert start_from(StartMode.FRESH, place.folder, place.log, NOW) == RunStart(JobState(), NOW)
 
