@@ -31,3 +31,15 @@ def test_the_wait_for_capacity_goes_on_where_it_stood() -> None:
     assert job.state.stage is Stage.STARTING
     job.see(attempt(1), after=15)
     assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
+
+
+def test_a_short_provision_timeout_ends_only_after_the_operator_has_acted() -> None:
+    """Until an operator has had time to act, nothing says whether there is capacity."""
+    job = Job(spec(tier("spot-a", 0, 3.0), tier("on-demand", -1, 3.0)))
+    job.see()
+    job.see(launched=True, after=1)
+    for _ in range(5):
+        job.see(launched=True, after=3)
+    assert job.state.record("spot-a").exhausted_by is None
+    job.see(attempt(1), after=1)
+    assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from spotladder.resources import DISRUPTION_BUDGETS, NODES, PODS
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from spotladder.resources import DISRUPTION_BUDGETS, NODES, PODS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.operators import SILENCE
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import World, eventually, world
+
+WEBHOOKS = APIResource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
 
 
 async def reason(here: World, kind: str, wanted: str) -> bool:
@@ -28,6 +39,51 @@ async def test_kuberay_that_does_not_act_spends_no_tier(api_server: ApiServer) -
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
         await eventually(lambda: reason(here, "Degraded", "AsExpected"))
+
+
+@asynccontextmanager
+async def webhook_without_server(here: World) -> AsyncIterator[None]:
+    """Creating a RayJob needs the consent of a webhook whose server is down, as JobSet's is while its controller is."""
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": here.namespace}}
+    webhook = {
+        "name": "vrayjob.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/validate"},
+        "rules": [{"apiGroups": ["ray.io"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["rayjobs"]}],
+        "namespaceSelector": selector,
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    body = {"apiVersion": WEBHOOKS.api_version, "kind": WEBHOOKS.kind, "metadata": {"name": here.namespace}}
+    await here.client.create(WEBHOOKS, {**body, "webhooks": [webhook]})
+    try:
+        yield
+    finally:
+        await here.client.delete(WEBHOOKS, here.namespace)
+
+
+async def test_a_webhook_that_does_not_answer_spends_no_tier(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        async with webhook_without_server(here):
+            async with here.operator():
+                await here.submit()
+                await eventually(lambda: reason(here, "Degraded", "OperatorSilent"))
+                message = (await here.condition("Degraded"))["message"]
+                assert message.startswith(f"RayJob {here.namespace}/digits-a001 cannot be created: ")
+                assert 'failed calling webhook "vrayjob.example.com"' in message
+                for _ in range(3):
+                    await here.pass_time(900)  # of a provisionTimeout of 600
+                assert await here.is_on("spot-a", 1)
+            await here.clock.advance(900)
+            async with here.operator():  # another process, which remembers nothing
+                await here.pass_time(900)
+                await here.pass_time(1)
+                status = await here.status()
+                assert (status["tier"], status["attempt"], status["failures"]) == ("spot-a", 1, 0)
+                assert (await here.condition("Degraded"))["reason"] == "OperatorSilent"
+        async with here.operator():
+            await here.run(1)
+            await eventually(lambda: here.has_phase("Running"))
+            await eventually(lambda: reason(here, "Degraded", "AsExpected"))
 
 
 async def test_a_scheduler_that_does_not_act_spends_no_tier(api_server: ApiServer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from spotladder.core.losses import count, lost_pods, noticed_pods, remember_alive
@@ -20,7 +22,7 @@ from spotladder.workloads.capacity import HELD
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.jobset.state import REMEMBERED_RESTARTS
 from spotladder.workloads.jobset.workload import JOBSET
-from spotladder.workloads.records import QUEUE, NodeRecord, PodRecord
+from spotladder.workloads.records import QUEUE, ContainerRecord, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.core.builders import Job, spec, tier
 from tests.workloads.builders import NODES, event, jobset, member, node
@@ -117,10 +119,18 @@ def test_a_notice_and_the_loss_it_announced_are_one_failure() -> None:
     assert state.failures == 1
 
 
-def test_a_rank_that_is_done_is_not_lost() -> None:
-    found = seen(jobset(), member(0, phase="Succeeded", exit_code=0), member(1))
+@pytest.mark.parametrize("phase", ["Running", "Succeeded"])  # the kubelet first says that the containers have ended
+def test_a_rank_that_is_done_is_not_lost(phase: str) -> None:
+    found = seen(jobset(), member(0, phase=phase, exit_code=0, ready=False), member(1))
     assert places(found) == {"workers-0-0": PodPhase.RUNNING, "workers-0-1": PodPhase.RUNNING}
+    assert all(entry.ready for entry in found.pods)
     assert losses(found) == []
+
+
+def test_a_rank_of_which_a_container_runs_is_not_done() -> None:
+    still = member(0, ready=False)
+    still = replace(still, containers=(*still.containers, ContainerRecord(name="sidecar", exit_code=0)))
+    assert [entry.ready for entry in seen(jobset(), still, member(1)).pods] == [False, True]
 
 
 @pytest.mark.parametrize(

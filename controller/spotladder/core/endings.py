@@ -207,6 +207,8 @@ def provision_timed_out(draft: Draft) -> None:
     refused = seen is not None and seen.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
     if not refused and not draft.here.passed(draft.here.provision_deadline):
         return
+    if seen is None and draft.seen.launched:
+        return  # no operator has acted on it yet: that is not capacity, and `operator_silent` soon says so
     if rule.exhausts:
         draft.state = with_sightings(draft.state, {tier.name: False}, draft.now)
         if draft.choice.keeps_open:

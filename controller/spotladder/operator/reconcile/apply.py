@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from spotladder.api.record import API_VERSION
-from spotladder.clusters.errors import Conflict, Forbidden, Invalid, NotFound
+from spotladder.clusters.errors import ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
 from spotladder.clusters.registry import HOME
 from spotladder.core.contract import Notice
 from spotladder.core.model import Delete, Drain, Handover, JobState, Launch
@@ -163,6 +163,11 @@ class Applier:
             return Diagnosis(ConditionReason.NAME_TAKEN, message)
         except (Forbidden, Invalid) as error:
             return Diagnosis(ConditionReason.LAUNCH_REFUSED, f"{name} is refused{_in(cluster)}: {error.message}")
+        except ClusterUnreachable as error:
+            raise ClusterUnreachable(
+                f"{name} cannot be created{_in(cluster)}: {_cause(error)}; check that the API server and its admission "
+                "webhooks answer (JobSet's controller has one)"
+            ) from None
         cluster.inventory.written(kind, made)
         return None
 
@@ -310,6 +315,11 @@ class Applier:
 def _is_there(found: Located | None, cluster: Cluster) -> bool:
     """Whether the attempt was made."""
     return found is not None and found.cluster is cluster and found.objects.top is not None
+
+
+def _cause(error: ClusterUnreachable) -> str:
+    """The error without the request that it begins with."""
+    return str(error).partition(": ")[2] or str(error)
 
 
 def _named(cluster: Cluster) -> str:

@@ -143,10 +143,9 @@ def _updated(here: Situation) -> ConditionUpdate:
     if not (pending := here.pending_update):
         return ConditionUpdate("True", "UpToDate")
     if here.attempt.end_reason is not None:
-        return ConditionUpdate("False", "Replacing", f"{pending}: the next attempt has them")
-    return ConditionUpdate(
-        "False", "PendingNextAttempt", f"{pending}: {here.spec.update_strategy}, with the next attempt"
-    )
+        return ConditionUpdate("False", "Replacing", f"{pending}: the next attempt starts with the new pods")
+    effect = f"the next attempt starts with the new pods (updateStrategy {here.spec.update_strategy})"
+    return ConditionUpdate("False", "PendingNextAttempt", f"{pending}: {effect}")
 
 
 def _checkpointing(state: JobState, seen: Observation, reading: Reading) -> ConditionUpdate:

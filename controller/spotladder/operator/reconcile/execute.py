@@ -16,6 +16,7 @@ from spotladder.clusters.cache import Scoped
 from spotladder.clusters.election import NotLeading
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
 from spotladder.core.model import Action, Decision, Delete, Drain, Finish, Launch
+from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdate, Diagnosis
@@ -35,8 +36,9 @@ from spotladder.operator.storage.outputs import Outputs
 class ExecutionResult:
     """The result of a decision's actions.
 
-    `tried`: a launch was attempted; `blocked` is why the API server refused it. `failed` is the first error of an
-    action that the job waits for. `untidy` is the first error of a cleanup, whose retry must not delay the job.
+    `tried`: a launch was attempted; `blocked` is why the API server refused it, or did not answer. `failed` is the
+    first error of an action that the job waits for. `untidy` is the first error of a cleanup, whose retry must not
+    delay the job.
     """
 
     updates: dict[ConditionType, ConditionUpdate] = field(default_factory=dict)
@@ -119,8 +121,7 @@ class Executor:
             case Launch():
                 if room(action.tier):  # another job may have been launched in the meantime
                     with self._limits.launching(loaded.record):
-                        result.blocked = await self._applier.launch(loaded, action)
-                        result.tried = True
+                        await self._launch(loaded, action, result)
             case Drain():
                 await self._applier.drain(loaded, action)
                 self._logs.read_now(loaded.record.key)
@@ -130,6 +131,14 @@ class Executor:
             case Finish():
                 if update := await self._finish(loaded, action, address):
                     result.updates[ConditionType.CHECKPOINTING] = update
+
+    async def _launch(self, loaded: Loaded, action: Launch, result: ExecutionResult) -> None:
+        """An API server or webhook that does not answer is not a lack of capacity: the launch is retried."""
+        result.tried = True
+        try:
+            result.blocked = await self._applier.launch(loaded, action)
+        except ClusterUnreachable as error:
+            result.blocked = Diagnosis(Reason.OPERATOR_SILENT, str(error))
 
     async def _finish(
         self, loaded: Loaded, action: Finish, address: Callable[[], Awaitable[LogAddress]]

@@ -24,7 +24,7 @@ from spotladder.core.model import (
     Seconds,
     Stage,
 )
-from spotladder.core.reasons import Cause
+from spotladder.core.reasons import Cause, Reason
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.custom_resources.specs import core_spec
 from spotladder.errors import InvalidSpec
@@ -105,12 +105,13 @@ def observe(
     clusters: Clusters,
     tiers: Tiers,
     reading: Reading,
-    blocked: str,
+    blocked: Diagnosis | None,
     heartbeats: Heartbeats,
     outage: Callable[[int], Outage | None],
     now: Instant,
 ) -> tuple[Observation, JobObjects]:
-    """What exists of the job. `outage` is what the program of an attempt says of the checkpoint store.
+    """What exists of the job. `blocked` is why the last launch did not succeed; `outage` is what the program of an
+    attempt says of the checkpoint store.
 
     The snapshot is never older than the state that it is judged by: caches are listed after the lease was won, only
     go forward, and hold the answers to our own writes. So its revision is the state's own, or newer.
@@ -149,16 +150,18 @@ def observe(
         hiding = (_unreachable(clusters, name, workload, record) for name in sorted(clusters.names))
         if why := next(filter(None, hiding), ""):
             unavailable[live.tier] = why
+    unanswered = blocked.message if blocked and blocked.reason is Reason.OPERATOR_SILENT else ""
+    refused = blocked.message if blocked and not unanswered else ""
     version = int(record.resource_version) if record.resource_version.isdigit() else 0
     seen_now = Observation(
         revision=max(state.revision, version),
         attempts=tuple(attempts),
         progress=reading.progress if reading.known else state.progress,
         unavailable=unavailable,
-        blocked=blocked,
-        blocked_by=capacity_words.blocker(blocked),
+        blocked=refused,
+        blocked_by=capacity_words.blocker(refused),
         launched=launched,
-        operator_silent=silent,
+        operator_silent=silent or unanswered,
         limited=frozenset(tiers.full),
     )
     return seen_now, found

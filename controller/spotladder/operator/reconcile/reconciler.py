@@ -75,7 +75,7 @@ class _Memory:
     """What this process remembers of a job between passes. Losing it costs nothing but repeated work.
 
     `state` is newer than `before`, the persisted one, by nothing but time; `persisted` is the text of that, not to be
-    read again after it was written here. `blocked` is why the last launch was refused. `capacity` are the tiers as
+    read again after it was written here. `blocked` is why the last launch did not succeed. `capacity` are the tiers as
     last seen. `workers` is how many the spec of the version `sized` asks for.
     """
 
@@ -250,6 +250,8 @@ class Reconciler:
         if memory.state is not None and memory.persisted == held.state:
             return memory.before, memory.state
         found = state_of(held)
+        if memory.state is None:
+            memory.blocked = status.launch_diagnosis(held, found)
         return found, found
 
     def _policy(self, name: str) -> Policy:
@@ -315,7 +317,7 @@ class Reconciler:
             clusters=self._clusters,
             tiers=tiers,
             reading=reading,
-            blocked=memory.blocked.message if memory.blocked else "",
+            blocked=memory.blocked,
             heartbeats=self._heartbeats,
             outage=lambda number: self._outages.of(record.key, number, reading.progress),
             now=self._clock.now(),

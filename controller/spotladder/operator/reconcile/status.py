@@ -18,8 +18,9 @@ from spotladder.api.status import (
 )
 from spotladder.core import codec
 from spotladder.core.explanation import Explanation
+from spotladder.core.impediment import BY_REASON, Timer
 from spotladder.core.model import Instant, JobState, Seconds
-from spotladder.operator.condition_types import one_line
+from spotladder.operator.condition_types import Diagnosis, one_line
 
 COST_WRITE_INTERVAL: Seconds = 300.0
 """Interval between two status writes that only change the cost."""
@@ -31,6 +32,18 @@ UNKNOWN = "unknown"
 
 WAITING_WRITE_INTERVAL: Seconds = 60.0
 """Interval between two status writes that only move the start of a timer that stands still."""
+
+
+def launch_diagnosis(status: TieredJobStatus, state: JobState) -> Diagnosis | None:
+    """Why the attempt could not be launched when the status was written; None when it exists, or waits for capacity.
+
+    It holds until this process has tried the launch itself: a timer that stood still must not expire before.
+    """
+    impeded, attempt = state.impeded, state.attempt
+    if impeded is None or attempt is None or attempt.seen or status.waiting is None:
+        return None
+    stands = BY_REASON[impeded.reason].timer is Timer.NONE
+    return Diagnosis(impeded.reason, status.waiting.message) if stands else None
 
 
 def of_state(

@@ -42,7 +42,7 @@ def read(
     if jobset is None:
         return AttemptSeen(attempt, tuple(pods_seen(objects.pods, nodes, events)), Exit.LOST, "its JobSet is gone")
     seen = [
-        (pod, _done(what) if pod.phase == "Succeeded" else what)
+        (pod, _done(what) if _is_done(pod) else what)
         for pod, what in zip(objects.pods, pods_seen(objects.pods, nodes, events), strict=True)
     ]
     ended, message = _exit(jobset, objects.pods)
@@ -60,6 +60,18 @@ def read(
         blocked_by=capacity.blocker(blocked),
         queue=queue_seen(jobset, objects.admission, events),
     )
+
+
+def begun(objects: AttemptObjects) -> bool:
+    """Whether JobSet's controller, or Kueue, has acted on the JobSet."""
+    jobset = jobset_of(objects)
+    return jobset is None or jobset.acted_on or jobset.suspended or bool(objects.pods)
+
+
+def _is_done(pod: PodRecord) -> bool:
+    """Whether its programs have ended well. The kubelet reports the phase Succeeded up to seconds later."""
+    codes = {container.exit_code for container in pod.containers}
+    return pod.phase == "Succeeded" or (pod.phase == "Running" and codes == {0} and not pod.deleting)
 
 
 def _done(what: PodSeen) -> PodSeen:

@@ -96,8 +96,8 @@ class JobSetKind:
         )
         return [budget(name, job, overlay.labels, pods), jobset]
 
-    def begun(self, objects: AttemptObjects) -> bool:  # noqa: ARG002 – the port's
-        return True  # JobSet's webhook refuses what JobSet would not run
+    def begun(self, objects: AttemptObjects) -> bool:
+        return state.begun(objects)
 
     def refusal(self, objects: AttemptObjects) -> str:  # noqa: ARG002 – the port's
         return ""
