@@ -1,7 +1,7 @@
-"""Programs that do not outlive this process, not even after SIGKILL: Pulumi, Terraform, their providers, helm, kubectl.
+"""Kills the programs of a run (Pulumi, Terraform, their providers, helm, kubectl) when this process ends or is killed.
 
-They carry a mark in their environment. When this process ends, a watchdog (`spotladder.local.reaper`) kills every
-process with that mark.
+The programs have a mark in their environment. A watchdog process (`spotladder.local.reaper`) kills every process with
+that mark when the run ends or this process dies.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 from spotladder.local.reaper import Reaper
 
 VARIABLE = "SPOTLADDER_INFRA_RUN"
-"""The environment variable with the mark."""
+"""The environment variable that holds the mark."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Processes are started with `environment`. `folder` is removed with them."""
+class WatchedRun:
+    """Start the programs of the run with `environment`. The watchdog removes `folder` after it has killed them."""
 
     folder: Path
     environment: dict[str, str]
@@ -33,9 +33,13 @@ class Run:
 
 
 @contextmanager
-def watched(hold: int | None = None) -> Iterator[Run]:
-    """No process of the run is left after the block. The watchdog keeps the descriptor `hold` open until then."""
-    run = Run(Path(tempfile.mkdtemp(prefix="spotladder-infra-")), {VARIABLE: uuid.uuid4().hex})
+def watched(hold: int | None = None) -> Iterator[WatchedRun]:
+    """Leaves no process of the run after the block.
+
+    Args:
+        hold: A file descriptor that the watchdog keeps open until all processes have exited.
+    """
+    run = WatchedRun(Path(tempfile.mkdtemp(prefix="spotladder-infra-")), {VARIABLE: uuid.uuid4().hex})
     watchdog = Reaper(run.mark, run.folder, hold)
     try:
         yield run

@@ -181,7 +181,7 @@ def left(before: dict[str, list[str]], emulator: str) -> dict[str, set[str]]:
 
 
 def kill_in_the_middle(shell: Shell, emulator: str) -> None:
-    """SIGKILL for the command and for the Terraform that it runs, while the cluster is created."""
+    """SIGKILL for the command while Terraform creates the cluster. Terraform and its providers end with it."""
     line = f".venv/bin/spotladder infra bootstrap --fleet {FLEET} --yes"
     running = shell.start(line)
     deadline = time.monotonic() + 180
@@ -189,9 +189,12 @@ def kill_in_the_middle(shell: Shell, emulator: str) -> None:
         assert running.poll() is None, running.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.2)
-    for process in [psutil.Process(running.pid), *psutil.Process(running.pid).children(recursive=True)]:
-        process.kill()
+    below = psutil.Process(running.pid).children(recursive=True)
+    assert any("terraform" in process.name() for process in below)
+    running.kill()
     running.communicate()
+    _, alive = psutil.wait_procs(below, timeout=20)
+    assert not alive
 
 
 def nodes_and_leftovers(shell: Shell) -> None:

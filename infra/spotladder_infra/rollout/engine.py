@@ -19,9 +19,10 @@ from typing import Any
 
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.reaper import alive
-from spotladder_infra.rollout.hold import HeldRun, hold
+from spotladder_infra.rollout.hold import hold
 from spotladder_infra.rollout.provider import Context
 from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.watchdog import WatchedRun
 
 PROJECT = "spotladder"
 PASSPHRASE = "spotladder"  # noqa: S105 – protects nothing, see above
@@ -54,7 +55,7 @@ class Watcher:
     fails: Callable[[str, str], None]
 
 
-class PulumiStack:
+class Stack:
     """The stack of a cluster. Each operation raises EnvironmentFailure while another run holds the cluster."""
 
     def __init__(self, fleet: Fleet, cluster: str, state: Path, context: Context) -> None:
@@ -118,10 +119,10 @@ class PulumiStack:
                 else:
                     return
 
-    def _held(self) -> AbstractContextManager[HeldRun]:
+    def _held(self) -> AbstractContextManager[WatchedRun]:
         return hold(self._cluster, self._folder / f"{self.name}.lock")
 
-    def _select(self, program: Program, run: HeldRun) -> Any:
+    def _select(self, program: Program, run: WatchedRun) -> Any:
         from pulumi import automation  # noqa: PLC0415 – slow to import
         from pulumi.automation.errors import CommandError  # noqa: PLC0415
 

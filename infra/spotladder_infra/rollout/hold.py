@@ -1,28 +1,23 @@
 """One run per cluster on this machine, and no process of a run outlives it.
 
-A run and its watchdog (`spotladder.local.reaper`) lock the same file. Pulumi's engine, its providers, helm and kubectl
-carry the run's mark in their environment. When the run ends, even by SIGKILL, the watchdog kills every process with
-that mark and removes the working folder. Only then is the lock free, so a run never meets processes of a killed one.
+A run and its watchdog lock the same file. When the run ends, even by SIGKILL, the watchdog kills Pulumi's engine, its
+providers, helm and kubectl, and removes the working folder. Only then is the lock free, so a run never meets processes
+of a killed one.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.reaper import EXIT_TIMEOUT, Reaper, alive, marked
-
-VARIABLE = "SPOTLADDER_ROLLOUT_RUN"
-"""The environment variable with the run's mark."""
+from spotladder.local.reaper import EXIT_TIMEOUT, alive, marked
+from spotladder_infra.watchdog import WatchedRun, watched
 
 INTERRUPT_TIMEOUT = 120.0
 """Seconds that the processes of an interrupted run may take to exit by themselves. A second interrupt ends the wait."""
@@ -30,19 +25,8 @@ INTERRUPT_TIMEOUT = 120.0
 POLL_INTERVAL = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class HeldRun:
-    """A run that holds a cluster.
-
-    `folder` is its working folder. Its processes are started with `environment`, which marks them.
-    """
-
-    folder: Path
-    environment: dict[str, str]
-
-
 @contextmanager
-def hold(cluster: str, path: Path) -> Iterator[HeldRun]:
+def hold(cluster: str, path: Path) -> Iterator[WatchedRun]:
     """Holds the cluster's lock file at `path` while the block runs. No process of the run is left afterwards.
 
     Raises:
@@ -53,17 +37,12 @@ def hold(cluster: str, path: Path) -> Iterator[HeldRun]:
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
-        value = uuid.uuid4().hex
-        mark = f"{VARIABLE}={value}"
-        folder = Path(tempfile.mkdtemp(prefix="spotladder-rollout-"))
-        watchdog = Reaper(mark, folder, lock.fileno())
-        try:
-            yield HeldRun(folder, {VARIABLE: value})
-        except KeyboardInterrupt:
-            _wait(lambda: not marked(mark), INTERRUPT_TIMEOUT)
-            raise
-        finally:
-            watchdog.close()
+        with watched(lock.fileno()) as run:
+            try:
+                yield run
+            except KeyboardInterrupt:
+                _wait(lambda: not marked(run.mark), INTERRUPT_TIMEOUT)
+                raise
 
 
 def _acquire(cluster: str, lock: IO[str]) -> None:

@@ -1,7 +1,8 @@
 """Runs one command of Terraform: hands on its lines, and Ctrl-C to it.
 
 Terraform gets a process group of its own, so that a terminal's Ctrl-C reaches it once, from here. On the first
-interrupt it finishes what it has begun and writes its state; the second one kills it.
+interrupt it finishes what it has begun and writes its state; the second one kills it. A watchdog kills Terraform and its
+providers when this process dies.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra.watchdog import watched
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -53,8 +55,43 @@ def run(
     Raises:
         EnvironmentFailure: The program cannot be started.
     """
+    lines: list[str] = []
+    errors: list[str] = []
+    with watched() as marked:
+        process = _started(command, folder, {**environment, **marked.environment})
+        if on_start is not None:
+            on_start(process.pid)
+        stdout: Any = process.stdout
+        stderr: Any = process.stderr
+        reader = threading.Thread(target=lambda: errors.extend(stderr), daemon=True)
+        reader.start()
+        with _forwarded(process, on_interrupt) as interrupts:
+            try:
+                for line in stdout:
+                    (lines.append if on_line is None else on_line)(line)
+            except BaseException:
+                _stop(process, stdout)
+                raise
+            code = process.wait()
+    # A process that the command has started may have kept its output open. The watchdog has killed it.
+    reader.join()
+    stdout.close()
+    stderr.close()
+    return CommandResult(code, "".join(lines), "".join(errors), bool(interrupts))
+
+
+def _stop(process: subprocess.Popen[str], stdout: Any) -> None:
+    """Interrupts the command and waits for its end. Its output is read meanwhile, so that it can write its state."""
+    with suppress(ProcessLookupError):
+        process.send_signal(signal.SIGINT)
+    for _ in stdout:
+        pass
+    process.wait()
+
+
+def _started(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> subprocess.Popen[str]:
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             list(command),
             cwd=folder,
             env=dict(environment),
@@ -67,22 +104,6 @@ def run(
         )
     except OSError as error:
         raise EnvironmentFailure(f"{command[0]} does not start: {error.strerror or error}") from None
-    if on_start is not None:
-        on_start(process.pid)
-    errors: list[str] = []
-    lines: list[str] = []
-    stderr: Any = process.stderr
-    reader = threading.Thread(target=lambda: errors.extend(stderr), daemon=True)
-    reader.start()
-    with process, _forwarded(process, on_interrupt) as interrupts:
-        for line in process.stdout or ():
-            if on_line is not None:
-                on_line(line)
-            else:
-                lines.append(line)
-        code = process.wait()
-        reader.join(5)
-    return CommandResult(code, "".join(lines), "".join(errors), bool(interrupts))
 
 
 @contextmanager

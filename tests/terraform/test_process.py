@@ -1,0 +1,48 @@
+"""Nothing that a command starts outlives the process that runs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from spotladder.local.reaper import alive
+from spotladder_infra.terraform.process import run
+
+TERRAFORM = """\
+import subprocess, sys
+wait = [sys.executable, "-c", "import signal; signal.pause()"]
+print(subprocess.Popen(wait, start_new_session=True, stdout=subprocess.DEVNULL).pid, flush=True)
+if sys.argv[1] == "wait":
+    import signal
+    signal.pause()
+"""
+
+RUNNER = """\
+import os, pathlib, sys
+from spotladder_infra.terraform.process import run
+command = [sys.executable, "-c", sys.argv[1], "wait"]
+print_line = lambda line: print(line, end="", flush=True)
+run(command, pathlib.Path("/"), os.environ, on_start=lambda pid: print(pid, flush=True), on_line=print_line)
+"""
+
+
+def test_a_killed_runner_leaves_neither_terraform_nor_a_provider() -> None:
+    command = [sys.executable, "-c", RUNNER, TERRAFORM]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as runner:
+        assert runner.stdout is not None
+        started = [int(runner.stdout.readline()) for _ in range(2)]
+        assert all(map(alive, started))
+        runner.kill()
+    deadline = time.monotonic() + 20
+    while any(map(alive, started)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(alive, started))
+
+
+def test_a_provider_does_not_outlive_its_command(tmp_path: Path) -> None:
+    done = run([sys.executable, "-c", TERRAFORM, "end"], tmp_path, os.environ)
+    assert done.code == 0
+    assert not alive(int(done.output))
