@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from spotladder.core.model import CapacityType
 from spotladder_infra.facts import prices
-from spotladder_infra.topology.cluster import Cloud, Cluster, Nat
-from spotladder_infra.topology.defaults import system_instance_of, zones_of
+from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster, Nat
+from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool, PoolRole
 
@@ -29,13 +29,18 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """USD per hour of one node of a pool of workers. `spot` is looked up later when it is None for a spot pool."""
+    """USD per hour of one node of a pool of workers.
+
+    `hourly` is None where the controller looks up the price of a spot node. `disk` is the root volume with its
+    throughput and IOPS, which the other prices do not include; 0 for nodes that exist already.
+    """
 
     pool: str
     cluster: str
     capacity_type: str
     hourly: float | None
     on_demand: float | None
+    disk: float = 0.0
 
 
 def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
@@ -48,6 +53,7 @@ def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
     found = [
         Item("control plane", 1, prices.CONTROL_PLANE_HOUR[cloud]),
         Item(f"system nodes ({instance})", nodes, None if node_hour is None else nodes * node_hour),
+        Item(f"system disks ({SYSTEM_DISK_GIB} GiB)", nodes, nodes * _gib_hours(cluster.cloud, SYSTEM_DISK_GIB)),
     ]
     gateways = {Nat.NONE: 0, Nat.SINGLE: 1, Nat.PER_ZONE: zones if cluster.cloud is Cloud.AWS else 1}[
         cluster.network.nat
@@ -83,4 +89,20 @@ def _rate(cluster: Cluster, pool: Pool) -> Rate:
     given = pool.price.per_node_hour if pool.price is not None else None
     on_demand = (pool.price.on_demand_per_node_hour if pool.price is not None else None) or listed
     hourly = given if given is not None else listed if pool.capacity_type is CapacityType.ON_DEMAND else None
-    return Rate(pool.name, cluster.name, str(pool.capacity_type), hourly, on_demand)
+    return Rate(pool.name, cluster.name, str(pool.capacity_type), hourly, on_demand, _disk(cluster, pool))
+
+
+def _disk(cluster: Cluster, pool: Pool) -> float:
+    """USD per hour of the root volume of a node."""
+    if cluster.cloud not in CREATED:
+        return 0.0
+    size = _gib_hours(cluster.cloud, pool.disk_gi_b)
+    if cluster.cloud is not Cloud.AWS:
+        return size
+    throughput = max(0, pool.disk_throughput - prices.DISK_THROUGHPUT_FREE) * prices.DISK_THROUGHPUT_MONTH
+    iops = max(0, pool.disk_iops - prices.DISK_IOPS_FREE) * prices.DISK_IOPS_MONTH
+    return size + (throughput + iops) / prices.HOURS_PER_MONTH
+
+
+def _gib_hours(cloud: Cloud, gib: int) -> float:
+    return gib * prices.DISK_GIB_MONTH[cloud] / prices.HOURS_PER_MONTH

@@ -132,7 +132,7 @@ def test_validate_loads_no_package_of_a_cloud(fleet: Path) -> None:
 def test_plan(capsys: Capture, fleet: Path) -> None:
     answer = call(capsys, "infra", "plan", "--offline", "--fleet", fleet, "--cluster", "east")
     lines = [line.split() for line in answer.out.splitlines()]
-    assert ["in", "all", "0.354"] in lines
+    assert ["in", "all", "0.365"] in lines
     assert ["g5-on-demand", "east", "on-demand", "1.006", "1.006"] in lines
     assert ["g5-spot", "east", "spot", "unknown", "1.006"] in lines
 

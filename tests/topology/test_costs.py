@@ -22,6 +22,7 @@ def test_idle_eks(tmp_path: Path) -> None:
     assert items == {
         "control plane": (1, 0.10),
         "system nodes (m7i.large)": (2, pytest.approx(0.2016)),
+        "system disks (50 GiB)": (2, pytest.approx(2 * 50 * 0.08 / 730)),
         "NAT gateways": (1, 0.045),
         "public addresses of NAT": (1, 0.005),
         "KMS keys": (2, pytest.approx(2 / 730)),
@@ -43,6 +44,7 @@ def test_idle_gke(tmp_path: Path) -> None:
     assert items == {
         "control plane": (1, 0.10),
         "system nodes (e2-standard-4)": (2, pytest.approx(0.268)),
+        "system disks (50 GiB)": (2, pytest.approx(2 * 50 * 0.10 / 730)),
         "NAT gateways": (1, pytest.approx(0.0028)),
         "public addresses of NAT": (1, 0.005),
     }
@@ -56,10 +58,27 @@ def test_an_unknown_instance_has_no_price(tmp_path: Path) -> None:
 
 def test_rates(tmp_path: Path) -> None:
     found = {rate.pool: rate for rate in rates(fleet_file(tmp_path).fleet)}
-    assert found["g5-spot"] == Rate("g5-spot", "east", "spot", None, 1.006)
-    assert found["g5-on-demand"] == Rate("g5-on-demand", "east", "on-demand", 1.006, 1.006)
-    assert found["p5-reserved"] == Rate("p5-reserved", "east", "reserved", 31.46, None)
+    disk = pytest.approx(0.022 + 0.026, abs=0.0005)  # 200 GiB with 600 MiB/s
+    assert found["g5-spot"] == Rate("g5-spot", "east", "spot", None, 1.006, disk)
+    assert found["g5-on-demand"] == Rate("g5-on-demand", "east", "on-demand", 1.006, 1.006, disk)
+    assert found["p5-reserved"] == Rate("p5-reserved", "east", "reserved", 31.46, None, disk)
     assert found["laptop-spot"] == Rate("laptop-spot", "laptop", "spot", 0.42, 1.006)
+
+
+@pytest.mark.parametrize(
+    ("options", "hourly"),
+    [
+        ("diskGiB: 100", 0.011 + 0.026),
+        ("diskThroughput: 125", 0.022),
+        ("diskThroughput: 1000", 0.022 + 0.055),
+    ],
+)
+def test_disks_of_nodes(options: str, hourly: float, tmp_path: Path) -> None:
+    """The figures of docs/pools.md: throughput above 125 MiB/s and the IOPS for it are charged as well."""
+    fleet = fleet_file(tmp_path, ("      limits: {nodes: 16}", f"      {options}")).fleet
+    found = {rate.pool: rate.disk for rate in rates(fleet)}
+    assert found["g5-spot"] == pytest.approx(hourly, abs=0.0006)
+    assert found["lab-gpu"] == 0
 
 
 class PriceList:

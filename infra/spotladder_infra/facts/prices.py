@@ -42,6 +42,15 @@ INTERFACE_ENDPOINT_HOUR = 0.01
 KMS_KEY_MONTH = 1.0
 HOURS_PER_MONTH = 730
 
+DISK_GIB_MONTH: Mapping[str, float] = MappingProxyType({"aws": 0.08, "gcp": 0.10})
+"""USD per GiB and month of the root volumes: gp3 (AWS), pd-balanced (Google Cloud)."""
+
+DISK_THROUGHPUT_MONTH, DISK_THROUGHPUT_FREE = 0.04, 125
+"""USD per MiB/s and month of a gp3 volume, above the throughput that is free of charge (aws.amazon.com/ebs/pricing)."""
+
+DISK_IOPS_MONTH, DISK_IOPS_FREE = 0.005, 3000
+"""USD per IOPS and month of a gp3 volume, above the IOPS that are free of charge."""
+
 REGION_EGRESS_GIB: Mapping[str, float] = MappingProxyType({"aws": 0.02, "gcp": 0.02})
 """USD per GiB between two regions of one cloud."""
 

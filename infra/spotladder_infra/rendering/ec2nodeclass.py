@@ -16,12 +16,6 @@ from spotladder_infra.topology.pool import Pool
 PARALLEL_PULL_THROUGHPUT = 600
 """MiB/s of the root volume from which on AWS recommends parallel pulls; with less, pulls become slower."""
 
-IOPS = 3000
-"""Operations per second of every gp3 volume without a surcharge."""
-
-IOPS_PER_MIB = 4
-"""IOPS that a gp3 volume needs for each MiB/s of throughput."""
-
 _AL2023_PARALLEL_PULL = """\
 MIME-Version: 1.0
 Content-Type: multipart/mixed; boundary="//"
@@ -70,7 +64,7 @@ def ec2_node_class(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
                     "volumeSize": f"{pool.disk_gi_b}Gi",
                     "volumeType": "gp3",
                     "throughput": pool.disk_throughput,
-                    "iops": max(IOPS, IOPS_PER_MIB * pool.disk_throughput),
+                    "iops": pool.disk_iops,
                     "encrypted": True,
                     "deleteOnTermination": True,
                 },

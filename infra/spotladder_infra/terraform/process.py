@@ -1,8 +1,8 @@
 """Runs one command of Terraform: hands on its lines, and Ctrl-C to it.
 
 Terraform gets a process group of its own, so that a terminal's Ctrl-C reaches it once, from here. On the first
-interrupt it finishes what it has begun and writes its state; the second one kills it. A watchdog kills Terraform and its
-providers when this process dies.
+interrupt it finishes what it has begun and writes its state; the second one kills it. A watchdog kills Terraform and
+its providers when this process dies.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.pool import Pool
 
 SYSTEM_INSTANCE = {Cloud.AWS: "m7i.large", Cloud.GCP: "e2-standard-4"}
+SYSTEM_DISK_GIB = 50
+"""Size of the root volume of a system node in GiB."""
+
 SERVICES = {Cloud.AWS: "172.20.0.0/16", Cloud.GCP: "10.96.0.0/20"}
 PODS_GCP = "10.128.0.0/14"
 

@@ -111,6 +111,13 @@ class PoolPrice(Record):
     )
 
 
+DISK_IOPS = 3000
+"""IOPS of every gp3 volume without a surcharge."""
+
+DISK_IOPS_PER_MIB = 4
+"""IOPS that a gp3 volume needs for each MiB/s of throughput."""
+
+
 class Pool(Record):
     """One kind of capacity in one cluster: a NodePool or ComputeClass, and the CapacityTier of the same name."""
 
@@ -187,3 +194,8 @@ class Pool(Record):
         if found:
             raise several(found)
         return self
+
+    @property
+    def disk_iops(self) -> int:
+        """IOPS of the root volume (AWS)."""
+        return max(DISK_IOPS, DISK_IOPS_PER_MIB * self.disk_throughput)

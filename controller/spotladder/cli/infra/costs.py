@@ -122,8 +122,11 @@ def _costs(
         rows = [(item.what, str(item.count), _usd(item.hourly)) for item in items]
         total = None if any(item.hourly is None for item in items) else sum(item.hourly or 0 for item in items)
         print_table((name, "Count", "USD/h idle"), [*rows, ("in all", "", _usd(total))])
-    prices = [(rate.pool, rate.cluster, rate.capacity_type, _usd(rate.hourly), _usd(rate.on_demand)) for rate in rates]
-    print_table(("Tier", "Cluster", "Capacity", "USD/node-h", "On demand"), prices)
+    prices = [
+        (rate.pool, rate.cluster, rate.capacity_type, _usd(rate.hourly), _usd(rate.on_demand), _usd(rate.disk))
+        for rate in rates
+    ]
+    print_table(("Tier", "Cluster", "Capacity", "USD/node-h", "On demand", "Disk"), prices)
     which = "Prices of tiers on AWS are of today, others" if of_today else "Prices are"
     typer.echo(f"{which} of {AS_OF}. A spot price of AWS without a figure is looked up by the controller.")
 

@@ -17,12 +17,11 @@ from spotladder_infra.constructs.aws.policies import PolicyScope
 from spotladder_infra.constructs.aws.roles import role
 from spotladder_infra.names import node_role
 from spotladder_infra.topology.cluster import Cluster
-from spotladder_infra.topology.defaults import system_instance_of
+from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
 ON_NODES = ("coredns",)
-SYSTEM_DISK_GIB = 50
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,7 @@ from cdktn_provider_google.container_node_pool import ContainerNodePool, Contain
 
 from spotladder_infra.constructs.gcp.control_plane import ControlPlane
 from spotladder_infra.topology.cluster import Cluster
-from spotladder_infra.topology.defaults import system_instance_of, zones_of
-
-SYSTEM_DISK_GIB = 50
+from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of, zones_of
 
 
 def system_nodes(scope: Any, cluster: Cluster, plane: ControlPlane, node: Any) -> None:
