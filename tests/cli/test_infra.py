@@ -103,6 +103,27 @@ def test_a_cloud_without_clusters(
     assert message in answer.err
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("plan", "neither terraform nor tofu is on the PATH: install Terraform or OpenTofu 1.11 or newer"),
+        ("bootstrap", "neither terraform nor tofu is on the PATH: install Terraform or OpenTofu 1.11 or newer"),
+        ("destroy", "neither terraform nor tofu is on the PATH: install Terraform or OpenTofu 1.11 or newer"),
+        ("rollout", "pulumi is not on the PATH: install it (https://www.pulumi.com/docs/install)"),
+        ("status", "pulumi is not on the PATH: install it (https://www.pulumi.com/docs/install)"),
+    ],
+)
+def test_a_missing_program_is_named(
+    command: str, message: str, capsys: Capture, fleet: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("SPOTLADDER_TERRAFORM", raising=False)
+    answer = call(capsys, "infra", command, "--fleet", fleet, "--cluster", "east")
+    assert answer.code == 5
+    assert message in answer.err
+    assert "Traceback" not in answer.err
+
+
 @pytest.mark.parametrize("target", ["doctor", "plan", "bootstrap", "kubeconfig", "destroy", "rollout", "status"])
 def test_make_hands_on_the_choice_of_clusters(target: str) -> None:
     """`make -n` prints what make would run."""
@@ -133,7 +154,7 @@ def test_plan(capsys: Capture, fleet: Path) -> None:
     answer = call(capsys, "infra", "plan", "--offline", "--fleet", fleet, "--cluster", "east")
     lines = [line.split() for line in answer.out.splitlines()]
     assert ["in", "all", "0.365"] in lines
-    assert ["g5-on-demand", "east", "on-demand", "1.006", "1.006"] in lines
+    assert ["g5-on-demand", "east", "on-demand", "1.006", "1.006", "0.048"] in lines
     assert ["g5-spot", "east", "spot", "unknown", "1.006"] in lines
 
 
