@@ -114,9 +114,9 @@ def test_a_cloud_without_clusters(
     ],
 )
 def test_a_missing_program_is_named(
-    command: str, message: str, capsys: Capture, fleet: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: str, message: str, capsys: Capture, fleet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PATH", str(fleet.parent))
     monkeypatch.delenv("SPOTLADDER_TERRAFORM", raising=False)
     answer = call(capsys, "infra", command, "--fleet", fleet, "--cluster", "east")
     assert answer.code == 5
@@ -155,7 +155,7 @@ def test_plan(capsys: Capture, fleet: Path) -> None:
     lines = [line.split() for line in answer.out.splitlines()]
     assert ["in", "all", "0.365"] in lines
     assert ["g5-on-demand", "east", "on-demand", "1.006", "1.006", "0.048"] in lines
-    assert ["g5-spot", "east", "spot", "unknown", "1.006"] in lines
+    assert ["g5-spot", "east", "spot", "unknown", "1.006", "0.048"] in lines
 
 
 def test_plan_is_offline_or_online(capsys: Capture, fleet: Path) -> None:

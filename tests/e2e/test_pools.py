@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -15,6 +17,7 @@ from spotladder.api.capacitytier import CapacityTier
 from spotladder.workloads.providers import placement
 from spotladder_infra.rendering.tiers import capacity_tiers
 from spotladder_infra.rendering.values import values
+from spotladder_infra.rollout.remove import remove
 from spotladder_infra.topology.read import read_fleet
 from tests.absent import absent
 from tests.e2e import image as images
@@ -22,6 +25,7 @@ from tests.e2e.kube import Kube, Object
 from tests.e2e.provider import program
 from tests.e2e.site import CHARTS, SYSTEM, Site, installed
 from tests.e2e.world import E2eCluster
+from tests.kube.apiserver import tools
 
 TYPE = "karpenter.sh/capacity-type"
 POOL = "karpenter.sh/nodepool"
@@ -121,8 +125,13 @@ def test_what_the_grace_period_of_a_node_does_to_its_pods(kube: Kube) -> None:
     assert "kwok-on-demand" not in granted, "without a grace period of the node the PodDisruptionBudget holds"
 
 
-def test_spot_nodes_go_spot_is_dry_on_demand_is_bought(site: Site) -> None:
-    """A TieredJob of a team: its namespace, quota, service account and NodePools are all from the fleet file."""
+def test_spot_nodes_go_spot_is_dry_on_demand_is_bought_and_everything_is_removed(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A TieredJob of a team: its namespace, quota, service account and NodePools are all from the fleet file.
+
+    At the end the in-cluster part of `spotladder infra destroy` removes the platform under the running job.
+    """
     here = E2eCluster(
         site.cluster, Kube(site.cluster.kubeconfig, TEAM), site.bucket, site.told, images.reference(site.tag)
     )
@@ -142,10 +151,35 @@ def test_spot_nodes_go_spot_is_dry_on_demand_is_bought(site: Site) -> None:
         *noticed, last = here.path()  # Karpenter drains what it takes back: that is a notice
         assert {tier for tier, _ in noticed} <= {"spot"}
         assert last == ("spot", "InsufficientCapacity")
-        here.suspend()
+        before = here.steps()
+        reports = removed(site, tmp_path, monkeypatch)
+        assert here.status()["phase"] == "Suspended"
+        assert here.path()[-1][0] == "on-demand"
+        assert here.steps() >= before
         here.is_the_uninterrupted_result(steps=here.steps())
+        assert (reports[0], "jobs stopped ") == (f"jobs stopping {TEAM}/job", reports[1])
+        assert "nodes given back " in reports
+        assert [report for report in reports if " removed" in report] == [
+            "spotladder removed ",
+            "spotladder-pools removed ",
+        ]
+        assert not [kind for kind in ("nodepools", "nodeclaims", "pods") if here.kube.list(kind)]
+        assert {node["metadata"]["labels"].get("pool") for node in here.kube.list("nodes")} == {"head"}
     finally:
         here.close()
+
+
+def removed(site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Removes the platform, and returns what was reported. Karpenter and KubeRay are no releases of a rollout here."""
+    kubeconfig = folder / "kubeconfig"
+    shutil.copy(site.cluster.kubeconfig, kubeconfig)
+    kube = Kube(kubeconfig, SYSTEM)
+    kube.run("config", "rename-context", kube.run("config", "current-context").strip(), "kind-here")
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    monkeypatch.setenv("PATH", f"{tools() / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    reports: list[str] = []
+    remove(FLEET, FLEET.cluster("here"), folder, lambda *report: reports.append(" ".join(report)), nodes_timeout=180)
+    return reports
 
 
 def training(here: E2eCluster) -> Object:
