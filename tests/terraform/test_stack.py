@@ -125,13 +125,13 @@ sys.path.insert(0, {root!r})
 from tests.terraform.test_stack import *
 import os
 from spotladder_infra.terraform.runs import remember
-from spotladder_infra.terraform.stack import Interrupted
+from spotladder_infra.terraform.stack import TerraformInterrupted
 folder = pathlib.Path({folder!r})
-made = Stack(Tool(str(folder / "terraform"), "Terraform", "1"), folder, "east", dict(os.environ),
+made = TerraformStack(Tool(str(folder / "terraform"), "Terraform", "1"), folder, "east", dict(os.environ),
              on_interrupt=lambda: print("asked", flush=True))
 try:
     made.apply()
-except Interrupted as error:
+except TerraformInterrupted as error:
     print("interrupted:", error, flush=True)
     sys.exit(error.exit_code)
 """

@@ -55,7 +55,7 @@ class Watcher:
     fails: Callable[[str, str], None]
 
 
-class Stack:
+class PulumiStack:
     """The stack of a cluster. Each operation raises EnvironmentFailure while another run holds the cluster."""
 
     def __init__(self, fleet: Fleet, cluster: str, state: Path, context: Context) -> None:

@@ -42,7 +42,7 @@ class TerraformInterrupted(EnvironmentFailure):
 
 @dataclass(frozen=True, slots=True)
 class TerraformStack:
-    """A stack that was written to `folder`. Commands raise TerraformFailed and Interrupted.
+    """A stack that was written to `folder`. Commands raise TerraformFailed and TerraformInterrupted.
 
     Args:
         lock_file: Keeps the providers' versions beside the fleet's state, so that all stacks of a cloud use the same.
