@@ -130,8 +130,9 @@ class Workload(Record):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Workload:
-        if (self.ray is None) == (self.job_set is None):
-            raise refused("needs exactly one of ray and jobSet")
+        fields = type(self).model_fields
+        if sum(getattr(self, name) is not None for name in fields) != 1:
+            raise refused(f"needs exactly one of {' and '.join(str(info.alias) for info in fields.values())}")
         return self
 
 

@@ -178,7 +178,7 @@ def held(name: str, queue: str, events: Iterable[EventRecord]) -> str:
         event
         for event in events
         if (event.about_kind, event.reason) == ("Workload", HELD)
-        and event.about_name.startswith((f"rayjob-{name}-", f"jobset-{name}-"))
+        and event.about_name.partition("-")[2].startswith(f"{name}-")  # KIND-NAME-HASH
     ]
     newest = max(about, key=_order, default=None)
     said = f": {_shortened(newest.message)}" if newest is not None else ""

@@ -6,7 +6,6 @@ Its field under `spec.workload` is part of the TieredJob's schema and is added i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from spotladder.api.tieredjob import TieredJob
@@ -18,16 +17,20 @@ from spotladder.workloads.workload import WorkloadKind
 
 WORKLOADS: tuple[WorkloadKind, ...] = (RAYJOB, JOBSET)
 
-ALL_MADE: tuple[APIResource, ...] = tuple(dict.fromkeys(kind for workload in WORKLOADS for kind in workload.made))
-"""The kinds of objects that the controller creates for attempts, of all workloads."""
 
-RECORDS: Mapping[APIResource, Callable[[Object], Made]] = MappingProxyType(
-    {kind: record for workload in WORKLOADS for kind, record in workload.records.items()}
-)
-"""The kinds of objects to watch beside pods, nodes and events, of all workloads, and what is kept of each."""
+def all_made() -> tuple[APIResource, ...]:
+    """The kinds of objects that the controller creates for attempts, of all workloads."""
+    return tuple(dict.fromkeys(kind for workload in WORKLOADS for kind in workload.made))
 
-MAIN: Mapping[APIResource, WorkloadKind] = MappingProxyType({workload.main: workload for workload in WORKLOADS})
-"""The workload of each kind that an attempt can be."""
+
+def records() -> Mapping[APIResource, Callable[[Object], Made]]:
+    """The kinds of objects to watch beside pods, nodes and events, of all workloads, and the record of each."""
+    return {kind: record for workload in WORKLOADS for kind, record in workload.records.items()}
+
+
+def main_kinds() -> Mapping[APIResource, WorkloadKind]:
+    """The workload of each kind that an attempt can be."""
+    return {workload.main: workload for workload in WORKLOADS}
 
 
 def workload_of(job: TieredJob) -> WorkloadKind:

@@ -17,7 +17,9 @@ from spotladder.workloads.records import QUEUE
 def template_of(job: TieredJob, field: str) -> Any:
     """The template of the workload in that field. Raises InvalidSpec when the job's is another."""
     workload = job.spec.workload
-    given = {"ray": workload.ray, "jobSet": workload.job_set}[field]
+    given = next(
+        (getattr(workload, name) for name, info in type(workload).model_fields.items() if info.alias == field), None
+    )
     if given is None:
         raise InvalidSpec("is not this job's workload", path=f"spec.workload.{field}", where=job.metadata.name)
     return given.template

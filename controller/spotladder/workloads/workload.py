@@ -59,6 +59,10 @@ class WorkloadKind(Protocol):
     def install(self) -> str:
         """What to tell the user when `main` is not installed; `{cluster}` stands for the cluster."""
 
+    @property
+    def ranks(self) -> bool:
+        """Whether every worker pod is a rank with output of its own. If not, Ray's driver has the program's output."""
+
     def renders(self, job: TieredJob) -> bool:
         """Whether the job's attempts are of this kind."""
 

@@ -13,7 +13,7 @@ from spotladder.core.model import Instant
 from spotladder.resources import EVENTS, NODES, PODS, APIResource
 from spotladder.workloads import capacity
 from spotladder.workloads.capacity import EVENT_SELECTORS, nominated_for
-from spotladder.workloads.kinds import MAIN, RECORDS
+from spotladder.workloads.kinds import main_kinds, records
 from spotladder.workloads.kueue import WORKLOADS, AdmissionRecord
 from spotladder.workloads.names import MANAGED_BY, MANAGER
 from spotladder.workloads.records import EventRecord, Made, NodeRecord, PodRecord
@@ -68,12 +68,13 @@ class Inventory:
         self._nodes: Scoped[NodeRecord] = scoped(NODES, NodeRecord.of, changed=self._node_changed)
         self._pods: Scoped[PodRecord] = scoped(PODS, PodRecord.of, changed=self._pod_changed, **ours)
         self._objects: dict[APIResource, Scoped[Any]] = {
-            kind: scoped(kind, record, changed=self._object_changed, **ours) for kind, record in RECORDS.items()
+            kind: scoped(kind, record, changed=self._object_changed, **ours) for kind, record in records().items()
         }
         self._admissions: Scoped[AdmissionRecord] = scoped(
             WORKLOADS, AdmissionRecord.of, group=_owner_of, changed=self._admission_changed, optional=True
         )
-        self._tops = {kind: scoped for kind, scoped in self._objects.items() if kind in MAIN}
+        self._main = frozenset(main_kinds())
+        self._tops = {kind: scoped for kind, scoped in self._objects.items() if kind in self._main}
         # A NodeClaim has no namespace: Events about it are in "default".
         self._events: list[Cache[EventRecord]] = [
             Cache(
@@ -178,9 +179,12 @@ class Inventory:
                     objects.setdefault(record.attempt, {}).setdefault(kind, []).append(record)
         return {
             number: AttemptObjects(
-                top=next((record for kind, found in kinds.items() if kind in MAIN for record in found), None),
+                top=next((record for kind, found in kinds.items() if kind in self._main for record in found), None),
                 derived=tuple(
-                    record for kind, found in kinds.items() if kind not in MAIN and kind != PODS for record in found
+                    record
+                    for kind, found in kinds.items()
+                    if kind not in self._main and kind != PODS
+                    for record in found
                 ),
                 pods=tuple(sorted(kinds.get(PODS, ()), key=lambda pod: str(pod.name))),
                 admission=self._admission_of(kinds),
@@ -189,7 +193,7 @@ class Inventory:
         }
 
     def _admission_of(self, kinds: Mapping[APIResource, list[Any]]) -> AdmissionRecord | None:
-        owners = (record.uid for kind, found in kinds.items() if kind in MAIN for record in found)
+        owners = (record.uid for kind, found in kinds.items() if kind in self._main for record in found)
         return next((workload for uid in owners for workload in self._admissions.of(uid)), None)
 
     def unreadable(self, kinds: Iterable[APIResource], namespace: str) -> list[Unreadable]:

@@ -28,7 +28,7 @@ from spotladder.operator.reconcile.preflight import Preflight, lacking, lacking_
 from spotladder.resources import NAMESPACES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.causes import silent
-from spotladder.workloads.kinds import ALL_MADE, MAIN
+from spotladder.workloads.kinds import all_made, main_kinds
 from spotladder.workloads.records import Made, PodRecord, WorkloadRecord
 from spotladder.workloads.references import Reference, references
 from spotladder.workloads.workload import AttemptObjects
@@ -114,7 +114,7 @@ class Applier:
         """
         found = loaded.found.attempts.get(attempt)
         top = found.objects.top if found is not None else None
-        if found is None or top is None or not (why := MAIN[top.kind].refusal(found.objects)):
+        if found is None or top is None or not (why := main_kinds()[top.kind].refusal(found.objects)):
             return None
         if top.digest != digest and not top.deleting:
             with found.cluster.turn():
@@ -151,7 +151,7 @@ class Applier:
         except NotFound as error:
             if error.about == "namespaces":
                 return Diagnosis(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, namespace))
-            workload = MAIN.get(kind)
+            workload = main_kinds().get(kind)
             install = (workload.install if workload else "{cluster} does not know the kind").format(
                 cluster=_named(cluster)
             )
@@ -226,7 +226,7 @@ class Applier:
         """Remove everything that was ever made for the job, whatever kind of workload it is."""
         for cluster in (self._clusters.home, *self._clusters.others):
             with cluster.turn():
-                await self._remove_labelled(cluster, ALL_MADE, record.namespace, f"{names.JOB}={record.name}")
+                await self._remove_labelled(cluster, all_made(), record.namespace, f"{names.JOB}={record.name}")
 
     async def _clear_unseen(self, loaded: Loaded, attempt: int) -> None:
         """Its objects are known by no name, if there are any: by their labels."""
@@ -261,7 +261,7 @@ class Applier:
 
         The top last: by it the next pass knows what is left to remove.
         """
-        for kind in MAIN[top.kind].made:
+        for kind in main_kinds()[top.kind].made:
             if kind != top.kind:  # it has the same name
                 await self._remove(cluster, kind, replace(top, uid=""))
                 reach(Point.BETWEEN_DELETES)

@@ -29,7 +29,7 @@ from spotladder.operator.loaded import Loaded
 from spotladder.operator.storage.logs import LogAddress, Logs
 from spotladder.operator.storage.program_output import printed
 from spotladder.output.redact import redacted, secret_values
-from spotladder.workloads.rayjob.records import rayjob_of
+from spotladder.workloads.kinds import main_kinds
 from spotladder.workloads.workload import AttemptObjects
 
 READING: Seconds = 2.0
@@ -107,7 +107,7 @@ class Outputs:
 
     def _look_at_restarts(self, loaded: Loaded, attempt: int, found: Located, address: Address) -> None:
         top = found.objects.top
-        if top is None or rayjob_of(found.objects) is not None or found.cluster.problem:
+        if top is None or not main_kinds()[top.kind].ranks or found.cluster.problem:
             return
         going = frozenset((pod.uid, pod.phase) for pod in found.objects.pods if pod.deleting or pod.phase == "Failed")
         known = self._attempts.get(loaded.record.uid, {}).get(attempt)

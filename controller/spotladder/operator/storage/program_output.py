@@ -29,6 +29,7 @@ from spotladder.errors import SpotladderError
 from spotladder.operator.inventory.clusters import Located
 from spotladder.resources import PODS
 from spotladder.workloads.causes import silent
+from spotladder.workloads.kinds import main_kinds
 from spotladder.workloads.rayjob.records import RAYJOBS, SUBMITTER, RayJobRecord, driver_log, rayjob_of
 from spotladder.workloads.records import PodRecord
 
@@ -61,11 +62,11 @@ _log = structlog.get_logger("spotladder")
 async def printed(attempt: int, found: Located, *, lines: int = LINES, ranks: int = RANKS) -> dict[Output, str]:
     """The end of what each program of the attempt has printed so far; empty when nothing can be read.
 
-    At most so many lines of a driver, or of each of so many ranks of a JobSet.
+    At most so many lines of a driver, or of each of so many ranks.
     """
     nodes = found.cluster.inventory.nodes_of(found.objects)
     alive = [pod for pod in found.objects.pods if pod.node and not silent(nodes.get(pod.node))]
-    if found.objects.top is not None and rayjob_of(found.objects) is None:
+    if found.objects.top is not None and main_kinds()[found.objects.top.kind].ranks:
         return await _ranks(attempt, found.cluster.client, alive, lines, ranks)
     text = await _driver(found, alive, lines)
     return {Output(attempt, 0, "driver"): text} if text else await _crashed_head(attempt, found.cluster.client, alive)

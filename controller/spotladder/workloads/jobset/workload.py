@@ -72,6 +72,7 @@ class JobSetKind:
     main: APIResource = JOBSETS
     made: tuple[APIResource, ...] = (DISRUPTION_BUDGETS, JOBSETS)
     records: Mapping[APIResource, Callable[[Object], Made]] = MappingProxyType({JOBSETS: JobSetRecord.of})
+    ranks = True
     install = "JobSet is not installed in {cluster}: install the jobset chart"
 
     def renders(self, job: TieredJob) -> bool:

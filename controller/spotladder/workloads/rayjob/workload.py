@@ -69,6 +69,7 @@ class RayJobKind:
     records: Mapping[APIResource, Callable[[Object], Made]] = MappingProxyType(
         {RAYJOBS: RayJobRecord.of, RAYCLUSTERS: RayClusterRecord.of}
     )
+    ranks = False
     install = "KubeRay is not installed in {cluster}: install the kuberay-operator chart (1.5 or newer)"
 
     def renders(self, job: TieredJob) -> bool:

@@ -1,0 +1,99 @@
+"""How an attempt is rendered as a Job, and what the Job says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from spotladder.api.fields import LONGEST_RAYJOB_NAME
+from spotladder.api.tieredjob import TieredJob
+from spotladder.core.model import AttemptSeen, Exit, Instant, PodRole
+from spotladder.resources import APIResource
+from spotladder.workloads import names
+from spotladder.workloads.names import Origin
+from spotladder.workloads.pods import PodOverlay, copied, with_overlay
+from spotladder.workloads.records import (
+    EventRecord,
+    Made,
+    NodeRecord,
+    Object,
+    WorkloadRecord,
+    conditions_of,
+    digest_of,
+    made_fields,
+    part,
+)
+from spotladder.workloads.seen import pods_seen
+from spotladder.workloads.template import made_of, template_of
+from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.workload import AttemptObjects, WorkloadKind
+
+JOBS = APIResource("batch", "v1", "jobs", "Job")
+_FIELD = "batch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchJobRecord(WorkloadRecord):
+    kind: ClassVar[APIResource] = JOBS
+    complete: bool = False
+
+    @classmethod
+    def of(cls, job: Object) -> Self:
+        complete = conditions_of(part(job, "status")).get("Complete", {}).get("status") == "True"
+        return cls(**made_fields(job), digest=digest_of(job), complete=complete)
+
+
+class BatchJobKind:
+    """Implements `WorkloadKind`."""
+
+    field = _FIELD
+    main: APIResource = JOBS
+    made: tuple[APIResource, ...] = (JOBS,)
+    records: Mapping[APIResource, Callable[[Object], Made]] = {JOBS: BatchJobRecord.of}
+    ranks = True
+    install = "{cluster} has no Jobs"
+
+    def renders(self, job: TieredJob) -> bool:
+        return getattr(job.spec.workload, _FIELD, None) is not None
+
+    def workers(self, job: TieredJob) -> int:
+        return int(template_of(job, _FIELD).spec["parallelism"])
+
+    def longest_name(self, spec: Mapping[str, Any]) -> int:
+        return LONGEST_RAYJOB_NAME
+
+    def render(
+        self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
+    ) -> list[dict[str, Any]]:
+        template = template_of(job, _FIELD)
+        overlay = PodOverlay.of(job, origin, tier, attempt, env)
+        spec: dict[str, Any] = copied(template.spec)
+        at = ("spec", "workload", _FIELD, "template", "spec", "template")
+        spec["template"] = with_overlay(spec["template"], overlay, PodRole.WORKER, tier.workers, at, only_first=False)
+        name = names.attempt_name(job.metadata.name, attempt)
+        return [made_of(template, JOBS, name=name, job=job, overlay=overlay, spec=spec)]
+
+    def begun(self, objects: AttemptObjects) -> bool:
+        return True
+
+    def refusal(self, objects: AttemptObjects) -> str:
+        return ""
+
+    def silent(self, objects: AttemptObjects, now: Instant) -> str:
+        return ""
+
+    def read(
+        self,
+        attempt: int,
+        objects: AttemptObjects,
+        nodes: Mapping[str, NodeRecord],
+        events: Sequence[EventRecord] = (),
+    ) -> AttemptSeen:
+        pods, top = tuple(pods_seen(objects.pods, nodes, events)), objects.top
+        if not isinstance(top, BatchJobRecord) or top.deleting:
+            return AttemptSeen(attempt, pods, Exit.LOST, "its Job is gone")
+        return AttemptSeen(attempt, pods, Exit.SUCCEEDED if top.complete else None)
+
+
+BATCH_JOB: WorkloadKind = BatchJobKind()
