@@ -94,7 +94,7 @@ def test_a_state_written_by_the_first_version_is_read() -> None:
     ("text", "message"),
     [
         ("", "not JSON"),
-        (V1[:200], "cut short"),
+        (V1[:200], "truncated"),
         ("[]", "has no version"),
         ('{"stage":"Idle"}', "has no version"),
         ('{"version":2}', "version 2, this program reads up to 1"),

@@ -66,17 +66,17 @@ def placed(uid: str) -> PodSeen:
     [
         pytest.param(
             waiting(says("w-1", "other words"), says("w-0", SCHEDULER)),
-            f"pods wait for nodes and images: {SCHEDULER}", "provisionTimeout", PROVISION, "the tier is left",
+            f"pods wait for nodes and images: {SCHEDULER}", "provisionTimeout", PROVISION, "the job leaves the tier",
             id="the scheduler's words, of the first pod by name",
         ),
         pytest.param(
             waiting(pending("w-0"), pending("w-1")),
-            "pods wait for nodes and images", "provisionTimeout", PROVISION, "the tier is left",
+            "pods wait for nodes and images", "provisionTimeout", PROVISION, "the job leaves the tier",
             id="nobody has said anything",
         ),
         pytest.param(
             waiting(says("w-0", SCHEDULER), refused=True),
-            f"the provisioner has no capacity: {SCHEDULER}", "provisionTimeout", PROVISION, "the tier is left",
+            f"the provisioner has no capacity: {SCHEDULER}", "provisionTimeout", PROVISION, "the job leaves the tier",
             id="the provisioner has none",
         ),
         pytest.param(
@@ -85,13 +85,13 @@ def placed(uid: str) -> PodSeen:
         ),
         pytest.param(
             waiting(placed("w-0"), placed("w-1")),
-            "every pod has a node and its image, and not all are ready yet",
-            "startTimeout", 900.0, "the attempt is ended",
+            "every pod has a node and its image, but not all are ready yet",
+            "startTimeout", 900.0, "the attempt ends",
             id="a slow start",
         ),
         pytest.param(
             recovering(says("w1-2", SCHEDULER)),
-            f"pods wait for nodes and images: {SCHEDULER}", "provisionTimeout", PROVISION, "the tier is left",
+            f"pods wait for nodes and images: {SCHEDULER}", "provisionTimeout", PROVISION, "the job leaves the tier",
             id="recovering, and no node is to be had",
         ),
         pytest.param(

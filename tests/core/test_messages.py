@@ -54,10 +54,10 @@ def test_timeouts_say_how_long() -> None:
     ).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), worker("w1-1")), after=30)
-    assert message(job, Reason.RECOVERY_TIMEOUT) == "not whole again within 30 s"
+    assert message(job, Reason.RECOVERY_TIMEOUT) == "not all workers ready again within 30 s"
     job.see(after=1)
     job.see(attempt(2, head(), pending("w")), after=60)
-    assert message(job, Reason.INSUFFICIENT_CAPACITY) == "not whole for 60 s"
+    assert message(job, Reason.INSUFFICIENT_CAPACITY) == "not all workers ready for 60 s"
     job.see(after=1)
     job.running(3).see(whole(3), after=300)
     assert message(job, Reason.STALLED) == "no commit for 300 s"
@@ -87,7 +87,7 @@ def test_a_wait_after_the_last_tier_says_how_long() -> None:
     job = Job(spec(*tiers, exhausted=Exhausted.WAIT)).running()
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
     job.running(2).lose_attempt(lost("w2-0"), worker("w2-1"))
-    assert message(job, Reason.WAITING_TO_BEGIN_AGAIN).endswith("; begins again at spot-a in 10m (exhausted: Wait)")
+    assert message(job, Reason.WAITING_TO_BEGIN_AGAIN).endswith("; restarts at spot-a in 10m (exhausted: Wait)")
     assert (job.state.stage, job.state.reason) == (Stage.IDLE, Reason.WAITING_TO_BEGIN_AGAIN)
     job.see(after=600)
     assert job.reasons[-1] is Reason.STARTED
@@ -97,11 +97,11 @@ def test_the_field_whose_time_is_over_is_named() -> None:
     job = Job(spec(max_duration=7200.0, deadline=START + 9000)).running()
     job.see(whole(1), after=7200)
     assert message(job, Reason.DEADLINE_EXCEEDED) == (
-        "spec.maxDuration (2h from the job's creation) is over: 0 steps are committed"
+        "spec.maxDuration (2h from the job's creation) has passed: 0 steps are committed"
     )
     job = Job(spec(max_duration=7200.0, deadline=START + 3600)).running()
     job.see(whole(1), after=3600)
-    assert message(job, Reason.DEADLINE_EXCEEDED) == "spec.deadline is over: 0 steps are committed"
+    assert message(job, Reason.DEADLINE_EXCEEDED) == "spec.deadline has passed: 0 steps are committed"
 
 
 def test_limits_say_where_the_job_stood() -> None:
@@ -111,7 +111,7 @@ def test_limits_say_where_the_job_stood() -> None:
     job = Job(spec(deadline=START + 100)).running()
     job.progress = Progress(7, 50, START, 1)
     job.see(whole(1), after=100)
-    assert message(job, Reason.DEADLINE_EXCEEDED) == "spec.deadline is over: 7 of 50 steps are committed"
+    assert message(job, Reason.DEADLINE_EXCEEDED) == "spec.deadline has passed: 7 of 50 steps are committed"
     job = Job(spec(tier("spot-a", 5), backoff_limit=0)).running()
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
     assert message(job, Reason.BACKOFF_LIMIT_EXCEEDED) == "1 failure over all tiers, 0 tolerated"

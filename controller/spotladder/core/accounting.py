@@ -1,4 +1,4 @@
-"""What a job has held and paid so far: node-seconds and money per tier, from observation to observation."""
+"""The nodes that a job has held and their cost so far: node-seconds and money per tier, added at each observation."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ HOUR: Seconds = 3600.0
 
 
 def held_nodes(seen: AttemptSeen | None) -> int:
-    """Nodes of the tier that the attempt holds. The head stands on other capacity and is not the tier's."""
+    """Number of nodes of the tier that the attempt holds. The head runs on other capacity and is not included."""
     if seen is None:
         return 0
     return sum(1 for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING)
 
 
 def charged(node_seconds: float, price: Price) -> tuple[float, float]:
-    """USD for so many node-seconds, and for the same on demand. A price without a yardstick is its own: nothing is
-    claimed to be saved there."""
+    """USD for this number of node-seconds, and for the same on demand. Without an on-demand price the price itself is
+    used, so no savings are reported."""
     hours = node_seconds / HOUR
     return hours * price.per_node_hour, hours * (price.on_demand or price.per_node_hour)
 
 
 def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
-    """Charge the nodes held since the last decision to their tier. A clock that steps back charges nothing."""
+    """Charge the nodes held since the last decision to their tier. If the clock stepped back, charge nothing."""
     elapsed = max(0.0, now - state.clock) if state.clock else 0.0
     if state.nodes and elapsed and state.tier:
         tier = spec.tier(state.tier)
@@ -47,7 +47,8 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
 
 
 def rewound(state: JobState, now: Instant) -> JobState:
-    """After the clock stepped back: no timer starts in the future, so none stands still; it may be late by the step."""
+    """Adjust the timers after the clock stepped back, so that none starts in the future. A timer may be late by the
+    step."""
     if now >= state.clock:
         return state
 

@@ -1,4 +1,4 @@
-"""What a persisted state asks for, and when to look again. Nothing here changes the state."""
+"""The actions that a persisted state needs, and when to decide again. Changes no state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACTION_RETRY_INTERVAL: Seconds = 10.0
 
 
 def actions(here: Situation) -> tuple[Action, ...]:
-    """What is to be done now. Each action is repeated until its effect is seen."""
+    """The actions to apply now. Each action is repeated until its effect is observed."""
     state, attempt = here.state, here.state.attempt
     others = [seen for seen in here.seen.attempts if attempt is None or seen.number != attempt.number]
     todo: list[Action] = [Delete(seen.number, state.reason) for seen in others if seen.reachable]
@@ -42,20 +42,20 @@ def actions(here: Situation) -> tuple[Action, ...]:
 
 
 def steady_reason(here: Situation) -> Reason:
-    """Why nothing moves."""
+    """The actions of a state that needs none, and the reason."""
     if here.state.impeded is not None and here.state.stage is not Stage.RUNNING:
         return here.state.impeded.reason
     return here.state.reason if here.state.stage in TERMINAL else Reason.STEADY
 
 
 def wake_at(here: Situation, *, acted: bool, review_at: Instant | None = None) -> Instant | None:
-    """The next moment at which time alone may change the decision; None: only when something happens."""
+    """The next time at which the decision may change without an event; None if only an event can change it."""
     if here.state.stage in TERMINAL:
         return here.now + ACTION_RETRY_INTERVAL if here.seen.attempts else None
     times = [review_at, *_limits(here), *_timers(here)]
     if acted or here.state.stage is Stage.IDLE:
         times.append(here.now + ACTION_RETRY_INTERVAL)
-    # A time that has passed without effect (a deadline while a drain is under way) must not make a busy loop.
+    # A timer that expired without effect (a deadline during a drain) must not cause a busy loop.
     return min((time if time > here.now else here.now + 1.0 for time in times if time is not None), default=None)
 
 

@@ -1,6 +1,7 @@
-"""What a job learns about the capacity of its tiers, and how long its work takes.
+"""Records the availability of a job's tiers and the duration of its work.
 
-Both are kept in `JobState`, bounded, so that a policy decides the same after a restart of the controller.
+Both are kept in `JobState`, with a bounded size, so that a policy makes the same choice after a restart of the
+controller.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from spotladder.core.model import (
 )
 
 SPELLS = 32
-"""Availability spells that are kept for each tier, the newest."""
+"""Maximum number of availability spells that are kept for each tier; the oldest are dropped."""
 
 
 def with_sightings(state: JobState, found: Mapping[str, bool], now: Instant) -> JobState:
-    """The state with these sightings at `now`. A sighting of the same kind extends the newest spell of its tier."""
+    """The state with these observations of availability at `now`. An observation like the last one extends the newest
+    spell of its tier."""
     for name, available in found.items():
         record = state.record(name)
         newest = record.spells[-1] if record.spells else None
@@ -40,7 +42,7 @@ def with_sightings(state: JobState, found: Mapping[str, bool], now: Instant) -> 
 
 
 def with_pace(state: JobState, progress: Progress, now: Instant) -> JobState:
-    """The state with the steps since the last commit timed, if one attempt made both commits."""
+    """The state with the measured duration of the steps since the last commit, if one attempt made both commits."""
     before = state.progress
     steps = progress.step - before.step
     if state.progress_at is None or before.step <= 0 or steps <= 0 or progress.attempt != before.attempt:
@@ -53,7 +55,7 @@ def with_pace(state: JobState, progress: Progress, now: Instant) -> JobState:
 
 
 def work_left(spec: JobSpec, state: JobState, progress: Progress) -> tuple[Seconds | None, Seconds | None]:
-    """Training time of the whole job and of the steps that are not committed; None where it is not known."""
+    """Training time of the whole job and of the steps that are not committed; None if unknown."""
     work = spec.work
     if work is None and progress.total and state.timed_steps:
         work = progress.total * state.timed_seconds / state.timed_steps
@@ -64,9 +66,10 @@ def work_left(spec: JobSpec, state: JobState, progress: Progress) -> tuple[Secon
 
 
 def start_overhead(spec: JobSpec, state: JobState, tier: Tier) -> Seconds:
-    """How long a new attempt on this tier takes until it makes progress.
+    """The time that a new attempt on this tier needs until it makes progress.
 
-    On capacity that is not spot, the longest start of the remembered attempts is added: there is no other wait there.
+    On capacity that is not spot, this includes the longest start of the recorded attempts, since such a start has no
+    other wait.
     """
     if tier.capacity_type is CapacityType.SPOT:
         return spec.overhead

@@ -1,8 +1,9 @@
-"""The port between the decision core and what runs attempts: one `observe`, and one method for each kind of action.
+"""The port between the decision core and the backends that run attempts: `observe`, and one method for each kind of
+action.
 
-`local.backend`, the simulator and `core.fake` implement it as it is. On Kubernetes the operator does the same with
-coroutines and for many jobs at once (`load.observe`, `execute.Executor`), so it does not implement this protocol; the
-conformance suite drives it by an adapter, and holds it to the same behaviour.
+`local.backend`, the simulator and `core.fake` implement it directly. On Kubernetes the operator does the same with
+coroutines and for many jobs at once (`load.observe`, `execute.Executor`), so it does not implement this protocol. The
+conformance suite tests it through an adapter and requires the same behaviour.
 """
 
 from __future__ import annotations
@@ -12,25 +13,26 @@ from typing import Protocol
 from spotladder.core.model import Delete, Drain, Finish, Launch, Observation, Seconds
 
 LAST_COMMIT_LIMIT: Seconds = 10.0
-"""How long a backend holds back a program's exit until the commit log was read after it, so that the exit is judged
-with the last commit. The log may be unreachable: then the exit is reported after this time."""
+"""Maximum time for which a backend holds back a program's exit until it has read the commit log, so that the exit is
+judged with the last commit. If the log is unreachable, the exit is reported after this time."""
 
 
 class AttemptBackend(Protocol):
-    """Carries out actions and observes the job. Every method is idempotent: it may be called again with the same
-    argument at any time, also by a new process after a crash."""
+    """Executes actions and observes the job. Every method is idempotent: it may be called again with the same argument
+    at any time, also by a new process after a crash."""
 
     def launch(self, action: Launch) -> None:
-        """Create the attempt. Returns at once; the effect is in the next observation."""
+        """Create the attempt. Returns at once; the next observation shows the effect."""
 
     def drain(self, action: Drain) -> None:
-        """Ask the attempt's program to commit and stop. An attempt that does not exist is no error."""
+        """Request the attempt's program to commit and stop. Does nothing if the attempt does not exist."""
 
     def delete(self, action: Delete) -> None:
-        """Remove the attempt and all of its pods. An attempt that does not exist is no error."""
+        """Remove the attempt and all of its pods. Does nothing if the attempt does not exist."""
 
     def finish(self, action: Finish) -> None:
-        """The job ended: record the outcome beside the checkpoints, release everything that is left."""
+        """End the job: record the outcome beside the checkpoints and release all remaining resources."""
 
     def observe(self) -> Observation:
-        """What exists now, with a revision that never decreases, also across restarts of this process."""
+        """The current state of the job's objects, with a revision that never decreases, also across restarts of this
+        process."""

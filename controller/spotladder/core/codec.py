@@ -1,7 +1,7 @@
-"""`JobState` as JSON, and back: what the local runner keeps in a file and the operator in the object's status.
+"""Converts `JobState` to JSON and back. The local runner stores it in a file, the operator in the object's status.
 
-Unknown fields are refused and missing ones get their defaults, so a state written by an older version is read and one
-written by a newer version is not half-understood.
+Unknown fields are rejected and missing fields get their defaults: a state of an older version can be read, and one of
+a newer version is not misread.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from spotladder.core.plain import from_plain, to_plain
 from spotladder.errors import InvalidSpec
 
 VERSION = 1
-"""Raised when an older reader would misunderstand what a newer writer wrote."""
+"""Version of the format, raised when an older reader would misread a newer state."""
 
 _PACKED = "zlib:"
-"""Begins a state that `pack` wrote. JSON begins otherwise."""
+"""Prefix of a state that `pack` wrote; no JSON begins with it."""
 
 LARGEST = 4 * 1024 * 1024
-"""Bytes that a packed state may have when it is unpacked: more than an object of Kubernetes can hold."""
+"""Maximum size in bytes of an unpacked state: more than a Kubernetes object can have."""
 
 
 def dump(state: JobState) -> str:
@@ -31,12 +31,12 @@ def dump(state: JobState) -> str:
 
 
 def pack(state: JobState) -> str:
-    """The state as `dump` has it, compressed: `kubectl describe` prints it, and people do not read it."""
+    """The state as `dump` returns it, compressed: users see it in `kubectl describe` but do not read it."""
     return _PACKED + base64.b64encode(zlib.compress(dump(state).encode(), 9)).decode()
 
 
 def load_state(text: str) -> JobState:
-    """The state back from `dump` or `pack`, of this version or an older one.
+    """Read a state that `dump` or `pack` of this or an older version wrote.
 
     Raises:
         InvalidSpec: not a state, or one of a newer version.
@@ -46,7 +46,7 @@ def load_state(text: str) -> JobState:
     try:
         plain = json.loads(text)
     except ValueError as error:
-        raise InvalidSpec(f"the saved state is not JSON ({error}); it was cut short or is another file") from error
+        raise InvalidSpec(f"the saved state is not JSON ({error}); it is truncated or another file") from error
     if not isinstance(plain, dict) or not isinstance(version := plain.pop("version", None), int):
         raise InvalidSpec("the saved state has no version; it is another file")
     if version > VERSION:
@@ -64,7 +64,7 @@ def _unpacked(text: str) -> str:
         unpacking = zlib.decompressobj()
         plain = unpacking.decompress(base64.b64decode(text, validate=True), LARGEST)
     except (ValueError, zlib.error) as error:
-        raise InvalidSpec(f"the saved state cannot be unpacked ({error}); it was cut short or changed") from error
+        raise InvalidSpec(f"the saved state cannot be unpacked ({error}); it is truncated or modified") from error
     if not unpacking.eof:
-        raise InvalidSpec("the saved state cannot be unpacked; it was cut short or changed")
+        raise InvalidSpec("the saved state cannot be unpacked; it is truncated or modified")
     return plain.decode(errors="replace")

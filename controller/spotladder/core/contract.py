@@ -1,8 +1,8 @@
-"""What a controller and the program of an attempt say to each other: exit codes, environment variables, the notice.
+"""The contract between a controller and the program of an attempt: exit codes, environment variables, the notice.
 
 The controller and the local runner set the variables and write the notice; `spotladder.train` reads them in the
-program, and its exit code is the answer. Both sides use this module, so that they cannot disagree. A controller meets
-programs with an older or a newer library: members are only added, and their values never change.
+program, and its exit code is the result. Both sides use this module, so that they cannot disagree. A controller may
+run programs with an older or a newer library: members are only added, and their values never change.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Variable:
 
 
 VARIABLES = frozenset(value for name, value in vars(Variable).items() if name.isupper())
-"""All of them."""
+"""The names of all variables."""
 
 
 class NoticeKind(StrEnum):
-    """Why an attempt is asked to stop: a node goes away, or the controller wants the attempt to end."""
+    """Why an attempt is drained: its node will be reclaimed, or the controller wants the attempt to end."""
 
     NOTICE = "notice"
     DRAIN = "drain"
@@ -48,7 +48,7 @@ class NoticeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The request that an attempt commits and stops.
+    """The request that an attempt commit and stop.
 
     Args:
         kind: A NoticeKind; text, since a newer controller may know more of them.
@@ -67,13 +67,13 @@ class Notice:
         return cls(kind.value, reason.value, round(deadline, 3))
 
     def encode(self) -> str:
-        """One line of JSON."""
+        """The notice as one line of JSON."""
         content = {"kind": self.kind, "deadline": self.deadline, "reason": self.reason}
         return json.dumps(content, separators=(",", ":"))
 
     @classmethod
     def decode(cls, text: str) -> Self:
-        """The notice in this text. Absent fields have their defaults.
+        """Parse the notice in this text. Missing fields get their defaults.
 
         Raises:
             ValueError: The text is not a JSON object, or its deadline is not a number.

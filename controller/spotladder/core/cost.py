@@ -1,13 +1,13 @@
-"""What spot capacity saves: the closed formulas before a job, real accounting after it.
+"""The savings of spot capacity: closed formulas before a job, measured cost after it.
 
-The formulas are the published ones of the method that spotladder implements. In their symbols, T is the job's hours
-if it ran on demand only (`hours`), α the share of the work done on spot before the fallback (`spot_fraction`),
-M the failures that are tolerated (`max_failures`), Δt the hours that each failure costs (`overhead`), Co the
-on-demand price per hour (1 here: costs are in on-demand hours) and 1 - d the spot price (`spot_discount` d):
+The formulas are the published ones of the method that spotladder implements. In their symbols, T is the job's hours if
+it ran on demand only (`hours`), α the share of the work done on spot before the fallback (`spot_fraction`), M the
+tolerated failures (`max_failures`), Δt the hours that each failure costs (`overhead`), Co the on-demand price per hour
+(1 here: costs are in on-demand hours) and 1 - d the spot price (`spot_discount` d):
 
     Ttotal = T + M·Δt                Cold = T·Co
 
-They disagree about who pays for the overhead M·Δt, so all three readings are here (`Accounting`).
+They disagree about the price of the overhead M·Δt, so this module has all three variants (`Accounting`).
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from spotladder.core.model import Instant, Price, Seconds
 from spotladder.errors import InvalidSpec
 
 MONTH: Seconds = 730 * HOUR
-"""As clouds bill storage."""
+"""Days in a month, as clouds bill storage."""
 
 _MOST = 1_000_000
-"""Hours or failures: more is a slip of the hand."""
+"""Maximum number of hours or failures; a larger one is a typing error."""
 
 
 class Accounting(StrEnum):
-    """Who pays for the overhead of failures."""
+    """The price at which the overhead of failures is counted."""
 
     CONSERVATIVE = "conservative"
-    """On-demand: To = (1 - α)·T + M·Δt, as the published split of the hours has it."""
+    """The on-demand price: To = (1 - α)·T + M·Δt, as in the published split of the hours."""
     BLENDED = "blended"
-    """Both, in proportion: Cnew = Ttotal·(1 - d·α), the published cost and the default for comparison."""
+    """Both prices in proportion: Cnew = Ttotal·(1 - d·α), the published cost and the default for comparison."""
     AT_SPOT_PRICE = "at-spot-price"
-    """Spot, where the failures happen: Ts = α·T + M·Δt."""
+    """The spot price, since failures happen there: Ts = α·T + M·Δt."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostScenario:
-    """The formulas' arguments; hours and fractions. Raises InvalidSpec for one that makes no sense."""
+    """The arguments of the formulas, in hours and fractions. Raises InvalidSpec for an invalid argument."""
 
     hours: float
     spot_fraction: float
@@ -58,7 +58,7 @@ class CostScenario:
 
     @property
     def overhead_hours(self) -> float:
-        """M·Δt, the hours that failures add."""
+        """M·Δt: the hours that failures add."""
         return self.max_failures * self.overhead
 
     @property
@@ -68,16 +68,17 @@ class CostScenario:
 
     @property
     def overhead_share(self) -> float:
-        """M·Δt / T: how much longer than on demand only, as a fraction."""
+        """M·Δt / T: the additional time compared with on-demand only, as a fraction."""
         return self.overhead_hours / self.hours
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a scenario costs, in hours at the on-demand price, beside the same job on demand only.
+    """The cost of a scenario, in hours at the on-demand price, and that of the same job on demand only.
 
-    `break_even` is how much longer than on demand only the job may take until nothing is saved, as a fraction of its
-    hours; `break_even_failures` is how many failures that is. Both are infinite when spot costs nothing to wait on.
+    `break_even` is the additional time compared with on-demand only at which nothing is saved, as a fraction of the
+    job's hours; `break_even_failures` is the corresponding number of failures. Both are infinite if spot time costs
+    nothing.
     """
 
     accounting: Accounting
@@ -88,7 +89,7 @@ class Estimate:
 
     @property
     def savings(self) -> float:
-        """What is saved; negative when spot costs more."""
+        """The savings; negative if spot costs more."""
         return self.on_demand_cost - self.cost
 
     @property
@@ -114,10 +115,10 @@ def estimate(scenario: CostScenario, accounting: Accounting = Accounting.BLENDED
 
 
 def break_even(spot_fraction: float, spot_discount: float = 0.9, accounting: Accounting = Accounting.BLENDED) -> float:
-    """How much longer than on demand only the job may take until nothing is saved, as a fraction of T.
+    """The additional time compared with on-demand only at which nothing is saved, as a fraction of T.
 
-    Blended: 1/(1 - d·α) - 1, so 117 % for α = 0.6 and d = 0.9. The published table prints 217 % there, which is the
-    ratio of the two durations (2.17), not what one is longer than the other.
+    Blended: 1/(1 - d·α) - 1, so 117 % for α = 0.6 and d = 0.9. The published table has 217 % there, which is the ratio
+    of the two durations (2.17), not their relative difference.
     """
     saved = spot_discount * spot_fraction
     match accounting:
@@ -152,12 +153,13 @@ def _within(name: str, value: float, least: float, most: float) -> None:
         raise InvalidSpec(f"must be between {least:g} and {most:g}, not {value:g}{hint}", path=name)
 
 
-# --- what was really spent -------------------------------------------------------------------------------------------
+# --- measured cost
+# ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Nodes of a tier that were held for a time, at one price. `end` before `start` counts as nothing."""
+    """Nodes of a tier that were held for some time at one price. If `end` is before `start`, they count as nothing."""
 
     tier: str
     nodes: float
@@ -173,7 +175,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Data kept for a time; `per_gib_month` in USD."""
+    """Data that is stored for some time; `per_gib_month` in USD."""
 
     gib: float
     seconds: Seconds
@@ -228,17 +230,18 @@ class Bill:
 
     @property
     def on_demand(self) -> float:
-        """USD for the same node-seconds on demand, with the same storage and no egress: nothing had to move."""
+        """USD for the same node-seconds on demand, with the same storage and without egress, since no data would have
+        moved."""
         return math.fsum(tier.on_demand_cost for tier in self.tiers) + self.storage
 
     @property
     def savings_fraction(self) -> float:
-        """What was saved, as a fraction of the on-demand cost; 0 when nothing has a price."""
+        """The savings as a fraction of the on-demand cost; 0 if no price is known."""
         return 1 - self.total / self.on_demand if self.on_demand else 0.0
 
 
 def bill(held: Iterable[Held], stored: Iterable[Stored] = (), moved: Iterable[Transfer] = ()) -> Bill:
-    """Real accounting: node-seconds times price, per tier, plus storage and egress."""
+    """The measured cost: node-seconds times price for each tier, plus storage and egress."""
     tiers: dict[str, TierBill] = {}
     for interval in held:
         before = tiers.get(interval.tier, TierBill(interval.tier, 0.0, 0.0, 0.0))

@@ -1,6 +1,6 @@
-"""Attempts that end before they are ready: what counts as a failed start, and how long the job waits before the next.
+"""Failed starts: attempts that end before they are ready, and the delay before the next attempt.
 
-A failed start is the fault of the job or of its image, not of the tier: it is not counted and exhausts nothing.
+A failed start is the fault of the job or of its image, not of the tier: it does not count as a failure of the tier.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from spotladder.core.reasons import Cause, Reason
 
 FIRST_BACKOFF: Seconds = 10.0
 LONGEST_BACKOFF: Seconds = 300.0
-"""The delay before the next attempt doubles from the first to the longest, as the kubelet's CrashLoopBackOff."""
+"""The delay before the next attempt doubles from the first to the longest, as in the kubelet's CrashLoopBackOff."""
 
 CRASH_LIMIT = 6
-"""After this many identical failed starts in succession the job ends, or waits, as `exhausted` says."""
+"""After this many consecutive identical failed starts the job fails or waits, depending on `exhausted`."""
 
 FAILED_STARTS = frozenset({Reason.START_CRASHED, Reason.START_TIMEOUT})
 _LOST_STARTS = frozenset({Reason.HEAD_LOST, Reason.VANISHED, Reason.INTERRUPTED})
-"""Ends by a counted loss: the first new attempt starts at once, as after any loss."""
+"""End reasons with a counted loss: the first new attempt starts at once, as after any loss."""
 
 _OWN_FAULT = frozenset({Cause.APP_ERROR, Cause.OOM_KILLED})
 
@@ -42,7 +42,7 @@ def crashed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
 
 
 def crash_of(pod: PodSeen) -> str:
-    """How the pod crashed, in words that are equal for equal crashes."""
+    """A description of the crash that is equal for equal crashes."""
     code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
     return f"the {pod.role} ended{code} ({pod.cause})"
 
@@ -59,7 +59,8 @@ def forgotten(state: JobState) -> JobState:
 
 
 def ended_unready(state: JobState, attempt: Attempt, spec: JobSpec, reason: Reason, now: Instant) -> JobState:
-    """The state when the live attempt ends for `reason` before it was ever ready: with the delay before the next."""
+    """The state when the live attempt ends for `reason` before it was ever ready, with the delay before the next
+    attempt."""
     if reason not in FAILED_STARTS | _LOST_STARTS:
         return state
     unready = state.unready + 1
@@ -74,14 +75,14 @@ def ended_unready(state: JobState, attempt: Attempt, spec: JobSpec, reason: Reas
 
 
 def corrected(state: JobState, spec: JobSpec) -> bool:
-    """Whether the job pauses after failed starts and its pods have changed since: the user may have found the fault."""
+    """Whether the job pauses after failed starts and its pod template has changed since: the user may have fixed it."""
     tier = spec.tier(state.tier)
     return bool(state.unready) and tier is not None and tier.template != state.unready_template
 
 
 def with_denial(state: JobState, message: str, now: Instant) -> JobState:
-    """The state when the checkpoint store has refused the credentials of the live attempt: nothing is counted, and the
-    next attempt reads the credentials anew after a delay."""
+    """The state after the checkpoint store has refused the credentials of the live attempt: counts no failure; the
+    next attempt reads the credentials again after a delay."""
     return replace(state, denials=state.denials + 1, denied=message, paused_until=now + _backoff(state.denials))
 
 
@@ -90,7 +91,7 @@ def _backoff(doublings: int) -> Seconds:
 
 
 def told(state: JobState) -> str:
-    """The failed starts in one sentence, "" without any."""
+    """The failed starts in one sentence; "" if there were none."""
     if not state.crashes:
         return ""
     times = "" if state.crashes == 1 else f", {state.crashes} times in succession"

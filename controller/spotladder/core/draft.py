@@ -1,4 +1,4 @@
-"""A decision while it is being made: the state so far, the moves and the failures that were counted."""
+"""A decision in progress: the state so far, the transitions and the counted failures."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from spotladder.core.situation import Situation
 
 
 class Draft:
-    """Mutable, and used by one call of `decide` only.
+    """Mutable; used by one call of `decide` only.
 
-    `since_last` is the time since the last decision, 0 when the clock was set back. `replanned`: the live attempt is
-    not launched yet, and its plan changed with the spec. `choice` is the newest one of the policy.
+    `since_last` is the time since the last decision, 0 if the clock stepped back. `replanned`: the live attempt is not
+    launched yet, and its plan changed with the spec. `choice` is the policy's newest choice.
     """
 
     def __init__(self, spec: JobSpec, state: JobState, seen: Observation, now: Instant, policy: Policy) -> None:
@@ -43,24 +43,24 @@ class Draft:
 
     @property
     def here(self) -> Situation:
-        """The facts that follow from the state so far."""
+        """The facts that follow from the current state of the draft."""
         return Situation(self.spec, self.state, self.seen, self.now)
 
     def explain(self) -> None:
-        """Keep in the state why the job is not training, and since when."""
+        """Record in the state why the job is not training, and since when."""
         before, now = self.state.impeded, impeded(self.here)
         if before is not None and before.impediment is Impediment.STORE and now != before:
-            # What was trained during the outage is committed now: stallTimeout starts again.
+            # The work of the outage is committed now, so stallTimeout starts again.
             self.state = replace(self.state, progress_at=self.now)
         self.state = replace(self.state, impeded=now)
 
     def choose(self, *, live: bool) -> TierChoice:
-        """Ask the policy."""
+        """Ask the policy for its choice."""
         self.choice = self.policy.choose(self.here.view(live=live))
         return self.choice
 
     def move(self, reason: Reason, message: str = "") -> None:
-        """Change the stage as the transition table says. Raises IllegalTransition, and then nothing was changed."""
+        """Change the stage according to the transition table. Raises IllegalTransition without a change."""
         self.state, move = moved(self.here, reason, message)
         self.moves.append(move)
 
@@ -77,7 +77,7 @@ class Draft:
             self.state = exhaust(self.state, self.here.attempt.tier, Reason.MAX_FAILURES_EXCEEDED)
 
     def end_if_exceeded(self) -> bool:
-        """End the attempt if its tier, or the job, has had more failures than allowed. Returns whether it ended."""
+        """End the attempt if its tier or the job has had more failures than allowed. Returns whether it ended."""
         if self.here.over_backoff_limit:
             self.move(Reason.BACKOFF_LIMIT_EXCEEDED, self.here.failures_in_all)
         elif self.here.over_limit:
@@ -88,12 +88,12 @@ class Draft:
         return True
 
     def end(self, reason: Reason, message: str = "") -> None:
-        """End the attempt for `reason`, or because a limit of failures is exceeded, if one is."""
+        """End the attempt for `reason`, or because a limit of failures is exceeded if one is."""
         if not self.end_if_exceeded():
             self.move(reason, message)
 
     def end_by_loss(self, reason: Reason, unseen: PodSeen, message: str = "") -> None:
-        """End the attempt because of a loss. Count one failure, that of `unseen`, unless a lost pod was counted."""
+        """End the attempt because of a loss. Counts one failure, that of `unseen`, unless a lost pod was counted."""
         if not self.state.loss_counted:
             self.count([unseen])
         self.end(reason, message)

@@ -1,4 +1,4 @@
-"""Durations as users write them: Go's notation, which Kubernetes uses too (`90s`, `10m`, `1h30m`, `500ms`)."""
+"""Durations in Go's notation, which Kubernetes uses too (`90s`, `10m`, `1h30m`, `500ms`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PART = r"(?:[0-9]{1,12}(?:\.[0-9]{1,12})?)(?:ms|h|m|s)"
 _DURATION = re.compile(rf"(?:{_PART})+")
 _PARTS = re.compile(r"([0-9.]+)(ms|h|m|s)")
 
-# What people write instead, and the seconds that they mean.
+# Units of other notations, and their length in seconds.
 _FOREIGN_SECONDS = {
     "w": 604_800, "week": 604_800, "weeks": 604_800,
     "d": 86_400, "day": 86_400, "days": 86_400,
@@ -26,7 +26,7 @@ _CLOCK = re.compile(r"(?:(\d{1,6}):)?(\d{1,2}):(\d{2})")
 
 
 def parse_duration(text: str) -> float:
-    """Seconds. Raises ValueError with a message that says what to write instead."""
+    """The duration in seconds. Raises ValueError with the notation to use instead."""
     if len(text) <= 64 and _DURATION.fullmatch(text):
         return sum(float(number) * _MILLISECONDS[unit] for number, unit in _PARTS.findall(text)) / 1000
     if text.startswith("-") and _DURATION.fullmatch(text[1:]):

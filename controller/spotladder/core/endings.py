@@ -1,6 +1,6 @@
-"""What ends a live attempt: its program, a loss, a timer, a limit of the job, the user or the policy.
+"""Ends a live attempt because of its program, a loss, a timer, a limit of the job, the user or the policy.
 
-Each function makes at most one move, and returns whether the attempt ended where the caller needs to know.
+Each function makes at most one transition. It returns whether the attempt ended if the caller needs this.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from spotladder.core.reasons import Cause, Reason
 
 
 def ended_by_itself(draft: Draft) -> bool:
-    """End the attempt if its program ended, or its head or all of its pods are gone."""
+    """End the attempt if its program ended, or if its head or all of its pods are gone."""
     attempt, seen = draft.here.attempt, draft.here.attempt_seen
     before = len(draft.moves)
     if seen is None:
@@ -58,8 +58,8 @@ def log_owner(draft: Draft) -> str:
 
 
 def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> None:
-    """End the attempt by its program's exit. A fence, or credentials that the store refuses, are no failure of the
-    tier."""
+    """End the attempt because its program exited. A fence, or credentials that the store refuses, are not failures of
+    the tier."""
     match how:
         case Exit.SUCCEEDED:
             draft.move(Reason.COMPLETED)
@@ -80,7 +80,7 @@ def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> Non
 
 
 def _interrupted(draft: Draft, seen: AttemptSeen) -> None:
-    """The program ended with exit code 75: for a notice, a loss or a deletion, or on its own."""
+    """Handle exit code 75: after a notice, a loss or a deletion, or on the program's own initiative."""
     attempt, noticed = draft.here.attempt, noticed_pods(draft.here.attempt, seen)
     deleted = any(pod.cause is Cause.DELETED for pod in seen.pods)
     if not noticed and not deleted and not draft.state.loss_counted:
@@ -91,8 +91,8 @@ def _interrupted(draft: Draft, seen: AttemptSeen) -> None:
 
 
 def _program_failed(draft: Draft, seen: AttemptSeen) -> None:
-    """End the attempt by an eviction that coincides with the failure, else, once the failure attribution window has
-    passed, by the program's own failure."""
+    """End the attempt because of an eviction that coincides with the failure; otherwise, after the failure attribution
+    window, because of the program's own failure."""
     if draft.state.loss_counted or _had_just_recovered(draft):
         draft.end(Reason.INTERRUPTED, seen.message)
     elif draft.here.passed(draft.here.attribution_deadline):
@@ -103,7 +103,8 @@ def _program_failed(draft: Draft, seen: AttemptSeen) -> None:
 
 
 def _had_just_recovered(draft: Draft) -> bool:
-    """Whether lost pods were replaced shortly before the program failed: it may have failed because of the loss."""
+    """Whether lost pods were replaced shortly before the program failed, so that the loss may have caused
+    the failure."""
     attempt = draft.here.attempt
     if attempt.exited_at is None or attempt.whole_at is None or attempt.whole_at == attempt.running_at:
         return False
@@ -118,12 +119,12 @@ def start_timed_out(draft: Draft) -> bool:
     if timer_of(draft.here) is not Timer.START or not draft.here.passed(draft.here.start_deadline):
         return False
     limit = format_duration(draft.spec.start_timeout)
-    _start_failed(draft, Reason.START_TIMEOUT, f"every pod was placed, and not ready within {limit}")
+    _start_failed(draft, Reason.START_TIMEOUT, f"every pod was placed, but the attempt was not ready within {limit}")
     return True
 
 
 def _start_failed(draft: Draft, reason: Reason, crash: str, output: str = "", pod: str = "") -> None:
-    """End the attempt, and the job if too many starts in succession failed in the same way."""
+    """End the attempt, and the job after too many consecutive starts that failed in the same way."""
     draft.state = with_failed_start(draft.state, crash, output)
     if draft.state.crashes >= CRASH_LIMIT and draft.spec.exhausted is Exhausted.FAIL:
         draft.move(Reason.CRASH_LOOP, told(draft.state))
@@ -135,7 +136,7 @@ def _start_failed(draft: Draft, reason: Reason, crash: str, output: str = "", po
 
 
 def moves_off(draft: Draft, notices: list[PodSeen]) -> bool:
-    """End the attempt if maintenance, and nothing else, drains nodes of it. No failure is counted."""
+    """End the attempt if nodes are drained for maintenance only. Counts no failure."""
     if not notices or any(pod.cause is not Cause.MAINTENANCE for pod in notices):
         return False
     draft.move(Reason.MAINTENANCE, maintenance(draft.here))
@@ -143,7 +144,7 @@ def moves_off(draft: Draft, notices: list[PodSeen]) -> bool:
 
 
 def unwanted(draft: Draft) -> bool:
-    """End the attempt if a limit of the job, the user or the policy asks for it."""
+    """End the attempt if a limit of the job, the user or the policy requires it."""
     wish: tuple[Reason, str] | None = draft.here.limit
     if wish is None and draft.spec.suspend:
         wish = (Reason.SUSPEND_REQUESTED, "")
@@ -161,7 +162,8 @@ def unwanted(draft: Draft) -> bool:
 
 
 def _updates_now(draft: Draft) -> bool:
-    """Whether a spec with other pods ends the live attempt: an attempt that never ran has nothing to lose."""
+    """Whether a spec with another pod template ends the live attempt at once: an attempt that never ran
+    loses no work."""
     if not (draft.here.pending_update and draft.here.reachable):
         return False
     never_ran = draft.here.attempt.running_at is None
@@ -180,7 +182,7 @@ def stalled(draft: Draft) -> None:
 
 
 def recovery_timed_out(draft: Draft) -> None:
-    """End the attempt if recoveryTimeout has expired, unless it waits for capacity: provisionTimeout ends that."""
+    """End the attempt if recoveryTimeout has expired, unless it waits for capacity, where provisionTimeout applies."""
     since = draft.state.recovering_since
     if since is None or not draft.here.passed(draft.here.recovery_deadline):
         return
@@ -188,13 +190,13 @@ def recovery_timed_out(draft: Draft) -> None:
         return
     if not draft.state.loss_counted:
         draft.count([synthetic(draft.here.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN)])
-    draft.end(Reason.RECOVERY_TIMEOUT, f"not whole again within {draft.spec.recovery_timeout:g} s")
+    draft.end(Reason.RECOVERY_TIMEOUT, f"not all workers ready again within {draft.spec.recovery_timeout:g} s")
 
 
 def provision_timed_out(draft: Draft) -> None:
-    """End the attempt if provisionTimeout has expired; it runs from the moment the job is not whole.
+    """End the attempt if provisionTimeout has expired; it runs from the moment at which not all workers are ready.
 
-    provisionTimeout stands still during every impediment that has another timer or none; recoveryTimeout stands still
+    provisionTimeout is suspended during every impediment that has another timer or none; recoveryTimeout is suspended
     while only the user, or restored contact, can help.
     """
     tier, seen, since = draft.here.tier, draft.here.attempt_seen, draft.state.waiting_since
@@ -215,7 +217,9 @@ def provision_timed_out(draft: Draft) -> None:
             draft.state = replace(draft.state, waiting_since=None)
         else:
             draft.state = exhaust(draft.state, tier.name, Reason.INSUFFICIENT_CAPACITY)
-        why = "the provisioner has no capacity" if refused else f"not whole for {tier.provision_timeout:g} s"
+        why = (
+            "the provisioner has no capacity" if refused else f"not all workers ready for {tier.provision_timeout:g} s"
+        )
         draft.move(Reason.INSUFFICIENT_CAPACITY, why)
     elif rule.counted and draft.here.attempt.seen:
         lost = synthetic(draft.here.attempt, "contact", Cause.NODE_LOST)
@@ -225,7 +229,7 @@ def provision_timed_out(draft: Draft) -> None:
 
 
 def _stand_still(draft: Draft, running: Timer) -> None:
-    """Move the start of the timers that do not run by the time since the last decision."""
+    """Move the start of the suspended timers by the time since the last decision."""
     waiting, recovering = draft.state.waiting_since, draft.state.recovering_since
     if waiting is not None:
         draft.state = replace(draft.state, waiting_since=min(draft.now, waiting + draft.since_last))

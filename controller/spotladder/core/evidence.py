@@ -1,6 +1,7 @@
-"""The facts that show each impediment. Every function returns a sentence for the user, "" when it does not apply.
+"""Detects each impediment from observed facts. Every function returns a sentence for the user, or "" if it does not
+apply.
 
-These functions read facts only; what an impediment means is in the table in `impediment.py`.
+The table in `impediment.py` defines the effect of each impediment.
 """
 
 from __future__ import annotations
@@ -14,30 +15,30 @@ from spotladder.core.situation import LIVE, Situation
 
 MANY_NODES = 3
 MOST_OF_A_CLUSTER = 0.55
-"""From how many silent nodes, and which share of the cluster, silence is a loss of contact: the thresholds at which the
+"""The number and the share of silent nodes from which silence counts as a loss of contact: the thresholds at which the
 node lifecycle controller of Kubernetes stops evicting (`--unhealthy-zone-threshold`)."""
 
 
 def program_ended(here: Situation) -> str:
-    """The program failed, and the failure attribution window is open."""
+    """The program has failed, and the failure attribution window is open."""
     seen = here.attempt_seen
     if here.state.stage not in LIVE or seen is None or seen.exit is not Exit.FAILED:
         return ""
     message = seen.message or "it failed"
     window = format_duration(here.spec.settle) if here.spec.settle else "a moment"
-    return f"the program has ended ({message}); a pod that is seen to be lost within {window} may still explain it"
+    return f"the program has ended ({message}); a pod that is lost within {window} may still explain it"
 
 
 def cluster_unreachable(here: Situation) -> str:
-    """The attempt's cluster cannot be asked."""
+    """The attempt's cluster does not answer."""
     if here.state.stage not in LIVE or here.reachable or here.state.tier in here.seen.limited:
         return ""
     return here.seen.unavailable.get(here.state.tier) or "the attempt's cluster cannot be reached"
 
 
 def contact_lost(here: Situation) -> str:
-    """Nodes of the attempt fell silent together, or right after the watch was interrupted. That is first of all a loss
-    of contact: their pods are not counted as lost for contactTimeout. One node that falls silent alone is lost."""
+    """Nodes of the attempt fell silent together, or right after the watch was interrupted. This is first treated as a
+    loss of contact: their pods do not count as lost for contactTimeout. A single silent node counts as lost."""
     seen, attempt, before = here.attempt_seen, here.state.attempt, here.state.impeded
     if here.state.stage not in LIVE or attempt is None or seen is None or not seen.reachable or seen.exit is not None:
         return ""
@@ -59,11 +60,11 @@ def contact_lost(here: Situation) -> str:
     else:
         return ""
     limit = format_duration(here.spec.contact_timeout)
-    return f"{why}: without contact again within {limit}, what ran on them counts as lost ({_names(pods)})"
+    return f"{why}: unless contact returns within {limit}, their pods count as lost ({_names(pods)})"
 
 
 def operator_silent(here: Situation) -> str:
-    """The operator of the workload (KubeRay, JobSet) or the scheduler does not act."""
+    """The workload's operator (KubeRay, JobSet) or the scheduler does not act."""
     facts = here.attempt_seen or here.seen
     return facts.operator_silent if here.state.stage in LIVE else ""
 
@@ -133,19 +134,19 @@ def store_unavailable(here: Situation) -> str:
 
 
 def crash_loop(here: Situation) -> str:
-    """The job waits before the next attempt, because attempts ended before they were ready, or by themselves."""
+    """The job waits before the next attempt, because attempts ended before they were ready, or ended on their own."""
     state = here.state
     waits = state.stage is Stage.IDLE and state.paused_until is not None and here.now < state.paused_until
     return told(state) or pause_told(state) if waits else ""
 
 
 def slow_ray(here: Situation) -> str:
-    """Every pod has its node and its image, and Ray, or the program on it, is not ready yet."""
+    """Every pod has its node and its image, but Ray, or its program, is not ready yet."""
     return _slow_start(here) if _has_head(here) else ""
 
 
 def slow_pods(here: Situation) -> str:
-    """The same of a workload without Ray."""
+    """The same for a workload without Ray."""
     return "" if _has_head(here) else _slow_start(here)
 
 
@@ -163,10 +164,10 @@ def _slow_start(here: Situation) -> str:
 
 
 def no_capacity(here: Situation) -> str:
-    """Pods are missing, or wait for a node."""
+    """Pods are missing or wait for a node."""
     if here.state.stage is Stage.IDLE and here.state.paused_until is not None:
         waits = here.now < here.state.paused_until and not here.state.tier
-        return "every tier was exhausted; the job begins again after a pause" if waits else ""
+        return "every tier was exhausted; the job restarts after a pause" if waits else ""
     if here.state.stage is Stage.IDLE:
         return "; ".join(here.seen.unavailable.values()) if here.open and not here.view(live=False).available else ""
     if here.state.stage not in (Stage.STARTING, Stage.RECOVERING):

@@ -1,8 +1,8 @@
-"""Why a job waits, for users: the impediment in a sentence that only changes when something else is the matter, since
-when, and what follows when. Conditions, `get`, the live view and the report show this and nothing else.
+"""Explains to users why a job waits: the impediment in a sentence that is stable while the reason is the same, its
+start, and what follows when. Conditions, `get`, the live view and the report show only this.
 
-The sentence is written into the job's status, so it holds no counts and no lists of pods: those of a large job come and
-go one by one.
+The sentence is written into the job's status, so it has no counts and no lists of pods: those of a large job change
+often.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ WAITS = frozenset({Stage.IDLE, Stage.STARTING, Stage.RECOVERING})
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`until` is when `timer`, a limit by its name in the spec, expires, and `then` what follows. None and "" when no
-    timer runs, so that nothing follows by itself."""
+    """`until` is when `timer`, named like the limit in the spec, expires, and `then` is its effect. They are None and
+    "" if no timer runs, so that nothing happens without an event."""
 
     reason: Reason
     message: str
@@ -32,7 +32,7 @@ class Explanation:
 
 
 def explain(here: Situation) -> Explanation | None:
-    """Why the job waits; None when it does not, or when its stage says enough."""
+    """Why the job waits; None if it does not wait, or if its stage is explanation enough."""
     found = classify(here) if here.state.stage in WAITS else None
     if found is None:
         return None
@@ -45,7 +45,7 @@ def explain(here: Situation) -> Explanation | None:
 def _sentence(here: Situation, found: MatchedRule) -> str:
     seen = here.attempt_seen
     if found.rule.impediment is Impediment.START:
-        return "every pod has a node and its image, and not all are ready yet"
+        return "every pod has a node and its image, but not all are ready yet"
     if found.rule.impediment is not Impediment.CAPACITY or here.state.stage is Stage.IDLE:
         return found.message
     pods = () if seen is None else seen.pods
@@ -56,7 +56,7 @@ def _sentence(here: Situation, found: MatchedRule) -> str:
 
 
 def _next(here: Situation, timer: Timer) -> tuple[str, Instant | None, str]:
-    """The timer that runs, when it expires, and what follows."""
+    """The running timer, when it expires, and its effect."""
     state = here.state
     if state.stage is Stage.IDLE:
         return ("pause", state.paused_until, "the next attempt starts") if state.paused_until is not None else _NOTHING
@@ -64,15 +64,15 @@ def _next(here: Situation, timer: Timer) -> tuple[str, Instant | None, str]:
         return _ends("recoveryTimeout", here.recovery_deadline, "a new attempt starts")
     match timer:
         case Timer.PROVISION:
-            return _ends(timer, here.provision_deadline, "the tier is left")
+            return _ends(timer, here.provision_deadline, "the job leaves the tier")
         case Timer.QUEUE:
             return _ends(timer, here.queue_deadline, "the tier is left")
         case Timer.CONTACT:
             return _ends(timer, here.contact_deadline, "pods on silent nodes count as lost")
         case Timer.START:
-            return _ends(timer, here.start_deadline, "the attempt is ended")
+            return _ends(timer, here.start_deadline, "the attempt ends")
         case Timer.ATTRIBUTION:
-            return _ends(timer, here.attribution_deadline, "the failure is the program's own")
+            return _ends(timer, here.attribution_deadline, "the failure counts as the program's own")
     return _NOTHING
 
 

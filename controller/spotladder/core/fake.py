@@ -1,7 +1,7 @@
-"""An `AttemptBackend` in memory: for tests of whatever drives one, and held to the same conformance suite as real ones.
+"""An `AttemptBackend` in memory for tests; the conformance suite tests it like the real backends.
 
-It has no will of its own. Attempts come up when `bring_up` is called, programs end when `end_program` is, nodes go when
-`lose` or `notice` is called: a test says what the world does, and the fake keeps the books as a backend must.
+A test controls it: attempts start when the test calls `bring_up`, programs end when it calls `end_program`, nodes are
+lost when it calls `lose` or `notice`. The fake keeps the records that a backend must keep.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from spotladder.core.reasons import Cause
 
 @dataclass
 class FakeBackend:
-    """`calls` are all actions it was given, in order. `keeps_deleted`: numbers that a deletion does not remove yet."""
+    """`calls` are all actions that it got, in order. `keeps_deleted` are the numbers of attempts that a deletion does
+    not remove yet."""
 
     workers: int = 2
     calls: list[Launch | Drain | Delete | Finish] = field(default_factory=list)
@@ -41,10 +42,10 @@ class FakeBackend:
     _attempts: dict[int, AttemptSeen] = field(default_factory=dict)
     _replacements: int = 0
 
-    # --- the port ---
+    # --- AttemptBackend ---
 
     def launch(self, action: Launch) -> None:
-        """All pods of the attempt are wanted, none runs yet."""
+        """Create the attempt with all of its pods pending."""
         self.calls.append(action)
         if action.attempt not in self._attempts:
             names = [f"a{action.attempt}-w{index + 1}" for index in range(self.workers)]
@@ -53,32 +54,32 @@ class FakeBackend:
             self._attempts[action.attempt] = AttemptSeen(action.attempt, pods=(head, *pods))
 
     def drain(self, action: Drain) -> None:
-        """Remember that the program was asked; `end_program` says what it makes of it."""
+        """Record the request; `end_program` decides how the program reacts."""
         self.calls.append(action)
         if action.attempt in self._attempts:
             self.drained.setdefault(action.attempt, action)
 
     def delete(self, action: Delete) -> None:
-        """Forget the attempt, unless a test keeps it for a while."""
+        """Remove the attempt, unless it is in `keeps_deleted`."""
         self.calls.append(action)
         if action.attempt not in self.keeps_deleted:
             self._attempts.pop(action.attempt, None)
 
     def finish(self, action: Finish) -> None:
-        """Nothing is left of the job but its outcome."""
+        """Remove everything of the job except its outcome."""
         self.calls.append(action)
         self.finished = self.finished or action
         self._attempts.clear()
 
     def observe(self) -> Observation:
-        """What exists now."""
+        """The current state."""
         self.revision += 1
         return Observation(self.revision, tuple(self._attempts.values()), self.progress, dict(self.unavailable))
 
-    # --- the world ---
+    # --- controlled by tests ---
 
     def bring_up(self, number: int) -> None:
-        """Every pod of the attempt that waits runs from now on."""
+        """Start every pending pod of the attempt."""
         self._change(
             number,
             lambda pod: (
@@ -89,7 +90,7 @@ class FakeBackend:
         )
 
     def lose(self, uid: str, cause: Cause = Cause.NODE_LOST, *, replaced: bool = True) -> None:
-        """The pod is gone; another one is wanted in its place."""
+        """Lose the pod; a replacement is pending."""
         number = self._owner(uid)
         self._change(
             number, lambda pod: replace(pod, phase=PodPhase.LOST, ready=False, cause=cause) if pod.uid == uid else pod
@@ -101,7 +102,7 @@ class FakeBackend:
             self._attempts[number] = replace(seen, pods=(*seen.pods, fresh))
 
     def notice(self, uid: str, ends_at: Instant) -> None:
-        """The pod's node will be reclaimed."""
+        """Announce that the pod's node will be reclaimed."""
         self._change(
             self._owner(uid),
             lambda pod: (
@@ -110,7 +111,7 @@ class FakeBackend:
         )
 
     def place(self, number: int) -> None:
-        """Every pod of the attempt that waits has a node and its image from now on."""
+        """Give every pending pod of the attempt a node and its image."""
         self._change(
             number,
             lambda pod: (
@@ -121,7 +122,7 @@ class FakeBackend:
         )
 
     def fall_silent(self, number: int) -> None:
-        """No node of the attempt is heard of, until `be_heard`."""
+        """Make all nodes of the attempt silent until `be_heard`."""
         self._change(
             number,
             lambda pod: (
@@ -135,7 +136,7 @@ class FakeBackend:
         self._attempts[number] = replace(seen, nodes=silent, silent_nodes=silent)
 
     def be_heard(self, number: int) -> None:
-        """The nodes that were silent are heard of again, and their pods have run on."""
+        """Make the silent nodes heard again, with their pods still running."""
         self._change(
             number,
             lambda pod: (
@@ -147,7 +148,7 @@ class FakeBackend:
         self._attempts[number] = replace(self._attempts[number], nodes=0, silent_nodes=0)
 
     def crash(self, uid: str, exit_code: int, message: str = "") -> None:
-        """The pod's container ends by its own fault."""
+        """End the pod's container by its own fault."""
         self._change(
             self._owner(uid),
             lambda pod: (
@@ -165,16 +166,16 @@ class FakeBackend:
         )
 
     def end_program(self, number: int, how: Exit, message: str = "") -> None:
-        """The attempt's program ended."""
+        """End the attempt's program."""
         self._attempts[number] = replace(self._attempts[number], exit=how, message=message)
 
     def lose_store(self, number: int, since: Instant | None, message: str = "") -> None:
-        """The attempt's program cannot reach the checkpoint store since then; None: it can again."""
+        """Make the checkpoint store unavailable to the attempt's program since then; None makes it available."""
         seen = self._attempts[number]
         self._attempts[number] = replace(seen, store_unavailable_since=since, store_message=message)
 
     def vanish(self, number: int) -> None:
-        """Somebody else removed the attempt."""
+        """Remove the attempt as another client would."""
         self._attempts.pop(number, None)
 
     def _owner(self, uid: str) -> int:

@@ -1,4 +1,4 @@
-"""Why a job is not training: one closed list of impediments, and one table of what each one means.
+"""Why a job is not training: a closed list of impediments, and a table with the effect of each.
 
 Backends report facts (`PodSeen`, `AttemptSeen`, `Observation`). `classify` turns them into at most one `MatchedRule`.
 The job's state keeps the impediment and its start time. Conditions, views and reports use this value and nothing else.
@@ -17,11 +17,11 @@ from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 
 EXPLAINED = frozenset({Stage.IDLE, Stage.STARTING, Stage.RUNNING, Stage.RECOVERING})
-"""Stages in which an impediment can exist. In the other stages the stage itself says why the job does not train."""
+"""Stages in which an impediment can exist. In the other stages the stage itself explains why the job does not train."""
 
 
 class Timer(StrEnum):
-    """The clock that runs during an impediment. `provisionTimeout` and `recoveryTimeout` stand still unless named."""
+    """The timer that runs during an impediment. `provisionTimeout` and `recoveryTimeout` are suspended unless named."""
 
     PROVISION = "provisionTimeout"
     CONTACT = "contactTimeout"
@@ -30,7 +30,7 @@ class Timer(StrEnum):
     STALL = "stallTimeout"
     ATTRIBUTION = "failure attribution window"
     BACKOFF = "start backoff"
-    GRACE = "grace"  # the attempt ends at once: it commits within this time, and a new one follows elsewhere
+    GRACE = "grace"  # the attempt ends at once: it commits within this time, and a new one follows on other nodes
     NONE = "none"
 
 
@@ -38,8 +38,8 @@ class Timer(StrEnum):
 class ImpedimentRule:
     """One row of the table.
 
-    `shown` returns the sentence for the user, "" when the facts do not show this impediment. `counted`: one failure is
-    counted when the timer expires. `exhausts`: the tier is exhausted when the timer expires. `degraded`: the job's
+    `shown` returns the sentence for the user, or "" if the facts do not show this impediment. `counted`: the expiry of
+    the timer counts one failure. `exhausts`: the expiry of the timer exhausts the tier. `degraded`: the job's
     `Degraded` condition is True with this reason.
     """
 
@@ -96,7 +96,7 @@ BY_REASON: Mapping[Reason, ImpedimentRule] = MappingProxyType({rule.reason: rule
 
 
 def classify(here: Situation) -> MatchedRule | None:
-    """Why the job is not training; None when it trains or its stage says enough."""
+    """Why the job is not training; None if it trains or if its stage is explanation enough."""
     if here.state.stage not in EXPLAINED:
         return None
     found = ((rule, rule.shown(here)) for rule in RULES)
@@ -115,18 +115,18 @@ def impeded(here: Situation) -> Impeded | None:
 
 
 def rule_of(here: Situation) -> ImpedimentRule | None:
-    """The rule that the state names."""
+    """The rule of the impediment in the state."""
     return None if here.state.impeded is None else BY_REASON[here.state.impeded.reason]
 
 
 def timer_of(here: Situation) -> Timer | None:
-    """The timer that runs because of the impediment that the state names; None without an impediment."""
+    """The timer of the impediment in the state; None without an impediment."""
     rule = rule_of(here)
     return None if rule is None else rule.timer
 
 
 def markdown() -> str:
-    """The table as docs/attempts.md shows it."""
+    """The table in Markdown, for docs/attempts.md."""
     head = ("impediment", "reason", "what shows it", "timer", "counts a failure", "exhausts the tier", "`Degraded`")
     rows = [
         (

@@ -1,23 +1,23 @@
-"""`decide`: from what is wanted, remembered and seen, to what is to be done.
+"""`decide`: computes the next state and actions from the spec, the stored state and an observation.
 
 Rules
- 1. One attempt is live at a time. Whatever else is seen of the job is deleted.
- 2. A decision either changes what is intended or acts on what is already persisted, never both: an attempt is written
-    down before it is launched, so a crash at any point leads to the same launch again, not to another.
+ 1. One attempt is live at a time. All other observed objects of the job are deleted.
+ 2. A decision either changes the state or executes the persisted state, never both: an attempt is persisted before
+    it is launched, so after a crash the same launch is repeated.
  3. Under `handover: Fenced` the next attempt may start while the last is not confirmed gone, because the commit log
     fences it; under `WhenGone` it waits.
  4. Each lost pod is one failure, once. Failure number maxFailures + 1 exhausts the tier.
- 5. provisionTimeout runs while the job is not whole for lack of capacity, and ends the tier. During every other
-    impediment it stands still; the timers of those (`impediment.RULES`) end the attempt, not the tier.
+ 5. provisionTimeout runs while workers lack capacity, and exhausts the tier. It is suspended during every other
+    impediment, whose own timer (`impediment.RULES`) ends the attempt and keeps the tier.
  6. An attempt without quota waits in its admission queue: only queueTimeout runs. An attempt whose quota is taken away
-    ends, because the queue would run its program again under the same attempt number.
+    ends, because the queue would restart its program under the same attempt number.
  7. The program's own errors never change the tier; a failure that coincides with an eviction is an eviction.
  8. A terminal stage is never left.
- 9. An attempt is judged by the spec that it was launched with. A spec with other pods is a reason for the next attempt.
+ 9. The spec with which an attempt was launched applies until it ends. A changed pod template starts a new attempt.
 
-In `_STAGES` each stage has one function. Elsewhere: the transition table in `transitions.py`, facts and deadlines in
-`situation.py`, what an observation adds to the state in `observing.py`, what ends a live attempt in `endings.py`, what
-a change of stage entails in `moving.py`, which actions a state asks for in `acting.py`.
+`_STAGES` has one function for each stage. `transitions.py` has the transition table, `situation.py` the facts and
+deadlines. `observing.py` updates the state from an observation, `endings.py` ends live attempts, `moving.py` has the
+effects of a change of stage, and `acting.py` derives the actions of a state.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ from spotladder.errors import InvalidSpec
 
 
 def decide(spec: JobSpec, state: JobState, seen: Observation, now: Instant, policy: Policy) -> Decision:
-    """What to do now.
+    """Make one decision.
 
     Args:
-        spec: what the user wants at this moment; it may differ from the last time.
+        spec: the job's current spec; it may differ from that of the last decision.
         state: the state of the last decision, as persisted; a new job starts with `JobState()`.
-        seen: a snapshot of what exists. One older than the last is ignored.
-        now: the caller's clock. It may step back; nothing then stands still or happens twice.
-        policy: chooses tiers, within the limits that are kept here.
+        seen: a snapshot of the job's objects. A snapshot older than the last one is ignored.
+        now: the time of the caller's clock. It may step back without effect on the decisions.
+        policy: chooses tiers, within the limits that `decide` enforces.
 
     Returns:
-        The state to persist before anything else, the actions to apply, and when to call again at the latest.
+        The state to persist first, the actions to apply, and the latest time of the next call.
 
     Raises:
         InvalidSpec: the spec has no tiers.
@@ -137,7 +137,7 @@ def _all_exhausted(draft: Draft) -> None:
     if draft.spec.exhausted is Exhausted.WAIT:
         pause = max(tier.provision_timeout for tier in draft.spec.tiers)
         until, reason = draft.now + pause, Reason.WAITING_TO_BEGIN_AGAIN
-        message += f"; begins again at {draft.spec.tiers[0].name} in {format_duration(pause)} (exhausted: Wait)"
+        message += f"; restarts at {draft.spec.tiers[0].name} in {format_duration(pause)} (exhausted: Wait)"
     fresh = tuple(replace(record, failures=0, exhausted_by=None) for record in draft.state.tiers)
     draft.state = replace(draft.state, tiers=fresh, tier="", paused_until=until)
     return draft.move(reason, message)

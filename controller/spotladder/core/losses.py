@@ -1,4 +1,4 @@
-"""Counting failures: each pod once, by its identity, however often and in whatever order it is seen."""
+"""Counts failures: each pod once by its identity, however often and in whatever order it is observed."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Cause, Reason
 
 UNCOUNTED = frozenset({Cause.MAINTENANCE})
-"""Causes of losses that are no failure: the job was asked to move, and the tier works."""
+"""Causes of losses that are not failures: the job was asked to move, and the tier works."""
 
 REMEMBERED = 512
-"""So many lost pods of an attempt are remembered by name, the newest: the state stays small on a tier without limit."""
+"""Maximum number of lost pods of an attempt that are recorded by name; the oldest are dropped, so that the state stays
+small on a tier without a limit."""
 
 
 def with_record(state: JobState, record: TierRecord) -> JobState:
-    """The state with that tier's record put in or replaced."""
+    """The state with this record of a tier added or replaced."""
     if any(known.name == record.name for known in state.tiers):
         return replace(state, tiers=tuple(record if known.name == record.name else known for known in state.tiers))
     return replace(state, tiers=(*state.tiers, record))
 
 
 def lost_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
-    """Pods of the live attempt that are lost and were not counted before.
+    """Pods of the live attempt that are lost and not counted yet.
 
-    A pod that crashed before the attempt was ready is not lost: see `crashes`. A pod seen alive and then missing is
-    lost too. Once the program has ended, its pods go for that reason: then only those with a known cause outside of the
-    program count.
+    A pod that crashed before the attempt was ready is not lost: see `crashes`. A pod that was alive and is now missing
+    is lost too. After the program has ended, its pods end for that reason: then only those with a known external cause
+    count.
     """
     ended = seen.exit is not None
     counted = set(attempt.lost_pods)
@@ -54,7 +55,7 @@ def lost_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
 
 
 def noticed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
-    """Pods that still run and whose node will be reclaimed, not counted before."""
+    """Pods that still run, whose node will be reclaimed, and that are not counted yet."""
     counted = set(attempt.lost_pods)
     return [
         pod if pod.cause is not Cause.UNKNOWN else replace(pod, cause=Cause.INTERRUPTION)
@@ -64,8 +65,8 @@ def noticed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
 
 
 def with_contact(seen: Observation, attempt: Attempt, *, ready: bool) -> Observation:
-    """The observation with the pods on silent nodes as they were when they were last heard of. `ready`: they took part
-    in the job. A pod that was not seen alive before stays pending."""
+    """The observation with the pods on silent nodes as they were when their nodes were last heard. `ready`: these pods
+    were ready. A pod that was never observed alive stays pending."""
 
     def heard(pod: PodSeen) -> PodSeen:
         if not pod.silent:
@@ -81,15 +82,15 @@ def with_contact(seen: Observation, attempt: Attempt, *, ready: bool) -> Observa
 
 
 def synthetic(attempt: Attempt, what: str, cause: Cause) -> PodSeen:
-    """A failure that no pod shows, under an identity of its own, so that it too is counted once."""
+    """A failure that no pod shows, with its own identity, so that it is also counted once."""
     return PodSeen(f"attempt-{attempt.number}/{what}", phase=PodPhase.LOST, cause=cause)
 
 
 def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobState, tuple[Loss, ...]]:
     """Count these losses against the live attempt, its tier and the job.
 
-    Losses by maintenance are remembered and are no failures. Under `FailureUnit.INTERRUPTION` all losses until the job
-    is whole again are one failure.
+    Losses by maintenance are recorded but are not failures. Under `FailureUnit.INTERRUPTION` all losses until all
+    workers are ready again are one failure.
     """
     attempt = state.attempt
     if attempt is None or not pods:
@@ -112,22 +113,22 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
 
 
 def remember_alive(attempt: Attempt, seen: AttemptSeen) -> Attempt:
-    """Note which pods are alive, so that one that vanishes without a trace is noticed."""
+    """Record which pods are alive, so that a pod that disappears counts as lost."""
     alive = tuple(sorted(pod.uid for pod in seen.pods if pod.phase is PodPhase.RUNNING))
     return replace(attempt, known_pods=alive)
 
 
 def head_lost(seen: AttemptSeen) -> bool:
-    """The head is lost and nobody but a new attempt brings its program back."""
+    """Whether the head is lost for good, so that only a new attempt can run the program again."""
     heads = [pod for pod in seen.pods if pod.role is PodRole.HEAD]
     return bool(heads) and all(pod.phase is PodPhase.LOST for pod in heads)
 
 
 def exceeded(record: TierRecord, max_failures: int) -> bool:
-    """Whether this tier has had more failures than it is allowed; −1 allows any number."""
+    """Whether this tier has had more failures than allowed; −1 allows any number."""
     return 0 <= max_failures < record.failures
 
 
 def exhaust(state: JobState, tier: str, reason: Reason) -> JobState:
-    """Mark the tier as not to be used again."""
+    """Mark the tier as exhausted."""
     return with_record(state, replace(state.record(tier), exhausted_by=reason))

@@ -1,4 +1,4 @@
-"""What each change of stage brings along: timers that begin and end, the plan of an attempt, the end of one."""
+"""The effects of each change of stage: timers start and stop, an attempt is planned, an attempt ends."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from spotladder.core.situation import LIVE, Situation
 from spotladder.core.transitions import target
 
 HISTORY = 20
-"""So many finished attempts are remembered, the newest."""
+"""Maximum number of finished attempts in the history; the oldest are dropped."""
 
 _WITH_ATTEMPT = LIVE | {Stage.DRAINING, Stage.ENDING}
 
 
 def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState, Move]:
-    """The state in the stage that follows. Raises IllegalTransition, and then nothing was changed."""
+    """The state in the next stage. Raises IllegalTransition without a change."""
     state, now, attempt = here.state, here.now, here.state.attempt
     source, following = state.stage, target(state.stage, reason)
     number, tier = (attempt.number, attempt.tier) if attempt else (state.last_number, state.tier)
@@ -46,14 +46,14 @@ def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState,
 
 
 def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
-    """The state with a new attempt on this tier recorded, the reason and the message of the launch."""
+    """The state with a new attempt planned on this tier, the reason of the launch and its message."""
     state, now = here.state, here.now
     number = 1 + max(state.last_number, here.seen.progress.attempt, *(seen.number for seen in here.seen.attempts), 0)
     reason = launch_reason(here.spec, state.tier, tier)
     message = f"attempt {number} on {tier}"
     changed = state.tier != tier
     updated = bool(state.history) and state.history[-1].reason is Reason.SPEC_UPDATED
-    paused = state.paused_until is not None  # a pause is no wait for capacity
+    paused = state.paused_until is not None  # A pause is not a wait for capacity.
     anew = changed or updated or paused or state.waiting_since is None
     if state.tier and changed:
         spent = state.record(state.tier).exhausted_by
@@ -73,7 +73,7 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
 
 
 def launched_with(attempt: Attempt, spec: JobSpec) -> Attempt:
-    """The attempt, to be launched with this spec and judged by it."""
+    """A new attempt with this spec's workers and template."""
     tier = spec.tier(attempt.tier)
     return replace(attempt, workers=spec.workers, template=tier.template if tier else attempt.template)
 
@@ -88,7 +88,7 @@ def launch_reason(spec: JobSpec, before: str, tier: str) -> Reason:
 
 
 def _closed(state: JobState, attempt: Attempt, here: Situation) -> JobState:
-    """The attempt is over: into the history with it."""
+    """Move the attempt to the history."""
     reason = attempt.end_reason or state.reason
     record = AttemptRecord(
         attempt.number,
@@ -106,14 +106,15 @@ def _closed(state: JobState, attempt: Attempt, here: Situation) -> JobState:
 
 
 def _drain_by(here: Situation) -> Instant:
-    """The end of the grace, or of the shortest notice if that is earlier."""
+    """The end of the grace period, or of the shortest notice if that is earlier."""
     noticed = [pod for pod in here.attempt_seen.pods if pod.noticed] if here.attempt_seen else []
     notices = [_gone_at(pod, here) for pod in noticed]
     return min([here.now + here.spec.grace, *(max(here.now, end) for end in notices if end is not None)])
 
 
 def _gone_at(pod: PodSeen, here: Situation) -> Instant | None:
-    """When the pod will be gone: as was said, or the length of its cloud's notice after that began."""
+    """When the pod's node will be reclaimed: the announced time, or the start of the notice plus its cloud's notice
+    period."""
     if pod.notice_ends_at is not None:
         return pod.notice_ends_at
     if pod.cause not in (Cause.INTERRUPTION, Cause.UNKNOWN) or here.tier is None or not here.tier.notice:

@@ -1,4 +1,4 @@
-"""The first step of a decision: what the observation adds to the state."""
+"""The first step of a decision: updates the state from the observation."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _take_in_progress(draft: Draft) -> None:
 
 
 def _planned_with_spec(draft: Draft, attempt: Attempt, *, launched: bool) -> Attempt:
-    """The attempt; with the workers and template of the present spec if it is not launched yet."""
-    if attempt.workers is None:  # written by a version that did not keep it
+    """The attempt, with the workers and the template of the current spec if it is not launched yet."""
+    if attempt.workers is None:  # A version that did not store them wrote this state.
         return launched_with(attempt, draft.spec)
     if launched or draft.state.stage is not Stage.STARTING:
         return attempt
@@ -71,8 +71,8 @@ def _planned_with_spec(draft: Draft, attempt: Attempt, *, launched: bool) -> Att
 
 
 def _counts_losses(draft: Draft, attempt: Attempt) -> bool:
-    """Whether lost pods are failures: not while the controller removes the attempt, save during an eviction, and not
-    when an admission queue removes the pods: that is one eviction of the attempt."""
+    """Whether lost pods are failures. They are not while the controller removes the attempt, except during an
+    eviction, and not when an admission queue removes the pods, which is one eviction of the attempt."""
     seen = draft.here.attempt_seen
     queue = seen.queue if seen is not None else None
     if queue is not None and (queue.held or queue.eviction is not None):

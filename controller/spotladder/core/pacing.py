@@ -1,4 +1,4 @@
-"""The delay before the next attempt of a program that says it was interrupted (exit code 75) although nothing was."""
+"""The delay before the next attempt of a program that exits as interrupted (exit code 75) without an interruption."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _BY_ITSELF = (Reason.INTERRUPTED, Reason.MAX_FAILURES_EXCEEDED)
 
 
 def paced(state: JobState, attempt: Attempt, progress: Progress, now: Instant) -> JobState:
-    """The state with the pause before the next attempt, when this one ends with exit code 75, without a notice, a loss
-    or a commit of its own. The first such attempt is followed at once, the second after `FIRST_PAUSE`; then the pause
-    doubles up to `LONGEST_PAUSE`. The job's attempts are counted back to the last one that committed."""
+    """The state with a pause before the next attempt if this one ends with exit code 75 without a notice, a loss or
+    its own commit. After the first such attempt there is no pause, after the second `FIRST_PAUSE`; then the pause
+    doubles up to `LONGEST_PAUSE`. The count includes the job's attempts since the last one that committed."""
     if progress.step > attempt.start_step:
         return state
     before = takewhile(lambda record: record.end_step <= record.start_step, reversed(state.history))
@@ -28,7 +28,7 @@ def paced(state: JobState, attempt: Attempt, progress: Progress, now: Instant) -
 
 
 def pause_told(state: JobState) -> str:
-    """Why a job pauses that `paced` has given a pause; "" for any other pause."""
+    """Why a job pauses because of `paced`; "" for any other pause."""
     last = state.history[-1] if state.history else None
     if last is None or not state.tier or state.unready or state.denied or last.reason not in _BY_ITSELF:
         return ""

@@ -1,7 +1,7 @@
-"""Frozen dataclasses as JSON values and back, guided by the types of their fields.
+"""Converts frozen dataclasses to JSON values and back according to the types of their fields.
 
-A job's state is read strictly: in full or not at all. A record of the past is read leniently: a field of a newer
-version is ignored.
+A job's state is read strictly: completely or not at all. A historical record is read leniently: fields of a newer
+version are ignored.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from spotladder.core.model import WIRE_NAME
 def to_plain(value: Any, *, full: bool = False) -> Any:
     """Dataclasses and mappings as dicts, tuples as lists, enums as their values.
 
-    Fields at their default are left out, which keeps statuses small. With `full` they are written, and NaN and the
-    infinities, which JSON lacks, are written as strings.
+    Omits fields with their default value, which keeps statuses small. With `full` it includes them, and writes NaN and
+    the infinities, which JSON lacks, as strings.
     """
     kind = type(value)
     if kind is float and full and not math.isfinite(value):
@@ -49,7 +49,7 @@ _AS_THEY_ARE = frozenset({bool, int, float, str, types.NoneType})
 
 @cache
 def _fields(kind: type) -> tuple[tuple[str, str, Any], ...]:
-    """For each field its wire name, its name and its default."""
+    """The wire name, the name and the default of each field."""
     return tuple((_wire_name(spec), spec.name, spec.default) for spec in fields(kind))
 
 
@@ -60,15 +60,15 @@ def _wire_name(spec: Field[Any]) -> str:
 def from_plain(kind: Any, plain: Any, *, lenient: bool = False) -> Any:
     """The inverse of `to_plain`. Missing fields take their defaults.
 
-    Unknown fields are an error, or ignored if `lenient`, which also reads what `full` has written. Raises ValueError,
-    TypeError, KeyError or AttributeError when `plain` is not a value of that type.
+    Unknown fields are an error. With `lenient` they are ignored, and values that `full` has written can be read.
+    Raises ValueError, TypeError, KeyError or AttributeError if `plain` is not a value of that type.
     """
     return _reader(kind, lenient)(plain)
 
 
 @cache
 def _reader(kind: Any, lenient: bool) -> Callable[[Any], Any]:
-    """The function that reads values of a type. It is cached since resolving types takes most of the time."""
+    """The function that reads values of a type, cached because resolving types takes most of the time."""
     origin = typing.get_origin(kind)
     if origin in (types.UnionType, typing.Union):
         (option,) = [option for option in typing.get_args(kind) if option is not type(None)]

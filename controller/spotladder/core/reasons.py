@@ -1,7 +1,7 @@
-"""Why things happen: two closed vocabularies that every log line, Event, metric and report derives from.
+"""The reasons of events: two closed vocabularies for every log line, Event, metric and report.
 
-`Cause` says why a pod was lost. `Reason` says why the job moved. Both are written in the objects users read, so
-members are only ever added.
+`Cause` is why a pod was lost, `Reason` why the job's stage changed. Both appear in objects that users read, so members
+are only added.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from types import MappingProxyType
 
 
 class Cause(StrEnum):
-    """Why a worker or head pod of an attempt went away."""
+    """Why a worker or head pod of an attempt was lost."""
 
     INTERRUPTION = "Interruption"  # the cloud reclaimed the node
-    PREEMPTED = "Preempted"  # the scheduler made room for a higher priority
-    CONSOLIDATED = "Consolidated"  # an autoscaler packed nodes
+    PREEMPTED = "Preempted"  # the scheduler preempted the pod for a higher priority
+    CONSOLIDATED = "Consolidated"  # an autoscaler consolidated nodes
     NODE_LOST = "NodeLost"  # the node fell silent or its object is gone
     OOM_KILLED = "OOMKilled"
     APP_ERROR = "AppError"  # the container ended by the program's own fault
     MAINTENANCE = "Maintenance"  # an administrator cordons or drains the node; never counted
-    DELETED = "Deleted"  # a person or another controller deleted the pod
-    STALLED = "Stalled"  # looked whole, committed nothing for stallTimeout
-    UNKNOWN = "Unknown"  # gone without a trace; counts like any other
+    DELETED = "Deleted"  # a user or another controller deleted the pod
+    STALLED = "Stalled"  # appeared ready but committed nothing for stallTimeout
+    UNKNOWN = "Unknown"  # gone without evidence; counts like any other cause
 
 
 class Reason(StrEnum):
@@ -33,33 +33,33 @@ class Reason(StrEnum):
     STARTED = "Started"  # an attempt was planned: the first, or the next on the same tier
     FELL_BACK = "FellBack"  # an attempt was planned on a later tier
     MIGRATED_BACK = "MigratedBack"  # an attempt was planned on an earlier tier
-    WHOLE = "Whole"  # every worker and the head are there and the job moves
-    RECOVERING = "Recovering"  # a pod was lost; recovery inside the attempt is awaited
-    # an attempt ends, the tier does not
-    EVICTION_NOTICE = "EvictionNotice"  # a node will go: commit now, then a new attempt
+    WHOLE = "Whole"  # the head and every worker are ready and the job trains
+    RECOVERING = "Recovering"  # a pod was lost; recovery inside the attempt is expected
+    # an attempt ends, the tier is kept
+    EVICTION_NOTICE = "EvictionNotice"  # a node will be reclaimed: commit now, then a new attempt
     RECOVERY_TIMEOUT = "RecoveryTimeout"
     STALLED = "Stalled"
     HEAD_LOST = "HeadLost"
-    VANISHED = "Vanished"  # the attempt's objects were removed by somebody else
+    VANISHED = "Vanished"  # a user or another controller removed the attempt's objects
     START_CRASHED = "StartCrashed"  # a container of the attempt ended by its own fault before the attempt was ready
     START_TIMEOUT = "StartTimeout"  # every pod had its node and image for startTimeout and the attempt was not ready
-    INTERRUPTED = "Interrupted"  # the program committed and stopped because capacity is going (exit code 75)
+    INTERRUPTED = "Interrupted"  # the program committed and stopped because of an interruption (exit code 75)
     APPLICATION_RETRY = "ApplicationRetry"  # the program's own error, within applicationFailures
-    SPEC_UPDATED = "SpecUpdated"  # the spec's pods changed: commit, then a new attempt with the new spec
+    SPEC_UPDATED = "SpecUpdated"  # the spec's pod template changed: commit, then a new attempt with the new spec
     PREEMPTED = "Preempted"  # the admission queue gave the attempt's quota to another workload
     PODS_READY_TIMEOUT = "PodsReadyTimeout"  # the admission queue's own timeout for pods that are not ready
     QUOTA_WITHDRAWN = "QuotaWithdrawn"  # an administrator stopped the admission queue, or deactivated the workload
-    # an attempt ends and so does the tier
+    # an attempt ends and its tier is exhausted
     MAX_FAILURES_EXCEEDED = "MaxFailuresExceeded"
-    INSUFFICIENT_CAPACITY = "InsufficientCapacity"  # nothing ran for provisionTimeout, or the provisioner refused
+    INSUFFICIENT_CAPACITY = "InsufficientCapacity"  # no capacity for provisionTimeout, or the provisioner refused
     QUEUE_TIMEOUT = "QueueTimeout"  # the admission queue gave no quota for queueTimeout
     TIER_REMOVED = "TierRemoved"  # the tier is no longer in the spec
     POLICY = "Policy"  # the policy prefers another tier (migrate back, deadline)
-    # an attempt's end, step by step
+    # the steps of an attempt's end
     DRAINED = "Drained"
     GRACE_EXCEEDED = "GraceExceeded"
     GONE = "Gone"
-    LEFT_BEHIND = "LeftBehind"  # not confirmed gone, but fenced: whatever it still writes is not resumed from
+    LEFT_BEHIND = "LeftBehind"  # not confirmed gone but fenced: nothing that it still writes is resumed from
     # the user
     SUSPEND_REQUESTED = "SuspendRequested"
     RESUME_REQUESTED = "ResumeRequested"
@@ -68,17 +68,17 @@ class Reason(StrEnum):
     APPLICATION_FAILED = "ApplicationFailed"
     BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
     TIERS_EXHAUSTED = "TiersExhausted"
-    BEGIN_AGAIN = "BeginAgain"  # all tiers are exhausted; the job begins again at the first
-    WAITING_TO_BEGIN_AGAIN = "WaitingToBeginAgain"  # all tiers are exhausted; the job begins again after a while
+    BEGIN_AGAIN = "BeginAgain"  # all tiers are exhausted; the job restarts at the first tier
+    WAITING_TO_BEGIN_AGAIN = "WaitingToBeginAgain"  # all tiers are exhausted; the job restarts after a pause
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     BUDGET_EXCEEDED = "BudgetExceeded"
-    FENCED = "Fenced"  # a newer attempt that is not ours owns the commit log
-    # nothing moved
+    FENCED = "Fenced"  # a newer attempt of another controller owns the commit log
+    # no change of stage
     STEADY = "Steady"
     WAITING_FOR_CAPACITY = "WaitingForCapacity"
-    BLOCKED = "Blocked"  # pods cannot be made from their template (a missing Secret or volume, a webhook)
+    BLOCKED = "Blocked"  # pods cannot be created from their template (a missing Secret or volume, a webhook)
     WAITING_FOR_RAY = "WaitingForRay"  # every pod has its node and image; Ray, or the program, is not ready yet
-    WAITING_FOR_PODS = "WaitingForPods"  # the same of a workload without Ray
+    WAITING_FOR_PODS = "WaitingForPods"  # the same for a workload without Ray
     QUOTA_EXCEEDED = "QuotaExceeded"
     WAITING_FOR_QUOTA = "WaitingForQuota"  # the admission queue holds the attempt until there is quota
     INADMISSIBLE = "Inadmissible"  # the admission queue cannot admit the attempt before something is changed
@@ -87,11 +87,11 @@ class Reason(StrEnum):
     ACCESS_DENIED = "AccessDenied"  # credentials are refused, by the API server or by the checkpoint store
     OPERATOR_SILENT = "OperatorSilent"  # KubeRay, JobSet or the scheduler does not act on the attempt
     STORE_UNAVAILABLE = "StoreUnavailable"  # the checkpoint store does not answer the program
-    CONTACT_LOST = "ContactLost"  # nodes are silent together; nothing is counted before contactTimeout
+    CONTACT_LOST = "ContactLost"  # several nodes are silent; nothing is counted before contactTimeout
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     MAINTENANCE = "Maintenance"  # an administrator drains nodes of the attempt
     PROGRAM_ENDED = "ProgramEnded"  # the program failed; a lost pod may still explain it
-    CRASH_LOOP = "CrashLoop"  # attempts end before they are ready, again and again
+    CRASH_LOOP = "CrashLoop"  # consecutive attempts end before they are ready
     STALE_OBSERVATION = "StaleObservation"
 
 
@@ -103,4 +103,4 @@ FAILED_EXIT_CODES: Mapping[Reason, int] = MappingProxyType(
         Reason.FENCED: 76,
     }
 )
-"""What a command that waited for a job exits with when the job failed for that reason; 1 for any other."""
+"""The exit code of a command that waited for a job that failed for this reason; 1 for any other reason."""

@@ -1,4 +1,4 @@
-"""Facts that follow from what is wanted, remembered and seen. Nothing here decides or changes anything."""
+"""Facts that follow from the spec, the state and the observation. Decides and changes nothing."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Reason
 
 LIVE = frozenset({Stage.STARTING, Stage.RUNNING, Stage.RECOVERING})
-"""Stages with an attempt that is meant to go on."""
+"""Stages with an attempt that is not being ended."""
 
 HANDOVER_GRACE_PERIOD: Seconds = 10.0
-"""How long the next attempt waits for a fenced attempt to be gone."""
+"""How long the next attempt waits until a fenced attempt is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Everything a decision may look at, and what is to be concluded from it."""
+    """All facts that a decision may use."""
 
     spec: JobSpec
     state: JobState
@@ -45,18 +45,18 @@ class Situation:
     @property
     def attempt(self) -> Attempt:
         """The live attempt, in a stage that has one."""
-        if self.state.attempt is None:  # the transition table lets no such stage be without one
+        if self.state.attempt is None:  # The transition table allows no such stage without an attempt.
             raise AssertionError(f"stage {self.state.stage} without an attempt")
         return self.state.attempt
 
     @property
     def attempt_seen(self) -> AttemptSeen | None:
-        """The live attempt as it is seen; None when it does not exist, or cannot be looked at."""
+        """The live attempt as observed; None if it does not exist or cannot be observed."""
         return self.seen.attempt(self.state.attempt.number) if self.state.attempt else None
 
     @property
     def tier(self) -> Tier | None:
-        """The tier the job is on, if the spec still has it."""
+        """The job's tier, if the spec still has it."""
         return self.spec.tier(self.state.tier)
 
     @property
@@ -67,7 +67,7 @@ class Situation:
 
     @property
     def pending_update(self) -> str:
-        """How the spec's pods differ from those of the live attempt, in words; "" when they do not."""
+        """How the spec's pod template differs from that of the live attempt; "" if it does not."""
         attempt, tier = self.state.attempt, self.tier
         if attempt is None or tier is None or attempt.template == tier.template:
             return ""
@@ -77,7 +77,7 @@ class Situation:
 
     @property
     def reachable(self) -> bool:
-        """Whether what is not seen is known not to exist."""
+        """Whether objects that are not observed are known not to exist."""
         seen = self.attempt_seen
         return seen.reachable if seen is not None else self.state.tier not in self.seen.unavailable
 
@@ -101,13 +101,13 @@ class Situation:
 
     @property
     def moves_again(self) -> bool:
-        """Whether the program has shown progress since it was hurt; a backend that cannot know is believed."""
+        """Whether the program has made progress since the last loss; True if the backend cannot observe it."""
         seen, since = self.attempt_seen, self.state.recovering_since
         return seen is None or seen.moved_at is None or since is None or seen.moved_at >= since
 
     @property
     def anybody_alive(self) -> bool:
-        """Whether anybody is left who could commit."""
+        """Whether a pod of the attempt is left that could commit."""
         seen = self.attempt_seen
         if seen is None or not seen.reachable:
             return not self.reachable
@@ -116,13 +116,13 @@ class Situation:
 
     @property
     def waits_for_capacity(self) -> bool:
-        """Whether pods cannot be placed: a new attempt would find no capacity either."""
+        """Whether pods cannot be placed, so that a new attempt would find no capacity either."""
         seen = self.attempt_seen
         return seen is not None and any(pod.unschedulable for pod in seen.pods)
 
     @property
     def all_placed(self) -> bool:
-        """Whether the head and every worker have a node with their image: capacity is not what is missing."""
+        """Whether the head and every worker have a node with their image, so that capacity is not missing."""
         seen = self.attempt_seen
         if seen is None or not seen.reachable:
             return False
@@ -146,7 +146,7 @@ class Situation:
 
     @property
     def provision_deadline(self) -> Instant | None:
-        """When provisionTimeout expires; lifecycle moves `waiting_since` while the timer stands still."""
+        """When provisionTimeout expires. While the timer is suspended, lifecycle moves `waiting_since`."""
         since, tier = self.state.waiting_since, self.tier
         return None if since is None or tier is None else since + tier.provision_timeout
 
@@ -158,7 +158,7 @@ class Situation:
 
     @property
     def start_deadline(self) -> Instant:
-        """When startTimeout expires, or would expire if it began now."""
+        """When startTimeout expires, or would expire if it started now."""
         return self._since(Reason.WAITING_FOR_RAY, Reason.WAITING_FOR_PODS) + self.spec.start_timeout
 
     @property
@@ -171,7 +171,7 @@ class Situation:
 
     @property
     def contact_deadline(self) -> Instant:
-        """When contactTimeout expires, or would expire if it began now."""
+        """When contactTimeout expires, or would expire if it started now."""
         return self._since(Reason.CONTACT_LOST) + self.spec.contact_timeout
 
     @property
@@ -181,13 +181,13 @@ class Situation:
 
     @property
     def attribution_deadline(self) -> Instant | None:
-        """The end of the failure attribution window: from then on a failure of the program is its own."""
+        """The end of the failure attribution window: after it, a failure of the program counts as its own."""
         exited_at = self.state.attempt.exited_at if self.state.attempt else None
         return None if exited_at is None else exited_at + self.spec.settle
 
     @property
     def handover_deadline(self) -> Instant | None:
-        """When the next attempt starts although the ending one is not confirmed gone; None: it waits."""
+        """When the next attempt starts although the ending one is not confirmed gone; None: the next attempt waits."""
         since = self.state.attempt.ending_since if self.state.attempt else None
         if since is None or self.spec.handover is Handover.WHEN_GONE:
             return None
@@ -198,46 +198,46 @@ class Situation:
         return deadline is not None and self.now >= deadline
 
     def _since(self, *reasons: Reason) -> Instant:
-        """Since when the job is impeded for one of these reasons; now when it is not."""
+        """Since when the job is impeded for one of these reasons; now if it is not."""
         impeded = self.state.impeded
         return impeded.since if impeded is not None and impeded.reason in reasons else self.now
 
     @property
     def finished(self) -> bool:
-        """Whether the last step is committed: the program may still evaluate, but has nothing more to commit."""
+        """Whether the last step is committed: the program may still evaluate, but commits nothing more."""
         return 0 < self.seen.progress.total <= self.seen.progress.step
 
     @property
     def foreign_owner(self) -> bool:
-        """Whether the log knows an attempt that this job's decider never planned."""
+        """Whether the log has an attempt that this controller never planned."""
         return self.seen.progress.attempt > self.attempt.number
 
     @property
     def over_limit(self) -> bool:
-        """Whether the present tier has had more failures than it is allowed."""
+        """Whether the job's tier has had more failures than allowed."""
         tier = self.tier
         return tier is not None and exceeded(self.state.record(tier.name), tier.max_failures)
 
     @property
     def over_backoff_limit(self) -> bool:
-        """Whether the job has had more failures than it is allowed over all tiers."""
+        """Whether the job has had more failures than allowed over all tiers."""
         return self.spec.backoff_limit is not None and self.state.failures > self.spec.backoff_limit
 
     @property
     def failures_here(self) -> str:
-        """How often the present tier has failed, for a message."""
+        """The number of failures of the job's tier, for a message."""
         name = self.state.tier
         allowed = self.tier.max_failures if self.tier else 0
         return f"{_times(self.state.record(name).failures)} on {name}, {allowed} tolerated"
 
     @property
     def failures_in_all(self) -> str:
-        """How often the job has failed, for a message."""
+        """The number of failures of the job, for a message."""
         return f"{_times(self.state.failures)} over all tiers, {self.spec.backoff_limit} tolerated"
 
     @property
     def deadline(self) -> Instant | None:
-        """When the job must be done, by whichever limit comes first."""
+        """The job's deadline: the limit that applies first."""
         ends = [] if self.spec.deadline is None else [self.spec.deadline]
         if self.spec.max_duration is not None:
             ends.append(self.spec.submitted_at + self.spec.max_duration)
@@ -245,20 +245,20 @@ class Situation:
 
     @property
     def _deadline_field(self) -> str:
-        """The field of the spec that the deadline comes from."""
+        """The field of the spec with the deadline."""
         if self.spec.max_duration is None or self.deadline == self.spec.deadline:
             return "spec.deadline"
         return f"spec.maxDuration ({format_duration(self.spec.max_duration)} from the job's creation)"
 
     @property
     def limit(self) -> tuple[Reason, str] | None:
-        """A limit of the whole job that is reached, and how that reads."""
+        """The reached limit of the whole job, as a reason with its message."""
         if self.state.stage is Stage.IDLE and self.over_backoff_limit:
             return Reason.BACKOFF_LIMIT_EXCEEDED, self.failures_in_all
         deadline, progress = self.deadline, self.seen.progress
         if deadline is not None and self.now >= deadline:
             steps = f"{progress.step} of {progress.total} steps" if progress.total else f"{progress.step} steps"
-            return Reason.DEADLINE_EXCEEDED, f"{self._deadline_field} is over: {steps} are committed"
+            return Reason.DEADLINE_EXCEEDED, f"{self._deadline_field} has passed: {steps} are committed"
         if self.spec.budget is not None and self.state.spent_usd >= self.spec.budget:
             return Reason.BUDGET_EXCEEDED, f"{_spent_of(self.state.spent_usd, self.spec.budget)} are spent"
         return None
@@ -275,7 +275,7 @@ class Situation:
 
     @property
     def sightings(self) -> dict[str, bool]:
-        """Of each tier whose capacity is known now: whether it has capacity for the whole job."""
+        """For each tier whose availability is known now: whether it has capacity for the whole job."""
         found = dict.fromkeys(self.seen.offered, True)
         found.update(dict.fromkeys(self.seen.unavailable, False))
         attempt = self.attempt_seen
@@ -287,7 +287,7 @@ class Situation:
         return {tier.name: found[tier.name] for tier in self.spec.tiers if tier.name in found}
 
     def view(self, *, live: bool) -> TierView:
-        """What the policy may know."""
+        """The input of the policy."""
         spec, state = self.spec, self.state
         work, remaining = work_left(spec, state, self.seen.progress)
         sightings = self.sightings
@@ -319,6 +319,6 @@ def _times(failures: int) -> str:
 
 
 def _spent_of(spent: float, budget: float) -> str:
-    """`12.40 of 12.00 USD`; with more decimals where two would say 0.00 of 0.00."""
+    """`12.40 of 12.00 USD`, with more decimals if two would show 0.00 of 0.00."""
     decimals = next((places for places in (2, 4, 6) if budget >= 10 ** (1 - places)), 8)
     return f"{spent:.{decimals}f} of {budget:.{decimals}f} USD"

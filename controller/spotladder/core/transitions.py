@@ -1,4 +1,5 @@
-"""The state machine of a job: which stage follows which, and why. Every change of stage goes through this table.
+"""The state machine of a job: which stage may follow which, and for which reasons. Every change of stage uses this
+table.
 
 The diagram in docs/design.md is generated from it.
 """
@@ -25,7 +26,7 @@ _BEGINNING: Mapping[Reason, Stage] = {
     Reason.BUDGET_EXCEEDED: Stage.FAILED,
 }
 
-# What ends a live attempt at once: there is nothing left to commit, or nobody left to do it.
+# Reasons that end a live attempt at once: there is nothing left to commit, or no pod that could commit.
 _LOST: Mapping[Reason, Stage] = {
     Reason.MAX_FAILURES_EXCEEDED: Stage.ENDING,
     Reason.BACKOFF_LIMIT_EXCEEDED: Stage.ENDING,
@@ -51,7 +52,7 @@ _WANTED = (
     Reason.SPEC_UPDATED,
     Reason.MAINTENANCE,
 )
-# The same wish drains a job that is whole, and simply removes one that is not: it cannot commit anything.
+# The same request drains a job with all workers ready and removes one without, which cannot commit.
 _DRAIN: Mapping[Reason, Stage] = dict.fromkeys(_WANTED, Stage.DRAINING)
 _REMOVE: Mapping[Reason, Stage] = dict.fromkeys(_WANTED, Stage.ENDING)
 
@@ -106,7 +107,7 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
 
 
 def target(source: Stage, reason: Reason) -> Stage:
-    """The stage that follows `source` for `reason`; `IllegalTransition` if the table has none."""
+    """The stage that follows `source` for `reason`. Raises `IllegalTransition` if the table has none."""
     following = TRANSITIONS[source].get(reason)
     if following is None:
         raise IllegalTransition(

@@ -199,7 +199,7 @@ def test_a_program_that_has_failed_does_not_run_while_a_loss_may_still_explain_i
     until = datetime.fromtimestamp(job.now + 60, UTC)
     assert (claim.status, claim.reason) == ("False", "ProgramEnded")
     assert claim.message == (
-        "the program has ended (exit code 1); a pod that is seen to be lost within 1m may still explain it"
+        "the program has ended (exit code 1); a pod that is lost within 1m may still explain it"
         f" (until {until:%H:%M:%S} UTC)"
     )
     later = job.see(seen, after=30)
@@ -228,5 +228,5 @@ def test_a_condition_says_since_when_and_until_when() -> None:
     claims = conditions.of_decision(job.spec, decision, Observation(9, seen), Reading(True, job.progress))
     assert claims[ConditionType.PROVISIONED].message == (
         "pods wait for nodes and images: 0/5 nodes are available (since 2027-01-15T08:00:00Z; provisionTimeout ends "
-        "2027-01-15T08:10:00Z: the tier is left)"
+        "2027-01-15T08:10:00Z: the job leaves the tier)"
     )

@@ -1,4 +1,4 @@
-"""What is decided: the actions, moves and counted failures of one decision, and the choice of a policy."""
+"""The result of a decision: its actions, transitions and counted failures; and the view and the choice of a policy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spotladder.core.reasons import Cause, Reason
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Make this attempt exist on this tier. Repeated until it is seen; must be idempotent."""
+    """Create this attempt on this tier. Repeated until it is observed; must be idempotent."""
 
     attempt: int
     tier: str
@@ -21,7 +21,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Ask this attempt to commit and stop, by `deadline` at the latest. Repeated; must be idempotent."""
+    """Ask this attempt to commit and stop by `deadline`. Repeated; must be idempotent."""
 
     attempt: int
     deadline: Instant
@@ -30,7 +30,7 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove whatever is left of this attempt. Repeated until it is not seen any more; must be idempotent."""
+    """Remove all objects of this attempt. Repeated until none is observed; must be idempotent."""
 
     attempt: int
     reason: Reason
@@ -38,7 +38,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The job ended: write the outcome to the commit log and release everything. Must be idempotent."""
+    """The job ended: write the outcome to the commit log and release all resources. Must be idempotent."""
 
     succeeded: bool
     reason: Reason
@@ -61,7 +61,8 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One failure that was counted. `pod` is what people call it. `noticed`: it still runs, and its node will go."""
+    """One counted failure. `pod` is the name for users. `noticed`: the pod still runs, but its node will
+    be reclaimed."""
 
     pod: str
     cause: Cause
@@ -72,11 +73,11 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The new state, what to do, why, and when to look again (None: only when something changes).
+    """The new state, the actions, the reasons, and when to decide again (None: only after an event).
 
-    A decision either changes what is intended (`moves` is not empty; `actions` then is) or acts on what the given
-    state, already persisted, intends. So a crash between any two effects never leads to two different launches
-    under one attempt number.
+    A decision either changes the state (`moves` is not empty, `actions` is) or executes the given state, which is
+    already persisted. So a crash between any two effects never leads to two different launches under one attempt
+    number.
     """
 
     state: JobState
@@ -89,11 +90,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class TierOutlook:
-    """What is known of the capacity of one tier.
+    """The known availability of one tier.
 
-    `capacity`: whether the tier has capacity for the whole job now, None where not known. `overhead` is how long
-    an attempt on this tier takes until it makes progress; on capacity that is not spot, with the longest start that the
-    job saw there. The availability spells are in the tier's record.
+    `capacity`: whether the tier has capacity for the whole job now, None if unknown. `overhead` is the time that an
+    attempt on this tier needs until it makes progress; on capacity that is not spot, it includes the job's longest
+    start there. The availability spells are in the tier's record.
     """
 
     name: str
@@ -103,16 +104,16 @@ class TierOutlook:
 
 @dataclass(frozen=True, slots=True)
 class TierView:
-    """What a policy may know when it chooses.
+    """The input of a policy.
 
     `current` is the tier of the live attempt or of the last one ("" before the first). `tiers` are in the user's
     order; `records` and `outlooks` are in the same order. `open` are the names of the tiers that are not exhausted;
-    `available` those of them that can be used now, as far as that is known.
+    `available` are the open tiers that are not known to be unusable now.
 
-    `live`: an attempt exists that is meant to go on. `work` is the training time of the whole job in seconds without
-    interruptions and `remaining` that of the steps that are not committed; None where that is not known. `submitted_at`
-    is when the job was created. `interval` is the longest time until the policy is asked again. `grace` is how long a
-    live attempt may take to stop.
+    `live`: an attempt exists and is not being ended. `work` is the training time of the whole job in seconds without
+    interruptions and `remaining` that of the steps that are not committed; None if unknown. `submitted_at` is when the
+    job was created. `interval` is the longest time until the policy is asked again. `grace` is the time that a live
+    attempt has to stop.
     """
 
     now: Instant
@@ -133,25 +134,20 @@ class TierView:
     grace: Seconds = 0.0
 
     def outlook(self, name: str) -> TierOutlook:
-        """The outlook of that tier; one without knowledge if there is none."""
+        """The outlook of this tier; an outlook without data if the view has none."""
         return next((outlook for outlook in self.outlooks if outlook.name == name), TierOutlook(name))
 
     def spells(self, name: str) -> tuple[Spell, ...]:
-        """The newest availability spells of that tier, oldest first; the last one is under way."""
+        """The newest availability spells of this tier, oldest first; the last one has not ended."""
         return next((record.spells for record in self.records if record.name == name), ())
 
 
 @dataclass(frozen=True, slots=True)
 class TierChoice:
-    """`tier` None: start no attempt; a live one goes on. `reason` is shown when the choice ends a live attempt. `why`
-    says in one sentence why this tier, for people; "" says nothing. `review_at` is when the choice may change although
-    nothing is observed to change; None: never. `keeps_open`: the attempt still ends when provisionTimeout expires, but
-    its tier is not exhausted by that, so the policy may choose it again.
-
-    `holds_until`: until this moment the policy gives the same choice, as long as the tiers, their prices and their
-    known capacity stay the same and the live attempt commits no more than one second of work in a second. Infinity:
-    for ever; None: the policy does not know. `regardless_of_spot`: the capacity of spot tiers other than `tier` may
-    change meanwhile. The simulator does not ask the policy again before that."""
+    """`tier` None: start no attempt; a live one continues. `reason` is the reason of the transition if the choice ends
+    a live attempt. `why` explains the choice to users in one sentence; "" explains nothing. `review_at` is when the
+    choice may change without a new observation; None: never. `keeps_open`: when provisionTimeout expires, the attempt
+    ends but its tier is not exhausted, so the policy may choose it again."""
 
     tier: str | None
     reason: Reason = Reason.POLICY

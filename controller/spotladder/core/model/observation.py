@@ -1,4 +1,4 @@
-"""What a backend observes of a job: attempts, pods, exits, the progress in the commit log."""
+"""A backend's observation of a job: attempts, pods, exits, the progress in the commit log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spotladder.core.reasons import Cause
 
 
 class Blocker(StrEnum):
-    """What refuses a pod or a container, where that is not capacity."""
+    """What refuses a pod or a container, apart from missing capacity."""
 
     QUOTA = "Quota"  # a ResourceQuota, or a quota of the cloud
     RIGHTS = "Rights"  # RBAC
@@ -53,7 +53,7 @@ class PodRole(StrEnum):
 
 
 class PodPhase(StrEnum):
-    PENDING = "Pending"  # wanted, not running
+    PENDING = "Pending"  # requested, not running
     RUNNING = "Running"  # its process runs
     LOST = "Lost"  # failed, killed, terminating, or its node is gone
 
@@ -62,15 +62,15 @@ class PodPhase(StrEnum):
 class PodSeen:
     """One pod (or local node process) of an attempt.
 
-    `uid` is its identity: a pod is counted as lost once, however often it is seen. `ready` means that it takes part
-    in the job. `noticed` means that its node is about to be reclaimed; since when and until when, where it is known.
-    `unschedulable` means Pending for lack of capacity. `cause` is only of interest when `phase` is LOST or `noticed` is
-    set.
+    `uid` is its identity: a pod is counted as lost once, however often it is observed. `ready` means that it takes
+    part in the job. `noticed` means that its node is about to be reclaimed, from `noticed_at` until `notice_ends_at`
+    if known. `unschedulable` means Pending for lack of capacity. `cause` is only used if `phase` is LOST or `noticed`
+    is set.
 
-    Of a pending pod: `scheduled` means that it has a node, `image_pulled` that the images of the containers that run
-    first are on that node, `waiting_reason` and `waiting_message` are the words of the kubelet, the scheduler or the
-    autoscaler. Of a lost pod: `silent` means that only the silence of its node says so, `exit_code` is that of the
-    container that ended it and `exit_message` the last line of its output, where they are known.
+    For a pending pod: `scheduled` means that it has a node, `image_pulled` that the images of its first containers are
+    on that node; `waiting_reason` and `waiting_message` come from the kubelet, the scheduler or the autoscaler. For a
+    lost pod: `silent` means that the silence of its node is the only evidence, `exit_code` is that of the container
+    that ended it and `exit_message` the last line of its output, if known.
     """
 
     uid: str
@@ -94,28 +94,28 @@ class PodSeen:
 
     @property
     def called(self) -> str:
-        """What people call it: its name where it has one."""
+        """The pod's name for users, or its uid if it has no name."""
         return self.name or self.uid
 
     @property
     def placed(self) -> bool:
-        """Whether it runs, or has all that capacity can give it: a node with its image."""
+        """Whether it runs, or has all that capacity provides: a node with its image."""
         return self.phase is PodPhase.RUNNING or (self.scheduled and self.image_pulled)
 
 
 class Exit(StrEnum):
-    """How the program of an attempt ended, as far as it matters for what comes next."""
+    """How the program of an attempt ended, as far as it affects the next attempt."""
 
     SUCCEEDED = "Succeeded"  # exit code 0
-    INTERRUPTED = "Interrupted"  # exit code 75: committed and stopped, to be resumed
+    INTERRUPTED = "Interrupted"  # exit code 75: committed and stopped, can be resumed
     FENCED = "Fenced"  # exit code 76: a newer writer owns the log
     REFUSED = "Refused"  # exit code 77: the checkpoint store refuses the credentials
     FAILED = "Failed"  # any other exit code
-    LOST = "Lost"  # the operator gave up on it (head gone, status unknown, stopped by hand): not the program's word
+    LOST = "Lost"  # the workload's operator ended it (head gone, status unknown, stopped by a user), not the program
 
     @classmethod
     def of_code(cls, code: int) -> Exit:
-        """The meaning of the exit code of a program that ended by itself."""
+        """The exit of a program that ended by itself with this exit code."""
         return _EXITS.get(code, cls.FAILED)
 
 
@@ -131,22 +131,23 @@ _EXITS: Mapping[int, Exit] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class AttemptSeen:
-    """One attempt as its backend sees it now.
+    """One attempt as its backend observes it now.
 
-    `reachable=False`: its cluster cannot be asked; `pods` then is what was last known or empty. `refused`: the
-    provisioner said that there is no capacity. `blocked`: why it cannot start, when that is not capacity.
-    `blocked_by` is who refuses. `moved_at`: when the program was last seen to progress inside this attempt, by the
-    observer's clock; None when the backend cannot know.
+    `reachable=False`: its cluster does not answer; `pods` are then the last known ones or empty. `refused`: the
+    provisioner reported that it has no capacity. `blocked` is why the attempt cannot start if the reason is not
+    capacity, and `blocked_by` what refuses it. `moved_at` is when the program last made progress in this attempt, by
+    the observer's clock; None if the backend cannot observe it.
 
-    `store_unavailable_since`: since when the program cannot reach the checkpoint store, by the observer's clock;
-    `store_message` is what the store or the network answered. `rights_refused`: who refused which credentials.
-    `operator_silent`: which operator has not acted on which object. "" and None: not so, or not known.
+    `store_unavailable_since` is since when the program cannot reach the checkpoint store, by the observer's clock, and
+    `store_message` the error of the store or the network. `rights_refused`: which server refused which credentials.
+    `operator_silent`: which operator has not acted on which object. "" and None mean no, or unknown.
 
     `queue` is what the admission queue says of it, None without a queue.
 
-    `nodes` is how many nodes the pods are on and `silent_nodes` how many of these have stopped sending heartbeats,
-    also those whose Ready condition does not say so yet; `cluster_nodes` and `cluster_silent_nodes` are the same of
-    the whole cluster. `contact_restored_at`: when the watch of the cluster was last restored after an interruption.
+    `nodes` is the number of nodes of the pods and `silent_nodes` the number of these that have stopped sending
+    heartbeats, including those whose Ready condition is not False yet; `cluster_nodes` and `cluster_silent_nodes` are
+    the same for the whole cluster. `contact_restored_at` is when the watch of the cluster was last restored after an
+    interruption.
     """
 
     number: int
@@ -172,8 +173,8 @@ class AttemptSeen:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The newest commit of the log, and the newest attempt that the log has seen start. `skipped`: which commits the
-    attempt of the newest commit could not resume from, and why."""
+    """The newest commit of the log, and the newest attempt that has started according to the log. `skipped`: which
+    commits the attempt of the newest commit could not resume from, and why."""
 
     step: int = 0
     total: int = 0
@@ -184,14 +185,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A snapshot of everything that exists of one job, including the effects of all earlier calls of its backend.
+    """A snapshot of all objects of one job, including the effects of all earlier calls of its backend.
 
-    `revision` orders snapshots: one with a smaller revision than the last is ignored. `unavailable` maps the name of
-    a tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone, its limit is reached) to why;
-    `limited` names those whose limit is reached. `blocked` is why the live attempt, of which nothing exists, cannot be
-    launched, when that is not capacity (a right, a quota, a kind that is not installed), and `blocked_by` who refuses.
-    `launched`: our own object of the live attempt exists, although nothing else does; `operator_silent` is which
-    operator has not taken it up. `offered` names the tiers that are known to have capacity for the whole job now.
+    `revision` orders snapshots: one with a smaller revision than the last is ignored. `unavailable` maps the name of a
+    tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone, its limit is reached) to why;
+    `limited` are the names of the tiers whose limit is reached. If the live attempt has no objects yet, `blocked` is
+    why it cannot be launched if the reason is not capacity (a permission, a quota, a kind that is not installed), and
+    `blocked_by` what refuses it. `launched`: only the controller's own object of the live attempt exists;
+    `operator_silent` is the operator that has not acted on it. `offered` are the names of the tiers that are known to
+    have capacity for the whole job now.
     """
 
     revision: int
@@ -206,5 +208,5 @@ class Observation:
     offered: frozenset[str] = frozenset()
 
     def attempt(self, number: int) -> AttemptSeen | None:
-        """The attempt of that number, if it exists."""
+        """The attempt with this number, if it exists."""
         return next((seen for seen in self.attempts if seen.number == number), None)

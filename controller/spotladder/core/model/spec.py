@@ -1,4 +1,4 @@
-"""What the user asks for: the job's spec, resolved, with its tiers and their prices."""
+"""The job's spec, resolved, with its tiers and their prices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOR_EVER = -1
 
 
 class CapacityType(StrEnum):
-    """How capacity is bought; Karpenter's label values."""
+    """How capacity is bought; the values of Karpenter's label."""
 
     SPOT = "spot"
     ON_DEMAND = "on-demand"
@@ -30,15 +30,15 @@ class FailureUnit(StrEnum):
     """What counts as one failure."""
 
     POD = "Pod"  # each lost pod
-    INTERRUPTION = "Interruption"  # all losses until the job is whole again
+    INTERRUPTION = "Interruption"  # all losses until all workers are ready again
 
 
 class Exhausted(StrEnum):
     """What happens after the last tier."""
 
     FAIL = "Fail"
-    RESTART = "Restart"  # begin again at the first tier, with fresh counts
-    WAIT = "Wait"  # hold nothing for the longest provisionTimeout, then as Restart
+    RESTART = "Restart"  # restart at the first tier, with the counts reset
+    WAIT = "Wait"  # hold no nodes for the longest provisionTimeout, then like Restart
 
 
 class UpdateStrategy(StrEnum):
@@ -51,14 +51,14 @@ class UpdateStrategy(StrEnum):
 class OnInsufficientCapacity(StrEnum):
     """What a provisioner's explicit refusal means."""
 
-    WAIT = "wait"  # nothing: provisionTimeout decides
+    WAIT = "wait"  # no effect: provisionTimeout decides
     FALLBACK = "fallback"  # the tier is exhausted at once
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """USD per node and hour. `on_demand` is what the same node costs on demand, the yardstick for savings. One that is
-    not `known` is no price of 0: what is held meanwhile is counted, and what it costs is not claimed to be known."""
+    """USD per node and hour. `on_demand` is the on-demand price of the same node, the reference for savings. If the
+    price is not `known`, node-seconds are counted but their cost is reported as unknown, not as 0."""
 
     per_node_hour: float = 0.0
     on_demand: float = 0.0
@@ -67,10 +67,9 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """One entry of a job's ordered tiers. `notice` is how long before a reclaim its cloud says so; 0: not known.
-    `template` is a digest of the part of the spec that the pods of an attempt on this tier are made from; "" where
-    pods never change (a local run). `queue_timeout` is how long an attempt may wait for quota in an admission queue;
-    None: without limit."""
+    """One entry of a job's ordered tiers. `notice` is how long before a reclaim the cloud announces it, in seconds; 0
+    if unknown. `template` is a digest of the part of the spec from which the pods of an attempt on this tier are
+    created; "" if pods never change (a local run)."""
 
     name: str
     max_failures: int = 0
@@ -85,18 +84,17 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """What the user asked for, resolved: tiers with their prices, all defaults filled in.
+    """The user's spec, resolved: tiers with their prices, all defaults filled in.
 
-    `workers` is the number of worker pods of an attempt that is planned now. `submitted_at` is when the job was
-    created; `max_duration` counts from there. `budget` is in USD. `settle` is how long after a program's failure the
-    loss of a pod may still come to light: until then the failure is not called the program's own.
-    `contact_timeout` is how long pods on silent nodes are not counted as lost while the loss of contact is more likely
-    than the loss of the nodes. `start_timeout` is how long an attempt may take to be ready once every pod has its node
-    and its image.
+    `workers` is the number of worker pods of a new attempt. `submitted_at` is when the job was created; `max_duration`
+    counts from there. `budget` is in USD. `settle` is the failure attribution window: how long after a program's
+    failure the loss of a pod may still explain it. `contact_timeout` is how long pods on silent nodes do not count as
+    lost while a loss of contact is more likely than the loss of the nodes. `start_timeout` is how long an attempt may
+    take to be ready once every pod has its node and its image.
 
-    `work` is how long the job trains in all when nothing interrupts it, None where that is not known. `overhead` is how
-    long an attempt takes until it makes progress, not counting the wait for capacity. `decision_interval` is the
-    longest time between two decisions: a policy keeps so much time in reserve.
+    `work` is the total training time of the job without interruptions; None if unknown. `overhead` is the time that an
+    attempt needs until it makes progress, without the wait for capacity. `decision_interval` is the longest time
+    between two decisions, which a policy keeps in reserve.
     """
 
     tiers: tuple[Tier, ...]
@@ -123,5 +121,5 @@ class JobSpec:
     decision_interval: Seconds = 60.0
 
     def tier(self, name: str) -> Tier | None:
-        """The tier of that name, if the spec still has it."""
+        """The tier with this name, if the spec still has it."""
         return next((tier for tier in self.tiers if tier.name == name), None)

@@ -1,4 +1,4 @@
-"""What is remembered of a job between decisions. `JobState` is persisted; nothing else is kept."""
+"""The stored state of a job. `JobState` is persisted; nothing else is kept between decisions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from spotladder.core.model.units import Instant, Seconds
 from spotladder.core.reasons import Reason
 
 WIRE_NAME = "wire_name"
-"""Metadata of a dataclass field: its name in stored states, where that is not the field's own name."""
+"""Key of a dataclass field's metadata: the field's name in stored states, if it differs from the field's own name."""
 
 
 class Impediment(StrEnum):
-    """Why a job is not training. `impediment.RULES` says what shows each one and what follows from it."""
+    """Why a job is not training. `impediment.RULES` defines the evidence and the effect of each impediment."""
 
     CAPACITY = "Capacity"  # pods have no node
     QUOTA = "Quota"  # a quota of the cluster or a limit of the CapacityTier
@@ -31,12 +31,12 @@ class Impediment(StrEnum):
 
 
 class Stage(StrEnum):
-    """Where a job is. `lifecycle.TRANSITIONS` says which changes exist."""
+    """The stage of a job. `lifecycle.TRANSITIONS` defines the allowed transitions."""
 
     IDLE = "Idle"  # no attempt; a tier is to be chosen
-    STARTING = "Starting"  # an attempt is planned or launched, never whole so far
+    STARTING = "Starting"  # an attempt is planned or launched; not all of its workers have been ready yet
     RUNNING = "Running"  # whole
-    RECOVERING = "Recovering"  # was whole, lost something, may become whole again by itself
+    RECOVERING = "Recovering"  # all workers were ready, some are lost, the attempt may recover by itself
     DRAINING = "Draining"  # asked to commit and stop
     ENDING = "Ending"  # being removed
     SUSPENDED = "Suspended"
@@ -45,7 +45,7 @@ class Stage(StrEnum):
 
 
 class Phase(StrEnum):
-    """What users see of a stage (`status.phase`)."""
+    """The phase that users see for a stage (`status.phase`)."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -76,11 +76,11 @@ TERMINAL = frozenset({Stage.SUCCEEDED, Stage.FAILED})
 class Attempt:
     """The one live attempt of a job.
 
-    `known_pods` are identities seen alive, so that one that vanishes is noticed; `lost_pods` are identities already
-    counted. `end_reason` is why it is being ended, once it is. `drain_since` is when it was asked to commit and stop,
-    `drain_by` is when a drain is cut. `exited_at` is when its program was first seen to have failed. `workers` and
-    `template` are those of the spec that it was launched with, by which it is judged whatever the spec says later; None
-    and "" in states written before they were kept.
+    `known_pods` are the identities of pods that were observed alive, so that a pod that disappears is noticed;
+    `lost_pods` are those already counted. `end_reason` is why the attempt is being ended. `drain_since` is when it was
+    asked to commit and stop, `drain_by` is when it is killed. `exited_at` is when the failure of its program was first
+    observed. `workers` and `template` are those of the spec with which it was launched, and apply whatever the spec is
+    later; None and "" in states of versions that did not store them.
     """
 
     number: int
@@ -104,7 +104,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Impeded:
-    """Why a job is not training, under which reason users read it, and since when."""
+    """Why a job is not training, the reason that users see, and since when."""
 
     impediment: Impediment
     reason: Reason
@@ -128,8 +128,8 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True)
 class Spell:
-    """A time during which a tier had capacity for the job, or did not, as far as the job saw it: from the first to the
-    newest sighting. The spells of a tier alternate."""
+    """An interval in which a tier had capacity for the job, or had none, as far as the job observed it: from the first
+    to the newest observation. The spells of a tier alternate."""
 
     available: bool
     since: Instant
@@ -138,10 +138,11 @@ class Spell:
 
 @dataclass(frozen=True, slots=True)
 class TierRecord:
-    """What happened on one tier so far.
+    """The history of one tier.
 
-    `exhausted_by` is why the tier may not be used any more, None while it may. `unpriced` are those of its node-seconds
-    for which no price was known; `cost` is without them. `spells` are the newest availability spells, oldest first.
+    `exhausted_by` is why the tier must not be used any more; None if it may be used. `unpriced` is the number of its
+    node-seconds without a known price, which `cost` does not include. `spells` are the newest availability spells,
+    oldest first.
     """
 
     name: str
@@ -158,18 +159,20 @@ class TierRecord:
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """All memory of a job. Persisted after every change; nothing else is remembered between decisions.
+    """The stored state of a job. Persisted after every change; nothing else is kept between decisions.
 
-    `waiting_since`: since when the job is not whole on its tier (None while it is). `recovering_since`: since when
-    the live attempt, once whole, is not. `loss_counted`: a failure was counted since the job was last whole.
-    `progress` is the newest commit seen and `progress_at` when it was first seen, by the decider's own clock: the clock
-    of the job's machines is not trusted. `paused_until`: when the job leaves Idle, under `exhausted: Wait` and during a
-    start backoff. `unready` is how many attempts in succession ended before they were ready, the newest of them made
-    from `unready_template`; `crashes` is how many of these, the newest, failed to start in the same way, `crash` what
-    that way is, and `crash_output` the last line of output of the newest. `denials` is how many attempts the checkpoint
-    store has refused since the newest commit, `denied` what it said last. `impeded` is why the job is not training,
-    None while it trains. `timed_steps` and `timed_seconds` are the steps between successive commits of one attempt, and
-    how long they took. `clock` is the `now` of the last decision and `nodes` the number of nodes held since then.
+    `waiting_since` is since when not all workers are ready on its tier (None if they are). `recovering_since` is since
+    when not all workers are ready in a live attempt that had them ready before. `loss_counted`: a failure was counted
+    since all workers were last ready. `progress` is the newest observed commit and `progress_at` when it was first
+    observed, by the decider's clock, since the clock of the job's machines is not trusted. `paused_until` is when the
+    job leaves Idle, under `exhausted: Wait` and during a start backoff. `unready` is the number of consecutive
+    attempts that ended before they were ready, the newest of them created from `unready_template`. `crashes` is the
+    number of the newest of these that failed to start in the same way, `crash` describes the failure, and
+    `crash_output` is the last line of output of the newest. `denials` is the number of attempts that the checkpoint
+    store has refused since the newest commit, `denied` its last error. `impeded` is why the job is not training; None
+    while it trains. `timed_steps` and `timed_seconds` are the number of steps between consecutive commits of one
+    attempt, and their duration. `clock` is the `now` of the last decision and `nodes` the number of nodes held since
+    then.
     """
 
     stage: Stage = Stage.IDLE
@@ -206,7 +209,7 @@ class JobState:
 
     @property
     def phase(self) -> Phase:
-        """What users see."""
+        """The phase that users see."""
         return PHASE_OF[self.stage]
 
     @property
@@ -221,9 +224,9 @@ class JobState:
 
     @property
     def lasting(self) -> JobState:
-        """The state without what time alone changes: clocks, costs, timers that stand still, pods that come and go.
+        """The state without the fields that change with time: clocks, costs, suspended timers, pods that come and go.
 
-        Two states that differ in nothing else need no write at once.
+        States that differ only in these fields need not be written at once.
         """
         tiers = tuple(
             replace(
@@ -248,5 +251,5 @@ class JobState:
         )
 
     def record(self, name: str) -> TierRecord:
-        """The record of that tier; an empty one before its first attempt."""
+        """The record of this tier; an empty record before its first attempt."""
         return next((tier for tier in self.tiers if tier.name == name), TierRecord(name))

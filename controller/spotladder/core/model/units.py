@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 Instant = float
-"""Seconds since the Unix epoch, as the caller's clock says."""
+"""Seconds since the Unix epoch, by the caller's clock."""
 
 Seconds = float
