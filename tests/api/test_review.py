@@ -94,8 +94,9 @@ DEADLINE = changed(JOB, ("  grace: 90s", "  deadline: 2026-12-01T00:00:00Z"))
 @pytest.mark.parametrize(("day", "late"), [(1, True), (2, True), (30, False)])
 def test_a_deadline_that_has_passed(tmp_path: Path, day: int, late: bool) -> None:
     now = datetime(2026, 11 if day == 30 else 12, day, tzinfo=UTC).timestamp()
-    problems = review([written(tmp_path, "job.yaml", DEADLINE)], now=now).problems
-    assert [str(problem).removeprefix(f"{tmp_path}/") for problem in problems] == [
+    found = review([written(tmp_path, "job.yaml", DEADLINE)], now=now)
+    assert [entry.valid for entry in found.objects] == [not late]
+    assert [str(problem).removeprefix(f"{tmp_path}/") for problem in found.problems] == [
         "job.yaml:16:13: spec.deadline: is in the past (2026-12-01 00:00:00 UTC): set a later time, or remove it"
     ][: int(late)]
 

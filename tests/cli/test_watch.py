@@ -72,3 +72,22 @@ def test_an_event_of_type_normal_is_not_a_warning(kind: str | None, normal: bool
 def test_a_job_that_is_being_deleted_is_not_called_suspended(phase: str, deleting: bool, told: str) -> None:
     metadata = {"name": "digits", **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleting else {})}
     assert display.row({"metadata": metadata, "status": {"phase": phase}}, NOW)[1] == told
+
+
+SINCE = {"lastTransitionTime": "2027-01-15T08:00:00Z"}  # NOW
+AWAY = {**SINCE, "type": "Degraded", "status": "True", "reason": "StoreUnavailable", "message": "no answer"}
+WAITING = {"reason": "WaitingForCapacity", "message": "pods wait for nodes", "since": SINCE["lastTransitionTime"]}
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        ({"phase": "Running", "conditions": [AWAY]}, "StoreUnavailable: no answer (for 1m 30s)"),
+        ({"phase": "Pending", "conditions": [AWAY], "waiting": WAITING}, "pods wait for nodes (for 1m 30s)"),
+        ({"phase": "Running", "conditions": [{**AWAY, "status": "False"}]}, ""),
+        ({"phase": "Failed", "conditions": [AWAY]}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_running_job_that_is_degraded_says_so(status: dict[str, object], message: str) -> None:
+    assert display.message(status, NOW + 90) == message

@@ -239,12 +239,14 @@ async def test_a_job_is_followed_through_its_attempts(api_server: ApiServer, cli
         await here.begin(1, "spot-a")
         here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
         watching = asyncio.create_task(cli("watch", "digits", "-n", here.namespace))
+        await here.patch(budget="100")
         await here.fall_back()
         await here.succeed(2)
 
         seen = await asyncio.wait_for(watching, 30)
         assert (seen.code, seen.err) == (0, "")
         assert "FellBack: attempt 2 on spot-b" in seen.out
+        assert seen.out.count("digits begins: 2 workers on spot-a → ") == 1, "a change of the spec is not a new job"
         assert seen.out.splitlines()[-1] == "tieredjob digits is Succeeded: Completed"
 
         events = (await cli("events", "digits", "-n", here.namespace)).out.splitlines()

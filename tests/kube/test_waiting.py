@@ -46,13 +46,13 @@ async def test_the_schedulers_and_karpenters_words_are_shown(api_server: ApiServ
         assert (waiting["reason"], waiting["timer"]) == ("WaitingForCapacity", "provisionTimeout")
 
         table = (await cli("get", "-n", here.namespace)).out.splitlines()
-        assert table[0].endswith("WAITS FOR")
+        assert table[0].endswith("MESSAGE")
         assert SCHEDULER in table[1]
         assert "; provisionTimeout in " in table[1]
         await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
         await eventually(lambda: here.has_phase("Succeeded"))
         assert "waiting" not in await here.status()
-        assert "WAITS" not in (await cli("get", "-n", here.namespace)).out
+        assert "MESSAGE" not in (await cli("get", "-n", here.namespace)).out
 
 
 async def test_what_kueue_holds_is_not_lost_and_waits_without_a_limit(api_server: ApiServer, cli: Cli) -> None:

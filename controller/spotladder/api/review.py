@@ -78,7 +78,7 @@ def review(files: Sequence[Path | str], *, more_capacity: bool = False, now: Ins
                 elif isinstance(model, TieredJob) and now is not None:
                     check_deadline(model, now, document)
             except InvalidSpec as error:
-                problems += problems_of(error)
+                (problems if model is None else broken).extend(problems_of(error))
             found.append((document, kind, model))
     objects = tuple(
         Reviewed(document, kind.__name__ if kind else "?", _name(document), model, model is not None)

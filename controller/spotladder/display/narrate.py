@@ -63,6 +63,11 @@ class Narrator:
         return tell(record, spec)
 
 
+def plan_of(spec: JobSpec) -> str:
+    """The workers and the tiers of a job: `2 workers on spot-a → on-demand`."""
+    return f"{_plural(spec.workers, 'worker')} on {' → '.join(tier.name for tier in spec.tiers)}"
+
+
 def tell(record: Record, spec: JobSpec | None = None) -> Sentence | None:
     """The record as a sentence, or None if it has none. `spec` adds how many failures the tier tolerates."""
     said = _say(record, spec)
@@ -72,9 +77,8 @@ def tell(record: Record, spec: JobSpec | None = None) -> Sentence | None:
 def _say(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
     match record:
         case Began():
-            ladder = " → ".join(tier.name for tier in record.spec.tiers)
             verb = "goes on" if record.resumed else "begins"
-            return Tone.QUIET, f"{record.job} {verb}: {_plural(record.spec.workers, 'worker')} on {ladder}"
+            return Tone.QUIET, f"{record.job} {verb}: {plan_of(record.spec)}"
         case Moved():
             return _say_move(record.move)
         case Lost():

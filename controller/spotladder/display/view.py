@@ -68,13 +68,13 @@ class PlainView:
             return
         self._printed_at = snapshot.now
         summary, state = self._summary, snapshot.state
-        total = summary.total(snapshot)
+        total, pace = summary.total(snapshot), summary.pace(snapshot.now)
         spent, on_demand = state.spent_usd, state.on_demand_usd
         parts = [
             f"{state.phase} on {state.tier}" if state.tier else f"{state.phase}",
             snapshot.waits or _paused(snapshot),
             f"step {summary.step(snapshot)}" + (f"/{total}" if total else ""),
-            rate(summary.pace(snapshot.now)) if state.stage is Stage.RUNNING else "",
+            rate(pace) if state.stage is Stage.RUNNING and pace is not None else "",
             f"loss {measure(summary.loss)}" if summary.loss is not None else "",
             f"failures {state.record(state.tier).failures}" if state.tier else "",
             f"cost {money(spent)}, saved {percent(saved(spent, on_demand))}",

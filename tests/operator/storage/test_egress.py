@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from spotladder.api.address import Endpoint
 from spotladder.checkpoints.open_store import open_store
+from spotladder.errors import StoreUnavailable
 from spotladder.operator.storage.access import AccessDenied, Grant, grant
 from spotladder.operator.storage.egress import Egress, refusal
 from spotladder.operator.storage.logs import BucketLog, LogAddress
@@ -174,6 +176,15 @@ async def test_a_redirect_is_not_followed(status: int) -> None:
                     await asyncio.to_thread(log.progress)
     assert "METADATA" not in str(denied.value)
     assert not inner.asked
+
+
+async def test_an_endpoint_that_cannot_be_reached_is_named_with_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not "502 Bad Gateway", which is what the library receives."""
+    monkeypatch.setattr("spotladder.checkpoints.bucket.RETRY_TIMEOUT", timedelta(0))
+    async with reading("http://127.0.0.1:9") as log:
+        why = "^http://127.0.0.1:9 cannot be reached: connection refused: check the network and AWS_ENDPOINT_URL$"
+        with pytest.raises(StoreUnavailable, match=why):
+            await asyncio.to_thread(log.progress)
 
 
 async def test_a_name_that_changes_its_address_leads_nowhere_else() -> None:

@@ -46,18 +46,29 @@ def money(spent: str | None) -> str:
 
 
 def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Columns and rows, with the namespace first if `namespaces`, and with the reason of the wait last if any job
-    waits."""
+    """Columns and rows, with the namespace first if `namespaces`, and with a message last if any job waits or is
+    degraded."""
     now = time.time()
     columns: tuple[str, ...] = COLUMNS
     found = [row(job, now) for job in jobs]
-    waiting = [waits((job.get("status") or {}).get("waiting"), now) for job in jobs]
-    if any(waiting):
-        columns, found = (*columns, "Waits for"), [(*cells, why) for cells, why in zip(found, waiting, strict=True)]
+    messages = [message(job.get("status") or {}, now) for job in jobs]
+    if any(messages):
+        columns, found = (*columns, "Message"), [(*cells, why) for cells, why in zip(found, messages, strict=True)]
     if namespaces:
         spaces = [job["metadata"]["namespace"] for job in jobs]
         columns, found = ("Namespace", *columns), [(space, *cells) for space, cells in zip(spaces, found, strict=True)]
     return columns, found
+
+
+def message(status: Mapping[str, Any], now: float) -> str:
+    """Why the job does not train, or what is wrong with it: `status.waiting`, else the condition `Degraded`; "" if
+    neither applies or the job has ended."""
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return ""
+    degraded = condition({"status": status}, "Degraded")
+    if status.get("waiting") or degraded.get("status") != "True":
+        return waits(status.get("waiting"), now)
+    return f"{degraded['reason']}: {degraded.get('message')} (for {age(degraded.get('lastTransitionTime'), now)})"
 
 
 def waits(waiting: Mapping[str, Any] | None, now: float) -> str:

@@ -123,13 +123,16 @@ class _JobObserver:
             await asyncio.gather(*running, return_exceptions=True)
 
     def _report(self, job: JobRecord, state: JobState, held: TieredJobStatus) -> None:
+        from spotladder.display.narrate import plan_of
         from spotladder.display.timeline import Began, Committed, Noted
 
         now = self._clock.now()
         if self._generation != job.generation:
-            self._generation, self._spec = job.generation, self._spec_of(job)
-            if self._spec is not None:
+            before, self._generation, self._spec = self._spec, job.generation, self._spec_of(job)
+            if self._spec is not None and before is None:
                 self._view.tell(Began(job.created_at, job.name, job.namespace, self._spec))
+            elif self._spec is not None and before is not None and plan_of(before) != plan_of(self._spec):
+                self._view.tell(Noted(now, f"spec changed: {plan_of(self._spec)}"))
         for event in sorted(self._events.all(), key=lambda found: found.at or 0.0):
             at = event.at or now
             if event.about_uid in ("", job.uid) and self._reported.get(event.uid, 0.0) < at:
@@ -151,8 +154,8 @@ class _JobObserver:
         self._warning_text = warning_text
         if self._spec is not None:
             hint = warning_text or "Ctrl-C ends the view, not the job"
-            waiting = None if held.waiting is None else held.waiting.model_dump(mode="json", by_alias=True)
-            self._view.update(replace(snapshot_of(self._spec, state, now, hint), waits=display.waits(waiting, now)))
+            status = held.model_dump(mode="json", by_alias=True, include={"phase", "waiting", "conditions"})
+            self._view.update(replace(snapshot_of(self._spec, state, now, hint), waits=display.message(status, now)))
 
     def _spec_of(self, job: JobRecord) -> JobSpec | None:
         """The job as the core's JobSpec; None while it is invalid."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -81,13 +82,14 @@ def _embedded(address: Address) -> Address:
 @dataclass(slots=True, weakref_slot=True)
 class Permit:
     """The right to send requests to one endpoint. `proxy` is what to send them through, `refused` why the last of them
-    was not let through."""
+    was not let through, and `unreachable` why the endpoint could not be connected to."""
 
     endpoint: Endpoint
     loopback: bool
     proxy: str
     token: str = field(repr=False)
     refused: str = ""
+    unreachable: str = ""
 
     def check(self) -> None:
         """Resolve the endpoint now, which blocks. The store reports a name without address. Raises AccessDenied."""
@@ -166,7 +168,8 @@ class Egress:
         except (AccessDenied, InvalidSpec):
             writer.write(_REFUSED)
             return
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError) as error:
+            permit.unreachable = f"{permit.endpoint} cannot be reached: {_cause(error)}"
             writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             return
         try:
@@ -217,6 +220,14 @@ class Egress:
             except (OSError, TimeoutError) as error:
                 failed = error
         raise failed
+
+
+def _cause(error: OSError) -> str:
+    """Why a connection failed: `connection refused`."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    known = error.errno is not None and error.errno > 0  # codes of the name resolution are negative
+    return (os.strerror(error.errno) if known else error.strerror or str(error)).lower()  # type: ignore[arg-type]
 
 
 def _last(head: bytes) -> bytes:

@@ -96,12 +96,14 @@ class BucketLog:
     def _permitted(self) -> Iterator[None]:
         """Report a request that the egress proxy refused as that, not as the store's error."""
         if self._permit is not None:
-            self._permit.refused = ""
+            self._permit.refused = self._permit.unreachable = ""
         try:
             yield
-        except SpotladderError:
+        except SpotladderError as error:
             if self._permit is not None and self._permit.refused:
                 raise AccessDenied(self._permit.refused) from None
+            if self._permit is not None and self._permit.unreachable and isinstance(error, StoreUnavailable):
+                raise StoreUnavailable(f"{self._permit.unreachable}: check the network and AWS_ENDPOINT_URL") from None
             raise
 
     def keep(self, texts: Mapping[Output, str]) -> None:
