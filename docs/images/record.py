@@ -20,6 +20,8 @@ from pathlib import Path
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
+from spotladder.core.accounting import HOUR
+from spotladder.core.availability import with_pace
 from spotladder.core.codec import load_state
 from spotladder.core.losses import exceeded
 from spotladder.core.model import (
@@ -196,10 +198,14 @@ def snapshot(past: list[Record], at: Instant) -> ViewSnapshot:
             case Billed():
                 bill = state.record(payer)
                 cost, yardstick = bill.cost + record.spent - spent, bill.on_demand_cost + record.on_demand - on_demand
-                state = with_tier(state, replace(bill, cost=cost, on_demand_cost=yardstick))
+                price = next((tier.price.on_demand for tier in spec.tiers if tier.name == bill.name), 0.0)
+                seconds = yardstick * HOUR / price if price else 0.0
+                bill = replace(bill, cost=cost, on_demand_cost=yardstick, node_seconds=seconds)
+                state = with_tier(state, bill)
                 spent, on_demand, payer = record.spent, record.on_demand, state.tier
             case Committed():
                 progress = Progress(record.step, record.total, record.at, record.attempt)
+                state = replace(with_pace(state, progress, record.at), progress=progress, progress_at=record.at)
             case NodeChanged():
                 pods[record.node] = pod(record)
     attempts = (AttemptSeen(state.attempt.number, tuple(pods.values())),) if state.attempt else ()

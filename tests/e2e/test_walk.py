@@ -48,4 +48,4 @@ def test_notice_then_no_capacity_then_killed_nodes_then_on_demand(here: E2eClust
     )
     assert attempts[-1]["endStep"] == status["progress"]["step"] == 300
     assert status["failures"] == 3
-    assert 0 < float(status["cost"]["savingsPercent"]) < 100
+    assert float(status["cost"]["savingsPercent"]) < 100, "evictions cost repeated steps and waits"

@@ -186,7 +186,10 @@ async def test_a_price_is_looked_up_while_the_job_begins(api_server: ApiServer) 
 
             async def costs() -> bool:
                 cost = (await here.status())["cost"]
-                return cost["savingsPercent"] == "75" and 0.08 <= float(cost["spent"]) < 0.3
+                on_demand = float(cost["onDemandEquivalent"])
+                return 0.08 <= float(cost["spent"]) < 0.3 and on_demand == pytest.approx(
+                    4 * float(cost["spent"]), abs=0.03
+                )
 
             await eventually(costs)
 

@@ -101,6 +101,8 @@ def _rights(method: str, path: str, query: Mapping[str, str], *, created: bool) 
     if parts[0] not in ("api", "apis"):
         return  # /version and /readyz need no right
     group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
+    if not rest:
+        return  # which kinds there are, every account may ask
     if rest[0] == "namespaces" and len(rest) > 2:
         rest = rest[2:]
     resource, name, subresource = rest[0], "".join(rest[1:2]), "".join(rest[2:3])

@@ -75,7 +75,8 @@ async def test_what_kueue_holds_is_not_lost_and_waits_without_a_limit(api_server
         status = await here.status()
         assert (status["phase"], status["attempt"], status["failures"]) == ("Pending", 1, 0)
         assert "until" not in status["waiting"]
-        assert (await here.condition("Degraded"))["reason"] == "QuotaExceeded"
+        assert status["waiting"]["reason"] == "WaitingForQuota"
+        assert (await here.condition("Degraded"))["status"] == "False"
         shown = json.loads((await cli("get", "digits", "-n", here.namespace, "-o", "json")).out)
         assert shown["status"]["waiting"]["message"] == f"Kueue holds the attempt in queue team: {words}"
 

@@ -96,7 +96,13 @@ class CostStatus(StatusRecord):
     )
     on_demand_equivalent: str = Field(default="", description="Cost of the same nodes on demand, in USD.")
     savings_percent: str = Field(
-        default="", description="Savings compared with on demand, in percent; empty unless all prices are known."
+        default="",
+        description="Savings compared with an uninterrupted run on on-demand nodes, in percent; negative if the job "
+        "costs more. Empty until the duration of a step is known, and unless all prices are known.",
+    )
+    uninterrupted: str = Field(
+        default="",
+        description="Estimated cost of the committed steps in an uninterrupted run on on-demand nodes, in USD.",
     )
     unpriced: list[str] = Field(default_factory=list, description="Tiers that were used while their price was unknown.")
 

@@ -79,10 +79,12 @@ def _show_one(run: LocalRun, output: Format) -> None:
 
 
 def _row(run: LocalRun) -> tuple[str, ...]:
-    from spotladder.display.figures import money, percent, saved, span
+    from spotladder.core.savings import savings
+    from spotladder.display.figures import money, percent, span
+    from spotladder.display.timeline import Began
 
     state = run.state()
-    on_demand = state.on_demand_usd
+    spec = next((record.spec for record in reversed(run.recorded().records) if isinstance(record, Began)), None)
     progress = state.progress
     since = run.folder.began()
     return (
@@ -94,7 +96,7 @@ def _row(run: LocalRun) -> tuple[str, ...]:
         str(state.failures),
         f"{progress.step}/{progress.total}" if progress.total else str(progress.step),
         money(state.spent_usd),
-        percent(saved(state.spent_usd, on_demand)).replace("\u202f", " "),
+        percent(None if spec is None else savings(spec, state)).replace("\u202f", " "),
         "" if since is None else span(time.time() - since),
     )
 

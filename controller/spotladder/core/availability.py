@@ -47,11 +47,19 @@ def with_pace(state: JobState, progress: Progress, now: Instant) -> JobState:
     steps = progress.step - before.step
     if state.progress_at is None or before.step <= 0 or steps <= 0 or progress.attempt != before.attempt:
         return state
+    if state.recovering_since is not None or _recovered_since(state, state.progress_at):
+        return state  # that time contains repeated steps and a wait
     return replace(
         state,
         timed_steps=state.timed_steps + steps,
         timed_seconds=state.timed_seconds + max(0.0, now - state.progress_at),
     )
+
+
+def _recovered_since(state: JobState, commit: Instant) -> bool:
+    """Whether the live attempt has lost and regained pods since the last commit."""
+    whole_at = None if state.attempt is None else state.attempt.whole_at
+    return whole_at is not None and whole_at > commit
 
 
 def work_left(spec: JobSpec, state: JobState, progress: Progress) -> tuple[Seconds | None, Seconds | None]:

@@ -25,8 +25,9 @@ from spotladder.core.model import (
     Stage,
     Tier,
 )
+from spotladder.core.savings import savings, uninterrupted_usd
 from spotladder.core.situation import Situation
-from spotladder.display.figures import NONE, clock, count, measure, money, percent, rate, saved, span
+from spotladder.display.figures import NONE, clock, count, measure, money, percent, rate, span
 from spotladder.display.narrate import Tone, tolerated
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 
@@ -280,13 +281,13 @@ def _node(pod: PodSeen, now: Instant) -> Text:
 
 def _money(snapshot: ViewSnapshot, width: int) -> Text:
     spent = snapshot.state.spent_usd
-    on_demand = snapshot.state.on_demand_usd
-    share = saved(spent, on_demand)
-    text = Text.assemble((money(spent, on_demand), "bold"), " spent")
-    if share is not None:
+    uninterrupted = uninterrupted_usd(snapshot.spec, snapshot.state)
+    share = savings(snapshot.spec, snapshot.state)
+    text = Text.assemble((money(spent, uninterrupted or 0.0), "bold"), " spent")
+    if share is not None and uninterrupted is not None:
         text.append(f" · {percent(share)} saved", style="cyan" if share > 0 else "")
         if width >= 60:
-            text.append(f" · {money(on_demand)} on demand", style="dim")
+            text.append(f" · {money(uninterrupted)} on demand", style="dim")
     if snapshot.spec.budget is not None and width >= 76:
         text.append(f" · {money(snapshot.spec.budget)} budget", style="dim")
     return text

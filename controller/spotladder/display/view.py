@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from spotladder.core.model import Instant, Stage
-from spotladder.display.figures import clock, measure, money, percent, rate, saved, span
+from spotladder.core.savings import savings
+from spotladder.display.figures import clock, measure, money, percent, rate, span
 from spotladder.display.narrate import Tone
 from spotladder.display.timeline import Record
 from spotladder.display.view_state import RunSummary, ViewSnapshot
@@ -69,7 +70,6 @@ class PlainView:
         self._printed_at = snapshot.now
         summary, state = self._summary, snapshot.state
         total, pace = summary.total(snapshot), summary.pace(snapshot.now)
-        spent, on_demand = state.spent_usd, state.on_demand_usd
         parts = [
             f"{state.phase} on {state.tier}" if state.tier else f"{state.phase}",
             snapshot.waits or _paused(snapshot),
@@ -77,7 +77,7 @@ class PlainView:
             rate(pace) if state.stage is Stage.RUNNING and pace is not None else "",
             f"loss {measure(summary.loss)}" if summary.loss is not None else "",
             f"failures {state.record(state.tier).failures}" if state.tier else "",
-            f"cost {money(spent)}, saved {percent(saved(spent, on_demand))}",
+            f"cost {money(state.spent_usd)}, saved {percent(savings(snapshot.spec, state))}",
         ]
         self._print(snapshot.now, "  " + ", ".join(part for part in parts if part))
 

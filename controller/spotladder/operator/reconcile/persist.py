@@ -11,6 +11,7 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.core.explanation import explain
 from spotladder.core.model import Decision, JobState
+from spotladder.core.savings import uninterrupted_usd
 from spotladder.core.situation import Situation
 from spotladder.custom_resources import FINALIZER, JobRecord
 from spotladder.operator.condition_types import ConditionType, ConditionUpdates, Diagnosis, merged, one_line
@@ -67,6 +68,7 @@ class Persistence:
             clusters=loaded.clusters,
             tiers=[tier.name for tier in loaded.spec.tiers],
             waits=explain(Situation(loaded.spec, after, loaded.seen, after.clock)),
+            uninterrupted=uninterrupted_usd(loaded.spec, after),
         )
         record = await self._write(loaded.record, wanted)
         self._observer.decided(loaded, before, decision)

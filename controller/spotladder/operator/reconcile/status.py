@@ -55,8 +55,10 @@ def of_state(
     clusters: Mapping[str, str],
     tiers: Collection[str],
     waits: Explanation | None = None,
+    uninterrupted: float | None = None,
 ) -> TieredJobStatus:
-    """The status that says this state. `clusters` is where each tier is, `tiers` are the names that the spec has."""
+    """The status that says this state. `clusters` is where each tier is, `tiers` are the names that the spec has.
+    `uninterrupted` is what the committed steps cost without interruptions on demand, None where that is not known."""
     spent, on_demand = state.spent_usd, state.on_demand_usd
     unpriced = [tier.name for tier in state.tiers if tier.unpriced]
     progress = state.progress
@@ -108,7 +110,8 @@ def of_state(
         cost=CostStatus(
             spent=_usd(spent, unpriced=bool(unpriced), places=2),
             on_demand_equivalent=_usd(on_demand, unpriced=bool(unpriced), places=2),
-            savings_percent=f"{100 * (1 - spent / on_demand):.0f}" if on_demand and not unpriced else "",
+            savings_percent=f"{100 * (1 - spent / uninterrupted):.0f}" if uninterrupted else "",
+            uninterrupted=f"{uninterrupted:.2f}" if uninterrupted else "",
             unpriced=unpriced,
         ),
         waiting=None if waits is None else _waiting(waits),

@@ -1,0 +1,63 @@
+"""Savings are measured against an uninterrupted on-demand run, not against the same nodes at another price."""
+
+from __future__ import annotations
+
+import pytest
+
+from spotladder.core.savings import savings, uninterrupted_usd
+from tests.core.builders import Job, attempt, head, lost, priced, spec, whole, worker
+
+HOUR = 3600.0
+
+
+def trained(*steps: int, per_step: float = 36.0) -> Job:
+    """A job on two spot nodes at a quarter of the on-demand price of $4, that commits at these steps."""
+    job = Job(spec(priced("spot-a", 1.0, 4.0, max_failures=9))).running()
+    before = 0
+    for step in steps:
+        job.commit(step)
+        job.see(whole(1), after=(step - before) * per_step)
+        before = step
+    return job
+
+
+def test_an_uninterrupted_job_on_spot_saves_the_discount() -> None:
+    job = trained(50, 100)
+    assert uninterrupted_usd(job.spec, job.state) == pytest.approx(8.0)
+    assert savings(job.spec, job.state) == pytest.approx(0.75, abs=0.01)
+
+
+def test_repeated_steps_and_waits_are_a_cost() -> None:
+    job = trained(50, 100)
+    job.see(whole(1), after=HOUR)  # an hour of training that the loss takes away
+    job.see(attempt(1, head(), worker("w1-0"), lost("w1-1")), after=1)
+    job.see(whole(1), after=60)
+    job.commit(150)
+    job.see(whole(1), after=50 * 36.0)
+    assert uninterrupted_usd(job.spec, job.state) == pytest.approx(12.0)
+    # 2.5 h on two nodes at $1, instead of 1.5 h at $4
+    assert savings(job.spec, job.state) == pytest.approx(1 - 5.03 / 12.0, abs=0.01)
+
+
+def test_the_same_nodes_on_demand_are_no_saving_when_most_of_the_work_is_repeated() -> None:
+    job = trained(50, 100)
+    for _ in range(9):
+        job.see(whole(1), after=HOUR)
+    assert job.state.spent_usd < job.state.on_demand_usd
+    found = savings(job.spec, job.state)
+    assert found is not None
+    assert found < 0
+
+
+@pytest.mark.parametrize("job", [trained(), trained(50)], ids=["nothing committed", "one commit"])
+def test_without_the_time_of_a_step_nothing_is_claimed(job: Job) -> None:
+    assert uninterrupted_usd(job.spec, job.state) is None
+    assert savings(job.spec, job.state) is None
+
+
+def test_without_prices_nothing_is_claimed() -> None:
+    job = Job(spec()).running()
+    for step in (50, 100):
+        job.commit(step)
+        job.see(whole(1), after=1800)
+    assert savings(job.spec, job.state) is None

@@ -1,0 +1,152 @@
+"""A job in a queue of Kueue, on a real API server. The test writes the fields that Kueue 0.19.2 was seen to write."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from spotladder.clusters.client import Client
+from spotladder.resources import APIResource
+from spotladder.workloads.kueue import LOCAL_QUEUES, WORKLOADS
+from spotladder.workloads.rayjob.records import RAYJOBS
+from spotladder.workloads.records import QUEUE
+from tests.kube.apiserver import ApiServer
+from tests.kube.world import CRDS, World, eventually, world
+
+NO_ROOM = "couldn't assign flavors to pod set workers: insufficient unused quota for cpu in flavor spot, 1 more needed"
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+@asynccontextmanager
+async def kueue(client: Client) -> AsyncIterator[None]:
+    """Kueue's kinds, without schemas and conversions: other tests see a cluster without Kueue."""
+    for kind in (WORKLOADS, LOCAL_QUEUES):
+        name = f"{kind.plural}.{kind.group}"
+        version = {
+            "name": kind.version, "served": True, "storage": True, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": ANYTHING, "status": ANYTHING}}},
+        }  # fmt: skip
+        body = {
+            "apiVersion": CRDS.api_version, "kind": CRDS.kind,
+            "metadata": {"name": name, "annotations": {"api-approved.kubernetes.io": "unapproved, a test"}},
+            "spec": {
+                "group": kind.group, "scope": "Namespaced", "versions": [version],
+                "names": {"plural": kind.plural, "kind": kind.kind},
+            },
+        }  # fmt: skip
+        await client.apply(CRDS, body, force=True)
+        await eventually(lambda kind=kind: client.exists(kind))
+    try:
+        yield
+    finally:
+        for kind in (WORKLOADS, LOCAL_QUEUES):
+            await client.delete(CRDS, f"{kind.plural}.{kind.group}")
+
+
+def thing(here: World, kind: APIResource, name: str, **more: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": here.namespace, **more.pop("metadata", {})}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **more}
+
+
+def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+async def suspend(here: World, attempt: int, *, suspended: bool) -> None:
+    name = (await here.rayjob(attempt))["metadata"]["name"]
+    await here.client.merge(RAYJOBS, name, here.namespace, body={"spec": {"suspend": suspended}})
+
+
+async def workload(here: World, attempt: int, *conditions: dict[str, Any]) -> None:
+    """Kueue's Workload of the attempt, with these conditions."""
+    rayjob = (await here.rayjob(attempt))["metadata"]
+    owner = {
+        "apiVersion": RAYJOBS.api_version, "kind": RAYJOBS.kind, "name": rayjob["name"], "uid": rayjob["uid"],
+        "controller": True,
+    }  # fmt: skip
+    name = f"rayjob-{rayjob['name']}-1f2e3"
+    metadata, spec = {"ownerReferences": [owner]}, {"queueName": "team"}
+    await here.client.apply(WORKLOADS, thing(here, WORKLOADS, name, metadata=metadata, spec=spec))
+    status = {"status": {"conditions": list(conditions)}}
+    await here.client.merge(WORKLOADS, name, here.namespace, body=status, subresource="status")
+
+
+async def test_a_job_waits_for_quota_is_admitted_and_is_preempted(api_server: ApiServer) -> None:
+    async with world(api_server) as here, kueue(here.client), here.operator():
+        tier = {"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "maxFailures": 1, "queue": "team"}
+        await here.submit(tiers=[tier])
+
+        async def says(kind: str, reason: str, words: str = "") -> bool:
+            found = await here.condition(kind)
+            return found.get("reason") == reason and words in found.get("message", "")
+
+        await eventually(lambda: says("Degraded", "ReferencesMissing", "lacks LocalQueue team: create it there"))
+        assert await here.rayjobs() == []
+        await here.client.apply(LOCAL_QUEUES, thing(here, LOCAL_QUEUES, "team", spec={"clusterQueue": "all"}))
+        await here.pass_time(60)
+        made = (await eventually(lambda: here.rayjob(1)))["metadata"]
+        assert made["labels"][QUEUE] == "team"
+
+        await suspend(here, 1, suspended=True)
+        await here.report(1, jobDeploymentStatus="Suspended")
+        await workload(here, 1, condition("QuotaReserved", "False", "Pending", NO_ROOM))
+        await eventually(
+            lambda: says("Provisioned", "WaitingForQuota", f"Kueue holds the attempt in queue team: {NO_ROOM}")
+        )
+        assert (await here.condition("Degraded"))["status"] == "False"
+        await here.pass_time(7200)
+        status = await here.status()
+        assert (status["phase"], status["attempt"], status["failures"]) == ("Pending", 1, 0)
+
+        await workload(here, 1, condition("QuotaReserved", "False", "Inadmissible", "LocalQueue team doesn't exist"))
+        await eventually(lambda: says("Degraded", "Inadmissible", "LocalQueue team doesn't exist"))
+
+        admitted = [condition(kind, "True", kind) for kind in ("QuotaReserved", "Admitted")]
+        await suspend(here, 1, suspended=False)
+        await workload(here, 1, *admitted)
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+
+        await workload(here, 1, *admitted, condition("Evicted", "True", "Preempted", "Preempted to accommodate job 7"))
+        await eventually(lambda: says("Evicted", "Preempted"))
+        await here.collect(1)
+        await eventually(lambda: here.is_on("spot-a", 2))
+        status = await here.status()
+        assert (status["failures"], status["tiers"][0]["failures"]) == (1, 1)
+        (ended,) = status["attempts"]
+        assert (ended["reason"], ended["failures"]) == ("Preempted", 1)
+        again = (await eventually(lambda: here.rayjob(2)))["metadata"]
+        assert again["labels"][QUEUE] == "team"
+        assert "Preempted" in await here.events()
+        await here.run(2)
+        await here.succeed(2)
+
+
+async def test_an_attempt_that_is_suspended_without_a_label_is_not_lost(api_server: ApiServer) -> None:
+    """`manageJobsWithoutQueueName`, and a controller that may not read Workloads."""
+    async with world(api_server) as here, here.operator():
+        await here.submit(tiers=[{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a"}])
+        await eventually(lambda: here.rayjob(1))
+        await suspend(here, 1, suspended=True)
+        await here.report(1, jobDeploymentStatus="Suspended")
+
+        async def waits() -> bool:
+            return (await here.condition("Provisioned")).get("reason") == "WaitingForQuota"
+
+        await eventually(waits)
+        await here.pass_time(7200)
+        status = await here.status()
+        assert (status["phase"], status["attempt"], status["failures"]) == ("Pending", 1, 0)
+
+
+async def test_a_queue_in_a_cluster_without_kueue_holds_the_attempt_back(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit(tiers=[{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "queue": "team"}])
+
+        async def told() -> bool:
+            found = await here.condition("Degraded")
+            return "install Kueue, or remove the queue" in found.get("message", "")
+
+        await eventually(told)
+        assert await here.rayjobs() == []
