@@ -58,7 +58,7 @@ class Metrics:
         )
         self.cost = Counter("spotladder_cost_usd", "USD spent on nodes.", ["capacity_type"], registry=self.registry)
         self.saved = Counter(
-            "spotladder_saved_usd", "USD that the same nodes would have cost in addition on demand.", registry=self.registry
+            "spotladder_saved_usd", "USD that the same nodes would cost in addition on demand.", registry=self.registry
         )
         self.passes = Histogram(
             "spotladder_reconcile_seconds", "One pass over one job.", buckets=_PASS, registry=self.registry
