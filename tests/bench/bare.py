@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spotladder.clusters.client import Client, Object
+from spotladder.clusters.client import Client
+from spotladder.clusters.transport import Object
 from spotladder.resources import TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS

@@ -24,9 +24,10 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from spotladder.clusters.cache import Cache
-from spotladder.clusters.client import Client, Object
+from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.connection import connect
+from spotladder.clusters.transport import Object
 from spotladder.custom_resources import JobRecord
 from spotladder.resources import CAPACITYTIERS, NODES, TIEREDJOBS
 from tests.bench import rows

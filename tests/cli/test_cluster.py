@@ -60,6 +60,7 @@ def test_a_cluster_that_does_not_answer(capsys: Capture, tmp_path: Path) -> None
 def test_without_the_extra(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     monkeypatch.delitem(sys.modules, "spotladder.clusters.client", raising=False)
+    monkeypatch.delitem(sys.modules, "spotladder.clusters.transport", raising=False)
     answer = call(capsys, "get")
     assert (answer.code, answer.err) == (5, "error: aiohttp is missing: pip install 'spotladder[operator]'\n")
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from spotladder.clusters.client import Client, path_of
+from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SteppedClock, SystemClock
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.election import NotLeading
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Expired, Invalid, NotFound, Throttled
+from spotladder.clusters.transport import path_of
 from spotladder.errors import SpotladderError
 from spotladder.resources import NODES, PODS
 from spotladder.workloads.rayjob.records import RAYJOBS

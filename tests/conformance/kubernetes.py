@@ -30,7 +30,7 @@ from spotladder.core.model import (
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reading import Reading
-from spotladder.operator.reconcile import reconciler as reconcile
+from spotladder.operator.reconcile.memory import JobMemory
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
 from spotladder.operator.storage.logs import LogAddress
@@ -88,7 +88,7 @@ class KubernetesBackend:
         reconciler = self._session.reconcile
         record = self._session.jobs.get(JOB, NAMESPACE)
         assert record is not None
-        job, memory = reconciler._specs.of(record), reconcile._Memory()
+        job, memory = reconciler._specs.of(record), JobMemory()
         return reconciler._load(
             record,
             job,

@@ -11,8 +11,9 @@ from typing import Any
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
-from spotladder.clusters.client import Client, Object
+from spotladder.clusters.client import Client
 from spotladder.clusters.errors import ClusterUnreachable
+from spotladder.clusters.transport import Object
 from spotladder.resources import PODS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spotladder.api.capacitytier import PriceSource
-from spotladder.clusters.client import Object
+from spotladder.clusters.transport import Object
 from spotladder.core.model import Price
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import CAPACITYTIERS

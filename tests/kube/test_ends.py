@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.clusters import client
+from spotladder.clusters import transport
 from spotladder.clusters.errors import NotFound
 from spotladder.custom_resources import FORCE_DELETE
 from spotladder.errors import StoreUnavailable
@@ -112,7 +112,7 @@ async def test_a_notice_is_dated_by_the_clusters_clock(
     api_server: ApiServer, monkeypatch: pytest.MonkeyPatch, ahead: float
 ) -> None:
     """The cluster's clock is an hour off this machine's: the time left to commit is the same, and it is told."""
-    monkeypatch.setattr(client, "time", SimpleNamespace(time=lambda: time.time() - ahead))
+    monkeypatch.setattr(transport, "time", SimpleNamespace(time=lambda: time.time() - ahead))
     async with world(api_server, tiers=()) as here, here.operator():
         await here.capacity("spot")
         await here.submit(tiers=[{"name": "spot", "capacityTier": f"{here.namespace}-spot", "maxFailures": 3}])

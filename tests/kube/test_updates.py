@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spotladder.clusters.client import Object
+from spotladder.clusters.transport import Object
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import eventually, ray_spec, world

@@ -19,10 +19,11 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
-from spotladder.clusters.client import Client, Object
+from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.connection import connect
 from spotladder.clusters.errors import Conflict, NotFound
+from spotladder.clusters.transport import Object
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
 from spotladder.operator.leader import LeaderRuntime

@@ -23,9 +23,10 @@ from typing import Any, Generic, Protocol, TypeVar
 import structlog
 
 from spotladder.backoff import delay
-from spotladder.clusters.client import Client, Object
+from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ClusterUnreachable, Expired, NotFound, Throttled
+from spotladder.clusters.transport import Object
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError, described
 from spotladder.resources import APIResource

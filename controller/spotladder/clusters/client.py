@@ -1,45 +1,28 @@
 """One cluster's API, as much of it as spotladder uses: objects are dicts, kinds are `APIResource`s, errors are typed.
 
-Made on aiohttp and nothing else. Beside lightkube 1.0, httpx and kubernetes-asyncio it needs between a third and a
-twentieth of the CPU for a request and holds no models of kinds that are not used (docs/operator.md has the figures).
-
-1. A write asks its `guard` first, and gives up when the guard's time is over: a controller whose lease may have been
-   taken writes nothing more, and nothing that it sent can arrive much later.
-2. 429 is answered by waiting as long as the server says, a few times. Everything else is the caller's to repeat.
-3. An answer 401 renews the credentials once.
+Requests are made by `transport`, with aiohttp alone. Beside lightkube 1.0, httpx and kubernetes-asyncio a request
+needs between a third and a twentieth of the CPU; no models of unused kinds are loaded (docs/operator.md has the
+figures).
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
-import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 import aiohttp
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
-from spotladder.clusters.clock import Clock, SystemClock
-from spotladder.clusters.connection import Connection
-from spotladder.clusters.errors import ClusterUnreachable, Throttled, api_error
-from spotladder.clusters.skew import ahead
-from spotladder.clusters.throttle import Throttle
-from spotladder.clusters.wire import lines, refused, retry_after, typed, watched_socket
+from spotladder.clusters.errors import ClusterUnreachable, api_error
+from spotladder.clusters.transport import TIMEOUT, Object, Transport, path_of, resource_of
+from spotladder.clusters.wire import lines, refused, typed
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
 from spotladder.resources import PODS, APIResource
 
-Object = dict[str, Any]
-
-TIMEOUT: Seconds = 30.0
 PAGE = 500
-TRIES = 4
-LONGEST_WAIT: Seconds = 10.0
-"""A longer Retry-After than this is the caller's to wait."""
-
 SILENCE: Seconds = 150.0
 """A watch that hears nothing for so long is dead: bookmarks come every minute."""
 
@@ -47,12 +30,6 @@ MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-
-Guard = Callable[[], Seconds]
-"""How many more seconds writing is allowed; raises when it is not."""
-
-Watcher = Callable[[str, str, int, Seconds], None]
-"""Told of every answer: verb, resource (`pods` or `pods/status`), HTTP status (0: none), seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,56 +48,8 @@ class WatchEvent:
     object: Object
 
 
-class Client:
+class Client(Transport):
     """Use as `async with Client(connection) as client`. All methods raise ApiError or ClusterUnreachable."""
-
-    def __init__(
-        self,
-        connection: Connection | None = None,
-        *,
-        clock: Clock | None = None,
-        throttle: Throttle | None = None,
-        guard: Guard | None = None,
-        watcher: Watcher | None = None,
-        manager: str = "spotladder",
-        timeout: Seconds = TIMEOUT,
-    ) -> None:
-        self.manager = manager
-        self.guard = guard
-        self._clock = clock or SystemClock()
-        self._throttle = throttle
-        self.watcher = watcher
-        self._timeout = timeout
-        self._connection = connection
-        self._session: aiohttp.ClientSession | None = None
-        self.ahead: Seconds = 0.0
-        """By how much the cluster's clock is ahead of this machine's, as of its last answer."""
-
-    @property
-    def connection(self) -> Connection:
-        """How the cluster is reached. Raises ClusterUnreachable when that is not known yet."""
-        if self._connection is None:
-            raise ClusterUnreachable("the connection to this cluster is not configured yet")
-        return self._connection
-
-    async def connect(self, connection: Connection) -> None:
-        """Go on by way of this connection; what is under way on the one before breaks."""
-        before, self._connection = self._session, connection
-        connector = aiohttp.TCPConnector(limit=0, socket_factory=watched_socket, ssl=connection.tls or True)
-        self._session = aiohttp.ClientSession(
-            connector=connector, headers={"Accept": "application/json", "User-Agent": "spotladder"}, trust_env=False
-        )
-        if before:
-            await before.close()
-
-    async def __aenter__(self) -> Client:
-        if self._connection is not None:
-            await self.connect(self._connection)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._session:
-            await self._session.close()
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -214,7 +143,7 @@ class Client:
             await self._send("GET", path, query=query, data=None, headers={}, timeout=timeout) as answer,
         ):
             if self.watcher:
-                self.watcher("get", _resource(PODS, path), answer.status, self._clock.ticks() - began)
+                self.watcher("get", resource_of(PODS, path), answer.status, self._clock.ticks() - began)
             if answer.status != 200:
                 raise await refused(answer, where)
             async for chunk in answer.content.iter_any():
@@ -306,97 +235,6 @@ class Client:
         await self._call(
             "deletecollection", kind, "DELETE", path_of(kind, namespace), query={"labelSelector": labels}, body=options
         )
-
-    # --- the wire ---------------------------------------------------------------------------------------------------
-
-    async def _call(
-        self,
-        verb: str,
-        kind: APIResource,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: Object | None = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-    ) -> Object:
-        where = f"{verb} {kind.plural}{path.partition(kind.plural)[2]}"
-        data = None if body is None else to_json(body)
-        headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
-        for attempt in range(1, TRIES + 1):
-            if self._throttle:
-                await self._throttle.take()
-            began, status = self._clock.ticks(), 0
-            timeout = min(self._timeout, self.guard()) if self.guard and method != "GET" else self._timeout
-            try:
-                limits = aiohttp.ClientTimeout(total=timeout, sock_connect=min(10.0, timeout))
-                async with (
-                    typed(where),
-                    await self._send(
-                        method, path, query=query or {}, data=data, headers=headers, timeout=limits
-                    ) as answer,
-                ):
-                    status = answer.status
-                    if status < 300:
-                        found: Object = from_json(await answer.read())
-                        return found
-                    refusal = await refused(answer, where)
-            finally:
-                if self.watcher:
-                    self.watcher(verb, _resource(kind, path), status, self._clock.ticks() - began)
-            wait = retry_after(answer)
-            if not isinstance(refusal, Throttled) or attempt == TRIES or wait > LONGEST_WAIT:
-                raise refusal
-            await self._clock.sleep(wait)
-        raise AssertionError("the last try returns or raises")
-
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str],
-        data: bytes | None,
-        headers: Mapping[str, str],
-        timeout: aiohttp.ClientTimeout,
-    ) -> aiohttp.ClientResponse:
-        for fresh in (False, True):
-            connection = self.connection
-            ours = await connection.credentials.headers(fresh=fresh)
-            assert self._session, "use the client in `async with`"  # noqa: S101 – our own defect, not the cluster's
-            asked = time.time()  # not the injected clock's: a test steps how time passes, not what this machine's says
-            answer = await self._session.request(
-                method,
-                connection.server + path,
-                params=query,
-                data=data,
-                headers={**headers, **ours},
-                timeout=timeout,
-                server_hostname=connection.server_name,
-                proxy=connection.proxy,
-                allow_redirects=False,
-            )
-            self.ahead = ahead(answer.headers.get("Date"), asked, time.time())
-            if answer.status != 401 or fresh:
-                return answer
-            answer.release()
-        raise AssertionError("the second answer is returned")
-
-
-def path_of(kind: APIResource, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """`/apis/ray.io/v1/namespaces/team-a/rayjobs/digits-a001/status`."""
-    parts = ["", "apis", kind.group, kind.version] if kind.group else ["", "api", kind.version]
-    if namespace:
-        parts += ["namespaces", namespace]
-    parts += [part for part in (kind.plural, name, subresource) if part]
-    return "/".join(quote(part, safe="") for part in parts)
-
-
-def _resource(kind: APIResource, path: str) -> str:
-    """`rayjobs`, `rayjobs/status` or `pods/proxy`, as RBAC names it."""
-    found = re.match(rf"/apis?/.+?(?:/namespaces/[^/]+)?/{kind.plural}(?:/[^/]+(?:/([^/]+))?)?(?:/|$)", path)
-    return f"{kind.plural}/{found[1]}" if found and found[1] else kind.plural
 
 
 def _selectors(labels: str, fields: str) -> dict[str, str]:

@@ -16,9 +16,10 @@ from datetime import UTC, datetime
 
 import structlog
 
-from spotladder.clusters.client import Client, Object
+from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, NotFound
+from spotladder.clusters.transport import Object
 from spotladder.core.contract import ExitCode
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError

@@ -22,9 +22,10 @@ from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
-from spotladder.clusters.client import PAGE, Client, Object, Page, WatchEvent
+from spotladder.clusters.client import PAGE, Client, Page, WatchEvent
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
+from spotladder.clusters.transport import Object
 from spotladder.core.model import Seconds
 from spotladder.resources import ACCESS_REVIEWS, PODS, APIResource
 

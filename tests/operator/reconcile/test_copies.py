@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from spotladder.clusters.client import Object, Page
+from spotladder.clusters.client import Page
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import NotFound
+from spotladder.clusters.transport import Object
 from spotladder.core.model import Phase
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.inventory.clusters import Cluster, Clusters

@@ -14,9 +14,10 @@ from typing import Any
 import structlog
 
 from spotladder.clusters.cache import Scoped
-from spotladder.clusters.client import Client, Object
+from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, Forbidden, Invalid, NotFound
+from spotladder.clusters.transport import Object
 from spotladder.core.model import Phase, Seconds
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError

@@ -11,11 +11,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 
-from spotladder.api.capacitytier import ApplyTo
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.cache import Cache, Scoped
@@ -35,7 +33,7 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.custom_resources.specs import Specs
-from spotladder.custom_resources.stored_state import state_of, status_of
+from spotladder.custom_resources.stored_state import status_of
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Diagnosis
 from spotladder.operator.failpoints import Point, reach
@@ -49,6 +47,7 @@ from spotladder.operator.reconcile import conditions, load, status
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.execute import Executor
 from spotladder.operator.reconcile.limits import Limits
+from spotladder.operator.reconcile.memory import JobMemory, Memories
 from spotladder.operator.reconcile.persist import Persistence, StatusObserver
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions, versions
 from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
@@ -68,24 +67,6 @@ BUSY_RETRY_INTERVAL: Seconds = 0.5
 
 SYNC_RETRY_INTERVAL: Seconds = 10.0
 """Requeue delay for a job whose clusters have not synced yet; a finished sync requeues it sooner."""
-
-
-@dataclass(slots=True)
-class _Memory:
-    """What this process remembers of a job between passes. Losing it costs nothing but repeated work.
-
-    `state` is newer than `before`, the persisted one, by nothing but time; `persisted` is the text of that, not to be
-    read again after it was written here. `blocked` is why the last launch did not succeed. `capacity` are the tiers as
-    last seen. `workers` is how many the spec of the version `sized` asks for.
-    """
-
-    persisted: str = ""
-    before: JobState = field(default_factory=JobState)
-    state: JobState | None = None
-    blocked: Diagnosis | None = None
-    capacity: dict[str, CapacityRecord] = field(default_factory=dict)
-    sized: tuple[str, int] = "", 0
-    workers: int | None = None
 
 
 class Reconciler:
@@ -126,9 +107,9 @@ class Reconciler:
         self._heartbeats = Heartbeats(clock)
         self._specs = Specs()
         self._policies: dict[str, Policy] = {}
-        self._memory: dict[JobKey, _Memory] = {}
+        self._memories = Memories(self._specs)
         self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock)
-        self._limits = Limits(jobs, size=self._size, launched=clusters.has_anything)
+        self._limits = Limits(jobs, size=self._memories.nodes, launched=clusters.has_anything)
         self._executor = Executor(applier, jobs=jobs, logs=logs, outputs=outputs, limits=self._limits)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
@@ -152,10 +133,10 @@ class Reconciler:
     # --- load → decide → apply --------------------------------------------------------------------------------------
 
     async def _pass(self, record: JobRecord) -> Seconds | None:
-        memory = self._memory.setdefault(record.key, _Memory())
+        memory = self._memories.of(record.key)
         held = status_of(record)
         try:
-            before, state = self._states(held, memory)
+            before, state = memory.states(held)
         except InvalidSpec as error:
             return await self._hold(record, held, Diagnosis(ConditionReason.STATE_UNREADABLE, str(error)))
         if not record.finalized:
@@ -199,7 +180,7 @@ class Reconciler:
             return False
         return await self._heartbeats.refresh(located.cluster, loaded.seen.attempt(live.number))
 
-    async def _go_on(self, loaded: Loaded, policy: Policy, memory: _Memory) -> Seconds | None:
+    async def _go_on(self, loaded: Loaded, policy: Policy, memory: JobMemory) -> Seconds | None:
         """Decide, act, persist."""
         record, job, reading = loaded.record, loaded.job, loaded.reading
         self._outputs.collect(loaded, lambda: self._readings.address(record, job))
@@ -244,58 +225,25 @@ class Reconciler:
         restless = restless or decision.state.stage is Stage.STARTING
         return self._wake(decision, before, updates, reading, restless=restless)
 
-    @staticmethod
-    def _states(held: TieredJobStatus, memory: _Memory) -> tuple[JobState, JobState]:
-        """The state as it was persisted, and as this process knows it. Raises InvalidSpec."""
-        if memory.state is not None and memory.persisted == held.state:
-            return memory.before, memory.state
-        found = state_of(held)
-        if memory.state is None:
-            memory.blocked = status.launch_diagnosis(held, found)
-        return found, found
-
     def _policy(self, name: str) -> Policy:
         if name not in self._policies:
             self._policies[name] = by_name(name)
         return self._policies[name]
 
-    def _tiers(self, record: JobRecord, job: TieredJob, state: JobState, memory: _Memory) -> Tiers:
+    def _tiers(self, record: JobRecord, job: TieredJob, state: JobState, memory: JobMemory) -> Tiers:
         for tier in job.spec.tiers:
             if named := self._capacity.get(tier.capacity_tier):
                 memory.capacity[tier.capacity_tier] = named
         found = load.resolve(job, self._capacity.get, memory.capacity.get, self._clusters.names, self._prices.of)
         return replace(found, full=self._full(record, job, state, memory))
 
-    def _full(self, record: JobRecord, job: TieredJob, state: JobState, memory: _Memory) -> dict[str, str]:
+    def _full(self, record: JobRecord, job: TieredJob, state: JobState, memory: JobMemory) -> dict[str, str]:
         """Tiers that have no room for this job now, and why. What it holds already, it holds."""
         if state.stage not in (Stage.IDLE, Stage.STARTING) or (state.attempt and state.attempt.seen):
             return {}
         found = ((tier.name, memory.capacity.get(tier.capacity_tier)) for tier in job.spec.tiers)
         full = {name: self._limits.full(capacity, record) for name, capacity in found if capacity is not None}
         return {name: why for name, why in full.items() if why}
-
-    def _size(self, record: JobRecord, capacity: CapacityRecord) -> int:
-        """How many nodes of that tier a job holds by its live attempt, else needs by its spec; none when that is not
-        known."""
-        memory, version = self._memory.setdefault(record.key, _Memory()), (record.uid, record.generation)
-        if memory.sized != version:
-            memory.sized, memory.workers = version, self._workers(record)
-        if memory.state is None:  # not looked at yet by this process
-            with suppress(InvalidSpec):
-                held = status_of(record)
-                memory.persisted, (memory.before, memory.state) = held.state, self._states(held, memory)
-        attempt = memory.state.attempt if memory.state is not None else None
-        launched = attempt.workers if attempt is not None else None
-        workers = memory.workers if launched is None else launched
-        with_head = capacity.model is not None and capacity.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
-        return 0 if workers is None else workers + with_head
-
-    def _workers(self, record: JobRecord) -> int | None:
-        try:
-            job = self._specs.of(record)
-        except InvalidSpec:
-            return None
-        return workload_of(job).workers(job)
 
     def _load(
         self,
@@ -307,7 +255,7 @@ class Reconciler:
         state: JobState,
         tiers: Tiers,
         reading: Reading,
-        memory: _Memory,
+        memory: JobMemory,
     ) -> Loaded:
         workload = workload_of(job)
         seen, found = load.observe(
@@ -420,7 +368,7 @@ class Reconciler:
         self._forget(record.key)
 
     def _forget(self, key: JobKey) -> None:
-        self._memory.pop(key, None)
+        self._memories.forget(key)
         self._preconditions.forget(key)
         self._logs.unfollow(key)
         self._outages.forget(key)

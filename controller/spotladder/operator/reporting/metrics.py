@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from spotladder.clusters.client import Watcher
 from spotladder.clusters.clock import Clock
+from spotladder.clusters.transport import Watcher
 from spotladder.core.model import Decision, Instant, JobSpec, JobState, Phase, Seconds
 from spotladder.core.reasons import Reason
 from spotladder.operator.inventory.inventory import JobKey

@@ -1,0 +1,181 @@
+"""Requests to one API server.
+
+1. A write asks its `guard` first, and gives up when the guard's time is over: a controller whose lease may have been
+   taken writes nothing more, and nothing that it sent can arrive much later.
+2. After 429 the request is repeated as the server asks, a few times. Any other error is raised to the caller.
+3. After 401 the credentials are renewed once.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+from urllib.parse import quote
+
+import aiohttp
+from pydantic_core import from_json, to_json
+
+from spotladder.clusters.clock import Clock, SystemClock
+from spotladder.clusters.connection import Connection
+from spotladder.clusters.errors import ClusterUnreachable, Throttled
+from spotladder.clusters.skew import ahead
+from spotladder.clusters.throttle import Throttle
+from spotladder.clusters.wire import refused, retry_after, typed, watched_socket
+from spotladder.core.model import Seconds
+from spotladder.resources import APIResource
+
+Object = dict[str, Any]
+
+TIMEOUT: Seconds = 30.0
+TRIES = 4
+LONGEST_WAIT: Seconds = 10.0
+"""A longer Retry-After than this is the caller's to wait."""
+
+Guard = Callable[[], Seconds]
+"""How many more seconds writing is allowed; raises when it is not."""
+
+Watcher = Callable[[str, str, int, Seconds], None]
+"""Told of every answer: verb, resource (`pods` or `pods/status`), HTTP status (0: none), seconds."""
+
+
+class Transport:
+    """Use as `async with`. Every request raises ApiError or ClusterUnreachable."""
+
+    def __init__(
+        self,
+        connection: Connection | None = None,
+        *,
+        clock: Clock | None = None,
+        throttle: Throttle | None = None,
+        guard: Guard | None = None,
+        watcher: Watcher | None = None,
+        manager: str = "spotladder",
+        timeout: Seconds = TIMEOUT,
+    ) -> None:
+        self.manager = manager
+        self.guard = guard
+        self._clock = clock or SystemClock()
+        self._throttle = throttle
+        self.watcher = watcher
+        self._timeout = timeout
+        self._connection = connection
+        self._session: aiohttp.ClientSession | None = None
+        self.ahead: Seconds = 0.0
+        """By how much the cluster's clock is ahead of this machine's, as of its last answer."""
+
+    @property
+    def connection(self) -> Connection:
+        """How the cluster is reached. Raises ClusterUnreachable when that is not known yet."""
+        if self._connection is None:
+            raise ClusterUnreachable("the connection to this cluster is not configured yet")
+        return self._connection
+
+    async def connect(self, connection: Connection) -> None:
+        """Go on by way of this connection; what is under way on the one before breaks."""
+        before, self._connection = self._session, connection
+        connector = aiohttp.TCPConnector(limit=0, socket_factory=watched_socket, ssl=connection.tls or True)
+        self._session = aiohttp.ClientSession(
+            connector=connector, headers={"Accept": "application/json", "User-Agent": "spotladder"}, trust_env=False
+        )
+        if before:
+            await before.close()
+
+    async def __aenter__(self) -> Self:
+        if self._connection is not None:
+            await self.connect(self._connection)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session:
+            await self._session.close()
+
+    async def _call(
+        self,
+        verb: str,
+        kind: APIResource,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Object | None = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+    ) -> Object:
+        where = f"{verb} {kind.plural}{path.partition(kind.plural)[2]}"
+        data = None if body is None else to_json(body)
+        headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
+        for attempt in range(1, TRIES + 1):
+            if self._throttle:
+                await self._throttle.take()
+            began, status = self._clock.ticks(), 0
+            timeout = min(self._timeout, self.guard()) if self.guard and method != "GET" else self._timeout
+            try:
+                limits = aiohttp.ClientTimeout(total=timeout, sock_connect=min(10.0, timeout))
+                async with (
+                    typed(where),
+                    await self._send(
+                        method, path, query=query or {}, data=data, headers=headers, timeout=limits
+                    ) as answer,
+                ):
+                    status = answer.status
+                    if status < 300:
+                        found: Object = from_json(await answer.read())
+                        return found
+                    refusal = await refused(answer, where)
+            finally:
+                if self.watcher:
+                    self.watcher(verb, resource_of(kind, path), status, self._clock.ticks() - began)
+            wait = retry_after(answer)
+            if not isinstance(refusal, Throttled) or attempt == TRIES or wait > LONGEST_WAIT:
+                raise refusal
+            await self._clock.sleep(wait)
+        raise AssertionError("the last try returns or raises")
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        data: bytes | None,
+        headers: Mapping[str, str],
+        timeout: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        for fresh in (False, True):
+            connection = self.connection
+            ours = await connection.credentials.headers(fresh=fresh)
+            assert self._session, "use the client in `async with`"  # noqa: S101 – our own defect, not the cluster's
+            asked = time.time()  # not the injected clock's: a test steps how time passes, not what this machine's says
+            answer = await self._session.request(
+                method,
+                connection.server + path,
+                params=query,
+                data=data,
+                headers={**headers, **ours},
+                timeout=timeout,
+                server_hostname=connection.server_name,
+                proxy=connection.proxy,
+                allow_redirects=False,
+            )
+            self.ahead = ahead(answer.headers.get("Date"), asked, time.time())
+            if answer.status != 401 or fresh:
+                return answer
+            answer.release()
+        raise AssertionError("the second answer is returned")
+
+
+def path_of(kind: APIResource, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """`/apis/ray.io/v1/namespaces/team-a/rayjobs/digits-a001/status`."""
+    parts = ["", "apis", kind.group, kind.version] if kind.group else ["", "api", kind.version]
+    if namespace:
+        parts += ["namespaces", namespace]
+    parts += [part for part in (kind.plural, name, subresource) if part]
+    return "/".join(quote(part, safe="") for part in parts)
+
+
+def resource_of(kind: APIResource, path: str) -> str:
+    """`rayjobs`, `rayjobs/status` or `pods/proxy`, as RBAC names it."""
+    found = re.match(rf"/apis?/.+?(?:/namespaces/[^/]+)?/{kind.plural}(?:/[^/]+(?:/([^/]+))?)?(?:/|$)", path)
+    return f"{kind.plural}/{found[1]}" if found and found[1] else kind.plural

@@ -1,0 +1,83 @@
+"""What this process keeps of each job between two reconciles. Its loss costs only repeated work."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from spotladder.api.capacitytier import ApplyTo
+from spotladder.api.status import TieredJobStatus
+from spotladder.core.model import JobState
+from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.custom_resources.specs import Specs
+from spotladder.custom_resources.stored_state import state_of, status_of
+from spotladder.errors import InvalidSpec
+from spotladder.operator.condition_types import Diagnosis
+from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.reconcile import status
+from spotladder.workloads.kinds import workload_of
+
+
+@dataclass(slots=True)
+class JobMemory:
+    """One job. `before` is the state in the status, whose text is `persisted`; `state` is newer by nothing but time.
+
+    `blocked` is why the last launch did not succeed. `capacity` are the CapacityTiers as last seen. `workers` is the
+    number of workers in the spec of the version `sized` (uid and generation).
+    """
+
+    persisted: str = ""
+    before: JobState = field(default_factory=JobState)
+    state: JobState | None = None
+    blocked: Diagnosis | None = None
+    capacity: dict[str, CapacityRecord] = field(default_factory=dict)
+    sized: tuple[str, int] = "", 0
+    workers: int | None = None
+
+    def states(self, held: TieredJobStatus) -> tuple[JobState, JobState]:
+        """The persisted state, and the state as this process knows it. Raises InvalidSpec."""
+        if self.state is not None and self.persisted == held.state:
+            return self.before, self.state
+        found = state_of(held)
+        if self.state is None:
+            self.blocked = status.launch_diagnosis(held, found)
+        return found, found
+
+
+class Memories:
+    """The memory of every job, and the nodes that each job needs."""
+
+    def __init__(self, specs: Specs) -> None:
+        self._specs = specs
+        self._memories: dict[JobKey, JobMemory] = {}
+
+    def of(self, key: JobKey) -> JobMemory:
+        """The job's memory; empty at first."""
+        return self._memories.setdefault(key, JobMemory())
+
+    def forget(self, key: JobKey) -> None:
+        """The job is gone."""
+        self._memories.pop(key, None)
+
+    def nodes(self, record: JobRecord, capacity: CapacityRecord) -> int:
+        """The number of nodes of that CapacityTier that the job holds by its live attempt, else needs by its spec; 0
+        for an invalid spec."""
+        memory, version = self.of(record.key), (record.uid, record.generation)
+        if memory.sized != version:
+            memory.sized, memory.workers = version, self._workers(record)
+        if memory.state is None:  # not reconciled yet by this process
+            with suppress(InvalidSpec):
+                held = status_of(record)
+                memory.persisted, (memory.before, memory.state) = held.state, memory.states(held)
+        attempt = memory.state.attempt if memory.state is not None else None
+        launched = attempt.workers if attempt is not None else None
+        workers = memory.workers if launched is None else launched
+        with_head = capacity.model is not None and capacity.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
+        return 0 if workers is None else workers + with_head
+
+    def _workers(self, record: JobRecord) -> int | None:
+        try:
+            job = self._specs.of(record)
+        except InvalidSpec:
+            return None
+        return workload_of(job).workers(job)
