@@ -1,0 +1,209 @@
+"""Submitting jobs and their capacity, on a real API server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from spotladder.clusters.client import Client
+from spotladder.clusters.connection import connect
+from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
+from tests.charts.helm import objects, rendered
+from tests.cli.terminal import Answer
+from tests.kube.apiserver import ApiServer
+from tests.kube.commands import Cli
+from tests.kube.job_files import job_file, written
+from tests.kube.test_chart import KINDS
+from tests.kube.world import ray_spec, world
+
+
+async def test_a_job_is_submitted_shown_and_deleted(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+    async with world(api_server) as here:
+        file = job_file(tmp_path, here)
+        answer = await cli("submit", file, "-n", here.namespace)
+        assert answer == Answer(0, "tieredjob.spotladder.io/digits created\n", "")
+
+        again = await cli("submit", file, "-n", here.namespace)
+        assert (again.code, again.out) == (2, "")
+        assert (
+            f"error: tieredjob digits already exists in namespace {here.namespace}: use --update to change it"
+            in again.err
+        )
+        assert (await cli("submit", file, "--update", "-n", here.namespace)).out.endswith("unchanged\n")
+
+        table = (await cli("get", "-n", here.namespace)).out.splitlines()
+        assert table[0].split()[:2] == ["NAME", "PHASE"]
+        assert [line.split()[0] for line in table[1:]] == ["digits"]
+        assert here.namespace in (await cli("get", "-A")).out
+        one = json.loads((await cli("get", "digits", "-n", here.namespace, "-o", "json")).out)
+        assert (one["kind"], one["metadata"]["name"]) == ("TieredJob", "digits")
+        assert "managedFields" not in one["metadata"]
+        several = json.loads((await cli("get", "-n", here.namespace, "-o", "json")).out)
+        assert [(item["kind"], item["metadata"]["name"]) for item in several["items"]] == [("TieredJob", "digits")]
+
+        answer = await cli("delete", "digits", "-n", here.namespace)
+        assert answer == Answer(0, "tieredjob.spotladder.io/digits deleted\n", "")
+        empty = await cli("get", "-n", here.namespace)
+        assert empty == Answer(0, "", f"No TieredJobs found in namespace {here.namespace}.\n")
+
+
+async def test_what_is_accepted_is_sent_as_the_schema_wants_it(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+    async with world(api_server) as here:
+        name = f"{here.namespace}-cheap"
+        price = {"perNodeHour": 0.42, "onDemandPerNodeHour": 1}
+        capacity = {
+            "apiVersion": TIEREDJOBS.api_version, "kind": "CapacityTier", "metadata": {"name": name},
+            "spec": {"capacityType": "spot", "price": price},
+        }  # fmt: skip
+        credentials = {"secretName": "bucket"}
+        checkpoints = {"uri": "s3://bucket/prefix", "interval": "50 Steps", "credentials": credentials}
+        job = {
+            "apiVersion": TIEREDJOBS.api_version, "kind": "TieredJob", "metadata": {"name": "digits"},
+            "spec": {
+                "tiers": [{"name": "spot", "capacityTier": name}], "budget": 250, "checkpoints": checkpoints,
+                "stallTimeout": None, "workload": {"ray": {"template": {"spec": ray_spec()}}},
+            },
+        }  # fmt: skip
+        try:
+            answer = await cli("submit", written(tmp_path / "job.yaml", job, capacity), "-n", here.namespace)
+            assert (answer.code, answer.err) == (0, "")
+            spec = (await here.job())["spec"]
+            assert (spec["budget"], spec["checkpoints"]["interval"]) == ("250", "50steps")
+            assert "stallTimeout" not in spec
+        finally:
+            await here.client.delete(CAPACITYTIERS, name)
+
+
+async def test_the_namespace_is_that_of_the_flag_or_of_the_file(
+    api_server: ApiServer, cli: Cli, tmp_path: Path
+) -> None:
+    async with world(api_server) as here:
+        file = job_file(tmp_path, here, namespace=here.namespace)
+        refused = await cli("submit", file, "-n", "elsewhere")
+        assert refused.code == 2
+        assert f"the file has namespace {here.namespace}, but --namespace is elsewhere" in refused.err
+        assert (await cli("submit", file)).code == 0
+        assert (await here.job())["metadata"]["namespace"] == here.namespace
+
+
+async def test_capacity_comes_before_the_jobs_and_what_is_missing_is_told(
+    api_server: ApiServer, cli: Cli, tmp_path: Path
+) -> None:
+    async with world(api_server, tiers=()) as here:
+        warned = await cli("submit", job_file(tmp_path, here), "-n", here.namespace)
+        assert warned.code == 0
+        assert (
+            f"CapacityTier {here.namespace}-spot-a does not exist in this cluster; the job waits for it" in warned.err
+        )
+        tier = {
+            "apiVersion": TIEREDJOBS.api_version,
+            "kind": "CapacityTier",
+            "metadata": {"name": f"{here.namespace}-spot-a"},
+            "spec": {"capacityType": "spot"},
+        }
+        here._tiers.append(f"{here.namespace}-spot-a")
+        both = await cli(
+            "submit",
+            job_file(tmp_path, here, name="other"),
+            written(tmp_path / "tier.yaml", tier),
+            "-n",
+            here.namespace,
+        )
+        assert (both.code, both.err) == (0, "")
+        assert both.out.splitlines() == [
+            f"capacitytier.spotladder.io/{here.namespace}-spot-a created",
+            "tieredjob.spotladder.io/other created",
+        ]
+
+
+@pytest.mark.parametrize("created_by", ["this version", "an earlier version"])
+async def test_an_update_removes_what_the_file_has_no_longer(
+    created_by: str, api_server: ApiServer, cli: Cli, tmp_path: Path
+) -> None:
+    async with world(api_server) as here:
+        file = job_file(tmp_path, here)
+        job = YAML(typ="safe").load(file)
+        second = {"name": "spot-b", "capacityTier": f"{here.namespace}-spot-b"}
+        more = {"budget": "20", "grace": "3m", "tiers": [*job["spec"]["tiers"], second]}
+        full = {**job, "spec": {**job["spec"], **more}}
+        if created_by == "this version":
+            assert (await cli("submit", written(tmp_path / "full.yaml", full), "-n", here.namespace)).code == 0
+        else:  # it created with POST
+            full["metadata"]["namespace"] = here.namespace
+            async with Client(connect(str(api_server.kubeconfig)), manager="spotladder-cli") as older:
+                await older.create(TIEREDJOBS, full)
+        assert (await cli("suspend", "digits", "-n", here.namespace)).code == 0
+        answer = await cli("submit", file, "--update", "-n", here.namespace)
+        assert answer.code == 0
+        assert answer.out.splitlines()[0] == "tieredjob.spotladder.io/digits configured"
+        assert "  -  budget: '20'" in answer.out.splitlines()
+        spec = (await here.job())["spec"]
+        assert "budget" not in spec
+        assert spec["grace"] == "1m30s"
+        assert [tier["name"] for tier in spec["tiers"]] == ["spot-a"]
+        assert spec["suspend"] is True
+        managers = [(entry["manager"], entry["operation"]) for entry in (await here.job())["metadata"]["managedFields"]]
+        assert sorted(managers) == [("spotladder-cli", "Apply"), ("spotladder-cli", "Update")]
+        again = await cli("submit", file, "--update", "-n", here.namespace)
+        assert again.out == "tieredjob.spotladder.io/digits unchanged\n"
+
+
+async def test_a_team_submits_jobs_and_an_administrator_makes_their_capacity(
+    api_server: ApiServer, cli: Cli, tmp_path: Path
+) -> None:
+    """With the chart's role for `edit`, bound in the team's namespace, as a user without any other right has it."""
+    async with world(api_server) as here:
+        roles = [
+            body for body in objects(rendered(tmp_path, namespace=here.namespace)) if body["kind"] == "ClusterRole"
+        ]
+        (role,) = [body for body in roles if body["metadata"]["name"].endswith("-edit")]
+        role = {**role, "metadata": {"name": f"{here.namespace}-edit"}}
+        binding = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "team", "namespace": here.namespace},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": f"{here.namespace}-edit",
+            },
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rightless"}],
+        }
+        await here.client.apply(KINDS["ClusterRole"], role)
+        await here.client.apply(KINDS["RoleBinding"], binding)
+        try:
+            team = ("--kubeconfig", api_server.kubeconfig_of("rightless", "rightless"), "-n", here.namespace)
+            name = f"{here.namespace}-own"
+            tier = {
+                "apiVersion": TIEREDJOBS.api_version,
+                "kind": "CapacityTier",
+                "metadata": {"name": name},
+                "spec": {},
+            }
+            files = job_file(tmp_path, here), written(tmp_path / "tier.yaml", tier)
+            refused = await cli("submit", *files, *team)
+            assert (refused.code, refused.out) == (5, "")
+            assert f"you may not write CapacityTiers ({name})" in refused.err
+            assert "nothing was sent" in refused.err
+            assert (await cli("submit", files[0], *team)).out == "tieredjob.spotladder.io/digits created\n"
+            elsewhere = await cli("submit", files[0], *team[:2], "-n", "default")
+            assert elsewhere.code == 5
+            assert "you may not create TieredJobs in namespace default" in elsewhere.err
+        finally:
+            await here.client.delete(KINDS["ClusterRole"], f"{here.namespace}-edit")
+
+
+async def test_nothing_is_sent_when_anything_is_wrong(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+    async with world(api_server) as here:
+        good, bad = job_file(tmp_path, here), tmp_path / "bad.yaml"
+        bad.write_text("apiVersion: spotladder.io/v1alpha1\nkind: TieredJob\nmetadata: {name: x}\nspec: {}\n")
+        worldly = tmp_path / "world.yaml"
+        worldly.write_text("pools:\n  a: {capacityType: spot, nodes: 1, cpusPerNode: 1}\n")
+        answer = await cli("submit", good, bad, worldly, "-n", here.namespace)
+        assert (answer.code, answer.out) == (2, "")
+        assert f"{bad}:4:" in answer.err
+        assert f"{worldly}:1:1: is a world file, and a cluster is one: leave it out" in answer.err
+        assert (await cli("get", "-n", here.namespace)).out == ""

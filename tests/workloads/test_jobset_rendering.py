@@ -1,0 +1,149 @@
+"""What is rendered for a JobSet: restarts, ranks, names, and templates that are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spotladder.api.tieredjob import TieredJob
+from spotladder.workloads.kinds import workload_of
+from tests.workloads.builders import job, jobset_template, worker_spec
+from tests.workloads.rendering import SET, env_of, refusal, rendered, workers
+
+
+def many(replicas: int, parallelism: int, **spec: Any) -> TieredJob:
+    template = jobset_template()
+    entry = template["spec"]["replicatedJobs"][0]
+    entry["replicas"] = replicas
+    entry["template"]["spec"]["parallelism"] = parallelism
+    template["spec"].update(spec)
+    return job(template)
+
+
+def test_workers_of_a_jobset() -> None:
+    assert workload_of(many(2, 3)).workers(many(2, 3)) == 6
+
+
+def test_a_jobset_never_decides_when_to_give_up() -> None:
+    policy = rendered(many(1, 2))["spec"]["failurePolicy"]
+    assert policy["maxRestarts"] == 2**31 - 1
+    assert policy["rules"][0]["action"] == "FailJobSet"
+
+
+def test_a_program_that_ends_with_a_failure_ends_the_set_and_one_that_is_killed_does_not() -> None:
+    (entry,) = rendered(many(1, 2))["spec"]["replicatedJobs"]
+    job_spec = entry["template"]["spec"]
+    assert job_spec["backoffLimit"] == 0
+    (rule,) = job_spec["podFailurePolicy"]["rules"]
+    assert rule == {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [137, 143]}}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "parallelism", "field"),
+    [
+        (1, 4, "metadata.annotations['batch.kubernetes.io/job-completion-index']"),
+        (4, 1, "metadata.labels['jobset.sigs.k8s.io/job-index']"),
+    ],
+)
+def test_a_plain_script_knows_its_rank(replicas: int, parallelism: int, field: str) -> None:
+    told = env_of(workers(many(replicas, parallelism))["containers"][0])
+    assert told["RANK"] == {"fieldRef": {"fieldPath": field}}
+    assert told["WORLD_SIZE"] == "4"
+    assert told["MASTER_ADDR"] == "digits-a003-workers-0-0.digits-a003"
+
+
+def test_the_coordinator_is_where_the_user_says() -> None:
+    of = many(1, 4, coordinator={"replicatedJob": "workers", "podIndex": 2}, network={"subdomain": "mesh"})
+    assert env_of(workers(of)["containers"][0])["MASTER_ADDR"] == "digits-a003-workers-0-2.mesh"
+
+
+def named_jobset(name: str, *, workers: str = "workers", replicas: int = 1, pods: int = 2, **spec: Any) -> TieredJob:
+    template = jobset_template()
+    (entry,) = template["spec"]["replicatedJobs"]
+    entry.update(name=workers, replicas=replicas)
+    entry["template"]["spec"]["parallelism"] = pods
+    template["spec"].update(spec)
+    return job(template, name=name)
+
+
+@pytest.mark.parametrize(
+    ("of", "name"),
+    [
+        (named_jobset("j" * 20), "j" * 20 + "-a003"),
+        (named_jobset("j" * 21), None),
+        (named_jobset("j" * 42), None),
+        (named_jobset("j" * 42, replicas=100, pods=1000), None),
+        (named_jobset("j" * 42, workers="w" * 24), None),
+        (named_jobset("j" * 37, network={"subdomain": "mesh"}), "j" * 37 + "-a003"),
+        (named_jobset("j" * 42, network={"subdomain": "m" * 20}), None),
+        (named_jobset("j" * 42, coordinator={"replicatedJob": "workers", "podIndex": 1}), None),
+    ],
+    ids=["20 fit", "21", "42", "large indexes", "long replicated job", "short subdomain", "long subdomain", "chosen"],
+)
+def test_what_jobset_derives_from_a_name_has_at_most_63_characters(of: TieredJob, name: str | None) -> None:
+    jobset = rendered(of)
+    made, spec = jobset["metadata"]["name"], jobset["spec"]
+    (entry,) = spec["replicatedJobs"]
+    pods = entry["template"]["spec"]["completions"]
+    assert len(f"{made}-{entry['name']}-{entry.get('replicas', 1) - 1}-{pods - 1}-abcde") <= 63
+    chosen, subdomain = spec["coordinator"], (spec.get("network") or {}).get("subdomain") or made
+    place = f"{chosen['replicatedJob']}-{chosen.get('jobIndex', 0)}-{chosen.get('podIndex', 0)}"
+    assert len(f"{made}-{place}.{subdomain}") <= 63
+    assert made.startswith("j")
+    assert made.endswith("-a003")
+    assert name in (None, made)
+
+
+def test_names_that_are_cut_do_not_meet() -> None:
+    jobs = named_jobset("j" * 40 + "a"), named_jobset("j" * 40 + "b")
+    assert len({rendered(of)["metadata"]["name"] for of in jobs}) == 2
+
+
+@pytest.mark.parametrize(
+    ("of", "path"),
+    [
+        (named_jobset("digits", workers="w" * 40), f"{SET}.replicatedJobs[0].name"),
+        (named_jobset("digits", network={"subdomain": "m" * 50}), f"{SET}.network.subdomain"),
+    ],
+)
+def test_a_jobset_whose_own_names_leave_no_room_is_refused(of: TieredJob, path: str) -> None:
+    error = refusal(of)
+    assert error.path == path
+    assert "63" in error.message
+
+
+def test_a_rank_that_is_not_one_number_is_the_templates() -> None:
+    assert "RANK" not in env_of(workers(many(2, 2))["containers"][0])
+
+
+def test_a_rank_of_the_templates_is_kept() -> None:
+    template = jobset_template()
+    worker_spec(template)["containers"][0]["env"] = [{"name": "RANK", "value": "7"}]
+    assert env_of(workers(job(template))["containers"][0])["RANK"] == "7"
+
+
+def in_job(**changes: Any) -> TieredJob:
+    template = jobset_template()
+    template["spec"]["replicatedJobs"][0]["template"]["spec"].update(changes)
+    return job(template)
+
+
+JOB = f"{SET}.replicatedJobs[0]"
+
+
+@pytest.mark.parametrize(
+    ("of", "path"),
+    [
+        (many(1, 2, failurePolicy={"maxRestarts": 3}), f"{SET}.failurePolicy"),
+        (many(1, 2, suspend=True), f"{SET}.suspend"),
+        (many(1, 2, ttlSecondsAfterFinished=60), f"{SET}.ttlSecondsAfterFinished"),
+        (in_job(backoffLimit=6), f"{JOB}.template.spec.backoffLimit"),
+        (in_job(podFailurePolicy={"rules": []}), f"{JOB}.template.spec.podFailurePolicy"),
+        (in_job(parallelism=0), f"{JOB}.template.spec.parallelism"),
+        (in_job(template=None), JOB),
+        (many(0, 2), f"{JOB}.replicas"),
+    ],
+)
+def test_a_jobset_template_that_competes_or_is_incomplete(of: TieredJob, path: str) -> None:
+    assert refusal(of).path == path
