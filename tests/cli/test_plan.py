@@ -27,7 +27,7 @@ def test_a_table_with_tiers_choices_and_risks(capsys: Capture, tmp_path: Path) -
     assert "as written" in answer.out
     assert "blended" in answer.out
     assert "risk: " in answer.out
-    rows = [line.split() for line in lines if line.startswith(("spot-a", "on-demand"))]
+    rows = [line.split() for line in lines[: lines.index("")] if line.startswith(("spot-a", "on-demand"))]
     assert [row[:3] for row in rows] == [
         ["spot-a", "g5-spot-use1a", "spot"],
         ["on-demand", "g5-od-use1", "on-demand"],
@@ -109,3 +109,74 @@ def test_submit_accepts_a_single_file(capsys: Capture, tmp_path: Path) -> None:
     alone = call(capsys, "plan", job, "--world", world, "--hours", "5")
     assert alone.code == 0
     assert alone.out == call(capsys, "plan", "-f", job, "--world", world, "--hours", "5").out
+
+
+RATE = ("--evictions-per-node-hour", "0.2", "--runs", "10")
+
+
+def test_the_simulated_estimate_is_in_the_table(capsys: Capture, tmp_path: Path) -> None:
+    answer = planned(capsys, tmp_path, *RATE, "--what-if", "spot-a.maxFailures=0..2")
+    assert (answer.code, answer.err) == (0, "")
+    assert "Simulated: 10 runs, " in answer.out
+    lines = answer.out.splitlines()
+    assert [line.split()[0] for line in lines if line.startswith(("Cost", "Ends"))] == ["Cost", "Ends", "Cost", "Cost"]
+    start = lines.index("What if: spot-a.maxFailures=0..2")
+    assert [line.split()[0] for line in lines[start + 1 : start + 5]] == ["MAXFAILURES", "0", "1", "2"]
+    assert "advice: commit every " in answer.out
+    assert "assumed: requests for nodes on spot-a are always met: nothing is known of them" in answer.out
+
+
+def test_the_simulated_estimate_is_in_the_data(capsys: Capture, tmp_path: Path) -> None:
+    options = (*RATE, "--what-if", "spot-a.provisionTimeout=5m,10m", "--seed", "7", "-o", "json")
+    first, again = (planned(capsys, tmp_path, *options).out for _ in range(2))
+    assert first == again
+    found = json.loads(first)["simulation"]
+    assert (found["seed"], found["runs"], found["onDemandUsd"]) == (7, 10, pytest.approx(14.1))
+    assert 0 <= found["successProbability"] <= 1
+    assert list(found["costUsd"]) == ["mean", "p50", "p90", "p99"]
+    assert [tier["name"] for tier in found["tiers"]] == ["spot-a", "on-demand"]
+    assert [entry["value"] for entry in found["whatIf"][0]["values"]] == ["5m", "10m"]
+    assert len(found["advice"]["commitIntervalByAge"]) == 7
+
+
+def test_only_the_closed_formulas(capsys: Capture, tmp_path: Path) -> None:
+    answer = planned(capsys, tmp_path, "--evictions-per-node-hour", "0.2", "--runs", "0", "-o", "json")
+    assert json.loads(answer.out)["simulation"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("spot-a", "expected TIER.maxFailures=0..10 or TIER.provisionTimeout=5m,10m, got 'spot-a'"),
+        ("spot-a.price=1", "expected TIER.maxFailures=0..10"),
+        ("spot-z.maxFailures=1", "the job has no tier 'spot-z' (expected one of spot-a, on-demand)"),
+        ("spot-a.maxFailures=x", "expected 0..10, or numbers from -1 like 0,3,5, got 'x'"),
+        ("spot-a.maxFailures=5..1", "expected 1 to 50 values, got 0"),
+        ("spot-a.maxFailures=0..99", "expected 1 to 50 values, got 100"),
+        ("spot-a.provisionTimeout=soon", "'soon'"),
+    ],
+)
+def test_bad_what_ifs(text: str, said: str, capsys: Capture, tmp_path: Path) -> None:
+    answer = planned(capsys, tmp_path, *RATE, "--what-if", text)
+    assert (answer.code, answer.out) == (2, "")
+    assert f"--what-if: {said}" in answer.err
+
+
+def test_what_if_needs_simulated_runs(capsys: Capture, tmp_path: Path) -> None:
+    answer = planned(capsys, tmp_path, *RATE, "--runs", "0", "--what-if", "spot-a.maxFailures=1")
+    assert (answer.code, answer.out) == (2, "")
+    assert "--what-if: needs simulated runs" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ("deadline: 2020-01-01T00:00:00Z", "spec.deadline: is in the past (expected at least the work, 5 h)"),
+        ("maxDuration: 2h", "spec.maxDuration: leaves 2 h (expected at least the work, 5 h)"),
+    ],
+)
+def test_a_deadline_that_cannot_be_met(limit: str, said: str, capsys: Capture, tmp_path: Path) -> None:
+    job = changed(JOB, ("spec:\n  tiers:\n", f"spec:\n  {limit}\n  tiers:\n"))
+    answer = planned(capsys, tmp_path, *RATE, job=job)
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err

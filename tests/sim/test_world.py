@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -36,6 +37,20 @@ def test_work_since_the_last_commit_is_lost_without_a_notice() -> None:
     assert found.recomputed == 1000 - 60 - 600
     assert found.finished == 1100 + 60 + (HOUR - 600) + 10
     assert found.cost == pytest.approx((found.finished - 100) / HOUR)
+
+
+@pytest.mark.parametrize("commit_time", [0.0, 10.0, 900.0])
+def test_a_run_whose_commits_do_not_wake_the_controller_has_the_same_result(commit_time: float) -> None:
+    steps = ((0, 2), (1000, 1), (1100, 2), (2500, 1), (2700, 2))
+
+    def run_once(commits_wake: bool) -> SimulationOutcome:
+        plans = market(zone("spot", *steps), zone("on-demand", price=3.0))
+        job = runner(plans, workers=2, commits_wake=commits_wake, commit_time=commit_time, spec={"stall_timeout": 1e9})
+        return outcome(job)
+
+    every, few = run_once(True), run_once(False)
+    assert few.decisions < every.decisions
+    assert replace(few, decisions=0) == replace(every, decisions=0)
 
 
 def test_a_notice_that_is_long_enough_saves_the_work() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spotladder.cli import forecast
 from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.tieredjob import TieredJob
     from spotladder.planner.plan import Choice, Question, TierFacts
+    from spotladder.planner.simulated import Assumptions
+
+MOST_RUNS = 10_000
 
 RESTART = 0.05
 """Default restart time after a failure, in hours (3 minutes)."""
@@ -61,19 +66,34 @@ def plan(
             "price."
         ),
     ] = Accounting.BLENDED,
+    runs: Annotated[int, typer.Option(min=0, max=MOST_RUNS, help="Simulated runs. 0: only the closed formulas.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first run. The same seed gives the same answer.")] = 0,
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TIER.FIELD=VALUES",
+            help="Simulate other values of a tier's maxFailures (0..10 or 0,3,5) or provisionTimeout (5m,10m). "
+            "Repeat it for several fields.",
+        ),
+    ] = None,
+    restart: Annotated[
+        str, typer.Option(metavar="DURATION", help="From ready workers to the first step, at each start.")
+    ] = "3m",
+    commit_time: Annotated[str, typer.Option(metavar="DURATION", help="Duration of a commit.")] = "10s",
     output: OutputOption = Format.TABLE,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Estimate the cost and the duration of a job on each tier, and list risky settings.
+    """Estimate the cost, the duration and the risk of a job on its tiers.
 
-    Prices and eviction rates come from the cluster's CapacityTiers, or from the pools of a world file. Nothing is
-    started.
+    The estimate comes from simulated runs and from closed formulas. Prices and eviction rates come from the cluster's
+    CapacityTiers, or from the pools of a world file. Nothing is started.
 
     \b
     Examples:
       spotladder plan job.yaml --hours 5
       spotladder plan -f job.yaml --hours 5 --world world.yaml --evictions-per-node-hour 0.1 -o json
+      spotladder plan job.yaml --hours 5 --what-if spot-a.maxFailures=0..5
     """
     from spotladder.api.read import read_job
     from spotladder.planner.plan import Question
@@ -94,10 +114,40 @@ def plan(
     if overhead is None:
         overhead = RESTART + (interval or 0.0) / 2 / HOUR
     question = Question(spec, facts, hours, overhead, interval)
-    if output is Format.TABLE:
-        _print(question, accounting)
-    else:
-        print_data(_plain(question, accounting), output)
+    variants = [forecast.what_if(text, question) for text in what_if or []]
+    formulas = _plain(question, accounting)
+    simulated = None
+    installed = find_spec("numpy") is not None
+    if runs and formulas["choices"] and installed:
+        simulated = forecast.simulate(question, _assumptions(interval, restart, commit_time), runs, seed, variants)
+    elif variants:
+        raise InvalidSpec(
+            "needs simulated runs: give --runs and --evictions-per-node-hour, and install spotladder[sim]",
+            path="--what-if",
+        )
+    if output is not Format.TABLE:
+        data = None if simulated is None else forecast.plain(simulated, question)
+        return print_data({**formulas, "simulation": data}, output)
+    _print(question, accounting)
+    if simulated is not None:
+        forecast.print_forecast(simulated, question)
+    elif runs and formulas["choices"] and not installed:
+        typer.echo("no simulated runs: install 'spotladder[sim]'")
+    for sentence in formulas["risks"]:
+        typer.echo(f"risk: {sentence}")
+
+
+def _assumptions(interval: float | None, restart: str, commit_time: str) -> Assumptions:
+    from spotladder.core.durations import parse_duration
+    from spotladder.planner.simulated import Assumptions
+
+    found = {}
+    for option, text in (("restart", restart), ("commit_time", commit_time)):
+        try:
+            found[option] = parse_duration(text)
+        except ValueError as error:
+            raise InvalidSpec(f"{text!r} {error}", path=f"--{option.replace('_', '-')}") from None
+    return Assumptions(**found) if interval is None else Assumptions(**found, commit_interval=interval)
 
 
 def _interval(job: TieredJob) -> float | None:
@@ -118,7 +168,9 @@ def _of_world(job: TieredJob, file: Path) -> tuple[tuple[TierFacts, ...], Any]:
     for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):
         pool = world.pools[entry.capacity_tier]
         rate = pool.interruptions.hazard_per_hour if pool.interruptions else 0.0
-        facts.append(TierFacts(tier, entry.capacity_tier, rate, math.inf, room=pool.nodes))
+        facts.append(
+            TierFacts(tier, entry.capacity_tier, rate, math.inf, room=pool.nodes, ready_after=pool.provision_delay)
+        )
     return tuple(facts), spec
 
 
@@ -162,9 +214,15 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> tuple[tuple[
                 float(status.get("observedHours") or 0),
                 unavailable,
                 known[entry.capacity_tier].spec.limits.nodes,
+                _share(status.get("availability")),
             )
         )
     return tuple(facts), spec
+
+
+def _share(text: str | None) -> float | None:
+    """The share of attempts that got nodes in time; None if no attempt was made."""
+    return float(text) if text else None
 
 
 # --- output ----------------------------------------------------------------------------------------------------------
@@ -172,7 +230,6 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> tuple[tuple[
 
 def _print(question: Question, accounting: Accounting) -> None:
     from spotladder.planner.plan import cheapest, choices, choose
-    from spotladder.planner.risks import risks
 
     own, found = choose(question), choices(question)
     columns = ("Tier", "CapacityTier", "Type", "maxFailures", "$/node h", "On demand", "Evictions/node h", "Hours here")
@@ -192,8 +249,6 @@ def _print(question: Question, accounting: Accounting) -> None:
             "The cost cannot be estimated: the eviction rates of the spot tiers are unknown; set "
             "--evictions-per-node-hour."
         )
-    for sentence in risks(question, own):
-        typer.echo(f"risk: {sentence}")
 
 
 def _tier_row(facts: TierFacts, own: Choice | None) -> tuple[str, ...]:

@@ -27,7 +27,8 @@ MOST = 1_000_000
 class TierFacts:
     """One tier of the job and its capacity. `evictions` is the rate per node and hour, None if unknown. `observed` is
     the number of node-hours behind that rate, `unavailable` the reason why the tier is unavailable now, and `room` the
-    maximum number of nodes."""
+    maximum number of nodes. `availability` is the share of attempts that got nodes in time, `ready_after`
+    the time in seconds from the request for a node until it is ready; both are None if unknown."""
 
     tier: Tier
     capacity: str
@@ -35,6 +36,8 @@ class TierFacts:
     observed: float = 0.0
     unavailable: str = ""
     room: int | None = None
+    availability: float | None = None
+    ready_after: Seconds | None = None
 
     @property
     def spot(self) -> bool:

@@ -165,6 +165,15 @@ class SimBackend:
         """The zone in which a program trains or starts; "" while none does."""
         return next((one.zone for one in self._attempts.values() if one.program and one.exit is None), "")
 
+    @property
+    def watched(self) -> set[str]:
+        """The zones whose changes the job may notice: those of its attempts, and where it knows capacity or prices."""
+        zones = set(self.tiers.values())
+        if self.probed:
+            return zones
+        used = {attempt.zone for attempt in self._attempts.values()}
+        return used | {name for name in zones if self.market.zones[name].varying}
+
     def next_event(self) -> Seconds:
         """When something happens to this job next, apart from the market; infinity: never."""
         now, times = self.market.now, [math.inf]
@@ -174,7 +183,7 @@ class SimBackend:
             nodes = [pod.node for pod in attempt.pods if pod.node is not None]
             times += [moment for node in nodes for moment in (node.up_at, node.ready_at) if moment > now]
             if attempt.program is not None:
-                times.append(attempt.program.next_event())
+                times.append(attempt.program.wakes_at())
         return min(times)
 
     def advance(self) -> None:

@@ -7,7 +7,7 @@ ends.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -69,10 +69,10 @@ class Market:
         if node in self._held:
             self._held.remove(node)
 
-    def next_event(self) -> Seconds:
-        """When nodes go or a zone changes next; infinity: never."""
+    def next_event(self, watched: Collection[str]) -> Seconds:
+        """When nodes go or one of these zones changes next; infinity: never."""
         ends = (node.gone_at for node in self._held if node.gone_at is not None)
-        changes = (zone.next_change(self.now) for zone in self.zones.values())
+        changes = (self.zones[name].next_change(self.now) for name in watched)
         return min((*ends, *changes), default=math.inf)
 
     def advance(self, now: Seconds) -> None:

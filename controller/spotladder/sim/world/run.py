@@ -167,7 +167,8 @@ def run(
     for runner in runners:
         runner.decide()
     while not all(runner.ended for runner in runners) and market.now < limit:
-        moments = [market.next_event()]
+        watched = {zone for runner in runners if not runner.ended for zone in runner.backend.watched}
+        moments = [market.next_event(watched)]
         for runner in runners:
             if not runner.ended:
                 moments += [runner.backend.next_event(), runner.wake_at]

@@ -37,6 +37,7 @@ class Zone:
     def __init__(self, plan: ZonePlan, start: Seconds = 0.0) -> None:
         self.plan = plan
         self.times, self.counts, self.prices = _changes(plan, start)
+        self.varying = bool((self.prices != self.prices[0]).any())
         # Cumulated USD per node at each change, so that the cost of a span is one difference.
         spans = np.diff(self.times)
         self._paid = np.concatenate(([0.0], np.cumsum(spans * self.prices[:-1] / HOUR)))

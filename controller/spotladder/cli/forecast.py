@@ -1,0 +1,281 @@
+"""The simulated part of `spotladder plan`: its options, tables and data."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from spotladder.cli.output import print_table
+from spotladder.core.durations import format_duration, parse_duration
+from spotladder.core.model import FOR_EVER
+from spotladder.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from spotladder.planner.advice import IntervalAdvice, Order
+    from spotladder.planner.plan import Question
+    from spotladder.planner.simulated import Assumptions, Distribution, Forecast
+
+MOST_VALUES = 50
+"""Values of one --what-if."""
+
+COLUMNS = ("Of the runs", "Mean", "p50", "p90", "p99")
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """One field of one tier with other values: text for people, and the value of `Tier`'s field."""
+
+    option: str
+    tier: str
+    field: str
+    values: tuple[tuple[str, float], ...]
+
+
+_FIELDS = {"maxFailures": "max_failures", "provisionTimeout": "provision_timeout"}
+
+
+def what_if(text: str, question: Question) -> WhatIf:
+    """Parse `TIER.maxFailures=0..10` or `TIER.provisionTimeout=5m,10m`. Raises InvalidSpec."""
+    target, given, values = text.partition("=")
+    tier, _, field = target.rpartition(".")
+    if not given or field not in _FIELDS:
+        raise InvalidSpec(
+            f"expected TIER.maxFailures=0..10 or TIER.provisionTimeout=5m,10m, got {text!r}", path="--what-if"
+        )
+    names = [facts.tier.name for facts in question.tiers]
+    if tier not in names:
+        raise InvalidSpec(f"the job has no tier {tier!r} (expected one of {', '.join(names)})", path="--what-if")
+    parse = _numbers if field == "maxFailures" else _durations
+    found = parse(values)
+    if not 0 < len(found) <= MOST_VALUES:
+        raise InvalidSpec(f"expected 1 to {MOST_VALUES} values, got {len(found)}: {text!r}", path="--what-if")
+    return WhatIf(text, tier, field, tuple(found))
+
+
+def _numbers(text: str) -> list[tuple[str, float]]:
+    span = re.fullmatch(r"(\d{1,6})\.\.(\d{1,6})", text)
+    if span is not None:
+        return [(str(number), number) for number in range(int(span[1]), int(span[2]) + 1)]
+    parts = text.split(",")
+    if not all(re.fullmatch(r"-1|\d{1,6}", part) for part in parts):
+        raise InvalidSpec(f"expected 0..10, or numbers from -1 like 0,3,5, got {text!r}", path="--what-if")
+    return [(part, int(part)) for part in parts]
+
+
+def _durations(text: str) -> list[tuple[str, float]]:
+    try:
+        return [(part, parse_duration(part)) for part in text.split(",")]
+    except ValueError as error:
+        raise InvalidSpec(f"{text!r}: {error}", path="--what-if") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """The forecast of the job, those of its variants, and what follows from the statistics."""
+
+    assumptions: Assumptions
+    seed: int
+    own: Forecast
+    variants: tuple[tuple[WhatIf, tuple[tuple[str, Forecast], ...]], ...]
+    order: Order | None
+    interval: IntervalAdvice | None
+
+
+def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int, asked: list[WhatIf]) -> Simulated:
+    """Simulate the job and its variants, each with the same seeds. Raises InvalidSpec."""
+    from spotladder.planner.advice import best_order, interval
+    from spotladder.planner.simulated import forecast, with_tier
+
+    variants = tuple(
+        (
+            one,
+            tuple(
+                (
+                    text,
+                    forecast(with_tier(question, one.tier, **{_FIELDS[one.field]: value}), assumptions, runs, seed),
+                )
+                for text, value in one.values
+            ),
+        )
+        for one in asked
+    )
+    own = forecast(question, assumptions, runs, seed)
+    return Simulated(
+        assumptions, seed, own, variants, best_order(question), interval(question, assumptions.commit_time)
+    )
+
+
+def print_forecast(found: Simulated, question: Question) -> None:
+    """The tables of the terminal."""
+    own = found.own
+    share = f"{100 * own.success:.0f} % ({100 * own.success_range[0]:.0f}–{100 * own.success_range[1]:.0f} %)"
+    limited = question.spec.deadline is not None or question.spec.max_duration is not None
+    typer.echo()
+    title = f"Simulated: {own.runs} runs, {share} succeed" + (" before the deadline" if limited else "")
+    rows = [_row("Cost", own.cost, "${:.2f}"), _row("Ends after", own.hours, "{:.2f} h")]
+    rows += [_row(f"Cost on {tier.name}", tier.cost, "${:.2f}") for tier in own.tiers]
+    print_table(COLUMNS, rows, title)
+    typer.echo()
+    used = [(tier.name, f"{100 * tier.used:.0f} %", f"{tier.hours:.2f} h") for tier in own.tiers]
+    print_table(
+        ("Tier", "Used by", "Hours"), used, f"{own.losses:.1f} losses, {own.recomputed:.2f} h recomputed (means)"
+    )
+    if (on_demand := _on_demand(question)) and own.success:
+        saved = f"{100 * (1 - own.cost.mean / on_demand):.1f} %".replace("-", "−")
+        typer.echo(f"on demand without interruptions: ${on_demand:.2f}; the mean saves {saved}")
+    for one, results in found.variants:
+        typer.echo()
+        headings = (one.field, "Succeed", "Cost", "p90", "Ends after", "Losses")
+        print_table(headings, [_variant_row(text, result) for text, result in results], f"What if: {one.option}")
+    typer.echo()
+    for sentence in advice(found, question):
+        typer.echo(f"advice: {sentence}")
+    for sentence in told(found.assumptions, question):
+        typer.echo(f"assumed: {sentence}")
+
+
+def advice(found: Simulated, question: Question) -> list[str]:
+    """Suggestions, one sentence each."""
+    sentences = []
+    for facts in question.tiers:
+        ready, timeout = facts.ready_after, facts.tier.provision_timeout
+        ready = found.assumptions.ready_after if ready is None else ready
+        if timeout < ready:
+            told = f"it is {format_duration(timeout)}, and a node is ready after {format_duration(ready)}"
+            sentences.append(f"raise provisionTimeout of {facts.tier.name}: {told}")
+    if found.order is not None:
+        sentences.append(
+            f"order the tiers {', '.join(found.order.tiers)}: ${found.order.usd:.2f} by the closed formulas"
+        )
+    if (best := found.interval) is not None:
+        young = best.curve[-1]
+        sentences.append(
+            f"commit every {_rounded(best.interval)}, which costs {100 * best.share:.1f} % of the time"
+            + ("" if best.own_share is None else f" (the job's interval: {100 * best.own_share:.1f} %)")
+            + f"; every {_rounded(young.interval)} on capacity older than {_rounded(young.age)}"
+        )
+    limit = _limit(question)
+    spot = [facts for facts in question.tiers if facts.spot]
+    if limit is not None and spot and found.own.hours is not None:
+        slack = limit - found.own.hours.at[90] * 3600
+        if slack > 0:
+            sentences.append(
+                f"provisionTimeout: the deadline leaves {_rounded(slack)} after nine of ten runs; keep the sum of the "
+                "timeouts of the spot tiers below that"
+            )
+    return sentences
+
+
+def told(assumptions: Assumptions, question: Question) -> list[str]:
+    """What the forecast assumes, one sentence each."""
+    from spotladder.planner.simulated import OUTAGE
+
+    restart = format_duration(assumptions.restart)
+    interval, commit = format_duration(assumptions.commit_interval), format_duration(assumptions.commit_time)
+    sentences = [
+        f"the program restarts in {restart}; it commits every {interval}, and a commit takes {commit}",
+        "losses come at the tier's rate, and less often on older capacity, as in public spot traces",
+        f"a request that is not met waits {format_duration(OUTAGE)} beyond provisionTimeout on average",
+        "tiers are chosen as by the policy ordered",
+    ]
+    if guessed := [facts.tier.name for facts in question.tiers if facts.ready_after is None]:
+        sentences.append(f"a node of {', '.join(guessed)} is ready after {format_duration(assumptions.ready_after)}")
+    unknown = [facts.tier.name for facts in question.tiers if facts.spot and facts.availability is None]
+    if unknown:
+        sentences.append(f"requests for nodes on {', '.join(unknown)} are always met: nothing is known of them")
+    return sentences
+
+
+def plain(found: Simulated, question: Question) -> dict[str, Any]:
+    """The forecast as data for JSON and YAML."""
+    return {
+        "seed": found.seed,
+        **_plain(found.own),
+        "onDemandUsd": _on_demand(question),
+        "whatIf": [
+            {
+                "tier": one.tier,
+                "field": one.field,
+                "values": [{"value": text, **_plain(result)} for text, result in results],
+            }
+            for one, results in found.variants
+        ],
+        "advice": {
+            "tierOrder": None if found.order is None else list(found.order.tiers),
+            "commitIntervalSeconds": None if found.interval is None else round(found.interval.interval, 1),
+            "commitIntervalByAge": []
+            if found.interval is None
+            else [
+                {
+                    "ageSeconds": round(at.age, 1),
+                    "secondsBetweenLosses": round(at.between_losses, 1),
+                    "intervalSeconds": round(at.interval, 1),
+                }
+                for at in found.interval.curve
+            ],
+            "sentences": advice(found, question),
+        },
+        "assumptions": told(found.assumptions, question),
+    }
+
+
+def _plain(result: Forecast) -> dict[str, Any]:
+    return {
+        "runs": result.runs,
+        "successProbability": round(result.success, 4),
+        "successProbabilityRange": [round(value, 4) for value in result.success_range],
+        "costUsd": _distribution(result.cost),
+        "finishHours": None if result.hours is None else _distribution(result.hours),
+        "losses": round(result.losses, 4),
+        "recomputedHours": round(result.recomputed, 4),
+        "tiers": [
+            {
+                "name": tier.name,
+                "usedBy": round(tier.used, 4),
+                "hours": round(tier.hours, 4),
+                "costUsd": _distribution(tier.cost),
+            }
+            for tier in result.tiers
+        ],
+    }
+
+
+def _distribution(values: Distribution) -> dict[str, float]:
+    return {"mean": round(values.mean, 4)} | {f"p{percent}": round(value, 4) for percent, value in values.at.items()}
+
+
+def _row(name: str, values: Distribution | None, form: str) -> tuple[str, ...]:
+    if values is None:
+        return (name, "–", "–", "–", "–")
+    return (name, form.format(values.mean), *(form.format(value) for value in values.at.values()))
+
+
+def _variant_row(text: str, result: Forecast) -> tuple[str, ...]:
+    return (
+        "for ever" if text == str(FOR_EVER) else text,
+        f"{100 * result.success:.0f} %",
+        f"${result.cost.mean:.2f}",
+        f"${result.cost.at[90]:.2f}",
+        "–" if result.hours is None else f"{result.hours.mean:.2f} h",
+        f"{result.losses:.1f}",
+    )
+
+
+def _on_demand(question: Question) -> float | None:
+    price = question.on_demand_price
+    return None if price is None else round(price * question.hours, 4)
+
+
+def _limit(question: Question) -> float | None:
+    spec = question.spec
+    limits = [] if spec.max_duration is None else [spec.max_duration]
+    if spec.deadline is not None:
+        limits.append(spec.deadline - spec.submitted_at)
+    return min(limits, default=None)
+
+
+def _rounded(seconds: float) -> str:
+    return format_duration(round(seconds) if seconds < 600 else 60.0 * round(seconds / 60))

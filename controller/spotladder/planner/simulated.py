@@ -1,0 +1,244 @@
+"""Estimates a job by Monte Carlo: runs of the simulator, through the decisions of the controller.
+
+Each run draws the capacity of every spot tier from its statistics:
+ 1. Nodes are lost at the tier's rate. The time between losses has the shape of public spot traces, where a spell of
+    capacity becomes less likely to end with its age, scaled to that rate.
+ 2. A request for nodes is met with the probability `TierFacts.availability`, 1 if that is unknown. One that is not met
+    waits longer than provisionTimeout.
+ 3. On-demand and reserved nodes are always there and are never lost.
+
+A run is repeatable from its seed. Runs of two variants of a job with the same seed have the same luck, so that few runs
+show the difference between the variants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, quantiles
+
+import numpy as np
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.model import JobSpec, Seconds
+from spotladder.errors import InvalidSpec
+from spotladder.planner.plan import Question, TierFacts
+from spotladder.sim.compare import Scenario, ZoneSource, simulate
+from spotladder.sim.synthetic import AGES, SyntheticMarket
+from spotladder.sim.trace import Floats, Trace
+from spotladder.sim.world.program import ProgramPlan
+from spotladder.sim.world.run import SimulationOutcome
+from spotladder.sim.world.zone import ZonePlan
+
+OUTAGE: Seconds = 3600.0
+"""Mean time for which a request that is not met waits beyond provisionTimeout."""
+
+REPLACED: Seconds = 1.0
+"""How long a lost node is missing if the request for another one is met at once."""
+
+MOST_LOSSES = 500
+"""Expected losses in the longest run above which a job is not simulated."""
+
+PERCENTS = (50, 90, 99)
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """What the statistics of the tiers do not tell; all in seconds. `restart` is the time from ready workers to the
+    first step, `ready_after` the time until a node that was requested is ready."""
+
+    restart: Seconds = 180.0
+    commit_time: Seconds = 10.0
+    ready_after: Seconds = 180.0
+    commit_interval: Seconds = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Mean and percentiles (by percent) of a figure over the runs."""
+
+    mean: float
+    at: Mapping[int, float]
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Distribution:
+        """Of at least one value."""
+        cuts = quantiles(values, n=100, method="inclusive") if len(values) > 1 else [values[0]] * 99
+        return cls(fmean(values), {percent: cuts[percent - 1] for percent in PERCENTS})
+
+
+@dataclass(frozen=True, slots=True)
+class TierForecast:
+    """One tier: the share of the runs that used it, the hours in which it held nodes, and what these cost in USD."""
+
+    name: str
+    used: float
+    hours: float
+    cost: Distribution
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The runs of one variant of a job. `cost` is in USD over all runs, `hours` until the end of the runs that
+    succeeded, None without one. `success` is the share of the runs that succeeded, within the deadline if there is one;
+    `success_range` is its 95 % confidence interval."""
+
+    runs: int
+    success: float
+    success_range: tuple[float, float]
+    cost: Distribution
+    hours: Distribution | None
+    losses: float
+    recomputed: float
+    tiers: tuple[TierForecast, ...]
+
+
+def forecast(question: Question, assumptions: Assumptions, runs: int, seed: int = 0) -> Forecast:
+    """Simulate the job `runs` times. Raises InvalidSpec for a job that cannot be simulated: an unknown eviction rate, a
+    deadline before the end of the work, or more than MOST_LOSSES losses."""
+    spec, horizon = _relative(question)
+    program = ProgramPlan(
+        max(1, round(question.hours * HOUR)),
+        assumptions.restart,
+        assumptions.commit_interval,
+        assumptions.commit_time,
+        commits_wake=False,
+    )
+    _check_losses(question, horizon)
+    zones = tuple(
+        ZoneSource(
+            ZonePlan(
+                facts.tier.name,
+                None,
+                facts.tier.price,
+                assumptions.ready_after if facts.ready_after is None else facts.ready_after,
+                0.0,
+                facts.tier.notice if facts.spot else 0.0,
+                region="here",
+            ),
+            () if not facts.spot else tuple(_trace(facts, spec.workers, horizon, seed + run) for run in range(runs)),
+        )
+        for facts in question.tiers
+    )
+    scenario = Scenario(spec, program, zones, {tier.name: tier.name for tier in spec.tiers})
+    return _summed(question, [simulate(scenario, "ordered", run) for run in range(runs)])
+
+
+def with_tier(question: Question, name: str, **changes: object) -> Question:
+    """The question with other fields of one tier."""
+    return with_tiers(
+        question,
+        [
+            replace(facts, tier=replace(facts.tier, **changes)) if facts.tier.name == name else facts  # type: ignore[arg-type]
+            for facts in question.tiers
+        ],
+    )
+
+
+def with_tiers(question: Question, tiers: Sequence[TierFacts]) -> Question:
+    """The question with these tiers, in this order."""
+    spec = replace(question.spec, tiers=tuple(facts.tier for facts in tiers))
+    return replace(question, spec=spec, tiers=tuple(tiers))
+
+
+def _relative(question: Question) -> tuple[JobSpec, Seconds]:
+    """The spec with its deadline as a duration, and how long a run may take. Raises InvalidSpec."""
+    spec = question.spec
+    limits = {}
+    if spec.max_duration is not None:
+        limits["spec.maxDuration"] = spec.max_duration
+    if spec.deadline is not None:
+        limits["spec.deadline"] = spec.deadline - spec.submitted_at
+    for path, limit in limits.items():
+        if limit < question.hours * HOUR:
+            told = "is in the past" if limit <= 0 else f"leaves {limit / HOUR:.4g} h"
+            raise InvalidSpec(
+                f"{told} (expected at least the work, {question.hours:g} h): set a later one, or give fewer --hours",
+                path=path,
+            )
+    shortest = min(limits.values(), default=None)
+    horizon = 10.0 * question.hours * HOUR if shortest is None else shortest
+    tiers = tuple(facts.tier for facts in question.tiers)
+    # The stall timer reads commits, which do not wake the controller here.
+    found = replace(spec, tiers=tiers, deadline=None, max_duration=shortest, suspend=False, stall_timeout=1e9)
+    return found, horizon
+
+
+def _check_losses(question: Question, horizon: Seconds) -> None:
+    for index, facts in enumerate(question.tiers):
+        if facts.spot and facts.evictions is None:
+            raise InvalidSpec(
+                "its eviction rate is unknown: set --evictions-per-node-hour", path=f"spec.tiers[{index}]"
+            )
+        losses = (facts.evictions or 0.0) * question.spec.workers * min(horizon, 2 * question.hours * HOUR) / HOUR
+        if facts.spot and losses > MOST_LOSSES:
+            raise InvalidSpec(
+                f"{losses:.0f} losses would be simulated (expected at most {MOST_LOSSES}): check that the eviction "
+                "rate is per hour, or give --runs 0",
+                path=f"spec.tiers[{index}]",
+            )
+
+
+def _trace(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Trace:
+    """The nodes that a spot tier has for the job over one run."""
+    dice = np.random.default_rng([seed, *facts.tier.name.encode()])
+    most = workers if facts.room is None else min(workers, facts.room)
+    met = 1.0 if facts.availability is None else facts.availability
+    rate = (facts.evictions or 0.0) * workers / HOUR
+
+    losses = math.ceil(2.0 * rate * horizon) + 20
+    outages = facts.tier.provision_timeout + dice.exponential(OUTAGE, losses + 1)
+    waits = np.where(dice.random(losses + 1) < met, REPLACED, outages)
+    first = outages[0] if facts.unavailable or waits[0] != REPLACED else 0.0
+    spells = dice.choice(_SHAPE, losses) / rate if rate else np.full(losses, math.inf)
+    ends = first + np.cumsum(spells + np.concatenate(([0.0], waits[1:-1])))
+    ends = ends[ends < horizon]
+    times = np.stack([ends, ends + waits[1 : len(ends) + 1]], axis=1).ravel()
+    nodes = np.tile([max(0, most - 1), most], len(ends))
+    begin = ([0.0, first], [0, most]) if first else ([0.0], [most])
+    found = np.concatenate((begin[0], times)), np.concatenate((begin[1], nodes)).astype(np.int64)
+    # It ends with the horizon, so that every run begins at its start.
+    return Trace(facts.tier.name, *found, end=horizon)
+
+
+def _shape() -> Floats:
+    """Lengths of spells of capacity with mean 1, at equal steps of probability: the shape of the synthetic market."""
+    market = SyntheticMarket()
+    bounds = np.array([0, *AGES, AGES[-1] * 100], dtype=np.float64)
+    rates = -np.log1p(-np.array(market.lost))
+    hazard = np.concatenate(([0.0], np.cumsum(np.diff(bounds) * rates)))
+    lengths = np.interp(-np.log((np.arange(1000) + 0.5) / 1000), hazard, bounds)
+    found: Floats = lengths / lengths.mean()
+    return found
+
+
+_SHAPE = _shape()
+
+
+def _summed(question: Question, outcomes: Sequence[SimulationOutcome]) -> Forecast:
+    succeeded = [one for one in outcomes if one.succeeded]
+    tiers = []
+    for facts in question.tiers:
+        hours = [one.node_hours.get(facts.tier.name, 0.0) for one in outcomes]
+        cost = Distribution.of([spent * facts.tier.price.per_node_hour for spent in hours])
+        used = sum(spent > 0 for spent in hours) / len(hours)
+        tiers.append(TierForecast(facts.tier.name, used, fmean(hours) / question.spec.workers, cost))
+    return Forecast(
+        runs=len(outcomes),
+        success=len(succeeded) / len(outcomes),
+        success_range=_wilson(len(succeeded), len(outcomes)),
+        cost=Distribution.of([one.cost for one in outcomes]),
+        hours=Distribution.of([one.finished / HOUR for one in succeeded]) if succeeded else None,
+        losses=fmean(one.evictions for one in outcomes),
+        recomputed=fmean(one.recomputed for one in outcomes) / HOUR,
+        tiers=tuple(tiers),
+    )
+
+
+def _wilson(hits: int, runs: int) -> tuple[float, float]:
+    """The 95 % confidence interval of a share (E. B. Wilson, 1927)."""
+    z2 = 1.96**2
+    middle = (hits + z2 / 2) / (runs + z2)
+    half = 1.96 * (hits * (runs - hits) / runs + z2 / 4) ** 0.5 / (runs + z2)
+    return max(0.0, middle - half), min(1.0, middle + half)

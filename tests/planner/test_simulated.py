@@ -1,0 +1,107 @@
+"""The simulated estimate: against figures by hand, and its advice."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from spotladder.core.model import CapacityType, Price, Tier
+from spotladder.errors import InvalidSpec
+from spotladder.planner.advice import best_order, interval
+from spotladder.planner.plan import Question, TierFacts
+from spotladder.planner.simulated import _SHAPE, Assumptions, forecast, with_tier
+from tests.planner.test_plan import ON_DEMAND, SPOT, question
+
+FEW = 30
+CALM = TierFacts(SPOT, "a", evictions=0.0)
+BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
+
+
+def test_without_losses_every_run_costs_the_same() -> None:
+    """Two nodes are ready after 180 s; the restart takes 180 s, the work 5 h, the last commit 10 s."""
+    found = forecast(question(CALM, BACKUP), Assumptions(), 5)
+    assert (found.success, found.losses, found.recomputed) == (1.0, 0.0, 0.0)
+    assert found.hours is not None
+    assert found.hours.mean == pytest.approx(5 + (180 + 180 + 10) / 3600)
+    assert found.cost.mean == pytest.approx(2 * 0.1 * (5 + 190 / 3600))
+    assert list(found.cost.at.values()) == [pytest.approx(found.cost.mean)] * 3
+    assert [(tier.name, tier.used) for tier in found.tiers] == [("spot", 1.0), ("on-demand", 0.0)]
+
+
+def test_losses_come_at_the_rate_of_the_tier() -> None:
+    spot = TierFacts(Tier("spot", -1, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT), "a", evictions=0.25)
+    found = forecast(question(spot, hours=20), Assumptions(), FEW)
+    assert found.success == 1.0
+    assert 0.25 * 2 * 20 * 0.6 < found.losses < 0.25 * 2 * 20 * 1.6
+    assert 0 < found.recomputed < 2
+
+
+def test_the_shape_of_losses_has_mean_one_and_many_short_spells() -> None:
+    assert _SHAPE.mean() == pytest.approx(1.0)
+    assert (_SHAPE < 0.5).mean() > 0.5
+
+
+def test_a_request_that_is_never_met_leads_to_the_next_tier() -> None:
+    spot = TierFacts(SPOT, "a", evictions=0.1, availability=0.0)
+    found = forecast(question(spot, BACKUP), Assumptions(), 10)
+    assert [(tier.name, tier.used) for tier in found.tiers] == [("spot", 0.0), ("on-demand", 1.0)]
+
+
+def test_the_same_seed_gives_the_same_answer_and_another_one_does_not() -> None:
+    first, again, other = (forecast(question(), Assumptions(), 8, seed) for seed in (3, 3, 300))
+    assert first == again
+    assert first != other
+
+
+def test_a_higher_max_failures_keeps_the_job_on_spot_for_longer() -> None:
+    none, five = (forecast(with_tier(question(), "spot", max_failures=number), Assumptions(), FEW) for number in (0, 5))
+    assert none.tiers[0].hours < five.tiers[0].hours
+    assert none.cost.mean > five.cost.mean
+
+
+def test_the_probability_of_meeting_a_deadline() -> None:
+    """A deadline that leaves 30 minutes for starts and losses is met by some runs."""
+    found = forecast(question(max_duration=5.5 * 3600), Assumptions(), FEW)
+    assert 0.0 < found.success < 1.0
+    low, high = found.success_range
+    assert 0.0 <= low < found.success < high <= 1.0
+    assert found.hours is not None
+    assert found.hours.at[99] <= 5.5 + 60 / 3600, "an attempt that is being drained may still finish"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (question(submitted_at=1000.0, deadline=900.0), "spec.deadline: is in the past"),
+        (question(submitted_at=0.0, deadline=3600.0), "spec.deadline: leaves 1 h (expected at least the work, 5 h)"),
+        (question(max_duration=3600.0), "spec.maxDuration: leaves 1 h"),
+        (question(TierFacts(SPOT, "a"), BACKUP), "spec.tiers[0]: its eviction rate is unknown"),
+        (question(TierFacts(SPOT, "a", evictions=200.0), BACKUP), "spec.tiers[0]: 4000 losses would be simulated"),
+    ],
+)
+def test_jobs_that_are_not_simulated(asked: Question, said: str) -> None:
+    with pytest.raises(InvalidSpec) as caught:
+        forecast(asked, Assumptions(), 1)
+    assert str(caught.value).startswith(said)
+
+
+def test_the_cheaper_tier_comes_first() -> None:
+    dear = TierFacts(Tier("dear", 0, price=Price(0.5, 1.0), capacity_type=CapacityType.SPOT), "a", evictions=0.1)
+    cheap = TierFacts(Tier("cheap", 0, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT), "b", evictions=0.1)
+    order = best_order(question(dear, cheap, BACKUP))
+    assert order is not None
+    assert order.tiers == ("cheap", "dear", "on-demand")
+    assert best_order(question(cheap, dear, BACKUP)) is None
+
+
+def test_the_commit_interval_is_that_of_young_and_grows_with_age() -> None:
+    advice = interval(question(), 10.0)
+    assert advice is not None
+    between = 3600 / (5 / 6 * 2)
+    assert advice.interval == pytest.approx(math.sqrt(2 * between * 10))
+    assert advice.own_share is not None
+    assert advice.share <= advice.own_share == pytest.approx(10 / 300 + 300 / (2 * between))
+    waits = [at.interval for at in advice.curve]
+    assert (advice.curve[0].age, waits) == (0.0, sorted(waits))
+    assert interval(question(CALM, BACKUP), 10.0) is None
