@@ -48,6 +48,12 @@ def connect(kubeconfig: str | None = None, context: str | None = None) -> Connec
     return from_kubeconfig(config, context, where=where)
 
 
+def configured() -> bool:
+    """Whether `connect` finds a cluster without arguments."""
+    default = Path("~/.kube/config").expanduser()
+    return bool(os.environ.get("KUBECONFIG")) or default.exists() or (SERVICE_ACCOUNT / "token").exists()
+
+
 def contexts(kubeconfig: str | None = None) -> tuple[str, ...]:
     """The contexts that `connect` can be asked for. Raises EnvironmentFailure as it does."""
     config, _ = _read(kubeconfig)

@@ -155,3 +155,15 @@ def test_a_missing_run_is_reported(runs: Runs, verb: str, tmp_path: Path, capsys
     cluster = call(capsys, verb, "digits", "--kubeconfig", tmp_path / "none")
     assert cluster.code != 0, "a cluster was meant"
     assert "none" in cluster.err
+
+
+@pytest.mark.parametrize("verb", ["status", "logs", "report"])
+def test_a_misspelt_name_without_a_cluster_is_not_a_missing_kubeconfig(
+    runs: Runs, verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPOTLADDER_STATE", str(runs.root))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    answer = call(capsys, verb, "digts")
+    assert answer.code == 2
+    assert f"{runs.root}: no run of default/digts found, and no cluster is configured: " in answer.err

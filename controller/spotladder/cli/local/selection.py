@@ -52,6 +52,14 @@ def run_of(name: str, target: ClusterTarget, state_dir: Path | None) -> LocalRun
     if found is None and state_dir is not None:
         listing = f"spotladder status --state-dir {state_dir}"
         raise Refused(f"{root}: no run of {namespace}/{name} found: {listing} lists all runs")
+    if found is None:
+        from spotladder.clusters.connection import configured
+
+        if not configured():
+            raise Refused(
+                f"{root}: no run of {namespace}/{name} found, and no cluster is configured: spotladder status lists "
+                "all runs; --kubeconfig or KUBECONFIG selects a cluster"
+            )
     return found
 
 
