@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from spotladder.workloads import capacity
+from spotladder.workloads.pod_observation import pods_seen
 from spotladder.workloads.records import EventRecord, PodRecord
-from spotladder.workloads.seen import pods_seen
 from tests.workloads.builders import NODES, event, pod, raycluster
 
 WAITS = pod("w-0", phase="Pending", unschedulable="0/3 nodes are available: 3 node(s) didn't match Pod's node affinity")

@@ -9,8 +9,8 @@ import pytest
 from spotladder.core.model import PodPhase
 from spotladder.core.reasons import Cause
 from spotladder.workloads import causes
+from spotladder.workloads.pod_observation import pod_seen
 from spotladder.workloads.records import NodeRecord
-from spotladder.workloads.seen import pod_seen
 from tests.workloads.builders import NODES, event, node, pod
 
 LOST = {"phase": "Failed"}

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from spotladder.clusters.credentials import Credentials, Fixed, TokenFile, TokenProgram
-from spotladder.clusters.shape import check
+from spotladder.clusters.kubeconfig_schema import check
 from spotladder.errors import EnvironmentFailure
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

@@ -19,8 +19,8 @@ from botocore.session import get_session
 from botocore.signers import RequestSigner
 
 from spotladder.clusters.clock import Clock
+from spotladder.clusters.cloud_cluster import CloudCluster
 from spotladder.clusters.connection import Connection, trusting
-from spotladder.clusters.described import Described
 from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure
 
@@ -39,8 +39,8 @@ HEADER = "x-k8s-aws-id"
 _CALLS = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 2})
 
 
-class Eks(Described):
-    """Implements `clusters.registry.Source`. `role` is taken on first; "": none."""
+class Eks(CloudCluster):
+    """Implements `clusters.registry.ConnectionSource`. `role` is taken on first; "": none."""
 
     def __init__(self, name: str, region: str, *, role: str = "", clock: Clock) -> None:
         super().__init__()

@@ -18,8 +18,8 @@ from google.auth.transport.requests import Request
 from google.cloud.container_v1 import ClusterManagerClient
 
 from spotladder.clusters.clock import Clock
+from spotladder.clusters.cloud_cluster import CloudCluster
 from spotladder.clusters.connection import Connection, trusting
-from spotladder.clusters.described import Described
 from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure
 
@@ -41,8 +41,8 @@ class GoogleCredentials(Protocol):
     def refresh(self, request: Any) -> None: ...
 
 
-class Gke(Described):
-    """Implements `clusters.registry.Source`. `identity` and `manager` are made when they are needed first."""
+class Gke(CloudCluster):
+    """Implements `clusters.registry.ConnectionSource`. `identity` and `manager` are made when they are needed first."""
 
     def __init__(
         self,

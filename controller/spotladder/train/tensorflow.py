@@ -25,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spotladder.errors import CheckpointCorrupt, InvalidSpec
+from spotladder.errors import CheckpointCorrupt, InvalidSpec, first_line
 from spotladder.train import randomness, ranks
 from spotladder.train.found import Found
 from spotladder.train.frameworks import require
@@ -118,7 +118,7 @@ def _read(checkpoint: Any, prefix: Path) -> None:
     try:
         checkpoint.read(str(prefix)).assert_consumed()
     except (tf.errors.OpError, AssertionError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CheckpointCorrupt(
-            f"{prefix.name}: these files do not match this program's parts ({reason}): was it changed since the commit?"
+            f"{prefix.name}: these files do not match this program's parts ({first_line(error)}): was it changed "
+            "since the commit?"
         ) from error

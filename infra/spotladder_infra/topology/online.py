@@ -12,8 +12,8 @@ from spotladder_infra.amazon import connect
 from spotladder_infra.google import COMPUTE, TIMEOUT, Google
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.defaults import zones_of
+from spotladder_infra.topology.findings import FleetFinding
 from spotladder_infra.topology.fleet import Fleet
-from spotladder_infra.topology.found import FleetFinding
 from spotladder_infra.topology.pool import Pool
 
 GCE_NAMES = {

@@ -13,8 +13,8 @@ from spotladder.workloads.grace import grace_of
 from spotladder_infra.facts import images, prices, regions
 from spotladder_infra.topology.cluster import CREATED, Cloud
 from spotladder_infra.topology.defaults import notice_of
+from spotladder_infra.topology.findings import Check, FleetFinding, created, pool_path, pools
 from spotladder_infra.topology.fleet import Fleet
-from spotladder_infra.topology.found import Check, FleetFinding, created, pool_path, pools
 from spotladder_infra.topology.pool import PoolRole
 
 INSTANCE_FORM = {

@@ -11,8 +11,8 @@ from spotladder.api.document import Document, file_name, read_documents
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted, quoted
 from spotladder.errors import InvalidSpec
 from spotladder_infra.topology.checks import check
+from spotladder_infra.topology.findings import FleetFinding
 from spotladder_infra.topology.fleet import Fleet
-from spotladder_infra.topology.found import FleetFinding
 
 
 @dataclass(frozen=True, slots=True)

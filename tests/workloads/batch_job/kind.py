@@ -12,6 +12,7 @@ from spotladder.core.model import AttemptSeen, Exit, Instant, PodRole
 from spotladder.resources import APIResource
 from spotladder.workloads import names
 from spotladder.workloads.names import Origin
+from spotladder.workloads.pod_observation import pods_seen
 from spotladder.workloads.pods import PodOverlay, copied, with_overlay
 from spotladder.workloads.records import (
     EventRecord,
@@ -24,7 +25,6 @@ from spotladder.workloads.records import (
     made_fields,
     part,
 )
-from spotladder.workloads.seen import pods_seen
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.tiers import ResolvedTier
 from spotladder.workloads.workload import AttemptObjects, WorkloadKind

@@ -24,8 +24,8 @@ from spotladder.workloads import capacity
 from spotladder.workloads.exits import exit_of_code
 from spotladder.workloads.jobset.records import JobSetRecord, jobset_of
 from spotladder.workloads.kueue import queue_seen
+from spotladder.workloads.pod_observation import pods_seen
 from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
-from spotladder.workloads.seen import pods_seen
 from spotladder.workloads.workload import AttemptObjects
 
 REMEMBERED_RESTARTS = 64

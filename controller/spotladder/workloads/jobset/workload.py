@@ -26,7 +26,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.resources import DISRUPTION_BUDGETS, APIResource
-from spotladder.workloads import names, shape
+from spotladder.workloads import names, template_schema
 from spotladder.workloads.jobset import state
 from spotladder.workloads.jobset.operator import silent_jobset
 from spotladder.workloads.jobset.records import JOBSETS, JobSetRecord
@@ -34,8 +34,8 @@ from spotladder.workloads.names import Origin
 from spotladder.workloads.operators import silent_scheduler
 from spotladder.workloads.pods import PodOverlay, budget, copied, with_env, with_overlay
 from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, Made, Object
-from spotladder.workloads.shape import check
 from spotladder.workloads.template import made_of, template_of
+from spotladder.workloads.template_schema import check
 from spotladder.workloads.tiers import ResolvedTier
 from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 
@@ -80,7 +80,7 @@ class JobSetKind:
 
     def workers(self, job: TieredJob) -> int:
         spec = template_of(job, _FIELD).spec
-        check(spec, shape.JOBSET, _AT)
+        check(spec, template_schema.JOBSET, _AT)
         return sum(_pods(entry, index) for index, entry in enumerate(spec["replicatedJobs"]))
 
     def longest_name(self, spec: Mapping[str, Any]) -> int:

@@ -20,9 +20,9 @@ from spotladder.core.model import AttemptSeen, Exit
 from spotladder.workloads import capacity
 from spotladder.workloads.exits import exit_of_code
 from spotladder.workloads.kueue import queue_seen
+from spotladder.workloads.pod_observation import pods_seen
 from spotladder.workloads.rayjob.records import LOGS, RayClusterRecord, RayJobRecord, rayclusters_of, rayjob_of
 from spotladder.workloads.records import EventRecord, NodeRecord
-from spotladder.workloads.seen import pods_seen
 from spotladder.workloads.workload import AttemptObjects
 
 REASONS: Mapping[str, Exit] = MappingProxyType(
@@ -81,7 +81,7 @@ def _exit(rayjob: RayJobRecord, *, managed: bool) -> tuple[Exit | None, str]:
         return Exit.LOST, "its program was stopped through Ray by somebody else"
     if state not in ("Complete", "Failed") or _invalid(rayjob):
         return None, ""
-    message = _first_line(rayjob.message) or f"{state}, {rayjob.job_status or 'no job status'}"
+    message = _without_logs(rayjob.message) or f"{state}, {rayjob.job_status or 'no job status'}"
     if rayjob.error:
         message = f"{message}: {rayjob.error}"
     if _SIDECAR_ENDED in rayjob.message:
@@ -130,5 +130,5 @@ def _blocked(objects: AttemptObjects, name: str, events: Sequence[EventRecord]) 
     return capacity.blocked(objects.pods, failures, events, name, wanted=0)
 
 
-def _first_line(message: str) -> str:
+def _without_logs(message: str) -> str:
     return message.partition(LOGS)[0].strip().partition("\n")[0]

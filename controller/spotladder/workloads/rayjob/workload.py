@@ -26,7 +26,7 @@ from spotladder.api.workload import workers_of
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.resources import DISRUPTION_BUDGETS, APIResource
-from spotladder.workloads import names, shape
+from spotladder.workloads import names, template_schema
 from spotladder.workloads.grace import drain_of
 from spotladder.workloads.names import Origin
 from spotladder.workloads.operators import silent_scheduler
@@ -35,8 +35,8 @@ from spotladder.workloads.rayjob import state
 from spotladder.workloads.rayjob.operator import silent_kuberay
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS, RayClusterRecord, RayJobRecord
 from spotladder.workloads.records import Made, Object
-from spotladder.workloads.shape import check
 from spotladder.workloads.template import made_of, template_of
+from spotladder.workloads.template_schema import check
 from spotladder.workloads.tiers import ResolvedTier
 from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 
@@ -109,7 +109,7 @@ RAYJOB: WorkloadKind = RayJobKind()
 
 
 def _spec(given: Mapping[str, Any], overlay: PodOverlay) -> dict[str, Any]:
-    check(given, shape.RAYJOB, _AT)
+    check(given, template_schema.RAYJOB, _AT)
     spec: dict[str, Any] = copied(given)
     _submission(spec)
     if "deletionStrategy" in spec and overlay.tier.queue:

@@ -1,4 +1,4 @@
-"""What a kubeconfig looks like, as far as it is read here: what is of another kind is said by its place in the file."""
+"""The types of the kubeconfig fields that are read. A value of another type is an error that names the field."""
 
 from __future__ import annotations
 

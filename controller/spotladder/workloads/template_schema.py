@@ -1,7 +1,7 @@
-"""Whether the parts of a template that are read or added to are of Kubernetes' shape.
+"""The types of the template fields that spotladder reads or adds to.
 
-The API server cannot know: to it a template is free-form. What is not looked at here passes, and is judged by KubeRay,
-by JobSet or by the API server when the attempt is made.
+In the TieredJob's schema a template is free-form. KubeRay, JobSet or the API server check the other fields when the
+attempt is created.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from spotladder.core.model import PodPhase
+from spotladder.workloads.pod_observation import pod_seen
 from spotladder.workloads.records import NodeRecord
-from spotladder.workloads.seen import pod_seen
 from tests.workloads.builders import node, pod
 
 NODES = {"node-1": node()}

@@ -1,4 +1,4 @@
-"""A cluster that its cloud describes: asked when it is first needed, and again when it is said to have changed."""
+"""A cluster whose address and credentials its cloud's API returns: at the first use, and again after a change."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from spotladder.clusters.connection import Connection
 
 
-class Described(ABC):
-    """Implements `clusters.registry.Source` for a cloud. The same description keeps the same connection."""
+class CloudCluster(ABC):
+    """Implements `clusters.registry.ConnectionSource` for a cloud. The same description keeps the same connection."""
 
     def __init__(self) -> None:
         self._described: tuple[str, str] = ("", "")

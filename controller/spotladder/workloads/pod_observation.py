@@ -1,4 +1,4 @@
-"""From what is kept of a pod and its node to what the decision core is to know of it."""
+"""Converts the records of a pod and its node into the core's `PodSeen`."""
 
 from __future__ import annotations
 
