@@ -20,7 +20,7 @@ RESOURCES = ("cpu", "memory")
 def with_kueue(tag: str) -> Iterator[Site]:
     """A cluster of its own: in a cluster with Kueue, JobSets and RayJobs need Kueue's webhooks."""
     if not program("kueue").exists():
-        absent("not installed: kueue (`cluster install kueue`)", "e2e")
+        absent("not installed: kueue (`cluster install kueue`)", "kueue", in_all=False)
     with installed("kueue", tag, "kuberay", "jobset", "kueue") as made:
         yield made
 

@@ -282,3 +282,13 @@ def test_another_queue_is_another_attempt() -> None:
     before, after = digests_of(job()), digests_of(job(tier={"queue": "team"}))
     assert before["spot-a"] != after["spot-a"]
     assert digests_of(job(tier={"queueTimeout": "1h"})) == before
+
+
+@pytest.mark.parametrize("template", [ray_template, jobset_template])
+def test_nodes_that_are_avoided_are_excluded_by_affinity(template: Any) -> None:
+    of = job(template())
+    place = tier(of, extraSelectors={"pool": "a"}).avoiding(("n1", "n2"))
+    made = workload_of(of).render(of, names.Origin("u-1"), place, 3, {})[-1]
+    terms = worker_spec(made)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    expected = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["n1", "n2"]}
+    assert expected in terms["nodeSelectorTerms"][0]["matchExpressions"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spotladder.core.availability import with_sightings
+from spotladder.core.bad_nodes import with_node_failures
 from spotladder.core.crashes import CRASH_LIMIT, crash_of, crashed_pods, told, with_denial, with_failed_start
 from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
@@ -43,6 +44,7 @@ def ended_by_itself(draft: Draft) -> bool:
     elif seen.exit is not None:
         _exited(draft, attempt, seen, seen.exit)
     elif crashed := crashed_pods(attempt, seen):
+        draft.state = with_node_failures(draft.state, crashed)
         pod = min(crashed, key=lambda pod: (pod.role is not PodRole.HEAD, pod.uid))
         _start_failed(draft, Reason.START_CRASHED, crash_of(pod), pod.exit_message, pod.called)
     elif head_lost(seen):

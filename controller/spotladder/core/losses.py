@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spotladder.core.bad_nodes import bad_nodes, with_node_failures
 from spotladder.core.crashes import crashed_pods
 from spotladder.core.model import (
     Attempt,
@@ -89,8 +90,8 @@ def synthetic(attempt: Attempt, what: str, cause: Cause) -> PodSeen:
 def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobState, tuple[Loss, ...]]:
     """Count these losses against the live attempt, its tier and the job.
 
-    Losses by maintenance are recorded but are not failures. Under `FailureUnit.INTERRUPTION` all losses until all
-    workers are ready again are one failure.
+    Losses by maintenance, and on nodes that are known to be bad, are recorded but are not failures. Under
+    `FailureUnit.INTERRUPTION` all losses until all workers are ready again are one failure.
     """
     attempt = state.attempt
     if attempt is None or not pods:
@@ -99,7 +100,9 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
         Loss(pod.called, pod.cause, attempt.number, attempt.tier, noticed=pod.phase is not PodPhase.LOST)
         for pod in pods
     )
-    failures = sum(1 for pod in pods if pod.cause not in UNCOUNTED)
+    bad = bad_nodes(state)
+    failures = sum(1 for pod in pods if pod.cause not in UNCOUNTED and pod.node not in bad)
+    state = with_node_failures(state, pods)
     if unit is FailureUnit.INTERRUPTION:
         failures = 0 if state.loss_counted else min(1, failures)
     record = state.record(attempt.tier)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spotladder.core.bad_nodes import avoids
 from spotladder.core.crashes import ended_unready, forgotten
 from spotladder.core.losses import with_record
 from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobSpec, JobState, Move, PodSeen, Stage
@@ -58,6 +59,8 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
     if state.tier and changed:
         spent = state.record(state.tier).exhausted_by
         message += f", from {state.tier}" + (f" ({spent})" if spent else "")
+    if avoided := avoids(state):
+        message += f"; avoids {avoided}"
     record = state.record(tier)
     state = replace(
         with_record(state, replace(record, attempts=record.attempts + 1)),

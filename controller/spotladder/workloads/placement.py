@@ -4,11 +4,13 @@ never contradict it."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spotladder.api.problems import Path, dotted
 from spotladder.errors import InvalidSpec
+
+HOSTNAME = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,10 @@ class Placement:
     one_of: tuple[tuple[str, tuple[str, ...]], ...] = ()
     none_of: tuple[tuple[str, tuple[str, ...]], ...] = ()
     tolerations: tuple[Mapping[str, Any], ...] = ()
+
+    def avoiding(self, nodes: tuple[str, ...]) -> Placement:
+        """The placement without these nodes."""
+        return replace(self, none_of=(*self.none_of, (HOSTNAME, nodes)))
 
     @property
     def expressions(self) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spotladder.api.capacitytier import ApplyTo, CapacityTier, Provider
 from spotladder.api.problems import InvalidDocument
@@ -35,6 +35,12 @@ class ResolvedTier:
     price: Price
     overrides: TierOverrides
     queue: str = ""
+
+    def avoiding(self, nodes: tuple[str, ...]) -> ResolvedTier:
+        """The same tier without these nodes, by name."""
+        if not nodes:
+            return self
+        return replace(self, workers=self.workers.avoiding(nodes), head=self.head.avoiding(nodes))
 
 
 def resolve_tiers(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> tuple[ResolvedTier, ...]:

@@ -137,6 +137,14 @@ class Spell:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeFailures:
+    """How many pods of the job have failed on a node that lives."""
+
+    node: str
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
 class TierRecord:
     """The history of one tier.
 
@@ -171,8 +179,8 @@ class JobState:
     `crash_output` is the last line of output of the newest. `denials` is the number of attempts that the checkpoint
     store has refused since the newest commit, `denied` its last error. `impeded` is why the job is not training; None
     while it trains. `timed_steps` and `timed_seconds` are the number of steps between consecutive commits of one
-    attempt, and their duration. `clock` is the `now` of the last decision and `nodes` the number of nodes held since
-    then.
+    attempt, and their duration. `node_failures` are the nodes on which pods failed, the newest failure last. `clock` is
+    the `now` of the last decision and `nodes` the number of nodes held since then.
     """
 
     stage: Stage = Stage.IDLE
@@ -206,6 +214,7 @@ class JobState:
     ended_at: Instant | None = None
     timed_steps: int = 0
     timed_seconds: Seconds = 0.0
+    node_failures: tuple[NodeFailures, ...] = ()
 
     @property
     def phase(self) -> Phase:

@@ -13,6 +13,7 @@ from typing import Any
 from spotladder.api.record import API_VERSION
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
 from spotladder.clusters.registry import HOME
+from spotladder.core.bad_nodes import bad_nodes
 from spotladder.core.contract import Notice
 from spotladder.core.model import Delete, Drain, Handover, JobState, Launch
 from spotladder.core.reasons import Reason
@@ -65,7 +66,8 @@ class Applier:
         reach(Point.BEFORE_LAUNCH)
         origin = names.Origin(loaded.record.uid, cluster.home)
         try:
-            objects = loaded.workload.render(loaded.job, origin, tier, action.attempt, self._environment)
+            placed = tier.avoiding(bad_nodes(loaded.state))
+            objects = loaded.workload.render(loaded.job, origin, placed, action.attempt, self._environment)
         except InvalidSpec as error:
             return Diagnosis(ConditionReason.INVALID_SPEC, str(error))
         digest = sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()[:16]

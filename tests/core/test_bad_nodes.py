@@ -1,0 +1,74 @@
+"""A node on which pods fail again and again is avoided by later attempts, and costs the tier no more than it must."""
+
+from __future__ import annotations
+
+import pytest
+
+from spotladder.core.bad_nodes import AVOIDED_NODES_LIMIT, REMEMBERED_NODES, bad_nodes, with_node_failures
+from spotladder.core.model import JobState, PodPhase, PodRole, PodSeen, Stage
+from spotladder.core.reasons import Cause, Reason
+from tests.core.builders import Job, attempt, head, lost, spec, tier, whole, worker
+
+
+def failed(uid: str, node: str = "n1", cause: Cause = Cause.UNKNOWN) -> PodSeen:
+    return lost(uid, cause, node=node)
+
+
+def replaced(job: Job, *pods: PodSeen) -> None:
+    """The attempt loses these pods and gets others in their place."""
+    number = job.number
+    job.see(attempt(number, head(), worker(f"w{number}-0"), *pods), after=1)
+    job.see(whole(number), after=5)
+
+
+def test_a_node_is_avoided_after_two_failures_and_costs_the_tier_no_more() -> None:
+    job = Job(spec(tier("spot-a", 9))).running()
+    replaced(job, failed("a"))
+    assert bad_nodes(job.state) == ()
+    replaced(job, failed("b"))
+    assert bad_nodes(job.state) == ("n1",)
+    before = job.state.failures
+    for uid in "cdefgh":
+        replaced(job, failed(uid))
+    assert (job.state.failures, job.state.record("spot-a").failures) == (before, before)
+    replaced(job, failed("i", "n2"))
+    assert job.state.failures == before + 1
+
+
+def test_the_next_attempt_says_which_nodes_it_avoids() -> None:
+    job = Job(spec(tier("spot-a", 9), recovery_timeout=10.0)).running()
+    replaced(job, failed("a"))
+    job.see(attempt(1, head(), worker("w1-0"), failed("b")), after=1)
+    job.see(attempt(1, head(), worker("w1-0")), after=20)
+    job.see(after=1)
+    assert job.number == 2
+    assert "avoids n1 (2 failed pods)" in job.state.message
+
+
+def test_crashes_at_the_start_blame_the_node() -> None:
+    job = Job(spec(tier("spot-a", 9)))
+    for number in (1, 2):
+        job.see(after=301)
+        crashed = PodSeen(
+            "w", PodRole.WORKER, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, node="n1", exit_code=1
+        )
+        job.see(attempt(number, head(), crashed), after=1)
+        assert job.state.reason is Reason.START_CRASHED
+        job.see(after=1)
+    assert (bad_nodes(job.state), job.state.stage, job.state.failures) == (("n1",), Stage.IDLE, 0)
+
+
+@pytest.mark.parametrize(
+    "cause", [Cause.INTERRUPTION, Cause.NODE_LOST, Cause.MAINTENANCE, Cause.PREEMPTED, Cause.DELETED]
+)
+def test_a_node_that_goes_is_not_bad(cause: Cause) -> None:
+    state = with_node_failures(JobState(), [failed(str(index), cause=cause) for index in range(9)])
+    assert state.node_failures == ()
+
+
+def test_what_is_remembered_and_avoided_is_bounded() -> None:
+    pods = [failed(f"{node}-{again}", f"n{node}") for node in range(100) for again in range(2)]
+    state = with_node_failures(JobState(), pods)
+    assert len(state.node_failures) == REMEMBERED_NODES
+    assert len(bad_nodes(state)) == AVOIDED_NODES_LIMIT
+    assert "n99" in bad_nodes(state)
