@@ -15,7 +15,7 @@ def test_settings_that_are_not_text(capsys: Capture, tmp_path: Path) -> None:
     file = tmp_path / "settings"
     file.write_bytes(b"\x7fELF\xff")
     answer = call(capsys, "controller", "--config", file)
-    assert (answer.code, answer.out, answer.err) == (2, "", f"error: {file}: is no text: write name: value\n")
+    assert (answer.code, answer.out, answer.err) == (2, "", f"error: {file}: is not UTF-8 text: write name: value\n")
 
 
 @pytest.mark.parametrize("port", ["65536", "99999", "9" * 30])

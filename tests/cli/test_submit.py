@@ -287,7 +287,7 @@ def test_submit_runs_the_controllers_checks(remembered: Remembered, capsys: Capt
     assert "spec.checkpoints.uri: is a path" in answer.err
     assert "headGroupSpec: is required on a cluster" in answer.err
     assert call(capsys, "submit", written(tmp_path, "world.yaml", WORLD)).err.endswith(
-        "is a world file, and a cluster is one: leave it out\n"
+        "is a world file, which only local runs use: remove it\n"
     )
 
 

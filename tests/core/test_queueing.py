@@ -65,7 +65,7 @@ def test_queue_timeout_leaves_the_tier_without_a_failure() -> None:
     assert job.now < decision.wake_at <= job.now + 1800
     told = explain(Situation(job.spec, job.state, job.last_seen, job.now))
     assert told is not None
-    assert (told.timer, told.then) == ("queueTimeout", "the tier is left")
+    assert (told.timer, told.then) == ("queueTimeout", "the job leaves the tier")
     job.see(held(1), after=1795)
     assert (job.state.stage, job.state.reason) == (Stage.ENDING, Reason.QUEUE_TIMEOUT)
     assert job.state.message == f"no quota for 30m: {SAID}"

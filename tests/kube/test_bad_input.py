@@ -337,7 +337,7 @@ async def test_nothing_begins_before_it_is_known_whose_log_it_is(api_server: Api
         here.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
         await here.submit()
         message = await says(here, "Degraded", "True", "StoreUnavailable")
-        assert "no route; the first attempt waits until it is known whose log this is" in message
+        assert "no route; the first attempt waits until the owner of the log is known" in message
         assert await here.rayjobs() == []
         here.bucket.broken = None
         await here.clock.advance(120)

@@ -205,5 +205,5 @@ async def test_nothing_is_sent_when_anything_is_wrong(api_server: ApiServer, cli
         answer = await cli("submit", good, bad, worldly, "-n", here.namespace)
         assert (answer.code, answer.out) == (2, "")
         assert f"{bad}:4:" in answer.err
-        assert f"{worldly}:1:1: is a world file, and a cluster is one: leave it out" in answer.err
+        assert f"{worldly}:1:1: is a world file, which only local runs use: remove it" in answer.err
         assert (await cli("get", "-n", here.namespace)).out == ""

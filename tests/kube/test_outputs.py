@@ -110,8 +110,8 @@ async def test_an_outage_of_the_bucket_that_only_the_program_sees_is_told(
 
         await eventually(lambda: degraded("True", "StoreUnavailable"))
         assert (await here.condition("Degraded"))["message"] == (
-            "the checkpoint store does not answer (says the program: connection refused (http://minio:9000)); nothing "
-            "is committed until it does"
+            "the checkpoint store does not answer (the program reports: connection refused (http://minio:9000)); "
+            "nothing is committed until it does"
         )
         ray.printed += f"{back_line(100)}\n"
         await here.pass_time(OUTAGE_POLL_INTERVAL)

@@ -136,7 +136,7 @@ async def test_what_is_there_and_no_copy_is_left_alone(api_server: ApiServer, se
         await make(here, SECRETS, "bucket", data=encoded(key="ours"))
         await here.pass_time(11)
         await eventually(lambda: degraded(here, "NameTaken"))
-        assert "in cluster east is not a copy of ours" in (await here.condition("Degraded"))["message"]
+        assert "in cluster east is not a copy of this controller" in (await here.condition("Degraded"))["message"]
         assert await content(east, SECRETS, "bucket") == encoded(key="theirs")
         await here.client.merge(TIEREDJOBS, "digits", here.namespace, body={"spec": {"copies": []}})
         await eventually(lambda: east.rayjob(1))

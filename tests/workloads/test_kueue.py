@@ -127,7 +127,7 @@ def test_an_object_that_is_suspended_without_a_queue() -> None:
         assert read.exit is None
         assert read.queue is not None
         assert read.queue.eviction is QueueEviction.SUSPENDED
-        assert "suspended by somebody else; use spec.suspend of the TieredJob" in read.queue.message
+        assert "suspended by another client; use spec.suspend of the TieredJob" in read.queue.message
 
 
 def test_an_attempt_without_a_queue_has_none() -> None:

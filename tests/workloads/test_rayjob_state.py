@@ -42,7 +42,7 @@ def test_a_raycluster_that_somebody_deletes_is_one_loss_and_not_one_of_each_pod(
     running = rayjob("Running", "RUNNING")
     pods = [pod("head", role="head", deleted=True), pod("w-0", deleted=True), pod("w-1", deleted=True)]
     found = seen(running, *pods, clusters=clusters)
-    assert (found.exit, found.message) == (Exit.LOST, "somebody deleted its RayCluster digits-a001-xk2lp")
+    assert (found.exit, found.message) == (Exit.LOST, "its RayCluster digits-a001-xk2lp was deleted")
     assert lost_pods(Attempt(1, "spot-a", 0.0), found) == []
     assert seen(rayjob("Initializing", ""), clusters=clusters).exit is None
 

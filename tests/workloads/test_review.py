@@ -140,4 +140,4 @@ def test_a_tier_that_contradicts_itself(tmp_path: Path) -> None:
 
 
 def test_a_world_file_is_for_one_machine(tmp_path: Path) -> None:
-    assert said(tmp_path, WORLD) == ["0.yaml:1:1: is a world file, and a cluster is one: leave it out"]
+    assert said(tmp_path, WORLD) == ["0.yaml:1:1: is a world file, which only local runs use: remove it"]

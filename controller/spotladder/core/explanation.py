@@ -66,7 +66,7 @@ def _next(here: Situation, timer: Timer) -> tuple[str, Instant | None, str]:
         case Timer.PROVISION:
             return _ends(timer, here.provision_deadline, "the job leaves the tier")
         case Timer.QUEUE:
-            return _ends(timer, here.queue_deadline, "the tier is left")
+            return _ends(timer, here.queue_deadline, "the job leaves the tier")
         case Timer.CONTACT:
             return _ends(timer, here.contact_deadline, "pods on silent nodes count as lost")
         case Timer.START:

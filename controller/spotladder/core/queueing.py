@@ -1,4 +1,5 @@
-"""Admission queues (Kueue): what the loss of quota means for the live attempt, and how long an attempt waits for quota.
+"""Admission queues (Kueue): the effect of a loss of quota on the live attempt, and the time limit of the wait for
+quota.
 
 A queue that readmits an attempt runs its program again under the same attempt number while the earlier pods may still
 write. So an attempt that has run ends when its quota is taken away, and the next attempt joins the queue.
@@ -20,11 +21,11 @@ _UNCOUNTED = {
     QueueEviction.STOPPED: Reason.QUOTA_WITHDRAWN,
     QueueEviction.DEACTIVATED: Reason.QUOTA_WITHDRAWN,
 }
-"""Evictions that are no failure of the tier: nothing was lost, or an administrator asked for it."""
+"""Evictions that are not failures of the tier: no capacity was lost, or an administrator requested them."""
 
 
 def taken_back(here: Situation) -> QueueEviction | None:
-    """Why the live attempt lost its quota; None while it has quota, or waits for its first."""
+    """Why the live attempt lost its quota; None while it has quota or waits for its first quota."""
     attempt, seen = here.attempt, here.attempt_seen
     queue = seen.queue if seen is not None and seen.reachable else None
     if queue is None:
@@ -33,7 +34,7 @@ def taken_back(here: Situation) -> QueueEviction | None:
     match queue.eviction:
         case None:
             return QueueEviction.PREEMPTED if queue.held and has_run else None
-        case QueueEviction.DEACTIVATED:  # a pause: the next attempt would not be deactivated
+        case QueueEviction.DEACTIVATED:  # A pause: the next attempt would not be deactivated.
             return None if queue.held else queue.eviction
         case QueueEviction.SUSPENDED:
             return queue.eviction if has_run else None
@@ -41,7 +42,8 @@ def taken_back(here: Situation) -> QueueEviction | None:
 
 
 def end_by_queue(draft: Draft, eviction: QueueEviction) -> None:
-    """End the attempt because its quota is gone. A preemption is one failure of the tier, however many pods go."""
+    """End the attempt because its quota is gone. A preemption counts as one failure of the tier for all
+    pods together."""
     attempt, seen = draft.here.attempt, draft.here.attempt_seen
     message = seen.queue.message if seen is not None and seen.queue is not None else ""
     if eviction is QueueEviction.PREEMPTED:

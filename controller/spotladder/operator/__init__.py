@@ -1,1 +1,1 @@
-"""The Kubernetes operator: every pass over a TieredJob is load → decide → apply, and `core` decides."""
+"""The Kubernetes operator: every reconcile of a TieredJob is load → decide → apply, and `core` decides."""

@@ -1,4 +1,4 @@
-"""The vocabulary of conditions: their types, the reasons beside `core.Reason`, and how an update changes them."""
+"""The vocabulary of conditions: their types, the reasons in addition to `core.Reason`, and condition updates."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class ConditionType(StrEnum):
     EVICTED = "Evicted"
     FELL_BACK = "FellBack"
     CHECKPOINTING = "Checkpointing"
-    UPDATED = "Updated"  # whether the live attempt was launched with the pods of the present spec
+    UPDATED = "Updated"  # whether the live attempt was launched with the pod template of the current spec
     COMPLETED = "Completed"
     DEGRADED = "Degraded"
-    AVAILABLE = "Available"  # this and the next: of a CapacityTier
+    AVAILABLE = "Available"  # this and the next are conditions of a CapacityTier
     PRICED = "Priced"
 
 
 class ConditionReason(StrEnum):
-    """Why a job is not valid or is degraded, beside what `core.Reason` says."""
+    """Why a job is not valid or is degraded, in addition to `core.Reason`."""
 
     INVALID_SPEC = "InvalidSpec"
     UNKNOWN_CAPACITY_TIER = "UnknownCapacityTier"
@@ -78,16 +78,16 @@ class ConditionUpdate:
 ConditionUpdates = Mapping[ConditionType, ConditionUpdate]
 
 DELETE_REQUESTED = "DeleteRequested"
-"""Why a job that is being deleted stops: it is suspended first, and nobody asked for that."""
+"""Stops a job that is being deleted: the controller suspends it first, without a request in its spec."""
 
 
 def one_line(text: str, longest: int = 1024) -> str:
-    """The text as a message of a condition: its lines become one, and it is cut off."""
+    """The text as a message of a condition: on one line, and truncated."""
     return "; ".join(line.strip() for line in text.splitlines() if line.strip())[:longest]
 
 
 def merged(held: Sequence[Condition], updates: ConditionUpdates, now: Instant, generation: int) -> list[Condition]:
-    """The conditions after these updates. The time is that of the last change of status."""
+    """The conditions after these updates. Their transition time changes only if the status changes."""
     known = {condition.type: condition for condition in held}
     at = datetime.fromtimestamp(int(now), UTC)
     for kind, update in updates.items():

@@ -1,4 +1,4 @@
-"""The process: wait for the lead, work while it lasts, stop in peace when asked to."""
+"""The controller process: waits for the lease, works while it leads, and stops gracefully on request."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
 
 STOP: Seconds = 3.0
-"""How long what is under way may take when the process is to stop."""
+"""Maximum time for pending work when the process stops."""
 
 
 class Controller:
-    """One process. `run` returns when it was asked to stop."""
+    """One controller process. `run` returns after a request to stop."""
 
     def __init__(self, settings: Settings, *, clock: Clock | None = None) -> None:
         self._settings = settings
@@ -44,11 +44,11 @@ class Controller:
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """End in peace."""
+        """Request a graceful stop."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Lead whenever that is possible, until stopped."""
+        """Lead whenever the lease is available, until stopped."""
         for name in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(name, self.stop)
         async with (
@@ -66,14 +66,15 @@ class Controller:
         self._log.info("stopped", identity=self.identity)
 
     async def once(self) -> int:
-        """One look at every job, then return how many there are. Raises EnvironmentFailure while another leads."""
+        """Reconcile every job once and return the number of jobs. Raises EnvironmentFailure while another process
+        leads."""
         async with Client(self._connection, clock=self._clock) as plain:
             election = self._election(plain)
             if not await election.attempt():
                 if election.problem:
                     raise EnvironmentFailure(f"cannot take the lease {self._settings.lease_name}: {election.problem}")
                 raise EnvironmentFailure(
-                    f"{election.holder or 'nobody'} holds the lease {self._settings.lease_name}: stop it first"
+                    f"{election.holder or 'another process'} holds the lease {self._settings.lease_name}: stop it first"
                 )
             keeping = asyncio.create_task(election.keep())
             try:
@@ -98,7 +99,7 @@ class Controller:
                     try:
                         working.result()
                     except* NotLeading as lost:
-                        self._log.warning("a write came too late", error=str(lost.exceptions[0]))
+                        self._log.warning("a write came after the lease was lost", error=str(lost.exceptions[0]))
             finally:
                 self._leader = None
                 for task in (working, keeping):
@@ -141,7 +142,7 @@ class Controller:
         )
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do it, unless the process is stopped meanwhile; whether it was done."""
+        """Run it unless the process is stopped first; returns whether it finished."""
         doing = asyncio.create_task(work)
         stopping = asyncio.create_task(self._stopping.wait())
         await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)

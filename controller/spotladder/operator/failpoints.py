@@ -1,11 +1,11 @@
 """Named places at which a test makes the controller die, stop or fail: `SPOTLADDER_FAILPOINTS=after-launch:crash`.
 
-Several are separated by commas; `after-launch:crash@2` acts at the second time only. Without the variable every place
-is one look into an empty dict.
+Several are separated by commas; `after-launch:crash@2` acts at the second time only. Without the variable every
+failpoint is one lookup in an empty dict.
 
-`crash`  the process is gone at once, nothing is cleaned up
-`stop`   the process gets SIGSTOP, as one that hangs and comes back (SIGCONT) later
-`error`  an exception, as from a defect
+`crash`  ends the process at once without cleanup
+`stop`   sends SIGSTOP to the process, which then hangs until SIGCONT
+`error`  raises an exception, as a defect would
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ CRASHED = 70
 
 
 class Point(StrEnum):
-    """The steps of a pass, in their order."""
+    """The steps of a reconcile, in order."""
 
     AFTER_LOAD = "after-load"
     AFTER_DECIDE = "after-decide"
     BEFORE_LAUNCH = "before-launch"
-    BETWEEN_OBJECTS = "between-objects"  # of an attempt that is made of several
+    BETWEEN_OBJECTS = "between-objects"  # of an attempt with several objects
     AFTER_LAUNCH = "after-launch"
     BEFORE_DRAIN = "before-drain"
     AFTER_DRAIN = "after-drain"
     BEFORE_DELETE = "before-delete"
-    BETWEEN_DELETES = "between-deletes"  # of the objects that an attempt is made of
+    BETWEEN_DELETES = "between-deletes"  # of the objects of an attempt
     AFTER_DELETE = "after-delete"
     BEFORE_FINISH = "before-finish"
     AFTER_FINISH = "after-finish"
@@ -43,7 +43,7 @@ class Point(StrEnum):
 
 
 class FailPoint(SpotladderError):
-    """What `error` raises."""
+    """The exception that `error` raises."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ _points = _armed(os.environ.get(VARIABLE, ""))
 
 
 def reach(point: Point) -> None:
-    """Say that this place is reached."""
+    """Execute the action for this failpoint, if one is set."""
     if _points and (armed := _points.get(point)):
         armed.hits += 1
         if armed.hits == armed.turn:

@@ -25,5 +25,5 @@ def gc_frozen() -> Iterator[None]:
 
 
 def gc_unfrozen() -> None:
-    """Let the collector consider the exempted objects again: the caches may be garbage now."""
+    """Include the exempted objects in garbage collection again: the caches may be garbage now."""
     gc.unfreeze()

@@ -1,10 +1,10 @@
-"""Which versions a cluster runs, as far as they may be read, beside the versions that work together.
+"""Reads the versions of a cluster, as far as permissions allow, and compares them with the supported combinations.
 
 1. The version of Kubernetes may be read by every account. KubeRay and Karpenter are found by the labels of their
    Deployments, under the names and in the namespaces that their documentation uses: the controller may read these
-   Deployments and no others. What is installed elsewhere stays unknown.
+   Deployments and no others. Installations elsewhere stay unknown.
 2. An unknown version is no conflict, and neither is a Kubernetes newer than the table.
-3. A conflict is reported. It holds nothing up: what works goes on.
+3. A conflict is reported but does not stop any job.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAMESPACES: Mapping[str, tuple[str, ...]] = {
     KUBERAY: ("kuberay-system", "kuberay-operator", "kuberay", "ray-system", "default"),
     KARPENTER: ("kube-system", "karpenter"),
 }
-"""Where each Deployment is looked for, in this order."""
+"""The names and namespaces at which each Deployment is looked up, in this order."""
 
 FIRST_KARPENTER = (1,)
 """The first version of Karpenter for AWS with the API that this project uses."""
@@ -39,25 +39,25 @@ _TAG = re.compile(r":v?([0-9]+\.[0-9]+\.[0-9]+)(?:[-.@]|$)")
 
 @dataclass(frozen=True, slots=True)
 class InstalledVersions:
-    """What a cluster runs: a minor of Kubernetes and releases of the others; None for what is not known."""
+    """The versions in a cluster: a minor of Kubernetes and releases of the others; None if unknown."""
 
     kubernetes: str | None = None
     kuberay: str | None = None
     karpenter: str | None = None
 
     def conflicts(self, ray: str | None = None) -> tuple[str, ...]:
-        """Why these versions, and this Ray, do not work together: one sentence each."""
+        """Why these versions, and this Ray, are not compatible: one sentence each."""
         known = self.kubernetes
         if known is not None and versions.parse(known) > versions.parse(max(versions.SUPPORTED, key=versions.parse)):
             known = None
         karpenter = self.karpenter
         if karpenter is not None and versions.parse(karpenter) < FIRST_KARPENTER:
-            karpenter = None  # the provider for Google Cloud, which counts its own versions and is not in the table
+            karpenter = None  # The provider for Google Cloud has its own versions and is not in the table.
         return versions.conflicts(kubernetes=known, karpenter=karpenter, kuberay=self.kuberay, ray=ray)
 
 
 async def installed(client: Client) -> InstalledVersions:
-    """The versions that may be read. Raises ClusterUnreachable, Throttled."""
+    """The versions that the controller may read. Raises ClusterUnreachable, Throttled."""
     found = _MINOR.match(await client.version())
     return InstalledVersions(
         found[1] if found else None, await _release(client, KUBERAY), await _release(client, KARPENTER)
@@ -65,7 +65,7 @@ async def installed(client: Client) -> InstalledVersions:
 
 
 def ray_version(objects: Iterable[Mapping[str, Any]]) -> str | None:
-    """The Ray version that KubeRay would run: that of the RayJob, else of the head's image; None when none is said."""
+    """The Ray version that KubeRay would run: that of the RayJob, else of the head's image; None if neither has one."""
     for body in objects:
         if body.get("kind") != RAYJOBS.kind:
             continue
@@ -81,7 +81,7 @@ def ray_version(objects: Iterable[Mapping[str, Any]]) -> str | None:
 
 
 async def _release(client: Client, name: str) -> str | None:
-    """The version in the labels of that Deployment; None when it is not found, or may not be read."""
+    """The version in the labels of that Deployment; None if it is not found or must not be read."""
     for namespace in NAMESPACES[name]:
         try:
             labels = (await client.metadata(DEPLOYMENTS, name, namespace)).get("metadata", {}).get("labels") or {}

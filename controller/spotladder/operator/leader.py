@@ -52,11 +52,11 @@ RESTART_INTERVAL: Seconds = 5.0
 """Delay before a background task that crashed is started again."""
 
 CALL: Seconds = 15.0
-"""How long a call of a cluster beside home may take: a worker waits for it."""
+"""Timeout of a call to a member cluster, which occupies a worker."""
 
 
 class LeaderRuntime:
-    """One term of office: nothing of it is kept when the lead is lost. `identity` is written into Events."""
+    """One term of leadership: its state is dropped when the lease is lost. `identity` is written into Events."""
 
     def __init__(
         self,
@@ -141,12 +141,12 @@ class LeaderRuntime:
 
     @property
     def caches(self) -> list[Cache[Any]]:
-        """Those of the home cluster."""
+        """The caches of the home cluster."""
         return [*self.jobs.caches, self.capacity, *self.inventory.caches]
 
     @property
     def health(self) -> Health:
-        """Whether everything that is needed can be read."""
+        """Whether all required kinds can be read."""
         needed: list[Cache[Any]] = [*self.jobs.caches, self.capacity, *self.inventory.required]
         for cache in needed:
             if cache.problem:
@@ -157,7 +157,7 @@ class LeaderRuntime:
         return Health("leading")
 
     async def run(self) -> None:
-        """Work until cancelled. Raises NotLeading when a write found the lead lost."""
+        """Work until cancelled. Raises NotLeading if a write found that the lease is lost."""
         async with self.ready(), asyncio.TaskGroup() as tasks:
             self._look_at_all()
             tasks.create_task(self.queue.run())
@@ -167,7 +167,7 @@ class LeaderRuntime:
 
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[None]:
-        """Everything is listed; the caches are kept current meanwhile."""
+        """Returns when all kinds are listed; keeps the caches current from then on."""
         works = (self._events.run, self._book.run, self.clusters.run, self._copies.run)
         async with self._egress, self._logs, self._outputs, self._outages, self._prices, self._preflight:
             caches = (cache.run() for cache in self.caches)
@@ -187,18 +187,19 @@ class LeaderRuntime:
                 gc_freeze.gc_unfrozen()
 
     async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
-        """What runs beside the passes runs for ever: a defect in it is told, and it begins again."""
+        """Background tasks run for the whole term: a crash is logged, and the task is started again."""
         while True:
             try:
                 return await work()
             except NotLeading:
-                return  # the passes will find out, too
+                return  # The reconciles will find this out too.
             except Exception as error:  # noqa: BLE001 – nobody else would notice
-                self._log.error("a part of the controller has failed by a defect", exc_info=error)
+                self._log.error("a background task has failed with an unexpected error", exc_info=error)
             await self._clock.sleep(RESTART_INTERVAL)
 
     async def work_through(self, most: int = 50) -> int:
-        """Look at every job until nothing more is due at once, at most so often. Returns the number of jobs."""
+        """Reconcile every job until none is due at once, at most a limited number of times. Returns the number of
+        jobs."""
         keys = [job.key for job in self.jobs.all()]
         for key in keys:
             for _ in range(most):
@@ -239,7 +240,7 @@ class LeaderRuntime:
         self._metrics.failed_passes.labels(type(error).__name__).inc()
         log = self._log.bind(namespace=key[0], job=key[1], failures=self.queue.failures(key) + 1)
         if defect:
-            log.error("a pass failed by a defect", exc_info=error)
+            log.error("a reconcile failed with an unexpected error", exc_info=error)
         else:
             log.warning("a pass failed", error=str(error))
 
@@ -250,7 +251,7 @@ class LeaderRuntime:
                 self.queue.add_at(job.key, random.random() * min(60.0, self._settings.resync))  # noqa: S311
 
     def _join(self, name: str, source: ConnectionSource, home: str) -> Cluster:
-        """A cluster beside home, with everything of its own: a client, a share of the workers, caches, a monitor."""
+        """A member cluster with its own client, share of the workers, caches and monitor."""
         throttle = Throttle(self._settings.calls_per_second, self._settings.burst, self._clock)
         client = Client(clock=self._clock, throttle=throttle, guard=self._guard, timeout=CALL)
         inventory = Inventory(
@@ -278,14 +279,14 @@ class LeaderRuntime:
         if cluster is not None and not cluster.problem:
             self._preflight.reached(cluster)
         for key in cluster.inventory.jobs() if cluster is not None else ():
-            self.queue.add(key)  # also what no TieredJob is there for any more
+            self.queue.add(key)  # Includes jobs whose TieredJob does not exist any more.
         self._look_at_all()
 
     def _job_changed(self, before: JobRecord | None, after: JobRecord | None) -> None:
         record = after or before
         if record is not None:
             self.queue.add(record.key)
-            if after is None:  # whoever was refused for its sake may begin
+            if after is None:  # Jobs that had to wait for this one may start now.
                 for other in self.jobs.of(record.folder):
                     self.queue.add(other.key)
 

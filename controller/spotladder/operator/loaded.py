@@ -1,4 +1,4 @@
-"""The input of one reconcile: everything that is known of one TieredJob, frozen."""
+"""The input of one reconcile: all data about one TieredJob, frozen."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from spotladder.workloads.workload import WorkloadKind
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """A job's tiers, resolved, and why those that cannot be are not; of those that have no room for the job, why."""
+    """A job's tiers, resolved, with the reason for each unresolved tier, and for each tier without room for the job."""
 
     resolved: Mapping[str, ResolvedTier]
     missing: Mapping[str, Diagnosis]
     full: Mapping[str, str] = field(default_factory=dict)
 
     def cluster_of(self, tier: str) -> str | None:
-        """The cluster that the tier is in, if that is known."""
+        """The cluster of the tier, if known."""
         return self.resolved[tier].cluster if tier in self.resolved else None
 
 
@@ -33,8 +33,8 @@ class Tiers:
 class Loaded:
     """The input of one reconcile.
 
-    `before` is the state that `status` has; `state` may be newer by nothing but time. `capacity` are the CapacityTiers
-    of the job by name, as last seen. `reading` is what is known of the commit log.
+    `before` is the state in `status`; `state` may differ from it only in fields that change with time. `capacity` are
+    the job's last observed CapacityTiers by name. `reading` is the last reading of the commit log.
     """
 
     record: JobRecord
@@ -52,5 +52,5 @@ class Loaded:
 
     @property
     def clusters(self) -> dict[str, str]:
-        """The cluster of each tier whose cluster is known."""
+        """The cluster of each tier, if known."""
         return {name: tier.cluster for name, tier in self.tiers.resolved.items()}

@@ -1,4 +1,4 @@
-"""What nodes cost where a CapacityTier says who knows it: looked up in the background, remembered, never waited for."""
+"""Looks up the prices of nodes in the background and caches them, so that no reconcile waits for a price."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spotladder.errors import SpotladderError, described
 from spotladder.workloads.tiers import price_of
 
 PRICE_TTL: Seconds = 3600.0
-"""Age at which a price is looked up again; the old price is used until the new one is known."""
+"""Age at which a price is looked up again. The old price is used until the new one is known."""
 
 RETRY: Seconds = 300.0
 LOOKUP_TIMEOUT: Seconds = 60.0
@@ -52,7 +52,8 @@ class Prices:
                 asked.task.cancel()
 
     def of(self, capacity: CapacityTier) -> Price:
-        """The price that is given, else the one that was last looked up. Begins to look when that is old."""
+        """The price in the CapacityTier, else the last price that was looked up. Starts a lookup if that
+        price is old."""
         source = capacity.spec.price.source if capacity.spec.price else None
         if source is None:
             return price_of(capacity)
@@ -62,7 +63,7 @@ class Prices:
         return asked.price
 
     def problem(self, capacity: CapacityTier) -> str:
-        """Why the price is not known, or not known anew; "" when it is."""
+        """Why the price or its update is unknown; "" if it is known."""
         given = capacity.spec.price
         if given is None:
             return "spec.price is not given: what its nodes cost is not counted"
@@ -85,5 +86,5 @@ class Prices:
 
 
 def _key(spec: CapacityTierSpec) -> str:
-    """All that a price depends on."""
+    """The values on which a price depends."""
     return spec.model_dump_json(include={"capacity_type", "region", "zones", "instance_types", "price"})

@@ -1,4 +1,4 @@
-"""What is known of a job's commit log."""
+"""The last known content of a job's commit log."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from spotladder.core.model import Instant, Progress
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is known of a log. `known`: it was asked and answered, or did not in time. `foreign` and `corrupt` say why
-    nothing may be resumed from it, `unreadable` why nothing is known of it; `locked`: because there are no credentials;
+    """A reading of a commit log. `known`: the log was read, or did not answer in time. `foreign` and `corrupt` are why
+    no attempt may resume from it, `unreadable` why it could not be read; `locked`: because credentials are missing;
     `denied`: because the administrator does not allow it; `away_since`: because the store has not answered since then.
-    `gone` says what was in the log before and is not now.
-    """
+    `gone` describes commits that were in the log before and are missing now."""
 
     known: bool = False
     progress: Progress = field(default_factory=Progress)
@@ -27,7 +26,7 @@ class Reading:
     gone: str = ""
 
     def after(self, known: Progress) -> Reading:
-        """This reading of a log that has said `known` before."""
+        """This reading of a log that had the progress `known` before."""
         if not self.known or self.unreadable or self.foreign or self.corrupt:
             return self
         gone = went_back(known, self.progress)

@@ -1,4 +1,4 @@
-"""How a controller is set up: the flags of `spotladder controller`, or the same names in a YAML file."""
+"""The settings of a controller: the flags of `spotladder controller`, or the same names in a YAML file."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from spotladder.errors import InvalidSpec
 from spotladder.operator.storage.access import EVERY_NAMESPACE, NamespaceAccess
 
 SETTLE: Seconds = 60.0
-"""Kubernetes calls a node lost up to 55 s after its last word (50 s of grace, looked at every 5 s). Long before that,
-the programs on the other nodes have failed for want of it: a failure that was called the program's own by then would
-end the job for the loss of a node."""
+"""Kubernetes marks a node as lost up to 55 s after its last heartbeat (50 s of grace, checked every 5 s). By then the
+programs on the other nodes have failed because of it. A failure that already counted as the program's own would end
+the job for the loss of a node."""
 
 
 _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class AccessRule(BaseModel):
-    """What namespaces may use for their checkpoints."""
+    """The addresses that namespaces may use for their checkpoints."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     namespaces: tuple[str, ...] = Field(
-        min_length=1, description='Namespaces that the rule is for; "*" is all of them.'
+        min_length=1, description='Namespaces to which the rule applies; "*" means all.'
     )
     uris: tuple[str, ...] = Field(
-        default=(), description="Addresses at or below which checkpoints may be: s3://bucket/folder."
+        default=(), description="Addresses at or below which checkpoints are allowed: s3://bucket/folder."
     )
-    endpoints: tuple[str, ...] = Field(default=(), description="Endpoints that Secrets may name: https://host:port.")
+    endpoints: tuple[str, ...] = Field(default=(), description="Endpoints that Secrets may use: https://host:port.")
 
     @field_validator("namespaces")
     @classmethod
@@ -78,35 +78,41 @@ def _each(texts: tuple[str, ...], parse: Callable[[str], object]) -> tuple[str, 
 
 
 class Settings(BaseModel):
-    """What a platform engineer may want to differ."""
+    """The settings of a controller."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
 
-    kubeconfig: str | None = Field(default=None, description="The home cluster's kubeconfig; in a pod none is needed.")
+    kubeconfig: str | None = Field(default=None, description="The home cluster's kubeconfig; not needed in a pod.")
     context: str | None = Field(default=None, description="The kubeconfig's context.")
-    namespaces: tuple[str, ...] = Field(default=(), description="Namespaces to look after; all when empty.")
-    lease_namespace: str | None = Field(default=None, description="Where the lease is; default: the own namespace.")
+    namespaces: tuple[str, ...] = Field(
+        default=(), description="Namespaces of the TieredJobs to reconcile; empty means all."
+    )
+    lease_namespace: str | None = Field(
+        default=None, description="Namespace of the lease; default: the controller's namespace."
+    )
     lease_name: str = Field(default="spotladder-controller", description="The lease's name.")
     listen: str = Field(default="127.0.0.1:8080", description="Address of /healthz, /readyz and /metrics.")
-    workers: int = Field(default=16, ge=1, le=256, description="Jobs that are looked at at the same time.")
-    calls_per_second: float = Field(default=500.0, gt=0, description="Calls of the API server, on average.")
-    burst: int = Field(default=1000, ge=1, description="Calls of the API server at once, after a pause.")
-    resync: float = Field(default=600.0, gt=0, description="Seconds after which every job is looked at anyway.")
+    workers: int = Field(default=16, ge=1, le=256, description="Number of jobs that are reconciled concurrently.")
+    calls_per_second: float = Field(default=500.0, gt=0, description="Average number of API calls per second.")
+    burst: int = Field(default=1000, ge=1, description="Maximum burst of API calls after a pause.")
+    resync: float = Field(
+        default=600.0, gt=0, description="Seconds after which every job is reconciled without an event."
+    )
     settle: float = Field(
         default=SETTLE,
         ge=0,
         description="Seconds after a program's failure in which the loss of a node may still explain it.",
     )
     clusters: dict[Name, ClusterAddress] = Field(
-        default_factory=dict, description="Clusters beside home that CapacityTiers may name, and where they are."
+        default_factory=dict, description="Member clusters to which CapacityTiers may refer, with their kubeconfigs."
     )
     checkpoint_access: tuple[AccessRule, ...] = Field(
         default=(),
-        description="What the controller reads with its own identity for a namespace, and all that the namespace may "
-        "use. A namespace without a rule may use any bucket with a Secret of its own.",
+        description="Addresses that the controller may read with its own identity for a namespace; the namespace may "
+        "use no others. A namespace without a rule may use any bucket with its own Secret.",
     )
     environment: dict[str, str] = Field(
-        default_factory=dict, description="Variables given to every program, such as AWS_ENDPOINT_URL."
+        default_factory=dict, description="Environment variables of every program, such as AWS_ENDPOINT_URL."
     )
 
     @field_validator("clusters")
@@ -118,7 +124,7 @@ class Settings(BaseModel):
 
 
 def read_settings(file: Path | None, flags: dict[str, Any]) -> Settings:
-    """The settings of a file, and of the flags that were given, which win. Raises InvalidSpec."""
+    """The settings of a file, and of the given flags, which take precedence. Raises InvalidSpec."""
     values: dict[str, Any] = {}
     if file is not None:
         values = _read(file)
@@ -142,9 +148,9 @@ def _read(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise InvalidSpec(f"cannot be read: {error.strerror}", where=str(file)) from None
     except UnicodeDecodeError:
-        raise InvalidSpec("is no text: write name: value", where=str(file)) from None
+        raise InvalidSpec("is not UTF-8 text: write name: value", where=str(file)) from None
     except YAMLError as error:
         raise InvalidSpec(f"is not YAML: {' '.join(str(error).split())}", where=str(file)) from None
     if data is not None and not isinstance(data, dict):
-        raise InvalidSpec("holds no settings: write name: value", where=str(file))
+        raise InvalidSpec("has no settings: write name: value", where=str(file))
     return data or {}

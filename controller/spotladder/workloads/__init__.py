@@ -1,1 +1,1 @@
-"""What an attempt is made of on Kubernetes, and how its state is read. Pure: no client, no clock, no IO."""
+"""Renders attempts as Kubernetes objects and reads their state. Pure: no client, no clock, no IO."""

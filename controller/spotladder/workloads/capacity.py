@@ -1,18 +1,19 @@
-"""Why a pod does not run yet: no capacity, which is a reason to use another tier, or something that no tier cures.
+"""Why a pod does not run yet: missing capacity, which is a reason to use another tier, or a reason that no tier can
+fix.
 
-| what is seen | means |
+| observation | meaning |
 |---|---|
 | the scheduler's PodScheduled=False/Unschedulable | `unschedulable`: provisionTimeout runs |
-| Karpenter, Cluster Autoscaler or AKS say that the cloud has no machine | `refused`: it need not be waited for |
-| image, quota, rights, admission, missing Secrets and volumes | `blocked`: the user must act; no tier is exhausted |
+| Karpenter, Cluster Autoscaler or AKS report that the cloud has no machine | `refused`: waiting is pointless |
+| image, quota, permissions, admission, missing Secrets, volumes | `blocked`: the user must act; no tier is exhausted |
 
-Karpenter deletes a NodeClaim that it cannot launch within a second. What remains are Events: on the pod that it was
-nominated for which NodeClaim, on the NodeClaim that there was no capacity, and later on the pod that nothing fits. Pods
-of a new attempt are new, and Events name pods by their uid: what was said of an earlier attempt is of no account.
+Karpenter deletes a NodeClaim that it cannot launch within a second. Only Events remain: on the pod, the NodeClaim for
+which it was nominated; on the NodeClaim, that there was no capacity; and later on the pod, that no node fits. Events
+refer to pods by uid, so Events of an earlier attempt do not affect the new one.
 
 Sources: Karpenter's pkg/controllers/provisioning/scheduling (nodeclaim.go for the words, events.go) and pkg/operator
-(Events have the source "karpenter"; EKS Auto Mode's have "eks-auto-mode/compute"), what GKE's Cluster Autoscaler says
-of pods, Kubernetes' job controller and kubelet.
+(Events have the source "karpenter"; EKS Auto Mode's have "eks-auto-mode/compute"), the Events of GKE's Cluster
+Autoscaler, Kubernetes' job controller and kubelet.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ WAITING_FOR_IMAGE: frozenset[str] = frozenset(
         "RegistryUnavailable", "SignatureValidationFailed",
     }
 )  # fmt: skip
-"""Why a container waits when its image cannot be pulled."""
+"""Waiting reasons of a container whose image cannot be pulled."""
 
 WAITING: frozenset[str] = WAITING_FOR_IMAGE | {
     "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 }  # fmt: skip
-"""Why a container waits, where waiting for capacity would be in vain."""
+"""Waiting reasons of a container that more capacity cannot fix."""
 
 NO_CAPACITY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        # Karpenter names the first of its criteria that nothing met. Where the pod's own wishes are among them, or only
-        # its size, no time and no market cures it: that is a mistake, not a lack of capacity.
+        # Karpenter names the first of its criteria that no instance type meets. If the pod's own constraints or its
+        # size are the cause, waiting does not help: it is a mistake in the job, not a lack of capacity.
         "FailedScheduling": (
             "no instance type had enough resources or had a required offering",
             "no instance type has the required offering",
@@ -55,22 +56,23 @@ NO_CAPACITY: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )
-"""Events about a pod, and what their message must have to mean that the cloud has no machine."""
+"""Events about a pod, with the text in their message that means that the cloud has no machine."""
 
 AUTOSCALERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"FailedScheduling": ("karpenter", "eks-auto-mode/compute"), "FailedScaleUp": (), "NotTriggerScaleUp": ()}
 )
-"""Events in which an autoscaler says why it brings no node for a pod, and the sources that count (none named: all)."""
+"""Events with which an autoscaler explains why it adds no node for a pod, and the accepted sources (empty: all)."""
 
 LONGEST_WORDS = 400
-"""Characters of the words of a scheduler, an autoscaler or Kueue that are passed on."""
+"""Maximum number of characters that are passed on from a message of a scheduler, an autoscaler or Kueue."""
 
 HELD = "Pending"
-"""The Event about a Workload of Kueue that says why it is not admitted."""
+"""The Event about a Workload of Kueue with the reason why it is not admitted."""
 
 REFUSED_CLAIM = "InsufficientCapacityError"
 NOT_CREATED = "FailedCreate"
-"""Events that are not about a pod or its node: a pod's machine that there is none of, and what could not become one."""
+"""Events about other objects than a pod or its node: a NodeClaim without a machine, an object whose pods cannot be
+created."""
 
 _NOMINATED = "Nominated"
 _WORDS = frozenset({*NO_CAPACITY, _NOMINATED})
@@ -83,7 +85,7 @@ BLOCKING: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "FailedScaleUp": ("quota",),
     }
 )
-"""Events, and what their message must have to mean that somebody must act."""
+"""Events, with the text in their message that means that the user must act."""
 
 REFUSES: Mapping[str, Blocker] = MappingProxyType(
     {
@@ -94,8 +96,8 @@ REFUSES: Mapping[str, Blocker] = MappingProxyType(
         " cannot patch resource ": Blocker.RIGHTS,
     }
 )
-"""Words by which `blocked` or an answer of the API server tells who refuses. The API server answers "forbidden" to a
-quota, to RBAC and to admission alike; only RBAC names the verb and the resource."""
+"""Texts by which `blocked` or a response of the API server shows what refuses the pod. The API server answers
+"forbidden" for a quota, for RBAC and for admission; only RBAC names the verb and the resource."""
 
 _UNBOUND = ("persistentvolumeclaim", "not found")
 
@@ -109,11 +111,11 @@ EVENT_SELECTORS: tuple[str, ...] = (
     "source=job-controller,reason=FailedCreate",
     "source=kubelet,reason=FailedMount",
 )
-"""Field selectors of the Events that are ever looked at; all others are not even sent to us."""
+"""Field selectors of the Events that the controller watches; the API server sends no others."""
 
 
 def refused(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> bool:
-    """Whether the provisioner's last word on any pod that waits for a node is that there is none."""
+    """Whether the provisioner's last message about any pending pod is that there is no capacity."""
     waiting = {pod.uid for pod in pods if pod.phase == "Pending" and not pod.node and not pod.deleting}
     if not waiting:
         return False
@@ -130,11 +132,11 @@ def blocked(
     about: str,
     wanted: int,
 ) -> str:
-    """Why the attempt cannot start, in words for the user; "" when it can.
+    """Why the attempt cannot start, for the user; "" if it can.
 
-    `failures` are the reasons why the workload's operator could not create pods. `about` is the attempt's name: the
-    names of all of its objects begin with it. `wanted` is the number of pods that the attempt has when none is missing:
-    an Event about a pod that could not be created is history once all pods exist.
+    `failures` are the reasons why the workload's operator could not create pods. `about` is the attempt's name, the
+    prefix of the names of all of its objects. `wanted` is the attempt's full number of pods: an Event about a pod that
+    could not be created is outdated once all pods exist.
     """
     waiting = [pod for pod in pods if pod.phase == "Pending" and not pod.deleting]
     for pod in waiting:
@@ -155,25 +157,25 @@ def blocked(
 
 
 def blocker(words: str) -> Blocker:
-    """Who refuses, from what `blocked` or the API server says."""
+    """What refuses the attempt, according to `blocked` or a response of the API server."""
     return next((who for word, who in REFUSES.items() if word in words), Blocker.TEMPLATE)
 
 
 def words(pod: PodRecord, events: Iterable[EventRecord]) -> str:
-    """Why a pod has no node, as the scheduler and the autoscaler say it; "" when neither has said anything."""
+    """Why a pod has no node, according to the scheduler and the autoscaler; "" if neither has reported anything."""
     if pod.phase != "Pending" or pod.node:
         return ""
     about = [event for event in events if event.about_uid == pod.uid and event.reason in AUTOSCALERS]
     told = [event for event in about if not AUTOSCALERS[event.reason] or event.source in AUTOSCALERS[event.reason]]
     newest = max(told, key=_order, default=None)
-    # What preemption would help or not is said once for all nodes again.
+    # The part on preemption repeats the message for all nodes.
     scheduler = pod.unschedulable.partition(" preemption:")[0].strip()
     autoscaler = f"{newest.source}: {newest.message}" if newest is not None else ""
     return _shortened("; ".join(part for part in (scheduler, autoscaler) if part))
 
 
 def held(name: str, queue: str, events: Iterable[EventRecord]) -> str:
-    """Why Kueue has not admitted the attempt of that name, which is in its queue."""
+    """Why Kueue has not admitted the queued attempt with this name."""
     about = [
         event
         for event in events
@@ -191,12 +193,12 @@ def _shortened(text: str) -> str:
 
 
 def nominated_for(event: EventRecord) -> list[str]:
-    """The NodeClaims that this Event says its pod is to be scheduled on."""
+    """The NodeClaims for which this Event says that its pod was nominated."""
     return _CLAIM.findall(event.message) if event.reason == _NOMINATED else []
 
 
 def _order(event: EventRecord) -> tuple[float, int]:
-    """Events are dated to the second; within it, the API server's own order decides."""
+    """Events are dated to the second; within a second, the API server's own order decides."""
     return event.at or 0.0, int(event.resource_version) if event.resource_version.isdigit() else 0
 
 

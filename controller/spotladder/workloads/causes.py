@@ -1,15 +1,15 @@
-"""Why a pod went away: one table for everything that Kubernetes, the clouds and the autoscalers say about it.
+"""Why a pod was lost: one table for all evidence from Kubernetes, the clouds and the autoscalers.
 
-Signs are asked in this order, the first that speaks decides:
+The first of these that gives a cause decides:
 
- 1. the pod's own reason, where it is unmistakable (preempted by the scheduler, out of memory)
- 2. what is known of its node: taints, conditions, deletion, Events
- 3. the reason why the pod was disrupted or failed
- 4. that its node is silent or gone
- 5. the exit code of its program
+1. the pod's own reason, if it is unambiguous (preempted by the scheduler, out of memory)
+2. its node's taints, conditions, deletion and Events
+3. the reason why the pod was disrupted or failed
+4. the silence or the absence of its node
+5. the exit code of its program
 
-Nothing of all that: `Unknown`, which counts like any other loss. A sign that *announces* is seen before the loss: the
-pod still runs, and there is time to commit.
+Otherwise the cause is `Unknown`, which counts like any other loss. A sign that *announces* is observed before the
+loss: the pod still runs and can commit.
 
 Sources: Kubernetes' pages on pod disruption conditions and on well-known taints, Karpenter's pkg/events/reason.go,
 karpenter-provider-aws's pkg/controllers/interruption/events, karpenter-provider-azure's node/interruption controller
@@ -32,7 +32,7 @@ from spotladder.workloads.records import ContainerRecord, EventRecord, NodeRecor
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """What something means for the pods on a node. `announces`: they still run, and will not for long."""
+    """The meaning of a sign for the pods on a node. `announces`: they still run, but will be lost soon."""
 
     cause: Cause
     announces: bool = False
@@ -48,27 +48,27 @@ DISRUPTIONS: Mapping[str, Cause] = MappingProxyType(
         "PreemptionByScheduler": Cause.PREEMPTED,
         "DeletionByTaintManager": Cause.NODE_LOST,  # a NoExecute taint: not-ready or unreachable for too long
         "DeletionByPodGC": Cause.NODE_LOST,  # its node object is gone
-        "EvictionByEvictionAPI": Cause.CONSOLIDATED,  # a drain; when for a reclaim, the node says so
-        "TerminationByKubelet": Cause.INTERRUPTION,  # the machine shuts down; pressure is told by the pod's reason
+        "EvictionByEvictionAPI": Cause.CONSOLIDATED,  # a drain; if it is for a reclaim, the node's signs show it
+        "TerminationByKubelet": Cause.INTERRUPTION,  # the machine shuts down; for pressure, the pod's reason decides
     }
 )
 """Reasons of the pod condition DisruptionTarget."""
 
 POD_REASONS: Mapping[str, Cause] = MappingProxyType(
     {
-        "Preempting": Cause.PREEMPTED,  # the kubelet made room for a critical pod
+        "Preempting": Cause.PREEMPTED,  # the kubelet preempted it for a critical pod
         "Terminated": Cause.INTERRUPTION,  # graceful node shutdown
-        "Shutdown": Cause.INTERRUPTION,  # … as older kubelets say it, and GKE's
+        "Shutdown": Cause.INTERRUPTION,  # the same, from older kubelets and GKE
         "NodeShutdown": Cause.INTERRUPTION,
         "NodeLost": Cause.NODE_LOST,
         "DeadlineExceeded": Cause.APP_ERROR,  # its own activeDeadlineSeconds
     }
 )
-"""`status.reason` of a pod. `Evicted` is told by its message: `pressure`."""
+"""`status.reason` of a pod. For `Evicted`, the message decides: see `pressure`."""
 
 TAINTS: Mapping[str, Sign] = MappingProxyType(
     {
-        # Karpenter leaves nodes with do-not-disrupt pods alone: what it taints all the same, it must give back.
+        # Karpenter does not consolidate nodes with do-not-disrupt pods: if it taints one, the node must be removed.
         "karpenter.sh/disrupted": _RECLAIMED,
         "karpenter.sh/disruption": _RECLAIMED,
         "aws-node-termination-handler/spot-itn": _RECLAIMED,
@@ -89,8 +89,9 @@ TAINTS: Mapping[str, Sign] = MappingProxyType(
 SCHEDULED: Mapping[str, Sign] = MappingProxyType(
     {"Preempt": _RECLAIMED, "Terminate": _RECLAIMED, "Redeploy": _RECLAIMED}
 )
-"""First words of what Azure has scheduled for a machine. Freeze and Reboot leave the node where it is, and a
-SpotRebalanceRecommendation is advice; the condition of the node is True for all of them, with the same reason."""
+"""Prefixes of the events that Azure has scheduled for a machine. Freeze and Reboot keep the node, and a
+SpotRebalanceRecommendation is a recommendation; the condition of the node is True with the same reason for all of
+them."""
 
 EVENTS: Mapping[str, Sign] = MappingProxyType(
     {
@@ -106,35 +107,35 @@ EVENTS: Mapping[str, Sign] = MappingProxyType(
         "ScaleDown": _PACKED,
     }
 )
-"""Reasons of Events about a pod or its node. What Kubernetes itself and AKS say in Events, conditions say too."""
+"""Reasons of Events about a pod or its node. Conditions repeat the Events of Kubernetes itself and of AKS."""
 
 EXIT_REASONS: Mapping[str, Cause] = MappingProxyType(
     {
         "OOMKilled": Cause.OOM_KILLED,
-        "ContainerStatusUnknown": Cause.NODE_LOST,  # the kubelet came back and did not know it any more
+        "ContainerStatusUnknown": Cause.NODE_LOST,  # the kubelet restarted and no longer knew the container
         "StartError": Cause.APP_ERROR,
         "ContainerCannotRun": Cause.APP_ERROR,
     }
 )
-"""Reasons of a container that ended, where they say more than its exit code."""
+"""Reasons of a terminated container, if they say more than its exit code."""
 
 EXIT_CODES: Mapping[int, Cause] = MappingProxyType(
     {
-        0: Cause.UNKNOWN,  # it ended well, which says nothing of why the pod is gone
-        75: Cause.UNKNOWN,  # committed and stopped, to be resumed: the attempt's end, not a loss
-        76: Cause.UNKNOWN,  # fenced: likewise
-        77: Cause.UNKNOWN,  # the checkpoint store refuses the credentials: likewise
-        137: Cause.UNKNOWN,  # SIGKILL, by whom the other signs say
-        143: Cause.UNKNOWN,  # SIGTERM, likewise
+        0: Cause.UNKNOWN,  # ended normally, which does not explain the loss of the pod
+        75: Cause.UNKNOWN,  # committed and stopped: the attempt's end, not a loss
+        76: Cause.UNKNOWN,  # fenced: the attempt's end
+        77: Cause.UNKNOWN,  # the checkpoint store refuses the credentials: the attempt's end
+        137: Cause.UNKNOWN,  # SIGKILL; the other signs give the cause
+        143: Cause.UNKNOWN,  # SIGTERM; the other signs give the cause
     }
 )
-"""Exit codes of programs. Any other one is the program's own error."""
+"""Exit codes of programs. Any other exit code is the program's own error."""
 
 
 def node_sign(node: NodeRecord | None, events: Iterable[EventRecord] = ()) -> Sign | None:
-    """What is known of a node; None when nothing is wrong with it. Reclaims win over silence, which they lead to.
+    """The sign that a node shows; None for a healthy node. A reclaim takes precedence over silence, which it causes.
 
-    `events` are those about this node or the pod on it. A node that is None does not exist any more.
+    `events` are those about this node or the pod on it. `node` is None if the node does not exist any more.
     """
     signs = [EVENTS[event.reason] for event in events if event.reason in EVENTS]
     if node is None:
@@ -147,31 +148,33 @@ def node_sign(node: NodeRecord | None, events: Iterable[EventRecord] = ()) -> Si
         if node.ready == "False" and "shutting down" in node.ready_message:
             signs.append(_RECLAIMED)
         if node.spot and node.cordoned:
-            signs.append(_RECLAIMED)  # EKS node groups and AKS cordon what is reclaimed; our budget refuses their drain
+            # EKS node groups and AKS cordon nodes that are reclaimed; the attempt's disruption budget refuses their
+            # drain.
+            signs.append(_RECLAIMED)
         if node.cordoned and not node.spot:
-            signs.append(_MAINTAINED)  # kubectl cordon and drain, and upgrades of node pools
+            signs.append(_MAINTAINED)  # kubectl cordon and drain, and upgrades of node pools.
         if node.ready == "Unknown":
             signs.append(_SILENT)
     return min(signs, key=_rank, default=None)
 
 
 def scheduled_at(told: str) -> Instant | None:
-    """When it will happen, of what Azure has scheduled: "Preempt Scheduled: Sat, 01 Aug 2026 12:00:30 GMT. …"."""
+    """The time in an event that Azure has scheduled: "Preempt Scheduled: Sat, 01 Aug 2026 12:00:30 GMT. …"."""
     date = told.partition(": ")[2].partition(" GMT")[0]
     try:
         return datetime.strptime(date, "%a, %d %b %Y %H:%M:%S").replace(tzinfo=UTC).timestamp()
     except ValueError:
-        return None  # it happens already, or the date is left out
+        return None  # The event has started, or has no date.
 
 
 def silent(node: NodeRecord | None) -> bool:
-    """Whether nothing is heard of the node: what Kubernetes says of its pods is not to be believed any more."""
+    """Whether the node does not report, so that the status of its pods is outdated."""
     return node is None or node.ready == "Unknown" or not _SILENT_TAINTS.isdisjoint(node.taints)
 
 
 def not_heard_of(node: NodeRecord | None) -> bool:
-    """Whether the node exists and has stopped sending heartbeats. An out-of-service taint is an administrator's word
-    that the machine is off."""
+    """Whether the node exists and has stopped sending heartbeats. With an out-of-service taint, an administrator
+    states that the machine is off."""
     return node is not None and silent(node) and "node.kubernetes.io/out-of-service" not in node.taints
 
 
@@ -185,7 +188,7 @@ def _rank(sign: Sign) -> int:
 
 
 def cause_of(pod: PodRecord, sign: Sign | None) -> Cause:
-    """Why this pod went, or goes. `sign` is what is known of its node."""
+    """Why this pod was or will be lost. `sign` is that of its node."""
     if pod.disruption == "PreemptionByScheduler" or pod.reason == "Preempting":
         return Cause.PREEMPTED
     if any(container.exit_reason == "OOMKilled" for container in pod.containers):
@@ -203,7 +206,7 @@ def cause_of(pod: PodRecord, sign: Sign | None) -> Cause:
 
 
 def pressure(message: str) -> Cause:
-    """Why the kubelet evicted a pod, from what it says: memory, its own limits, or somebody else's use of the disk."""
+    """Why the kubelet evicted a pod, from its message: memory, the pod's own limits, or other pods' use of the disk."""
     if "memory" in message:
         return Cause.OOM_KILLED
     return Cause.APP_ERROR if "exceeds the" in message or "exceeded its" in message else Cause.UNKNOWN

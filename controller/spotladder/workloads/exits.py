@@ -1,4 +1,4 @@
-"""What the exit code of a container says about its program."""
+"""How the exit code of a container is interpreted."""
 
 from __future__ import annotations
 

@@ -34,11 +34,11 @@ def main_kinds() -> Mapping[APIResource, WorkloadKind]:
 
 
 def workload_of(job: TieredJob) -> WorkloadKind:
-    """How this job's attempts are rendered and read."""
+    """The workload kind of this job's attempts."""
     return next(workload for workload in WORKLOADS if workload.renders(job))
 
 
 def longest_attempt_name(workload: Mapping[str, Any]) -> int:
-    """The number of characters that an attempt's name may have, from `spec.workload` as the API server returns it."""
+    """Maximum length of an attempt's name, from `spec.workload` as the API server returns it."""
     chosen = next(entry for entry in WORKLOADS if entry.field in workload)
     return chosen.longest_name(workload[chosen.field]["template"].get("spec") or {})

@@ -1,8 +1,9 @@
-"""Kueue: the queue that an attempt is in, and what its Workload says of it.
+"""Kueue: the queue of an attempt and the status of its Workload.
 
-Kueue suspends a RayJob or a JobSet until its LocalQueue has quota, and says why only on the Workload that it creates
-for the object. A default LocalQueue, or `manageJobsWithoutQueueName`, does the same to objects without a label. The
-fields and words are those of Kueue 0.19 (API v1beta2). Without access to Workloads, Events tell why an attempt waits.
+Kueue suspends a RayJob or a JobSet until its LocalQueue has quota, and reports the reason only on the Workload that it
+creates for the object. With a default LocalQueue, or with `manageJobsWithoutQueueName`, this also applies to objects
+without a label. The fields and texts are those of Kueue 0.19 (API v1beta2). Without access to Workloads, the reason is
+read from Events.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ _EVICTIONS: Mapping[str, QueueEviction] = MappingProxyType(
         "Deactivated": QueueEviction.DEACTIVATED,
     }
 )
-"""Reasons of the condition Evicted. All others are acts of an administrator (ClusterQueueStopped, AdmissionCheck)."""
+"""Reasons of the condition Evicted. All others are actions of an administrator (ClusterQueueStopped,
+AdmissionCheck)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRecord:
-    """A Workload of Kueue. `pending` is the message of QuotaReserved while there is no quota, `inadmissible` whether it
-    says that waiting is in vain. `evicted_by` is the reason of the newest eviction, "" without any, and `eviction` its
-    message, which Kueue removes when it admits the object again."""
+    """A Workload of Kueue. `pending` is the message of QuotaReserved while there is no quota, `inadmissible` whether
+    its reason means that Kueue cannot admit it. `evicted_by` is the reason of the newest eviction, "" if there was
+    none, and `eviction` its message, which Kueue removes when it admits the object again."""
 
     name: str
     namespace: str
@@ -80,8 +82,8 @@ class AdmissionRecord:
 def queue_seen(
     top: WorkloadRecord | None, workload: AdmissionRecord | None, events: Iterable[EventRecord]
 ) -> QueueSeen | None:
-    """What Kueue says of the attempt; None when it is in no queue. An object that is suspended without a queue was
-    suspended by a person or another controller."""
+    """The attempt's queue as Kueue reports it; None if it is in no queue. A user or another controller has suspended
+    an object that is suspended without a queue."""
     if top is None:
         return None
     if workload is None:
@@ -89,7 +91,7 @@ def queue_seen(
             return QueueSeen(top.queue) if top.queue else None
         if top.queue:
             return QueueSeen(top.queue, held=True, message=capacity.held(top.name, top.queue, events))
-        message = f"its {top.kind.kind} is suspended by somebody else; use spec.suspend of the TieredJob"
+        message = f"its {top.kind.kind} was suspended by another client; use spec.suspend of the TieredJob"
         return QueueSeen(held=True, message=message, eviction=QueueEviction.SUSPENDED)
     queue = top.queue or workload.queue
     eviction = None if not workload.evicted_by else _eviction(workload.evicted_by)
@@ -112,6 +114,6 @@ def _eviction(reason: str) -> QueueEviction:
 
 
 def _counted(status: Object) -> str:
-    """The reason of an earlier eviction; a preemption if there was any."""
+    """The reason of an earlier eviction; a preemption if there was one."""
     reasons = [entry.get("reason") or "" for entry in part(status, "schedulingStats").get("evictions") or ()]
     return "Preempted" if "Preempted" in reasons else next(iter(reasons), "")

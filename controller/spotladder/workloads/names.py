@@ -1,4 +1,4 @@
-"""The names that tie objects to a job: labels, annotations, and what an attempt is called."""
+"""The names that identify the objects of a job: labels, annotations, and the names of attempts."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ ROLE = "spotladder.io/role"
 """`head` or `worker`, on pods."""
 
 JOB_UID = "spotladder.io/job-uid"
-"""Which TieredJob, so that one of the same name made later is not mistaken for it."""
+"""The uid of the TieredJob, which distinguishes it from a later one of the same name."""
 
 HOME = "spotladder.io/home"
-"""Outside of the home cluster: which home cluster's controller made it. Several may share a cluster."""
+"""Outside of the home cluster: the home cluster whose controller created the object. Several may share a cluster."""
 
 DIGEST = "spotladder.io/digest"
-"""Annotation on what an attempt is: of all that was asked for, so that one that was refused is made anew once the job
-is corrected."""
+"""Annotation on an attempt's object: a digest of the rendered objects, so that a refused attempt is created again once
+the job is corrected."""
 
 NOTICE = "spotladder.io/notice"
-"""Annotation on pods: what the program is to know about its end, seen as a file through a downward-API volume."""
+"""Annotation on pods: the notice to the program, which it reads as a file through a downward-API volume."""
 
 COPY = "spotladder.io/copy"
-"""On copies of Secrets and the like in other clusters."""
+"""On copies of Secrets and similar objects in other clusters."""
 
 COPY_OF = "spotladder.io/copy-of"
-"""Annotation on copies: uid and version of what it is a copy of."""
+"""Annotation on copies: uid and version of the original."""
 
 _DIGEST = 8
 
 
 SHORTEST_LIMIT = 1 + 1 + _DIGEST + len("-a0001")
-"""Characters that an attempt's name needs at least: one of the job's name, a digest of it, the number."""
+"""Minimum length of the limit of an attempt's name: one character of the job's name, a digest of it, the number."""
 
 
 def attempt_name(job: str, attempt: int, longest: int = LONGEST_RAYJOB_NAME) -> str:
-    """`digits-a001`: the same for the same attempt, in at most `longest` (≥ SHORTEST_LIMIT) characters.
+    """The attempt's name, such as `digits-a001`: deterministic, with at most `longest` (≥ SHORTEST_LIMIT) characters.
 
-    A job's name that does not fit is cut, and a digest of the whole name keeps it apart from others.
+    A job's name that is too long is truncated, and a digest of the whole name keeps it unique.
     """
     suffix = f"-a{attempt:03d}"
     if len(job) + len(suffix) <= longest:
@@ -57,13 +57,13 @@ def attempt_name(job: str, attempt: int, longest: int = LONGEST_RAYJOB_NAME) -> 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose an object is: the TieredJob's uid, and the home cluster's where the object is not in it."""
+    """The owner of an object: the TieredJob's uid, and the home cluster's if the object is in another cluster."""
 
     job_uid: str
     home: str = ""
 
 
 def labels(job: str, attempt: int, tier: str, origin: Origin) -> dict[str, str]:
-    """What everything that is made for an attempt is labelled with."""
+    """The labels of all objects of an attempt."""
     ours = {MANAGED_BY: MANAGER, JOB: job, ATTEMPT: str(attempt), TIER: tier, JOB_UID: origin.job_uid}
     return {**ours, HOME: origin.home} if origin.home else ours

@@ -1,5 +1,5 @@
-"""Puts a pod onto a tier's nodes: node labels and tolerations are added to the user's own, which may narrow a tier but
-never contradict it."""
+"""Places a pod on a tier's nodes: adds node labels and tolerations to the user's own, which may narrow a tier but not
+contradict it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ HOSTNAME = "kubernetes.io/hostname"
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where pods go. `labels`: what a node must be labelled; `one_of`: with one of these values; `none_of`: with none
-    of these. `tolerations` are Kubernetes' own mappings."""
+    """Where pods may run. `labels`: required node labels; `one_of`: labels with one of these values; `none_of`: labels
+    with none of these values. `tolerations` are in Kubernetes' format."""
 
     labels: tuple[tuple[str, str], ...] = ()
     one_of: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -29,7 +29,7 @@ class Placement:
 
     @property
     def expressions(self) -> list[dict[str, Any]]:
-        """What labels alone cannot say, as node affinity."""
+        """The part of the placement that needs node affinity."""
         return [
             {"key": key, "operator": operator, "values": list(values)}
             for operator, entries in (("In", self.one_of), ("NotIn", self.none_of))
@@ -37,7 +37,7 @@ class Placement:
         ]
 
     def allowed(self, key: str, value: str) -> bool:
-        """Whether a node with this label may be one of the tier's."""
+        """Whether a node with this label may belong to the tier."""
         return (
             all(value == wanted for name, wanted in self.labels if name == key)
             and all(value in values for name, values in self.one_of if name == key)
@@ -45,7 +45,7 @@ class Placement:
         )
 
     def said_of(self, key: str) -> str:
-        """What the tier says of this label, for messages."""
+        """The tier's requirement for this label, for messages."""
         for name, wanted in self.labels:
             if name == key:
                 return wanted
@@ -56,10 +56,10 @@ class Placement:
 
 
 def place(pod_spec: dict[str, Any], placement: Placement, tier: str, at: Path) -> None:
-    """Bind the pod to the placement, in place. `at` is where the pod's spec is in the user's file.
+    """Add the placement to the pod, in place. `at` is the path of the pod's spec in the user's file.
 
     Raises:
-        InvalidSpec: the user's own selector or affinity can hold on none of the tier's nodes; names that field.
+        InvalidSpec: the user's own selector or affinity excludes all nodes of the tier; names that field.
     """
     selector = pod_spec.get("nodeSelector") or {}
     for key, value in selector.items():
@@ -86,7 +86,7 @@ def _terms(pod_spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _check_affinity(pod_spec: Mapping[str, Any], placement: Placement, tier: str, at: Path) -> None:
-    """Terms are alternatives: only when every one of them excludes the tier is there no node for the pod."""
+    """Terms are alternatives: the pod fits no node only if every term excludes the tier."""
     first: InvalidSpec | None = None
     for index, term in enumerate(_terms(pod_spec)):
         excluded = _excluding(term, placement)
@@ -101,7 +101,7 @@ def _check_affinity(pod_spec: Mapping[str, Any], placement: Placement, tier: str
 
 
 def _excluding(term: Mapping[str, Any], placement: Placement) -> tuple[int, Mapping[str, Any]] | None:
-    """The expression of this term that no node of the tier fulfils."""
+    """The expression of this term that excludes all nodes of the tier."""
     wanted = [(key, (value,)) for key, value in placement.labels] + list(placement.one_of)
     for position, expression in enumerate(term.get("matchExpressions") or ()):
         key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values") or ()
@@ -126,5 +126,5 @@ def _require(pod_spec: dict[str, Any], expressions: list[dict[str, Any]]) -> Non
 
 
 def _conflict(placement: Placement, tier: str, key: str, said: str, at: Path) -> InvalidSpec:
-    message = f"asks for {said}, but nodes of tier {tier} have {placement.said_of(key)}: remove it, the tier sets it"
+    message = f"requires {said}, but nodes of tier {tier} have {placement.said_of(key)}: remove it, the tier sets it"
     return InvalidSpec(message, path=dotted(at))

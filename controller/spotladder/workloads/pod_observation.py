@@ -1,4 +1,4 @@
-"""Converts the records of a pod and its node into the core's `PodSeen`."""
+"""Converts the records of a pod and its node to the decision core's observation."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _NOT_PULLED = WAITING_FOR_IMAGE | {"ContainerCreating"}
 def pods_seen(
     pods: Sequence[PodRecord], nodes: Mapping[str, NodeRecord], events: Iterable[EventRecord]
 ) -> list[PodSeen]:
-    """The pods as they are now. `events` may be all of a cluster: those that say nothing are passed over once."""
+    """The current pods. `events` may be all events of a cluster; irrelevant ones are filtered once."""
     telling = [event for event in events if event.reason in EVENTS or event.reason in AUTOSCALERS]
     return [pod_seen(pod, nodes, telling) for pod in pods]
 
 
 def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]) -> PodSeen:
-    """The pod as it is now.
+    """The current state of the pod.
 
-    A pod is lost when its node is silent or gone, whatever its own status still says, when its program has ended, or
-    when it is being deleted. One that is being evicted and still runs is not lost yet: its node's end is announced, its
-    grace is the time to commit.
+    A pod is lost if its node is silent or gone, whatever its own status is, if its program has ended, or if it is
+    being deleted. A pod that is being evicted and still runs is not lost yet: its node's end is announced, and it can
+    commit during its grace period.
     """
     node = nodes.get(pod.node)
     about = _about(pod, node, events)
@@ -61,8 +61,9 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
 
 
 def _image_pulled(pod: PodRecord) -> bool:
-    """Whether the kubelet has the images of the containers that run first. It says so by starting one of them: it pulls
-    the image of a container before that, and the others of the pod wait as PodInitializing meanwhile."""
+    """Whether the kubelet has the images of the first containers. It has them once it has started one of them, since
+    it pulls the image of a container before it starts it, and the other containers of the pod wait as PodInitializing
+    meanwhile."""
     started = any(entry.running or entry.exit_code is not None for entry in pod.containers)
     return started and not any(entry.waiting in _NOT_PULLED for entry in pod.containers)
 
@@ -72,27 +73,27 @@ def _phase(pod: PodRecord, nodes: Mapping[str, NodeRecord], sign: Sign | None) -
         return PodPhase.LOST
     if pod.phase == "Pending":
         gone = silent(nodes.get(pod.node)) or (pod.deleting and cause_of(pod, sign) is not Cause.UNKNOWN)
-        return PodPhase.LOST if pod.node and gone else PodPhase.PENDING  # with its node the work of starting is lost
+        return PodPhase.LOST if pod.node and gone else PodPhase.PENDING  # Without its node the pod must start again.
     if silent(nodes.get(pod.node)):
         return PodPhase.LOST
     if pod.deleting and (cause_of(pod, sign) is Cause.UNKNOWN or not any(entry.running for entry in pod.containers)):
-        return PodPhase.LOST  # deleted by hand, or its grace is over
+        return PodPhase.LOST  # The pod was deleted by a user, or its grace period is over.
     return PodPhase.RUNNING
 
 
 def _noticed_at(node: NodeRecord | None, about: Sequence[EventRecord]) -> Instant | None:
-    """When it was announced, as far as anybody has written it down: nobody dates a taint."""
+    """When the notice was given, as far as it is recorded: taints have no time."""
     times = [event.at for event in about if EVENTS[event.reason].announces] + [node.deleted_at if node else None]
     return min((time for time in times if time is not None), default=None)
 
 
 def _ends_at(pod: PodRecord, node: NodeRecord | None) -> Instant | None:
-    """When the pod or its machine will be gone, where that is said."""
+    """When the pod or its machine will be gone, if this is announced."""
     times = [pod.deleted_at, scheduled_at(node.scheduled) if node else None]
     return min((time for time in times if time is not None), default=None)
 
 
 def _about(pod: PodRecord, node: NodeRecord | None, events: Sequence[EventRecord]) -> list[EventRecord]:
-    """Events name a node by its uid or, the kubelet's and the node controller's, by its name as a uid."""
+    """Events refer to a node by its uid or, those of the kubelet and the node controller, by its name as uid."""
     uids = {pod.uid, node.uid if node else "", pod.node} - {""}
     return [event for event in events if event.about_uid in uids and event.reason in EVENTS]

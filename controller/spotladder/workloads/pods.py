@@ -1,8 +1,8 @@
-"""The pod overlay: what the controller adds to the user's pod template for an attempt.
+"""The pod overlay: the settings that the controller adds to the user's pod template for an attempt.
 
-The user's template wins, except where that would break an attempt: the tier's nodes (a contradiction is an error), the
-SPOTLADDER_ variables, our labels, and `restartPolicy: Never`. With another restart policy a lost container would come
-back in a pod of the same identity and never be counted.
+The user's template takes precedence, except for settings that an attempt needs: the tier's nodes (a contradiction is
+an error), the SPOTLADDER_ variables, spotladder's labels, and `restartPolicy: Never`. With another restart policy a
+lost container would restart in the same pod and not be counted.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ NOTICE_FOLDER = "/run/spotladder"
 NOTICE_FILE = f"{NOTICE_FOLDER}/notice"
 _NOTICE_VOLUME = "spotladder-notice"
 
-# Consolidation takes more pods of long jobs than reclaims do; both of the usual autoscalers are told to leave them.
+# Consolidation removes more pods of long jobs than reclaims do; these annotations exclude them from both usual
+# autoscalers.
 _STAY = {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
 
 
 @dataclass(frozen=True, slots=True)
 class PodOverlay:
-    """What the controller adds to all pods of one attempt. `env` overrides the template's variables."""
+    """The settings that the controller adds to all pods of one attempt. `env` overrides the template's variables."""
 
     job: TieredJob
     tier: ResolvedTier
@@ -66,8 +67,8 @@ def environment(job: TieredJob, tier: ResolvedTier, attempt: int) -> dict[str, s
 
 
 def copied(thing: Any) -> Any:
-    """A copy without nulls, which to Kubernetes are absent fields, that shares nothing, also not with itself: a YAML
-    anchor makes two groups one and the same object."""
+    """A deep copy without nulls, which Kubernetes treats as absent fields, and without shared parts: with a YAML
+    anchor, two groups would be the same object."""
     if isinstance(thing, Mapping):
         return {key: copied(value) for key, value in thing.items() if value is not None}
     return [copied(value) for value in thing] if isinstance(thing, list) else thing
@@ -82,10 +83,10 @@ def with_overlay(
     *,
     only_first: bool,
 ) -> dict[str, Any]:
-    """The user's pod template as this attempt uses it. What is inside `template` is changed in place: give a copy.
+    """The user's pod template for this attempt. Changes the contents of `template` in place: pass a copy.
 
-    `at` is where the template is in the user's file. `only_first`: the program runs in the first container (Ray), the
-    others are left alone; else it runs in all of them.
+    `at` is the path of the template in the user's file. `only_first`: the program runs in the first container (Ray),
+    and the others are not changed; otherwise it runs in all containers.
 
     Raises:
         InvalidSpec: no containers, a restart policy of the user's, or selectors that contradict the tier.
@@ -95,7 +96,7 @@ def with_overlay(
         message = "is required on a cluster: a list of containers, the first runs the program"
         raise InvalidSpec(message, path=dotted((*at, "spec", "containers")))
     if spec.get("restartPolicy", "Never") != "Never":
-        message = f"is Never, not {spec['restartPolicy']}: a lost container must be seen as a lost pod; remove it"
+        message = f"is Never, not {spec['restartPolicy']}: a lost container must count as a lost pod; remove it"
         raise InvalidSpec(message, path=dotted((*at, "spec", "restartPolicy")))
     metadata["labels"] = {**(metadata.get("labels") or {}), **overlay.labels, names.ROLE: role.value}
     metadata["annotations"] = {**_STAY, **(metadata.get("annotations") or {})}
@@ -105,7 +106,8 @@ def with_overlay(
     programs = containers[:1] if only_first else containers
     for container in programs:
         _tell(container, overlay)
-        # The end of a failed program's log becomes part of the pod's status, where it is read without further rights.
+        # The kubelet stores the end of a failed program's log in the pod's status, which can be read without further
+        # permissions.
         container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
     spec["volumes"] = _by_name(spec.get("volumes"), [_notice_volume()])
     override(programs[0], overlay, role)
@@ -114,7 +116,7 @@ def with_overlay(
 
 
 def override(container: dict[str, Any], overlay: PodOverlay, role: PodRole) -> None:
-    """Apply the tier's overrides; resources are the workers' alone."""
+    """Apply the tier's overrides. Resources apply to workers only."""
     overrides = overlay.tier.overrides
     if overrides.image:
         container["image"] = overrides.image
@@ -126,11 +128,11 @@ def override(container: dict[str, Any], overlay: PodOverlay, role: PodRole) -> N
 
 
 def budget(name: str, job: TieredJob, labels: Mapping[str, str], pods: int) -> dict[str, Any]:
-    """A disruption budget that lets nobody evict a healthy pod of the attempt.
+    """A disruption budget that refuses the eviction of every healthy pod of the attempt.
 
-    Who must empty a node gets refused, the node's taint is seen, the job commits and leaves by itself. The number is
-    absolute, since Kubernetes can take shares only of kinds that have a scale. Pods that are not healthy may be
-    evicted: a broken attempt must not keep a node from being drained.
+    When a node is drained, the eviction is refused, the controller observes the node's taint, and the job commits and
+    moves. The number is absolute because Kubernetes supports percentages only for kinds with a scale subresource.
+    Unhealthy pods may be evicted, so that a broken attempt does not block a drain.
     """
     selector = {key: labels[key] for key in (names.JOB_UID, names.ATTEMPT)}
     return {
@@ -146,7 +148,7 @@ def budget(name: str, job: TieredJob, labels: Mapping[str, str], pods: int) -> d
 
 
 def with_env(container: dict[str, Any], entries: Iterable[Mapping[str, Any]], *, unless_set: bool = False) -> None:
-    """Set environment variables, as Kubernetes' entries; or only those that the container does not have."""
+    """Set environment variables in Kubernetes' format, or only those that the container does not have."""
     own = list(container.get("env") or ())
     if unless_set:
         have = {entry.get("name") for entry in own}
@@ -155,7 +157,7 @@ def with_env(container: dict[str, Any], entries: Iterable[Mapping[str, Any]], *,
 
 
 def variables(env: Mapping[str, str]) -> list[dict[str, str]]:
-    """A mapping as Kubernetes' entries."""
+    """A mapping as a list of Kubernetes' name/value entries."""
     return [{"name": name, "value": value} for name, value in env.items()]
 
 
@@ -176,7 +178,7 @@ def _notice_volume() -> dict[str, Any]:
 
 
 def _by_name(own: Any, ours: Iterable[Mapping[str, Any]], key: str = "name") -> list[dict[str, Any]]:
-    """The user's entries, with ours in place of those of the same name, or after them."""
+    """The user's entries, with spotladder's entries replacing those of the same name or appended."""
     merged = {entry.get(key): dict(entry) for entry in own or ()}
     merged.update({entry[key]: dict(entry) for entry in ours})
     return list(merged.values())

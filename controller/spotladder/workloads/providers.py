@@ -1,9 +1,9 @@
-"""What each cloud's nodes are labelled and tainted with, and how long before a reclaim it says so.
+"""The labels and taints of each cloud's nodes, and its notice period before a reclaim.
 
-Karpenter writes `karpenter.sh/capacity-type` on every cloud. A tier whose extraSelectors name a label of Karpenter's
-(`karpenter.sh/nodepool: …`) is therefore Karpenter's, whatever the provider, and one that names an EKS node group
-(`eks.amazonaws.com/nodegroup`) is a managed node group's; otherwise AWS means Karpenter, GCP means GKE's own node pools
-and Azure means AKS's. Tolerations go by the provider alone: they admit, they do not choose.
+Karpenter writes `karpenter.sh/capacity-type` on every cloud. A tier whose extraSelectors name a label of Karpenter
+(`karpenter.sh/nodepool: …`) therefore uses Karpenter's labels for every provider, and one that names an EKS node group
+(`eks.amazonaws.com/nodegroup`) those of managed node groups. Otherwise AWS means Karpenter, GCP GKE's own node pools
+and Azure those of AKS. Tolerations depend only on the provider, since they do not select nodes.
 
 Sources: karpenter.sh/docs/concepts/scheduling, docs.aws.amazon.com/eks (managed node groups, capacity types),
 cloud.google.com/kubernetes-engine/docs/concepts/spot-vms, learn.microsoft.com/azure/aks/spot-node-pool.
@@ -35,7 +35,7 @@ SPOT, ON_DEMAND, RESERVED = CapacityType.SPOT, CapacityType.ON_DEMAND, CapacityT
 
 
 class _Nodes(StrEnum):
-    """Who makes a tier's nodes, and so which labels they have."""
+    """What creates a tier's nodes, which determines their labels."""
 
     KARPENTER = "karpenter"
     EKS_GROUPS = "eks"
@@ -44,8 +44,8 @@ class _Nodes(StrEnum):
     OTHER = "other"
 
 
-# GKE and AKS label spot nodes only: for anything else the rule is "not spot". Which reservation a reserved tier uses is
-# known by a label of the user's (cloud.google.com/reservation-name, agentpool, …) in extraSelectors.
+# GKE and AKS label only spot nodes: for other capacity the rule is "not spot". The reservation of a reserved tier is
+# chosen by a label in extraSelectors (cloud.google.com/reservation-name, agentpool, …).
 _LABELS: Mapping[_Nodes, Mapping[CapacityType, Mapping[str, str]]] = MappingProxyType(
     {
         _Nodes.KARPENTER: {kind: {KARPENTER_CAPACITY_TYPE: kind.value} for kind in CapacityType},
@@ -69,7 +69,7 @@ _SPOT_ONLY: Mapping[_Nodes, tuple[str, str]] = MappingProxyType(
         _Nodes.AKS_POOLS: ("kubernetes.azure.com/scalesetpriority", "spot"),
     }
 )
-"""The label and value that only spot nodes have."""
+"""The label and value of spot nodes only."""
 
 _TOLERATIONS: Mapping[Provider, Mapping[str, str]] = MappingProxyType(
     {
@@ -77,11 +77,11 @@ _TOLERATIONS: Mapping[Provider, Mapping[str, str]] = MappingProxyType(
         Provider.AZURE: {"key": "kubernetes.azure.com/scalesetpriority", "operator": "Equal", "value": "spot"},
     }
 )
-"""What the cloud taints its spot nodes with."""
+"""The taint of the cloud's spot nodes."""
 
 
 def placement(spec: CapacityTierSpec) -> Placement:
-    """Where the pods go that run on this tier.
+    """The placement of pods on this tier's nodes.
 
     Raises:
         InvalidSpec: extraSelectors contradict the capacity type.
@@ -105,7 +105,7 @@ def placement(spec: CapacityTierSpec) -> Placement:
 
 
 def head_placement(spec: CapacityTierSpec) -> Placement:
-    """Where the head goes when it is not on the tier: where headSelectors say, and never onto spot nodes."""
+    """The placement of a head outside of the tier: according to headSelectors, and never on spot nodes."""
     nodes = _nodes(spec)
     own = {key for key, _ in _not_spot(nodes)} & spec.head_selectors.keys()
     return Placement(labels=tuple(spec.head_selectors.items()), none_of=() if own else _not_spot(nodes))

@@ -1,7 +1,7 @@
-"""What is kept of each Kubernetes object: the few fields that decisions are made from, as small frozen records.
+"""The cached records of Kubernetes objects: small frozen records with the fields that decisions need.
 
-A record is made from the object as the API server sends it, with `Kind.of(object)`. Two records are equal when nothing
-that matters differs: `resource_version` does not count, so that an update without news wakes nobody.
+`Kind.of(object)` creates a record from the object that the API server sends. Two records are equal if no relevant
+field differs. `resource_version` is not compared, so that an update without a relevant change triggers no reconcile.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Object = Mapping[str, Any]
 """A Kubernetes object as parsed JSON."""
 
 LONGEST_MESSAGE = 1024
-"""Characters kept of a message: its beginning says what happened, Ray appends its logs."""
+"""Maximum number of characters kept of a message: the cause is at the beginning, and Ray appends its logs."""
 
 QUEUE = "kueue.x-k8s.io/queue-name"
-"""The label by which Kueue admits an object and suspends it until then."""
+"""The label by which Kueue admits an object, and suspends it until then."""
 
 
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
@@ -48,7 +48,7 @@ class Made:
     tier: str = ""
     created_at: Instant | None = None
     deleted_at: Instant | None = None
-    """`deletionTimestamp`: for a pod, when its grace ends. Set means that it is being deleted."""
+    """`deletionTimestamp`; for a pod, the end of its grace period. Set while the object is being deleted."""
 
     @property
     def deleting(self) -> bool:
@@ -57,10 +57,11 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class ContainerRecord:
-    """One container of a pod. `exit_code` is None until it has ended; `waiting` is the reason why it does not run.
+    """One container of a pod. `exit_code` is None until the container has ended; `waiting` is the reason why it does
+    not run.
 
-    `error` is what ended the program: the last traceback's exception or the last line, from the end of its log that the
-    kubelet keeps with the container's status.
+    `error` is the program's error: the last traceback's exception or the last line, from the end of its log in the
+    container's status.
     """
 
     name: str
@@ -78,8 +79,9 @@ class PodRecord(Made):
 
     `slot` is the place in a JobSet that it fills ("workers-0-1"; "" for Ray) and `restart` the JobSet's restart that
     it belongs to. `program` is the name of its first container. `disruption` is the reason of its DisruptionTarget
-    condition. `unschedulable` is what the scheduler says; `looked_at_by_scheduler` whether it says anything at all.
-    `notice` is the text of our annotation. `grace` are the seconds that it was given to end when it was deleted.
+    condition. `unschedulable` is the scheduler's message; `looked_at_by_scheduler` whether the scheduler has set a
+    condition. `notice` is the text of the notice annotation. `grace` is the grace period in seconds with which it was
+    deleted.
     """
 
     kind: ClassVar[APIResource] = PODS
@@ -133,9 +135,9 @@ class PodRecord(Made):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRecord:
-    """A node. `ready` is its Ready condition's status ("" when it has none) and `ready_since` when it became that,
-    `scheduled` is what Azure says that it has
-    scheduled for the machine; `taints` are keys. `spot` is what its labels say."""
+    """A node. `ready` is its Ready condition's status ("" if it has none) and `ready_since` the time of that
+    condition's last transition. `scheduled` is the event that Azure has scheduled for the machine; `taints` are keys.
+    `spot` is whether its labels mark it as spot."""
 
     name: str
     uid: str
@@ -164,7 +166,7 @@ class NodeRecord:
             resource_version=metadata.get("resourceVersion", ""),
             ready=intern(ready.get("status") or ""),
             ready_since=instant(ready.get("lastTransitionTime")),
-            # Kubernetes' pages have "node is shutting down" as the reason, its kubelets as the message.
+            # Kubernetes documents "node is shutting down" as the reason, but kubelets set it as the message.
             ready_message=f"{ready.get('reason') or ''} {message_of(ready)}".strip()
             if ready.get("status") != "True"
             else "",
@@ -184,7 +186,7 @@ class NodeRecord:
 
 
 SCHEDULED_EVENTS = ("PreemptionScheduled", "VMEventScheduled")
-"""Conditions by which AKS's node problem detector says what is scheduled for a machine, the narrower one first."""
+"""Conditions by which AKS's node problem detector reports scheduled events, the more specific one first."""
 
 SPOT_LABELS = (
     ("karpenter.sh/capacity-type", "spot"),
@@ -193,14 +195,14 @@ SPOT_LABELS = (
     ("cloud.google.com/gke-provisioning", "spot"),
     ("kubernetes.azure.com/scalesetpriority", "spot"),
 )
-"""The labels by which nodes say that they are spot capacity."""
+"""The labels with which nodes are marked as spot capacity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRecord(Made):
     """The top object of an attempt, of a workload's `main` kind.
 
-    `digest` is of everything that the attempt was rendered from. `queue` is the queue in its label ("" without one),
+    `digest` covers all input of the attempt's rendering. `queue` is the queue in its label ("" without one),
     `suspended` is `spec.suspend`, which Kueue sets and the controller never does. `restarts` is how often the
     workload's operator has restarted all pods in place.
     """
@@ -213,7 +215,7 @@ class WorkloadRecord(Made):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRecord:
-    """A Kubernetes Event, of those that say something about capacity or rights. `at` is when it was last seen."""
+    """A Kubernetes Event about capacity or permissions. `at` is when it was last observed."""
 
     name: str
     namespace: str
@@ -249,7 +251,7 @@ class EventRecord:
 
 
 def instant(text: str | None) -> Instant | None:
-    """Kubernetes' RFC 3339 times as seconds since the epoch; None for one that is absent or not understood."""
+    """Kubernetes' RFC 3339 times as seconds since the epoch; None if absent or invalid."""
     if not text:
         return None
     try:
@@ -315,5 +317,5 @@ def message_of(thing: Object) -> str:
 
 
 def whole_number(text: Any) -> int:
-    """The number, or 0 for anything that is none: labels can be edited by anyone."""
+    """The number, or 0 for any other value: anyone can edit labels."""
     return int(text) if isinstance(text, int | str) and str(text).isascii() and str(text).isdigit() else 0

@@ -1,8 +1,8 @@
-"""What an attempt needs to find: its queue of Kueue; for its pods Secrets, ConfigMaps, service accounts and volume
-claims in their namespace, and the classes of priority and of runtime that the cluster must have.
+"""The objects that an attempt refers to: its Kueue queue; the Secrets, ConfigMaps, service accounts and volume claims
+of its pods; and the cluster's priority and runtime classes.
 
-A pod that misses one waits for ever, and looks like one that waits for a node. So they are looked for before a tier is
-entered, in the cluster of that tier.
+A pod without one of them stays pending and looks like a pod that waits for a node. So the controller checks them in
+the tier's cluster before it launches an attempt.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spotladder.resources import (
 from spotladder.workloads.kueue import LOCAL_QUEUES
 
 COPIED = (SECRETS, CONFIG_MAPS, SERVICE_ACCOUNTS)
-"""What `spec.copies` may list."""
+"""The kinds that `spec.copies` may list."""
 
 _NAMED = (
     ("serviceAccountName", SERVICE_ACCOUNTS),
@@ -41,7 +41,7 @@ class Reference:
 
     kind: APIResource
     name: str
-    installed: bool = True  # False: the cluster does not know the kind
+    installed: bool = True  # False if the cluster does not know the kind
 
     def __str__(self) -> str:
         unknown = "" if self.installed else f" (the cluster has no {self.kind.plural} of {self.kind.api_version})"
@@ -49,13 +49,13 @@ class Reference:
 
 
 def listed(copies: Iterable[tuple[str, str]]) -> tuple[Reference, ...]:
-    """Kinds and names as references; kinds that are not copied are left out."""
+    """Kinds and names as references, without kinds that are not copied."""
     kinds = {kind.kind: kind for kind in COPIED}
     return tuple(Reference(kinds[kind], name) for kind, name in copies if kind in kinds)
 
 
 def references(objects: Iterable[Mapping[str, Any]], queue: str = "") -> tuple[Reference, ...]:
-    """What the pods of these rendered objects name, each once, without what they call optional; and `queue`."""
+    """The required objects that the pods of these rendered objects refer to, each once; and `queue`."""
     named = (reference for body in objects for pod in _pod_specs(body) for reference in _named_by(pod))
     queues = (Reference(LOCAL_QUEUES, queue),) if queue else ()
     return tuple(dict.fromkeys((*queues, *named)))

@@ -1,4 +1,4 @@
-"""Whether a job can be run on its tiers at all, told before the first of them is entered."""
+"""Whether a job can run on all of its tiers, checked before its first attempt."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from spotladder.workloads.tiers import ResolvedTier, price_of, resolve_tier
 _ANY = CapacityTier.model_validate(
     {"apiVersion": API_VERSION, "kind": "CapacityTier", "metadata": {"name": "any"}, "spec": {}}
 )
-"""Stands for capacity of which nothing is known: it asks for nothing, so nothing contradicts it."""
+"""Represents a capacity with unknown properties: it has no requirements, so nothing contradicts it."""
 
 
 def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec, ...]:
-    """What is wrong with the job on these tiers of a cluster, each once; with its template at most one for each tier.
+    """The errors of the job on these tiers of a cluster, each once; at most one error of the template for each tier.
 
-    A contradiction with the last tier would otherwise come to light when the job falls back to it, hours later.
+    Otherwise a contradiction with the last tier would appear only when the job falls back to it, hours later.
     """
     found: dict[str, InvalidSpec] = {}
     if "://" not in job.spec.checkpoints.uri:
-        # Each pod would begin at step 0, in a folder of its own, and lose it.
+        # Each pod would start at step 0 in its own folder, and lose its checkpoints.
         message = (
             "is a path, and every pod has another disk: name a bucket (s3://, gs://, az://), "
             "or file:///… for a volume that all pods and the controller mount there"
@@ -51,15 +51,15 @@ def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec
 
 
 def for_cluster(files: Review, there: Mapping[str, CapacityTier] | None = None) -> list[Problem]:
-    """What a cluster would not take of the files that are right by themselves, each with its place.
+    """The errors of valid files on a cluster, each with its place.
 
-    `there` are the CapacityTiers that the cluster has; those of the files replace them.
+    `there` are the CapacityTiers of the cluster; those in the files replace them.
     """
     capacity, found = dict(there or {}), []
     for entry in files.objects:
         where = entry.document.where
         if isinstance(entry.model, World):
-            found.append(Problem(where(()), "", "is a world file, and a cluster is one: leave it out"))
+            found.append(Problem(where(()), "", "is a world file, which only local runs use: remove it"))
         elif isinstance(entry.model, CapacityTier):
             capacity[entry.name] = entry.model
             try:
@@ -73,7 +73,7 @@ def for_cluster(files: Review, there: Mapping[str, CapacityTier] | None = None) 
 
 
 def for_clusters_alone(files: Review) -> list[Problem]:
-    """What is wrong with the jobs of the files that run on a cluster only: a JobSet runs nowhere else."""
+    """The errors of jobs that can run only on a cluster: local runs do not support JobSets."""
     capacity = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
     found = []
     for entry in files.objects:
@@ -90,7 +90,7 @@ def _of_job(entry: Reviewed, job: TieredJob, capacity: Mapping[str, CapacityTier
 
 
 def warnings(files: Review) -> list[Problem]:
-    """What only the administrator of the cluster can say of the files."""
+    """The conditions of the files that only the cluster's administrator can check."""
     return [
         Problem(
             entry.document.where_named("spec.checkpoints"),
@@ -109,4 +109,4 @@ def _as_known(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> Iterator[
         try:
             yield resolve_tier(index, tier, named, price_of(named))
         except InvalidSpec:
-            continue  # it contradicts itself, which is told of the CapacityTier
+            continue  # The CapacityTier contradicts itself; the error is reported for the CapacityTier.

@@ -1,12 +1,12 @@
-"""Security defaults for containers that say nothing of their own, as far as no image of Ray's or the user's breaks.
+"""Security defaults for containers without settings of their own, chosen so that no usual image breaks.
 
 | setting | when |
 |---|---|
 | seccompProfile RuntimeDefault | the pod has none; neither Ray nor CUDA needs more |
 | allowPrivilegeEscalation false, capabilities drop ALL | the container has none and is not privileged |
-| runAsNonRoot, runAsUser 1000 | Ray's own images (rayproject/ray…), whose user this is; of another image nobody but its author knows whether it can run without root: say so in the template |
-| readOnlyRootFilesystem | never by itself: runtime environments, Keras and Hugging Face write to the home folder |
-| an emptyDir at /tmp | the template makes the root read-only and mounts nothing there: Ray keeps its session in /tmp |
+| runAsNonRoot, runAsUser 1000 | Ray's own images (rayproject/ray…), whose user this is. Other images may need root: set it in the template if they do not |
+| readOnlyRootFilesystem | never by default: runtime environments, Keras and Hugging Face write to the home folder |
+| an emptyDir at /tmp | the template makes the root file system read-only and mounts no volume at /tmp, where Ray keeps its session |
 """  # noqa: E501 – a table
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TMP_VOLUME = "spotladder-tmp"
 
 
 def harden(pod_spec: dict[str, Any], containers: Iterable[dict[str, Any]]) -> None:
-    """Fill in what the template leaves open, in place."""
+    """Set the defaults that the template does not set, in place."""
     pod = pod_spec["securityContext"] = dict(pod_spec.get("securityContext") or {})
     pod.setdefault("seccompProfile", {"type": "RuntimeDefault"})
     for container in containers:

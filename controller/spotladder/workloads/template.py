@@ -1,4 +1,4 @@
-"""A job's template, and the object that is an attempt, made of it: what all kinds of workloads have in common."""
+"""The job's template, and the object of an attempt that is rendered from it: shared by all kinds of workloads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spotladder.workloads.records import QUEUE
 
 
 def template_of(job: TieredJob, field: str) -> Any:
-    """The template of the workload in that field. Raises InvalidSpec when the job's is another."""
+    """The template of the workload in that field. Raises InvalidSpec if the job has another workload."""
     workload = job.spec.workload
     given = next(
         (getattr(workload, name) for name, info in type(workload).model_fields.items() if info.alias == field), None
@@ -26,11 +26,11 @@ def template_of(job: TieredJob, field: str) -> Any:
 
 
 def digests_of(job: TieredJob) -> dict[str, str]:
-    """For each tier a digest of the part of the spec that its pods are made from: the workload, the overrides and
+    """For each tier, a digest of the part of the spec from which its pods are created: the workload, the overrides and
     the queue.
 
-    Defaults are left out, so that a field that a later version adds changes no digest. A CapacityTier is no part of it:
-    an edit by an administrator must not replace running attempts.
+    Default values are left out, so that a field of a later version does not change the digest. The CapacityTier is not
+    part of it: an administrator's edit must not replace running attempts.
     """
     workload = job.spec.workload.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
     found = {}
@@ -52,7 +52,7 @@ def made_of(
     spec: dict[str, Any],
     annotations: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The object, with the template's labels and annotations, and with ours, which win."""
+    """The object, with the template's labels and annotations, and with spotladder's, which take precedence."""
     metadata, queue = template.metadata, overlay.tier.queue
     return {
         "apiVersion": kind.api_version,

@@ -13,8 +13,8 @@ from spotladder.api.problems import Path, dotted
 from spotladder.errors import InvalidSpec
 
 Shape = Any
-"""A type; `{"field": shape}` for a mapping, in which other fields are free; `{str: shape}` for one of any fields;
-`[shape]` for a list. What is absent or null has any shape."""
+"""A type; `{"field": shape}` for a mapping, in which other fields are free; `{str: shape}` for a mapping with any
+fields; `[shape]` for a list. Absent or null values are always valid."""
 
 _TEXTS: Shape = {str: str}
 _EXPRESSION: Shape = {"key": str, "operator": str, "values": [str]}
@@ -83,7 +83,7 @@ _WORDS = {str: "text", int: "a whole number", bool: "true or false"}
 
 
 def check(value: Any, shape: Shape, at: Path) -> None:
-    """Raises InvalidSpec for the first part that is of another shape; `at` is where the value is in the file."""
+    """Raises InvalidSpec for the first part with another type; `at` is the path of the value in the file."""
     if value is None:
         return
     if isinstance(shape, dict):
@@ -104,4 +104,4 @@ def check(value: Any, shape: Shape, at: Path) -> None:
 
 
 def _refused(wanted: str, at: Path) -> InvalidSpec:
-    return InvalidSpec(f"must be {wanted}, as Kubernetes has it", path=dotted(at))
+    return InvalidSpec(f"must be {wanted}, as in Kubernetes", path=dotted(at))

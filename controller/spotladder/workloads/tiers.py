@@ -1,4 +1,4 @@
-"""A job's tier with all that is known about its capacity: its own entry, its CapacityTier, its provider's defaults."""
+"""A job's tier with its capacity: its own entry, its CapacityTier, its provider's defaults."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from spotladder.workloads.placement import Placement
 class ResolvedTier:
     """One tier of a job, ready to be rendered.
 
-    `index` is its place in `spec.tiers`, for messages. `workers` and `head` say where their pods go. `notice` is how
-    long before a reclaim the cloud says so. `queue` is the LocalQueue of Kueue, "" without one.
+    `index` is its index in `spec.tiers`, for messages. `workers` and `head` are the placements of their pods. `notice`
+    is the cloud's notice period before a reclaim, in seconds. `queue` is the LocalQueue of Kueue, "" without one.
     """
 
     name: str
@@ -46,7 +46,7 @@ class ResolvedTier:
 def resolve_tiers(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> tuple[ResolvedTier, ...]:
     """All tiers of the job, in its order.
 
-    `capacity` are the CapacityTiers by name. A price that is to be looked up is not known here.
+    `capacity` are the CapacityTiers by name. Prices that must be looked up are unknown here.
 
     Raises:
         InvalidSpec: a tier names a CapacityTier that does not exist (every such tier is told), or one that contradicts
@@ -59,7 +59,7 @@ def resolve_tiers(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> tuple
 
 
 def resolve_tier(index: int, tier: JobTier, capacity: CapacityTier, price: Price) -> ResolvedTier:
-    """One tier of a job with the CapacityTier that it names."""
+    """One tier of a job with its CapacityTier."""
     spec = capacity.spec
     workers = providers.placement(spec)
     with_head = spec.apply_to is ApplyTo.WORKERS_AND_HEAD
@@ -81,7 +81,7 @@ def resolve_tier(index: int, tier: JobTier, capacity: CapacityTier, price: Price
 
 
 def price_of(capacity: CapacityTier) -> Price:
-    """The price as given in the CapacityTier; not known when it is to be looked up, or absent."""
+    """The price in the CapacityTier; unknown if it must be looked up or is absent."""
     given = capacity.spec.price
     if given is None or given.per_node_hour is None:
         return Price(on_demand=(given.on_demand_per_node_hour or 0.0) if given else 0.0, known=False)

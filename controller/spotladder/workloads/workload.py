@@ -1,5 +1,5 @@
-"""The port between the operator and a kind of workload: what to create for an attempt, and how to read what became of
-it. The kinds are registered in `kinds`; the operator asks the port and names no kind."""
+"""The port between the operator and a kind of workload: renders an attempt's objects and reads its state. `kinds`
+registers the kinds; the operator uses only the port."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from spotladder.workloads.tiers import ResolvedTier
 
 @dataclass(frozen=True, slots=True)
 class AttemptObjects:
-    """What exists of one attempt.
+    """The existing objects of one attempt.
 
-    `top` is the object that is the attempt and owns the rest, of the workload's `main` kind; None when it does not
-    exist. `admission` is its Workload of Kueue, None without one. `derived` are the objects that the workload's
-    operator has created from it, such as RayClusters, except pods.
+    `top` is the attempt's main object, which owns the others; None if it does not exist. `admission` is its Workload
+    of Kueue, None without one. `derived` are the objects that the workload's operator has created from it, such as
+    RayClusters, except pods.
     """
 
     top: WorkloadRecord | None = None
@@ -32,12 +32,12 @@ class AttemptObjects:
 
     @property
     def every(self) -> tuple[Made, ...]:
-        """All of them, the top first."""
+        """All objects, the top first."""
         return (*(() if self.top is None else (self.top,)), *self.derived, *self.pods)
 
 
 class WorkloadKind(Protocol):
-    """One kind of object that an attempt can be."""
+    """One kind of workload."""
 
     @property
     def field(self) -> str:
@@ -45,19 +45,20 @@ class WorkloadKind(Protocol):
 
     @property
     def main(self) -> APIResource:
-        """The object that is the attempt. It is created last."""
+        """The kind of the attempt's main object, which is created last."""
 
     @property
     def made(self) -> tuple[APIResource, ...]:
-        """All kinds that `render` returns, in this order. Deleting an attempt deletes these, by its labels."""
+        """All kinds that `render` returns, in this order. To delete an attempt, the controller deletes objects of
+        these kinds by label."""
 
     @property
     def records(self) -> Mapping[APIResource, Callable[[Object], Made]]:
-        """The kinds to watch beside pods, nodes and events, `main` included, and what is kept of each object."""
+        """The kinds to watch in addition to pods, nodes and events, `main` included, and the record of each."""
 
     @property
     def install(self) -> str:
-        """What to tell the user when `main` is not installed; `{cluster}` stands for the cluster."""
+        """The message for the user if `main` is not installed; `{cluster}` stands for the cluster."""
 
     @property
     def ranks(self) -> bool:
@@ -74,7 +75,7 @@ class WorkloadKind(Protocol):
         """
 
     def longest_name(self, spec: Mapping[str, Any]) -> int:
-        """The number of characters that an attempt's name may have, for a template's spec.
+        """The maximum length of an attempt's name, for a template's spec.
 
         Raises:
             InvalidSpec: the template's own names leave no room; names the field.
@@ -92,14 +93,14 @@ class WorkloadKind(Protocol):
         """
 
     def begun(self, objects: AttemptObjects) -> bool:
-        """Whether the workload's operator has accepted the attempt. Until then the attempt can be replaced by one of
+        """Whether the workload's operator has accepted the attempt. Until then the attempt can be replaced by one with
         the same number."""
 
     def refusal(self, objects: AttemptObjects) -> str:
-        """Why the operator will never run this attempt, also not after an edit; "" when it may."""
+        """Why the operator will never run this attempt, not even after an edit; "" if it may."""
 
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
-        """Which operator does not act on the attempt, and how that is seen; "" when all do, or may still. `now` is by
+        """Which operator does not act on the attempt, with the evidence; "" if all act or still have time. `now` is by
         the cluster's clock."""
 
     def read(
@@ -109,5 +110,5 @@ class WorkloadKind(Protocol):
         nodes: Mapping[str, NodeRecord],
         events: Sequence[EventRecord] = (),
     ) -> AttemptSeen:
-        """The attempt as the decision core sees it. `nodes` are all nodes of the cluster by name: a pod on a node that
-        is not among them has lost it. `events` may hold any; only those about this attempt count."""
+        """The attempt for the decision core. `nodes` are all nodes of the cluster by name: a pod whose node is missing
+        has lost it. `events` may include others; only those about this attempt are used."""

@@ -85,8 +85,8 @@ SAID = Outage(20.0, "refused")
         (NO_ROUTE, None, 10.0, "no route"),
         (NO_ROUTE, SAID, 10.0, "no route"),
         (NO_RIGHTS, None, None, ""),
-        (NO_RIGHTS, SAID, 20.0, "says the program: refused"),
-        (Reading(True), SAID, 20.0, "says the program: refused"),
+        (NO_RIGHTS, SAID, 20.0, "the program reports: refused"),
+        (Reading(True), SAID, 20.0, "the program reports: refused"),
     ],
 )
 def test_what_is_known_of_the_store_is_a_fact_of_the_attempt(

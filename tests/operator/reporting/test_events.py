@@ -26,7 +26,7 @@ def test_a_failure_is_read_back_as_it_was(noticed: bool, verb: str) -> None:
     ("target", "deleting", "reason", "message"),
     [
         (Stage.SUSPENDED, False, "SuspendRequested", "attempt 3 on spot-a"),
-        (Stage.SUSPENDED, True, "DeleteRequested", "the job holds nothing any more and is deleted"),
+        (Stage.SUSPENDED, True, "DeleteRequested", "the job has no objects any more and is deleted"),
         (
             Stage.DRAINING,
             True,

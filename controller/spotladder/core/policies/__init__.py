@@ -1,4 +1,4 @@
-"""Policies choose tiers; they keep nothing on themselves and never break an invariant of the lifecycle."""
+"""Policies choose tiers. They have no state of their own and cannot break an invariant of the lifecycle."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ class Policy(Protocol):
     """Chooses the tier for the next attempt, or for the live one to move to."""
 
     def choose(self, view: TierView) -> TierChoice:
-        """The tier to be on now. A tier that is not in `view.open` is never used, whatever is returned."""
+        """The tier to use now. A tier that is not in `view.open` is never used, whatever the policy returns."""

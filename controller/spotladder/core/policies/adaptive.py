@@ -1,17 +1,17 @@
-"""`adaptive`: waits for spot capacity as long as that is expected to cost less than starting on demand.
+"""`adaptive`: waits for spot capacity while the expected cost of waiting is lower than that of starting on demand.
 
-The model is fitted offline to availability traces by tests/bench/fit_adaptive.py. It has, for each zone of the traces,
-the hazard that capacity goes and the hazard that it comes back, by the age of the availability spell. Backward
-induction over remaining time and remaining work gives the least slack, from which on it pays to wait for spot capacity,
-or to leave on-demand for it. Slack is remaining time less remaining work.
+The model is fitted offline to availability traces by tests/bench/fit_adaptive.py. For each zone of the traces it has
+the hazard rates of losing and of regaining capacity, by the age of the availability spell. Backward induction over
+remaining time and remaining work gives the minimum slack at which it pays to wait for spot capacity, or to leave
+on-demand for it. Slack is the remaining time minus the remaining work.
 
 Rules
- 1. Safety net: only the fallback once the deadline leaves no other way.
- 2. Spot capacity that is there is used until it is lost.
+ 1. Safety net: use only the fallback once no other tier can meet the deadline.
+ 2. Use available spot capacity until it is lost.
  3. Without spot capacity, wait while the slack is at least `wait`; else on-demand.
- 4. From on-demand, move to spot capacity that is known to be there while the slack is at least `leave`.
- 5. The zones of the model are weighted by the likelihood of the spells that the job saw on the tier. Where a memoryless
-    model explains these spells clearly better than every zone, the choice is that of `uniform-progress`.
+ 4. From on-demand, move to spot capacity that is known to be available while the slack is at least `leave`.
+ 5. The zones of the model are weighted by the likelihood of the spells that the job observed on the tier. If a
+    memoryless model explains these spells clearly better than every zone, the choice is that of `uniform-progress`.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from spotladder.core.policies.safety_net import EXACT, SafetyNet
 from spotladder.core.policies.uniform_progress import UniformProgress
 
 DISTRUST = 18.0
-"""Log-likelihood by which constant hazards, fitted to the very spells, must explain them better before the model is not
-used. On a zone that was held back from the fit, the 32 newest spells came to at most 16."""
+"""Minimum difference in log-likelihood by which constant hazard rates, fitted to the same spells, must explain them
+better before the model is not used. On a zone that was excluded from the fit, the 32 newest spells had at most 16."""
 
 USUAL_RATIO = 3.145
-"""Price of on-demand over the price of spot where one of them is not known."""
+"""Ratio of the on-demand price to the spot price if one of them is unknown."""
 
 
 class Adaptive:
-    """Without a deadline, or while the remaining work is not known, it chooses as `uniform-progress` does.
+    """Without a deadline, or while the remaining work is unknown, it chooses as `uniform-progress` does.
 
-    `model` is the fitted model: `policies.registry` passes the one that the package ships, and a benchmark one that was
-    fitted without the tested zone.
+    `model` is the fitted model: `policies.registry` passes the one that the package ships, and a benchmark one that
+    was fitted without the tested zone.
     """
 
     def __init__(self, model: Model) -> None:
         self._model = model
 
     def choose(self, view: TierView) -> TierChoice:
-        """The tier to be on, or None to wait for spot capacity."""
+        """The tier to use, or None to wait for spot capacity."""
         net = SafetyNet(view)
         slack = net.slack
         if slack is None or net.forced or not net.spot or net.fallback is None:
@@ -70,7 +70,8 @@ class Adaptive:
         return replace(choice, review_at=min(view.now + slack - needed, choice.review_at or math.inf))
 
     def _from_fallback(self, net: SafetyNet, slack: Seconds) -> TierChoice:
-        """Leave on-demand for spot capacity that is known to be there, if the slack covers the risk of losing it."""
+        """Leave on-demand for spot capacity that is known to be available, if the slack covers the risk of
+        losing it."""
         view = net.view
         there = [tier for tier in net.spot if net.may_start(tier) and view.outlook(tier.name).capacity]
         if not there:
@@ -88,7 +89,7 @@ class Adaptive:
         return all(explains(self._model, net.view.spells(tier.name)) for tier in net.spot)
 
     def _least_slack(self, net: SafetyNet, tier: Tier) -> Slack:
-        """The least slack that waiting for this tier, and leaving on-demand for it, need now."""
+        """The minimum slack for waiting for this tier, and for leaving on-demand for it, now."""
         view, spells = net.view, net.view.spells(tier.name)
         newest = spells[-1] if spells else None
         under_way = newest is not None and newest.available is (view.outlook(tier.name).capacity is not False)
@@ -120,20 +121,20 @@ def weights(model: Model, spells: tuple[Spell, ...]) -> tuple[float, ...]:
 
 
 def explains(model: Model, spells: tuple[Spell, ...]) -> bool:
-    """Whether the model does not do clearly worse on these spells than constant hazards fitted to them."""
+    """Whether the model explains these spells about as well as constant hazard rates that are fitted to them."""
     return not spells or max(_likelihood(model, spells)) > _memoryless(model, spells) - DISTRUST
 
 
 def _likelihood(model: Model, spells: tuple[Spell, ...]) -> list[float]:
-    """The log-likelihood of these spells for each zone of the model; the newest is under way."""
+    """The log-likelihood of these spells for each zone of the model; the newest has not ended."""
     logs, newest = _closed(model, spells[:-1]).logs, spells[-1]
     ticks = _ticks(newest)
     return [log + survival(model, zone, newest.available, ticks) for zone, log in enumerate(logs)]
 
 
 class _Closed(NamedTuple):
-    """Of spells that have ended: their log-likelihood for each zone, and by availability how many they are and how many
-    ticks they lasted."""
+    """For spells that have ended: their log-likelihood for each zone, and for each availability their number and their
+    total duration in ticks."""
 
     logs: tuple[float, ...]
     ends: tuple[int, int]
@@ -148,7 +149,7 @@ def _closed(model: Model, spells: tuple[Spell, ...]) -> _Closed:
 
 
 def _memoryless(model: Model, spells: tuple[Spell, ...]) -> float:
-    """The log-likelihood of these spells under one hazard for each state, each from its own spells."""
+    """The log-likelihood of these spells under one constant hazard rate for each availability, fitted to the spells."""
     total, closed, newest = 0.0, _closed(model, spells[:-1]), spells[-1]
     for available in (True, False):
         ends, ticks = closed.ends[available], closed.ticks[available]

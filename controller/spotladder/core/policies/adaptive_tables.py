@@ -1,6 +1,6 @@
-"""Reads the fitted model of the `adaptive` policy: hazards by age, and the least slack by interpolation.
+"""Reads the fitted model of the `adaptive` policy: hazard rates by age, and the minimum slack by interpolation.
 
-Ages and times are in ticks of `TICK` seconds inside, in seconds where a type says `Seconds`.
+Ages and times are in ticks of `TICK` seconds, except values of type `Seconds`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from spotladder.core.model import Seconds
 
 TICK: Seconds = 600.0
 AGES = (1, 2, 3, 5, 9, 17, 37, 73)
-"""The first age in ticks of each age class; the first tick of a spell is of age 1."""
+"""The first age in ticks of each age class. The first tick of a spell has age 1."""
 WORK = (3, 6, 12, 24, 48, 72, 96, 144, 192, 240, 288)
 """Knots of the remaining work."""
 OVERHEADS = (0.0, 0.3, 1.2, 3.0)
 """Knots of the overhead of a start."""
 RATIOS = (1.5, 3.145, 8.0)
-"""Knots of the price of on-demand over the price of spot."""
+"""Knots of the ratio of the on-demand price to the spot price."""
 
 _KNOTS = (0.0, *WORK)
 _INVERSE = tuple(-1.0 / ratio for ratio in RATIOS)
 
 
 class Slack(NamedTuple):
-    """The least slack from which on it pays to wait for spot capacity, and to leave on-demand for it."""
+    """The minimum slack at which it pays to wait for spot capacity, and to leave on-demand for it."""
 
     wait: Seconds
     leave: Seconds
@@ -37,10 +37,10 @@ class Slack(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A fitted model. Compared by identity, so that what is computed from it can be cached.
+    """A fitted model. Compared by identity, so that derived values can be cached.
 
-    `shares[zone]`: how much of the time a zone of the traces had capacity. `hazards[zone][state][age class]`: the
-    probability that a spell ends with the next tick, where state 1 is available. `slack`: the least slacks in ticks, by
+    `shares[zone]`: the fraction of time in which a zone of the traces had capacity. `hazards[zone][state][age class]`:
+    the probability that a spell ends at the next tick; state 1 is available. `slack`: the minimum slacks in ticks, by
     overhead, ratio, zone, wait or leave, age class and work, in this order.
     """
 
@@ -55,7 +55,7 @@ class Model:
 
 
 def age_class(ticks: int) -> int:
-    """The place of the age class of a spell of this age."""
+    """The index of the age class for a spell of this age."""
     return max(0, bisect_right(AGES, ticks) - 1)
 
 
@@ -68,18 +68,18 @@ def survival(model: Model, zone: int, available: bool, ticks: int) -> float:
 
 
 def ending(model: Model, zone: int, available: bool, ticks: int) -> float:
-    """The log-probability that a spell reaches this age and ends with the next tick."""
+    """The log-probability that a spell reaches this age and ends at the next tick."""
     return survival(model, zone, available, ticks) + math.log(model.hazards[zone][available][age_class(ticks)])
 
 
 def least_slack(
     model: Model, weights: tuple[float, ...], terms: tuple[Seconds, float], age: Seconds, remaining: Seconds
 ) -> Slack:
-    """The least slack for a job with this remaining work, at this age of the availability spell of its spot tier.
+    """The minimum slack for a job with this remaining work, at this age of the availability spell of its spot tier.
 
-    `weights` are those of the zones of the traces; `terms` are the overhead of a start, and the price of on-demand over
-    the price of spot. Terms and ages beyond the fitted ones count as the last fitted one. Beyond the last knot the
-    slack grows in proportion to the work.
+    `weights` are those of the zones of the traces; `terms` are the overhead of a start, and the ratio of the on-demand
+    price to the spot price. Terms and ages beyond the fitted range use its last value. Beyond the last knot the slack
+    grows in proportion to the work.
     """
     overhead, ratio = terms
     place, work = age_class(1 + int(age / TICK + 1e-6)), remaining / TICK
@@ -116,7 +116,7 @@ def _rows(
 
 
 def _bracket(knots: Sequence[float], value: float) -> list[tuple[int, float]]:
-    """The knots around the value and their parts; only the nearest one outside of the knots."""
+    """The adjacent knots of the value with their weights; outside of the knots only the nearest one."""
     if value <= knots[0]:
         return [(0, 1.0)]
     if value >= knots[-1]:
@@ -127,7 +127,7 @@ def _bracket(knots: Sequence[float], value: float) -> list[tuple[int, float]]:
 
 
 def _between(values: Sequence[float], work: float) -> float:
-    """Linear interpolation between the knots of the work; beyond the last one in proportion."""
+    """Linear interpolation between the knots of the work; proportional beyond the last one."""
     if work >= _KNOTS[-1]:
         return values[-1] * work / _KNOTS[-1]
     high = bisect_right(_KNOTS, work)

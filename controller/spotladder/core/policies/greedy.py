@@ -1,4 +1,4 @@
-"""`greedy`: spot capacity whenever there is any, on-demand only when the deadline leaves no other way."""
+"""`greedy`: uses spot capacity whenever it is available, on-demand only when no other tier can meet the deadline."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from spotladder.core.policies.safety_net import SafetyNet
 class Greedy:
     """Wait for spot capacity as long as the deadline allows, then finish on the fallback.
 
-    Without a deadline it waits for spot capacity for ever.
+    Without a deadline it waits for spot capacity without limit.
     """
 
     def choose(self, view: TierView) -> TierChoice:
-        """The cheapest spot tier with capacity; None to wait for it; the fallback when the deadline forces it."""
+        """The cheapest spot tier with capacity; None to wait for it; the fallback if the deadline requires it."""
         net = SafetyNet(view)
         if net.forced and net.fallback:
             why = "only on-demand can still meet the deadline"

@@ -1,4 +1,4 @@
-"""`on-demand`: always the fallback tier. The baseline that savings are measured against."""
+"""`on-demand`: always the fallback tier. The baseline for measured savings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class OnDemand:
     """The cheapest tier that is not spot, from the first attempt to the last."""
 
     def choose(self, view: TierView) -> TierChoice:
-        """The fallback tier; None when no tier is open."""
+        """The fallback tier; None if no tier is open."""
         net, why = SafetyNet(view), "the policy uses no spot capacity"
         if net.on_fallback:
             return net.kept(why)

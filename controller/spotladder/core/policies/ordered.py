@@ -1,4 +1,4 @@
-"""The default policy: tiers in the user's order, each until it is spent."""
+"""The default policy: uses the tiers in the user's order, each until it is exhausted."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from spotladder.core.model import TierChoice, TierView
 
 
 class Ordered:
-    """Stay while the tier is open; then the next one that can be used now; then the next one that is open at all.
+    """Keep the current tier while it is open. Then use the next tier that can be used now, or else the next open tier.
 
-    After the last tier come those that were passed over because they could not be used at the time.
+    After the last tier, try the tiers that were skipped because they could not be used at the time.
     """
 
     def choose(self, view: TierView) -> TierChoice:
-        """The tier to be on. A tier that cannot be used now is passed over when a later one can, but never left."""
+        """The tier to use. A new attempt skips a tier that cannot be used now if a later one can; a live attempt
+        stays."""
         names = [tier.name for tier in view.tiers]
         if view.live and view.current in view.open:
             return TierChoice(view.current, holds_until=math.inf, regardless_of_spot=True)

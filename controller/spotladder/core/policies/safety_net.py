@@ -1,13 +1,15 @@
-"""What the deadline-aware policies share: which tiers are spot, which one is the fallback, and when only it is left.
+"""Shared rules of the deadline-aware policies: the spot tiers, the fallback tier, and when only the fallback may be
+used.
 
 Rules
- 1. The fallback is the cheapest open tier that is not spot. One that just had no capacity comes after the others.
-    Without such a tier, the fallback is the last open tier.
- 2. The job may be off the fallback only while it can still finish there in time, if the policy is asked again after one
-    decision interval, the job has made no progress until then, and its attempt takes the whole grace period to stop.
- 3. A deadline or a remaining work that is not known forces nothing.
+ 1. The fallback is the cheapest open tier that is not spot. A tier that has just had no capacity comes after the
+    others. Without such a tier, the fallback is the last open tier.
+ 2. The job may be off the fallback only while it can still finish there in time, if the policy is asked again after
+    one decision interval, the job has made no progress until then, and its attempt takes the whole grace period to
+    stop.
+ 3. Rule 2 does not apply without a deadline or while the remaining work is unknown.
 
-Work that is not committed counts as work to do, so a lost node never invalidates rule 2.
+Work that is not committed counts as remaining work, so a lost node never invalidates rule 2.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from spotladder.core.reasons import Reason
 
 
 class SafetyNet:
-    """The fallback of a view, and the time that is left for anything else.
+    """The fallback of a view, and the slack for other tiers.
 
     `fallback` is the tier that finishes the job in time; None when no tier is open. `spot` are the other open tiers,
-    cheapest first; the user's order among equal prices. `overhead` is that of a new attempt on the fallback.
-    `slack` is the time until the deadline that is needed neither for the remaining work nor for the live attempt to
-    stop; None without a deadline or a known remaining work. `latest` is when the job must move to the fallback at the
-    latest; None if `slack` is.
+    cheapest first; the user's order among equal prices. `overhead` is that of a new attempt on the fallback. `slack`
+    is the time until the deadline that is needed neither for the remaining work nor for the live attempt to stop; None
+    without a deadline or a known remaining work. `latest` is when the job must move to the fallback at the latest;
+    None if `slack` is.
     """
 
     __slots__ = ("fallback", "latest", "overhead", "slack", "spot", "view")
@@ -55,7 +57,7 @@ class SafetyNet:
         return next((tier for tier in self.spot if self.may_start(tier)), None)
 
     def may_start(self, tier: Tier) -> bool:
-        """Whether an attempt on this tier is worth a try: it has capacity, or nothing is known against that."""
+        """Whether an attempt on this tier is worthwhile: the tier has capacity, or is not known to have none."""
         capacity = self.view.outlook(tier.name).capacity
         return (
             tier.name in self.view.available and capacity is not False and (capacity or not self._failed_recently(tier))
@@ -81,8 +83,8 @@ class SafetyNet:
         self, tier: str | None, why: str, holds_until: Instant | None = None, *, regardless_of_spot: bool = False
     ) -> TierChoice:
         """The choice of this tier, to be reviewed when only the fallback is left. It never exhausts its tier: these
-        policies come back to a tier that had no capacity. `holds_until` is dropped where the capacity of a tier is not
-        known, because RETRY_INTERVAL then changes the choice."""
+        policies return to a tier that had no capacity. `holds_until` is dropped if the capacity of a tier is unknown,
+        because RETRY_INTERVAL then changes the choice."""
         on_fallback = self.fallback is not None and tier == self.fallback.name
         review_at = None if on_fallback else self.latest
         if not self.certain:
@@ -90,19 +92,19 @@ class SafetyNet:
         return TierChoice(tier, Reason.POLICY, why, review_at, True, holds_until, regardless_of_spot)
 
     def kept(self, why: str) -> TierChoice:
-        """The choice of the current tier until it is lost, or until only the fallback is left: for ever if the job is
-        on the fallback. Slack never grows, so a job that must be on the fallback must stay there."""
+        """The choice of the current tier until it is lost, or until only the fallback may be used; without limit if
+        the job is on the fallback. Slack never grows, so a job that must use the fallback must keep it."""
         holds_until = math.inf if self.on_fallback else self.forced_at
         return self.choice(self.view.current, why, holds_until, regardless_of_spot=True)
 
     @property
     def forced_at(self) -> Instant | None:
-        """The earliest moment when only the fallback is left: infinity without a deadline, None if it is not known."""
+        """The earliest moment when only the fallback may be used: infinity without a deadline, None if unknown."""
         return math.inf if self.view.deadline is None else self.latest
 
     @property
     def certain(self) -> bool:
-        """Whether it is known of every open tier whether it has capacity now."""
+        """Whether the current capacity of every open tier is known."""
         return self.view.open <= {outlook.name for outlook in self.view.outlooks if outlook.capacity is not None}
 
     @property
@@ -113,10 +115,10 @@ class SafetyNet:
 
 
 RETRY_INTERVAL: Seconds = 60.0
-"""How long a tier that had no capacity is taken to have none, when nothing else is known."""
+"""How long a tier that had no capacity is assumed to have none, without newer information."""
 
 EXACT: Seconds = 1e-6
-"""Rounding of sums of times."""
+"""Tolerance for the rounding of sums of times."""
 
 
 def _price(tier: Tier) -> float:

@@ -1,12 +1,13 @@
-"""`uniform-progress`: spot while it lasts, on-demand whenever the job falls behind a straight line to its deadline.
+"""`uniform-progress`: uses spot until it is lost, and on-demand whenever the job is behind uniform progress to its
+deadline.
 
 Source: Wu et al., "Can't Be Late: Optimizing Spot Instance Savings under Deadlines", NSDI 2024.
 
-Rules, with the work C0, the time R0 from submission to deadline, the work p that is done at time t, and the overhead d
- 1. Safety net: only the fallback once the deadline leaves no other way.
+Rules, with the work C0, the time R0 from submission to deadline, the finished work p at time t, and the overhead d
+ 1. Safety net: use only the fallback once no other tier can meet the deadline.
  2. Exploitation: stay on spot until it is lost.
- 3. Take spot capacity when it is there; from on-demand only when p ≥ (t + 2d)·C0/R0.
- 4. On on-demand, stay there otherwise.
+ 3. Use spot capacity when it is available; from on-demand only when p ≥ (t + 2d)·C0/R0.
+ 4. Otherwise, stay on on-demand.
  5. With neither, wait while p ≥ t·C0/R0; else on-demand.
 """
 
@@ -20,11 +21,11 @@ from spotladder.core.policies.safety_net import EXACT, SafetyNet
 
 
 class UniformProgress:
-    """Without a deadline, or while the remaining work is not known, there is no line to fall behind: the job waits for
+    """Without a deadline, or while the remaining work is unknown, uniform progress is undefined: the job waits for
     spot capacity."""
 
     def choose(self, view: TierView) -> TierChoice:
-        """The tier to be on, or None to wait for spot capacity."""
+        """The tier to use, or None to wait for spot capacity."""
         net = SafetyNet(view)
         fallback, spot = net.fallback, net.usable_spot
         if fallback is None:
@@ -47,7 +48,7 @@ class UniformProgress:
         return replace(choice, review_at=None if falls_behind == math.inf else falls_behind)
 
     def _from_fallback(self, net: SafetyNet, spot: Tier | None) -> TierChoice:
-        """Leave on-demand for spot capacity that is known to be there, once the job is two overheads ahead."""
+        """Leave on-demand for spot capacity that is known to be available, once the job is two overheads ahead."""
         view, missing = net.view, 2.0 * net.overhead - ahead(net.view)
         known = spot is not None and view.outlook(spot.name).capacity is True
         if missing > EXACT:
@@ -60,7 +61,7 @@ class UniformProgress:
 
 
 def ahead(view: TierView) -> Seconds:
-    """By how many seconds the job is ahead of uniform progress; infinity where there is no line."""
+    """The seconds by which the job is ahead of uniform progress; infinity if uniform progress is undefined."""
     if view.deadline is None or view.work is None or view.remaining is None or view.work <= 0:
         return float("inf")
     length = view.deadline - view.submitted_at
@@ -68,6 +69,6 @@ def ahead(view: TierView) -> Seconds:
 
 
 def _gain(view: TierView) -> float:
-    """By how many seconds a second of work brings the job further ahead, at least a small number."""
+    """The seconds by which one second of work increases the lead; at least a small number."""
     length = (view.deadline or 0.0) - view.submitted_at
     return max(EXACT, length / (view.work or length) - 1.0)

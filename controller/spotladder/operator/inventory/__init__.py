@@ -1,1 +1,1 @@
-"""What exists in which cluster: the caches of each cluster, and whether it answers."""
+"""The objects in each cluster: the caches of the clusters, and whether they answer."""

@@ -1,8 +1,10 @@
-"""All clusters that a controller knows: home, and those that it is linked to. What exists of a job may be in any.
+"""All clusters that a controller knows: the home cluster and the member clusters. A job's objects may be in any of
+them.
 
-1. TieredJobs, CapacityTiers, the Lease and Events are in the home cluster, and nowhere else.
-2. Other clusters may serve several home clusters. What we make there says whose it is, and nothing else is looked at.
-3. A call that waits for one cluster occupies a worker. So only a share of the workers is let into each.
+1. TieredJobs, CapacityTiers, the Lease and Events are only in the home cluster.
+2. A member cluster may serve several home clusters. Objects of a controller have a label with its home cluster, and
+   the controller ignores all others.
+3. A call that waits for a cluster occupies a worker, so each cluster may occupy only a share of the workers.
 """
 
 from __future__ import annotations
@@ -29,17 +31,18 @@ from spotladder.workloads.workload import AttemptObjects
 IDENTITY_RETRY_INTERVAL: Seconds = 30.0
 """Interval after which the identity of the home cluster is read again, if that failed."""
 
-_NOT_YET = "is being looked at for the first time"
+_NOT_YET = "is being connected for the first time"
 
 
 class Busy(SpotladderError):
-    """As many workers as may are waiting for this cluster already: come back a little later."""
+    """The maximum number of workers waits for this cluster already: requeue with a short delay."""
 
     exit_code = 5
 
 
 class Cluster:
-    """One cluster. `home` is "" for the home cluster itself and its identity for all others, which have a monitor."""
+    """One cluster. `home` is "" for the home cluster itself, and the home cluster's identity for member clusters,
+    which have a monitor."""
 
     def __init__(
         self,
@@ -61,24 +64,25 @@ class Cluster:
 
     @property
     def problem(self) -> str:
-        """Why it cannot be used, "" while it can."""
+        """Why the cluster cannot be used; "" if it can."""
         return self.monitor.problem if self.monitor else ""
 
     @property
     def selector(self) -> str:
-        """The labels of what is ours in it."""
+        """The labels of this controller's objects in the cluster."""
         return selector(self.home)
 
     @property
     def skew(self) -> str:
-        """How much its clock and ours differ, where that is worth a word; coarse, since it is written down."""
+        """The difference between the clocks of the cluster and of the controller if it is significant; rounded,
+        because the status includes it."""
         minutes = round(self.client.ahead / 60)
         way = "ahead of" if minutes > 0 else "behind"
         return f"{abs(minutes)} minutes {way} the controller's" if minutes else ""
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """While calling it. Raises Busy."""
+        """The context of a call to the cluster. Raises Busy."""
         if self.monitor and self._inside >= self._most:
             raise Busy(f"cluster {self.name}: {self._inside} jobs wait for it")
         self._inside += 1
@@ -88,7 +92,8 @@ class Cluster:
             self._inside -= 1
 
     def unreadable(self, kinds: Iterable[APIResource], namespace: str) -> str:
-        """Why an attempt there could not be seen whole, "" when it could. A kind that is not installed has none."""
+        """Why the observation of an attempt in the cluster may be incomplete; "" if it is complete. A kind that is not
+        installed has no objects."""
         for entry in self.inventory.unreadable(kinds, namespace):
             if not entry.absent:
                 return f"{entry.kind.plural} cannot be read: {entry.why}"
@@ -97,7 +102,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """What exists of an attempt, and where."""
+    """The objects of an attempt, and their cluster."""
 
     cluster: Cluster
     objects: AttemptObjects
@@ -105,15 +110,15 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class JobObjects:
-    """What exists of a job: each attempt in the one cluster where it belongs, and copies of it that do not."""
+    """The objects of a job: each attempt in the one cluster to which it belongs, and copies of it in other clusters."""
 
     attempts: Mapping[int, Located]
     strays: tuple[tuple[int, Located], ...]
 
 
 class Clusters:
-    """`run` keeps the links until it is cancelled. `wake` is told which job to look at, `changed` which cluster went
-    down or came back."""
+    """`run` keeps the connections until it is cancelled. It calls `wake` with the job to reconcile and `changed` with
+    the cluster that became unavailable or available."""
 
     def __init__(
         self,
@@ -134,10 +139,10 @@ class Clusters:
         self._joined: dict[str, Cluster] = {}
         self._log = structlog.get_logger("spotladder")
 
-    # --- keeping them -----------------------------------------------------------------------------------------------
+    # --- maintenance ------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Find out who we are, then link all clusters."""
+        """Read the identity of the home cluster, then connect to all clusters."""
         if not self._sources:
             return
         home = await self._identity()
@@ -148,7 +153,7 @@ class Clusters:
                 tasks.create_task(cluster.monitor.run())
 
     async def _identity(self) -> str:
-        """The home cluster's identity: as everywhere, the uid of a namespace that lives as long as the cluster."""
+        """The home cluster's identity: the uid of a namespace that exists as long as the cluster."""
         while True:
             try:
                 return str((await self.home.client.get(NAMESPACES, "kube-system"))["metadata"]["uid"])
@@ -162,20 +167,20 @@ class Clusters:
                         self._changed(name)
             await self._clock.sleep(IDENTITY_RETRY_INTERVAL)
 
-    # --- asking -----------------------------------------------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Cluster]:
-        """Those that are known so far."""
+        """The clusters that are known so far."""
         yield self.home
         yield from self._joined.values()
 
     @property
     def others(self) -> list[Cluster]:
-        """Those beside home that can be used now."""
+        """The member clusters that can be used now."""
         return [cluster for cluster in self._joined.values() if not cluster.problem]
 
     def of(self, name: str) -> Cluster | None:
-        """The cluster of that name, if it is known already."""
+        """The cluster with this name, if it is known already."""
         return self.home if name == HOME else self._joined.get(name)
 
     def has_synced(self, name: str) -> bool:
@@ -186,21 +191,22 @@ class Clusters:
         return name not in self._sources or bool(self._identity_error)
 
     def problem(self, name: str, kinds: Iterable[APIResource] = (), namespace: str = "") -> str:
-        """Why attempts of these kinds cannot be looked after there, "" when they can."""
+        """Why attempts of these kinds cannot be managed in the cluster; "" if they can."""
         cluster = self.of(name)
         if cluster is None:
             return self._identity_error or _NOT_YET
         return cluster.problem or (cluster.unreadable(kinds, namespace) if cluster.monitor else "")
 
     def doubt(self, name: str) -> str:
-        """What is wrong with a cluster that can be used nevertheless."""
+        """The problem of a cluster that can be used nevertheless."""
         cluster = self.of(name)
         return cluster.monitor.doubt if cluster is not None and cluster.monitor and not cluster.problem else ""
 
     def attempts(self, record: JobRecord, where: Callable[[AttemptObjects], str | None]) -> JobObjects:
-        """What exists of the job in all clusters. `where` tells the cluster that an attempt belongs to, if known.
+        """The objects of the job in all clusters. `where` returns the cluster to which an attempt belongs, if known.
 
-        In the home cluster, what a deleted job of the same name has left counts as the job's: no name is used twice.
+        In the home cluster, remaining objects of a deleted job with the same name count as the job's, so that no name
+        is used twice.
         """
         places: dict[int, list[Located]] = {}
         for cluster in self:
@@ -215,11 +221,11 @@ class Clusters:
         return JobObjects(attempts, tuple(strays))
 
     def has_anything(self, key: JobKey) -> bool:
-        """Whether anything of a job of that name exists in any of them."""
+        """Whether objects of a job with this name exist in any cluster."""
         return any(cluster.inventory.has_anything(key) for cluster in self)
 
     def abandoned(self, key: JobKey, uid: str) -> list[tuple[int, Located]]:
-        """What exists under a job's name in other clusters that can be used, and is not of the job of this uid."""
+        """The objects with a job's name in usable member clusters that do not belong to the job with this uid."""
         return [
             (number, Located(cluster, objects))
             for cluster in self.others
@@ -228,5 +234,5 @@ class Clusters:
 
 
 def selector(home: str) -> str:
-    """The labels of what a controller has made, in its home cluster ("") or in another."""
+    """The labels of a controller's objects, in its home cluster ("") or in another."""
     return f"{OURS},{names.HOME}={home}" if home else OURS

@@ -1,8 +1,9 @@
-"""Which nodes have stopped sending heartbeats: facts by which the core tells a loss of contact from a lost node.
+"""Detects which nodes have stopped sending heartbeats, so that the core can distinguish a loss of contact from a lost
+node.
 
-The node lifecycle controller marks silent nodes one after the other, over several seconds. Their Leases tell at once
-whether the other nodes of a job stopped as well: they are read when the first node of a job is marked, and only then.
-A node that renews its Lease while another one is silent is alive.
+The node lifecycle controller marks silent nodes one after the other, over several seconds. Their Leases show at once
+whether the other nodes of a job have stopped too. The Leases are read only when the first node of a job is marked. A
+node that renews its Lease while another one is silent is alive.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ NODE_LEASES = "kube-node-lease"
 """The namespace of the kubelets' Leases, named after the nodes."""
 
 SAME_MOMENT: Seconds = 60.0
-"""Nodes that were marked silent within this time of each other fell silent together. Those that were marked longer ago
-are left out of every count: they are lost."""
+"""Nodes that were marked silent within this time of each other fell silent together. Nodes that were marked earlier
+are not counted: they are lost."""
 
 LOOK_INTERVAL: Seconds = 5.0
 """Minimum interval between two lists of a cluster's Leases."""
 
 LOOK_TTL: Seconds = 15.0
-"""How long a list of Leases is used."""
+"""How long a list of Leases is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LeaseRenewals:
-    """The Leases of one cluster: when each was renewed. `at` is by the cluster's clock, `ticks` by our own."""
+    """The Leases of one cluster: when each was renewed. `at` is by the cluster's clock, `ticks` by the controller's."""
 
     at: Instant
     ticks: Seconds
@@ -42,16 +43,17 @@ class _LeaseRenewals:
 
 
 class Heartbeats:
-    """Lists Leases when a node of a job is silent, and remembers what they said for a few seconds."""
+    """Lists Leases when a node of a job is silent, and keeps the result for a few seconds."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._renewals: dict[str, _LeaseRenewals] = {}
 
     async def refresh(self, cluster: Cluster, seen: AttemptSeen | None) -> bool:
-        """List the Leases of the cluster if a pod of the attempt is on a silent node. Returns whether there is news.
+        """List the Leases of the cluster if a pod of the attempt is on a silent node. Returns whether the result is
+        new.
 
-        Leases that cannot be read tell nothing: then the nodes' conditions alone decide.
+        If the Leases cannot be read, only the nodes' conditions are used.
         """
         if seen is None or not any(pod.silent for pod in seen.pods):
             return False
@@ -72,7 +74,8 @@ class Heartbeats:
     def facts(
         self, seen: AttemptSeen, cluster: Cluster, pods: Iterable[PodRecord], nodes: Mapping[str, NodeRecord]
     ) -> AttemptSeen:
-        """The attempt with how many of its nodes, and of its cluster's, are silent; unchanged while no node is."""
+        """The attempt with the number of silent nodes of its own and of its cluster; unchanged while no node is
+        silent."""
         if not any(pod.silent for pod in seen.pods):
             return seen
         now = self._clock.now() + cluster.client.ahead
@@ -101,10 +104,11 @@ class Heartbeats:
         )
 
     def _stopped(self, cluster: Cluster, marked: set[str]) -> set[str]:
-        """Nodes that stopped to renew their Leases when the marked ones did.
+        """Nodes that stopped renewing their Leases when the marked ones did.
 
-        A healthy node renewed its Lease within the last quarter of the grace period, one that stopped with the marked
-        node did so a quarter of it before or after that. Half way between the two holds for every grace period.
+        A healthy node has renewed its Lease within the last quarter of the grace period. A node that stopped with the
+        marked node did so within a quarter of it before or after. The threshold half way between works for every grace
+        period.
         """
         look = self._renewals.get(cluster.name)
         if look is None or self._clock.ticks() - look.ticks > LOOK_TTL:

@@ -1,4 +1,4 @@
-"""What exists in one cluster, of all the kinds that matter, and which job each change concerns."""
+"""The relevant objects of one cluster, and the mapping from each change to the jobs that it concerns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ OURS = f"{MANAGED_BY}={MANAGER}"
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A kind that cannot be read in a namespace ("": in all), and why. `absent`: the server does not know the kind."""
+    """A kind that cannot be read in a namespace ("": in all), and the reason. `absent`: the server does not know the
+    kind."""
 
     kind: APIResource
     namespace: str
@@ -38,9 +39,10 @@ class Unreadable:
 
 
 class Inventory:
-    """The caches of one cluster. `namespaces` empty: all of them. `wake` is told which job to look at.
+    """The caches of one cluster. Empty `namespaces` means all. The caches call `wake` with the job to reconcile.
 
-    `labels` select what is ours: in a cluster that several home clusters share, those of this one.
+    `labels` select the controller's objects: in a cluster that several home clusters share, those of this home
+    cluster.
     """
 
     def __init__(
@@ -93,22 +95,22 @@ class Inventory:
 
     @property
     def caches(self) -> list[Cache[Any]]:
-        """All of them, to be run."""
+        """All caches, to be run."""
         objects = [cache for scoped in self._objects.values() for cache in scoped.caches]
         return [*self._nodes.caches, *self._pods.caches, *objects, *self._admissions.caches, *self._events]
 
     @property
     def required(self) -> list[Cache[Any]]:
-        """Those without which no job can be looked at."""
+        """The caches that every reconcile needs."""
         return [*self._nodes.caches, *self._pods.caches]
 
-    # --- reading ----------------------------------------------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------------------------------------------
 
     def nodes_of(self, objects: AttemptObjects) -> dict[str, NodeRecord]:
         """The nodes of the attempt's pods by name, without those that are gone.
 
-        A pod may be seen before its new node is: such a node is taken for a good one until the nodes' cache is as new
-        as the pod. Otherwise a watch that lags would look like an eviction.
+        A pod may be observed before its new node. Such a node counts as healthy until the nodes' cache is as new as
+        the pod; otherwise a lagging watch would look like an eviction.
         """
         (cache,) = self._nodes.caches
         found = {}
@@ -127,7 +129,7 @@ class Inventory:
 
     @property
     def contact_restored_at(self) -> Instant | None:
-        """When the nodes could be watched again after the watch was interrupted; None when it never was."""
+        """When the watch of the nodes was last restored after an interruption; None if it was never interrupted."""
         (cache,) = self._nodes.caches
         ticks = cache.restored_at
         return None if ticks is None else self._clock.now() - (self._clock.ticks() - ticks)
@@ -138,9 +140,9 @@ class Inventory:
         return self._pods.all()
 
     def events_of(self, objects: AttemptObjects, nodes: Mapping[str, NodeRecord]) -> list[EventRecord]:
-        """Events about the attempt's pods and their nodes, and those that may concern it by way of something else.
+        """Events about the attempt's pods and their nodes, and those about other objects that may concern it.
 
-        Some name a node by its uid, others by its name in the place of a uid.
+        Some refer to a node by its uid, others by its name in the uid field.
         """
         about: set[object] = {
             *((reason, thing.namespace) for thing in objects.every for reason in (capacity.NOT_CREATED, capacity.HELD)),
@@ -156,19 +158,19 @@ class Inventory:
         return [event for cache in self._events for group in groups if group for event in cache.of(group)]
 
     def attempts(self, job: JobKey, uid: str = "") -> dict[int, AttemptObjects]:
-        """What exists of each attempt of the job; with `uid`, only of that very job."""
+        """The objects of each attempt of the job; with `uid`, only of the job with this uid."""
         return self._by_attempt(job, lambda record: not uid or record.job_uid == uid)
 
     def has_anything(self, job: JobKey) -> bool:
-        """Whether anything of a job of that name exists."""
+        """Whether objects of a job with this name exist."""
         return any(scoped.of(job) for scoped in (self._pods, *self._objects.values()))
 
     def of_others(self, job: JobKey, uid: str) -> dict[int, AttemptObjects]:
-        """What exists under the job's name and is not of the job of this uid."""
+        """The objects with the job's name that do not belong to the job with this uid."""
         return self._by_attempt(job, lambda record: record.job_uid != uid)
 
     def jobs(self) -> set[JobKey]:
-        """The jobs that anything here is of."""
+        """The jobs that have objects in this cluster."""
         return {_job_of(record) for scoped in (self._pods, *self._objects.values()) for record in scoped.all()}
 
     def _by_attempt(self, job: JobKey, wanted: Callable[[Made], bool]) -> dict[int, AttemptObjects]:
@@ -197,7 +199,7 @@ class Inventory:
         return next((workload for uid in owners for workload in self._admissions.of(uid)), None)
 
     def unreadable(self, kinds: Iterable[APIResource], namespace: str) -> list[Unreadable]:
-        """Which of these kinds, and of what every job needs, cannot be read in that namespace."""
+        """The kinds, among these and those that every job needs, that cannot be read in that namespace."""
         wanted: list[tuple[APIResource, Scoped[Any]]] = [(NODES, self._nodes), (PODS, self._pods)]
         wanted += [(kind, self._objects[kind]) for kind in kinds if kind in self._objects]
         return [
@@ -207,12 +209,12 @@ class Inventory:
         ]
 
     def written(self, kind: APIResource, answer: Mapping[str, Any]) -> None:
-        """Take in the API server's answer to a write of ours."""
+        """Add the API server's response to a write of the controller to the cache."""
         scoped = self._pods if kind == PODS else self._objects.get(kind)
         if scoped is not None:
             scoped.put(dict(answer))
 
-    # --- what a change means ----------------------------------------------------------------------------------------
+    # --- from changes to jobs ---------------------------------------------------------------------------------------
 
     def _object_changed(self, before: Made | None, after: Made | None) -> None:
         for record in {_job_of(record) for record in (before, after) if record is not None}:
@@ -286,7 +288,7 @@ def _forget(index: dict[str, dict[str, T]], key: str, uid: str) -> None:
 
 
 def _about(event: EventRecord) -> object:
-    """What an Event is looked up by: the uid of what it is about, or where that is not of the attempt, its reason."""
+    """The index key of an Event: the uid of its object, or its reason if the object does not belong to an attempt."""
     match event.reason:
         case capacity.REFUSED_CLAIM:
             return event.reason, event.about_name

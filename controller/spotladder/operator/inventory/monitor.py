@@ -1,13 +1,13 @@
-"""Whether a cluster beside the home cluster answers: its own breaker, its own pauses, and nobody else waits for it.
+"""Monitors whether a member cluster answers. Each cluster has its own circuit breaker and backoff and delays no other
+cluster.
 
-1. Up: its API server is asked now and then whether it is ready, and at once when a call got no answer. `FAILURES` such
-   questions in a row without an answer, and the cluster is down.
-2. Down: nobody calls it. What was known of it is kept, and counts as unreachable. One question after a pause that
-   doubles finds out whether it is back.
-3. Back: everything is listed anew before anybody relies on it. News of the time between are not missed, and nothing
-   that was seen before is taken for what is.
-4. A connection that changes (a rotated Secret) is taken over while the cluster is up. One that cannot be understood
-   any more is told as `doubt`, and what worked goes on as long as it works.
+1. Up: the monitor sends readiness requests at intervals, and at once after a call without a response. After `FAILURES`
+   consecutive requests without a response, the cluster is down.
+2. Down: the controller sends no calls. The cached objects are kept and count as unreachable. The monitor sends one
+   readiness request after each interval, which doubles.
+3. Up again: all caches are relisted before they are used, so that no change is missed and no outdated object is used.
+4. A changed connection (a rotated Secret) is used while the cluster stays up. An invalid one is reported as `doubt`,
+   and the previous connection is kept while it works.
 """
 
 from __future__ import annotations
@@ -34,23 +34,24 @@ POLL_INTERVAL: Seconds = 5.0
 """Interval between two readiness requests to a cluster that answers."""
 
 ANSWER: Seconds = 5.0
-"""How long the answer may take."""
+"""Timeout of a readiness request."""
 
 RETRY_INTERVAL: Seconds = 1.0
 FAILURES = 3
 
 LISTING: Seconds = 60.0
-"""How long the first listing of everything may take."""
+"""Timeout of the initial list of all kinds."""
 
 FIRST_PAUSE: Seconds = 1.0
 LONGEST_PAUSE: Seconds = 30.0
 
 
 class ClusterMonitor:
-    """`run` keeps it until it is cancelled. `changed` is called whenever the cluster goes down or comes back.
+    """`run` monitors the cluster until it is cancelled. It calls `changed` whenever the cluster goes down or is up
+    again.
 
-    `problem` is why it cannot be used, "" while it can; `doubt` is what is wrong although it can. `known`: whether it
-    was ever found to be up or down.
+    `problem` is why the cluster cannot be used, "" if it can; `doubt` is a problem of a cluster that can be used.
+    `known`: whether the cluster has been up or down before.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class ClusterMonitor:
         changed: Callable[[], None],
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self.problem = "is being looked at for the first time"
+        self.problem = "is being connected for the first time"
         self.doubt = ""
         self.known = False
         self._name = name
@@ -80,12 +81,12 @@ class ClusterMonitor:
         self._log = structlog.get_logger("spotladder").bind(cluster=name)
 
     def heard(self, _verb: str, _resource: str, status: int, _took: Seconds) -> None:
-        """Told of every answer of the cluster to a call (0: none)."""
+        """Record the HTTP status of every call to the cluster (0: no response)."""
         if status == 0 or status >= 500:
             self._suspicion.set()
 
     async def run(self) -> None:
-        """Connect, list, watch over it; again and again."""
+        """Connect, list and monitor, in a loop."""
         async with self._client:
             while True:
                 try:
@@ -101,7 +102,7 @@ class ClusterMonitor:
                 await self._clock.sleep(delay(FIRST_PAUSE, LONGEST_PAUSE, self._failures, self._jitter()))
 
     async def _while_up(self) -> None:
-        """List everything and follow it. Returns when the connection is another; raises when the cluster is lost."""
+        """List all kinds and watch them. Returns when the connection changes; raises when the cluster is lost."""
         listed_by, caches = self._connection, self._caches()
         for cache in caches:
             cache.require_relist()
@@ -136,14 +137,14 @@ class ClusterMonitor:
                 raise ClusterUnreachable(cache.problem or f"{cache.kind.plural}: no answer")
 
     async def _reach(self, *, fresh: bool) -> None:
-        """Ask whether it is ready, by the connection as it is now."""
+        """Send a readiness request through the current connection."""
         connection, before = await self._asked_for(fresh=fresh), self._connection
         if connection is not before:
             if before is not None and before.server != connection.server:
-                self._down("its address has changed")  # it may be another cluster: nothing that was seen counts
+                self._down("its address has changed")  # It may be another cluster: its cached objects are not valid.
             await self._client.connect(connection)
             self._connection = connection
-        with suppress(Throttled, Forbidden, NotFound):  # these are answers, too
+        with suppress(Throttled, Forbidden, NotFound):  # These are responses too.
             await self._client.ping(ANSWER)
 
     async def _asked_for(self, *, fresh: bool) -> Connection:
@@ -163,7 +164,7 @@ class ClusterMonitor:
         return connection
 
     async def _rest(self, seconds: Seconds) -> None:
-        """Wait so long, or until a call got no answer."""
+        """Wait for this time, or until a call gets no response."""
         try:
             await wait_at_most(self._clock, seconds, self._suspicion)
         finally:

@@ -35,12 +35,12 @@ from spotladder.workloads.references import Reference, references
 from spotladder.workloads.workload import AttemptObjects
 
 SHORT_GRACE = 5
-"""Seconds that pods of an attempt that is being removed may take: what was to be committed is, the drain is over. Ray
-would otherwise hold its node for the whole grace of the pod, which is as long as the cloud's notice."""
+"""Grace period in seconds of the pods of an attempt that is being removed. The drain is over, so all commits are done.
+Ray would otherwise hold its node for the pod's whole grace period, which is as long as the cloud's notice."""
 
 
 class Applier:
-    """Does actions, each in the cluster that its attempt is in."""
+    """Executes actions, each in the cluster of its attempt."""
 
     def __init__(
         self, clusters: Clusters, *, preflight: Preflight, copies: Copies, environment: Mapping[str, str]
@@ -51,14 +51,14 @@ class Applier:
         self._environment = environment
 
     async def launch(self, loaded: Loaded, action: Launch) -> Diagnosis | None:
-        """Make the attempt exist; why it cannot be made, when that is not for lack of capacity.
+        """Create the attempt. Returns why it cannot be created, if capacity is not the reason.
 
-        Raises ClusterUnreachable, Throttled, Busy: try again.
+        Raises ClusterUnreachable, Throttled, Busy: retry later.
         """
         tier = loaded.tiers.resolved.get(action.tier)
         cluster = None if tier is None else self._clusters.of(tier.cluster)
         if tier is None or cluster is None:
-            return None  # it is unavailable, and the core knows
+            return None  # The tier is unavailable, and the core knows it.
         for unreadable in cluster.inventory.unreadable(loaded.workload.records, loaded.record.namespace):
             if unreadable.absent and unreadable.kind == loaded.workload.main:
                 message = loaded.workload.install.format(cluster=_named(cluster))
@@ -74,7 +74,7 @@ class Applier:
         if problem := await self._refused(loaded, action.attempt, digest):
             return problem
         if _is_there(loaded.found.attempts.get(action.attempt), cluster):
-            return None  # whatever it was made of: a spec that changed since is for the next attempt
+            return None  # Also if the spec has changed since: a new spec applies to the next attempt.
         main = objects[-1]["metadata"]
         main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: digest}
         if problem := self._occupied(cluster, loaded.record, action.attempt):
@@ -90,7 +90,7 @@ class Applier:
     async def _make_all(
         self, cluster: Cluster, loaded: Loaded, objects: list[dict[str, Any]], attempt: int
     ) -> Diagnosis | None:
-        """Make them one after the other; the last is what the others are found by."""
+        """Create the objects in order; the main object, by which the others are found, is the last."""
         kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
         made: list[tuple[APIResource, Made]] = []
         for body in objects:
@@ -102,7 +102,7 @@ class Applier:
             if refusal := await self._make(cluster, kind, body, loaded.record, attempt):
                 for earlier in (
                     made if cluster.monitor else ()
-                ):  # at home they go with the TieredJob, there with nothing
+                ):  # In the home cluster they are deleted with the TieredJob; in a member cluster nothing deletes them.
                     await self._remove(cluster, *earlier)
                 return refusal
             made.append((kind, Made(name=metadata["name"], namespace=metadata["namespace"], uid="")))
@@ -124,7 +124,7 @@ class Applier:
         return Diagnosis(ConditionReason.BLOCKED, f"{top.kind.kind} {top.name} is not valid: {why}")
 
     async def _prepare(self, cluster: Cluster, record: JobRecord, named: Sequence[Reference]) -> Diagnosis | None:
-        """See to it that the pods will find what they name."""
+        """Ensure that the objects that the pods refer to exist in the cluster."""
         if cluster is not self._clusters.home:
             if await self._preflight.missing(cluster, "", [Reference(NAMESPACES, record.namespace)]):
                 return Diagnosis(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, record.namespace))
@@ -136,7 +136,8 @@ class Applier:
         return None
 
     def _occupied(self, cluster: Cluster, record: JobRecord, attempt: int) -> Diagnosis | None:
-        """Elsewhere nothing goes with its TieredJob: what a deleted one has left may still have the attempt's name."""
+        """In a member cluster, objects are not deleted with their TieredJob: those of a deleted job may still have the
+        attempt's name."""
         if cluster is self._clusters.home or attempt not in cluster.inventory.of_others(record.key, record.uid):
             return None
         name = names.attempt_name(record.name, attempt)
@@ -157,7 +158,7 @@ class Applier:
             install = (workload.install if workload else "{cluster} does not know the kind").format(
                 cluster=_named(cluster)
             )
-            return Diagnosis(ConditionReason.NOT_INSTALLED, f"{name} cannot be made: {install}")
+            return Diagnosis(ConditionReason.NOT_INSTALLED, f"{name} cannot be created: {install}")
         except Conflict as error:
             if self._is_ours(cluster, kind, record, attempt):
                 return None
@@ -174,12 +175,13 @@ class Applier:
         return None
 
     def _is_ours(self, cluster: Cluster, kind: APIResource, record: JobRecord, attempt: int) -> bool:
-        """Whether this very attempt was made already. Its operator fills in fields of ours, and owns them then."""
+        """Whether the object is of this very attempt. Its operator sets defaults in fields of the controller's, and
+        owns them then."""
         found = cluster.inventory.attempts(record.key, record.uid).get(attempt, AttemptObjects())
         return found.top is not None and found.top.kind == kind
 
     async def drain(self, loaded: Loaded, action: Drain) -> None:
-        """Tell every pod of the attempt, by an annotation that it sees as a file."""
+        """Annotate every pod of the attempt with the notice, which the program sees as a file."""
         reach(Point.BEFORE_DRAIN)
         found = loaded.found.attempts.get(action.attempt)
         if found is not None and not found.cluster.problem:
@@ -195,29 +197,29 @@ class Applier:
                     try:
                         told = await found.cluster.client.merge(PODS, pod.name, pod.namespace, body=patch)
                     except (NotFound, Conflict):
-                        continue  # it is gone, or another stands in its place: that one is told when it is seen
+                        continue  # The pod is gone or replaced: its replacement is annotated when it is observed.
                     found.cluster.inventory.written(PODS, told)
 
     async def delete(self, loaded: Loaded, action: Delete) -> None:
-        """Remove what is left of the attempt, from the top down."""
+        """Remove the remaining objects of the attempt, owners first."""
         found = loaded.found.attempts.get(action.attempt)
         reach(Point.BEFORE_DELETE)
         if found is None:
             await self._clear_unseen(loaded, action.attempt)
-        elif not found.cluster.problem:  # else it is fenced, and goes when its cluster is back
+        elif not found.cluster.problem:  # Otherwise the attempt is fenced, and is removed when its cluster is up again.
             await self._clear(found, hurry=action.reason is not Reason.PREEMPTED)
         reach(Point.AFTER_DELETE)
 
     async def delete_strays(self, loaded: Loaded) -> None:
-        """Remove what exists of attempts in clusters where they do not belong."""
+        """Remove objects of attempts in clusters to which they do not belong."""
         for _, found in loaded.found.strays:
             if not found.cluster.problem:
                 await self._clear(found)
 
     async def sweep(self, key: JobKey, uid: str) -> bool:
-        """Remove what deleted TieredJobs of this name have left in other clusters; whether there was anything.
+        """Remove the objects of deleted TieredJobs with this name in member clusters. Returns whether there were any.
 
-        `uid` is that of the TieredJob that has the name now, "" when none has.
+        `uid` is that of the current TieredJob with this name, "" if there is none.
         """
         found = self._clusters.abandoned(key, uid)
         for _, located in found:
@@ -225,13 +227,13 @@ class Applier:
         return bool(found)
 
     async def remove_all(self, record: JobRecord) -> None:
-        """Remove everything that was ever made for the job, whatever kind of workload it is."""
+        """Remove all objects of the job, whatever its kind of workload."""
         for cluster in (self._clusters.home, *self._clusters.others):
             with cluster.turn():
                 await self._remove_labelled(cluster, all_made(), record.namespace, f"{names.JOB}={record.name}")
 
     async def _clear_unseen(self, loaded: Loaded, attempt: int) -> None:
-        """Its objects are known by no name, if there are any: by their labels."""
+        """The names of its objects are unknown: delete by label."""
         live = loaded.state.attempt
         tier = loaded.clusters.get(live.tier) if live and live.number == attempt else None
         cluster = self._clusters.of(tier or HOME) or self._clusters.home
@@ -241,17 +243,17 @@ class Applier:
                 await self._remove_labelled(cluster, loaded.workload.made, loaded.record.namespace, which)
 
     async def _clear(self, found: Located, *, hurry: bool = True) -> None:
-        """From the top down: what we made, then what its owner left behind. Without `hurry` the pods keep their own
-        grace period: nobody has asked the program to commit before."""
+        """Delete the attempt's objects, then remaining objects of its deleted owner. Without `hurry` the pods keep
+        their own grace period, because the program was not asked to commit before."""
         objects, top = found.objects, found.objects.top
         with found.cluster.turn():
             if top is None:
-                for entry in objects.derived:  # their owner is gone and has left them behind
+                for entry in objects.derived:  # Their owner is gone, but they remain.
                     if not entry.deleting:
                         await self._remove(found.cluster, entry.kind, entry)
             elif not top.deleting:
                 await self._remove_attempt(found.cluster, top)
-            # Before their owner's end does: a kubelet that has begun hurries no more.
+            # Before their owner is deleted: a kubelet does not shorten a termination that has begun.
             slow = [pod for pod in objects.pods if hurry and (not pod.deleting or pod.grace > SHORT_GRACE)]
             hurried = (self._remove(found.cluster, PODS, pod, grace=SHORT_GRACE) for pod in slow)
             for failure in await asyncio.gather(*hurried, return_exceptions=True):
@@ -259,12 +261,12 @@ class Applier:
                     raise failure
 
     async def _remove_attempt(self, cluster: Cluster, top: WorkloadRecord) -> None:
-        """By name: to delete by labels the API server reads all of the kind in the namespace, whatever the job.
+        """Delete by name: to delete by labels, the API server reads all objects of the kind in the namespace.
 
-        The top last: by it the next pass knows what is left to remove.
+        The main object is deleted last, because the next reconcile finds the remaining objects through it.
         """
         for kind in main_kinds()[top.kind].made:
-            if kind != top.kind:  # it has the same name
+            if kind != top.kind:  # It has the same name.
                 await self._remove(cluster, kind, replace(top, uid=""))
                 reach(Point.BETWEEN_DELETES)
         await self._remove(cluster, top.kind, top)
@@ -274,20 +276,20 @@ class Applier:
             try:
                 await cluster.client.delete_all(kind, namespace, labels=f"{cluster.selector},{which}")
             except NotFound:
-                continue  # the kind itself is gone, and all of it with it
+                continue  # The kind itself is gone, with all of its objects.
 
     async def _remove(self, cluster: Cluster, kind: APIResource, entry: Made, *, grace: int | None = None) -> None:
         try:
             await cluster.client.delete(kind, entry.name, entry.namespace, uid=entry.uid, grace=grace)
         except (NotFound, Conflict):
-            return  # it is gone, or it is not that one any more
+            return  # It is gone or was replaced.
 
     async def let_go(self, loaded: Loaded, state: JobState) -> None:
-        """Remove the pods on nodes that are gone or that nobody hears of any more.
+        """Remove the pods on nodes that are gone or silent.
 
-        They are lost already; but as long as they are there KubeRay makes none in their place, and Kubernetes takes
-        minutes to remove them: nobody confirms their end. They may still run: where commits are fenced, that does no
-        harm. While the silence is a loss of contact (`state`), the pods of the live attempt are left alone.
+        They are lost already, but KubeRay does not replace them while they exist, and Kubernetes removes them only
+        after minutes because no kubelet confirms their end. They may still run, which is harmless with fenced commits.
+        While the silence is a loss of contact (`state`), the pods of the live attempt are kept.
         """
         kept = state.attempt if state.impeded is not None and state.impeded.reason is Reason.CONTACT_LOST else None
         if loaded.spec.handover is not Handover.FENCED:
@@ -304,23 +306,24 @@ class Applier:
                         await self._remove(found.cluster, PODS, pod, grace=0)
 
     async def _fail(self, cluster: Cluster, pod: PodRecord) -> None:
-        """Say that a pod of a Job has failed, as Kubernetes' own garbage collector of pods does before it deletes one.
+        """Set the phase of a Job's pod to Failed, as Kubernetes' own garbage collector of pods does before it deletes
+        one.
 
-        The Job holds it by a finalizer until somebody says how it ended, and makes none in its place before.
+        The Job keeps it with a finalizer until its phase is final, and does not replace it before.
         """
-        status = {"phase": "Failed", "reason": "NodeLost", "message": f"nobody hears of node {pod.node} any more"}
+        status = {"phase": "Failed", "reason": "NodeLost", "message": f"node {pod.node} does not report any more"}
         body = {"metadata": {"uid": pod.uid}, "status": status}
-        with suppress(NotFound, Conflict):  # it is gone, or it is not that one any more
+        with suppress(NotFound, Conflict):  # It is gone or was replaced.
             await cluster.client.merge(PODS, pod.name, pod.namespace, body=body, subresource="status")
 
 
 def _is_there(found: Located | None, cluster: Cluster) -> bool:
-    """Whether the attempt was made."""
+    """Whether the attempt was created."""
     return found is not None and found.cluster is cluster and found.objects.top is not None
 
 
 def _cause(error: ClusterUnreachable) -> str:
-    """The error without the request that it begins with."""
+    """The error without the request at its beginning."""
     return str(error).partition(": ")[2] or str(error)
 
 
@@ -333,7 +336,7 @@ def _in(cluster: Cluster) -> str:
 
 
 def owner(loaded: Loaded) -> dict[str, Any]:
-    """Kubernetes removes what is made when the TieredJob is gone."""
+    """Kubernetes deletes the object with the TieredJob."""
     return {
         "apiVersion": API_VERSION,
         "kind": TIEREDJOBS.kind,

@@ -1,4 +1,4 @@
-"""What the conditions of a TieredJob say, from a decision and from what is wrong."""
+"""Computes the conditions of a TieredJob from a decision and the job's problems."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ END_REFUSED = "EndRefused"
 
 
 def is_ended(held: Sequence[Condition]) -> bool:
-    """Whether the outcome was noted in the log, or the log refused to take it."""
+    """Whether the outcome was recorded in the log, or the log refused the record."""
     return any(entry.type == ConditionType.CHECKPOINTING and entry.reason in (ENDED, END_REFUSED) for entry in held)
 
 
 def of_validity(problem: Diagnosis | None) -> ConditionUpdates:
-    """What the spec is worth."""
+    """The update of the Valid condition."""
     if problem is None:
         return {ConditionType.VALID: ConditionUpdate("True", "Valid")}
     return {ConditionType.VALID: ConditionUpdate("False", problem.reason, problem.message)}
 
 
 def of_diagnoses(problems: Sequence[Diagnosis]) -> ConditionUpdates:
-    """Whether anything stands in the job's way."""
+    """The update of the Degraded condition."""
     if not problems:
         return {ConditionType.DEGRADED: ConditionUpdate("False", "AsExpected")}
     message = "; ".join(problem.message for problem in problems)
@@ -52,7 +52,7 @@ def of_diagnoses(problems: Sequence[Diagnosis]) -> ConditionUpdates:
 def with_impediment(
     problems: Sequence[Diagnosis], spec: JobSpec, state: JobState, seen: Observation
 ) -> list[Diagnosis]:
-    """The problems with why the job is not training, where that degrades it and is not among them already."""
+    """The problems, with the job's impediment if it degrades the job and is not among them."""
     found = classify(Situation(spec, state, seen, state.clock))
     known = {problem.message for problem in problems}
     more = []
@@ -64,7 +64,7 @@ def with_impediment(
 
 
 def of_preflight(ahead: Ahead | None) -> ConditionUpdates:
-    """Whether all tiers have what the job needs; None: that is being found out. A version conflict is a warning."""
+    """The update of the Preflight condition; None while the check is pending. A version conflict is a warning."""
     if ahead is None:
         return {}
     message = "; ".join(filter(None, (ahead.missing, ahead.conflicts)))
@@ -79,11 +79,11 @@ def of_preflight(ahead: Ahead | None) -> ConditionUpdates:
 def of_decision(
     spec: JobSpec, decision: Decision, seen: Observation, reading: Reading, *, deleting: bool = False
 ) -> ConditionUpdates:
-    """What follows from where the job is now. A condition that is not mentioned stays as it was."""
+    """The updates that follow from the stage of the job. Conditions without an update stay unchanged."""
     state = decision.state
     whole = state.stage in (Stage.RUNNING, Stage.DRAINING)
     here = Situation(spec, state, seen, state.clock)
-    # Not the decision's reason: the next decision has another one, and a write for that alone is not worth it.
+    # Not the decision's reason: it changes with the next decision, and a write only for that is not worthwhile.
     waits_for = steady_reason(here)
     why = state.reason if waits_for is Reason.STEADY else waits_for
     running = state.stage in (Stage.RUNNING, Stage.RECOVERING)
@@ -127,7 +127,7 @@ def _asked(reason: Reason, deleting: bool) -> str:
 
 
 def _provisioned(spec: JobSpec, state: JobState, seen: Observation) -> str:
-    """Why the job waits, since when, and what follows when; else what happened last."""
+    """Why the job waits, since when, and what follows when; otherwise the last transition."""
     waits = explain(Situation(spec, state, seen, state.clock))
     if waits is None:
         return state.message

@@ -1,9 +1,11 @@
-"""Copies of what a job lists in `spec.copies`, from the home cluster to the clusters that its attempts go to.
+"""Copies the objects in a job's `spec.copies` from the home cluster to the clusters of its attempts.
 
-1. A copy is made, or made equal, before an attempt starts there, and kept equal while it may be needed.
-2. A copy says whose it is. What is there already and is not a copy of this home cluster is left alone, and told.
-3. Several jobs of a namespace share a copy. It is removed when no TieredJob lists it any more that is not over.
-4. One that is lost is made again where an attempt is that needs it: a pod that waits for it is no lack of capacity.
+1. A copy is created or updated before an attempt starts in the cluster, and kept up to date while it may be needed.
+2. A copy is labelled with its home cluster. An existing object that is not a copy of this home cluster is not changed,
+   and is reported.
+3. Several jobs of a namespace share a copy. It is removed when no unfinished TieredJob lists it any more.
+4. A lost copy is created again in clusters with an attempt that needs it: a pod that waits for it does not lack
+   capacity.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _FIELDS = ("data", "binaryData", "type", "immutable", "imagePullSecrets", "autom
 
 
 class Copies:
-    """`run` keeps them until it is cancelled; `bring` makes those that one attempt needs."""
+    """`run` keeps the copies up to date until it is cancelled; `bring` creates those that one attempt needs."""
 
     def __init__(self, clusters: Clusters, jobs: Scoped[JobRecord], *, namespaces: Iterable[str], clock: Clock) -> None:
         self._clusters = clusters
@@ -45,23 +47,24 @@ class Copies:
         self._log = structlog.get_logger("spotladder")
 
     async def bring(self, cluster: Cluster, namespace: str, wanted: Iterable[Reference]) -> Diagnosis | None:
-        """Make the copies there that are missing or old; why that cannot be. Raises ClusterUnreachable, Throttled."""
+        """Create or update the copies in the cluster. Returns why this is not possible. Raises ClusterUnreachable,
+        Throttled."""
         for reference in wanted:
             if problem := await self._bring(cluster, namespace, reference):
                 return problem
         return None
 
     async def run(self) -> None:
-        """Keep copies equal, and remove those that nobody needs."""
+        """Keep copies up to date, and remove those that no job needs."""
         while True:
             await self._clock.sleep(RESYNC_INTERVAL)
             if any(not cache.has_synced or cache.problem for cache in self._jobs.caches):
-                continue  # who cannot see all jobs removes nothing
+                continue  # Without access to all jobs, no copy may be removed.
             for cluster in self._clusters.others:
                 try:
                     await self._tend(cluster)
                 except SpotladderError as error:
-                    self._log.warning("copies are not looked after", cluster=cluster.name, error=str(error))
+                    self._log.warning("copies are not updated", cluster=cluster.name, error=str(error))
 
     async def _tend(self, cluster: Cluster) -> None:
         needed, used = self._needed(), self._needed(at=cluster)
@@ -71,17 +74,17 @@ class Copies:
             except Forbidden:
                 if needed:
                     raise
-                return  # a cluster where copying was never allowed
+                return  # The controller was never allowed to copy to this cluster.
             lost = {entry: "" for entry in used if entry[1].kind == kind and entry not in made}
             for (namespace, reference), uid in (made | lost).items():
-                # Looked up again before it is removed: a job that needs it may have come since.
+                # Check again before the removal: a new job may need it.
                 if (namespace, reference) in needed or (namespace, reference) in self._needed():
                     await self._bring(cluster, namespace, reference)
                 else:
                     await _removed(cluster.client, kind, reference.name, namespace, uid)
 
     def _needed(self, *, at: Cluster | None = None) -> set[tuple[str, Reference]]:
-        """What jobs list that are not over; or only those that have an attempt in that cluster."""
+        """The copies that unfinished jobs list; or only jobs with an attempt in that cluster."""
         return {
             (job.namespace, entry)
             for job in self._jobs.all()
@@ -91,7 +94,7 @@ class Copies:
         }
 
     async def _made(self, cluster: Cluster, kind: APIResource) -> dict[tuple[str, Reference], str]:
-        """The copies there, with their uids."""
+        """The copies in the cluster, with their uids."""
         selector = f"{cluster.selector},{names.COPY}=true"
         return {
             (found["metadata"]["namespace"], Reference(kind, found["metadata"]["name"])): found["metadata"]["uid"]
@@ -122,8 +125,8 @@ class Copies:
             labels, annotations = (held["metadata"].get(part) or {} for part in ("labels", "annotations"))
             if labels.get(names.HOME) != cluster.home or names.COPY not in labels:
                 message = (
-                    f"spec.copies: {what} in cluster {cluster.name} is not a copy of ours: "
-                    "remove it there, or take it from the list"
+                    f"spec.copies: {what} in cluster {cluster.name} is not a copy of this controller: "
+                    "remove it there, or remove it from the list"
                 )
                 return Diagnosis(ConditionReason.NAME_TAKEN, message)
             if annotations.get(names.COPY_OF) == wanted["metadata"]["annotations"][names.COPY_OF]:
@@ -159,4 +162,4 @@ async def _removed(client: Client, kind: APIResource, name: str, namespace: str,
     try:
         await client.delete(kind, name, namespace, uid=uid)
     except (NotFound, Conflict):
-        return  # it is gone, or it is another one by now
+        return  # It is gone or was replaced.

@@ -1,4 +1,4 @@
-"""The executor: carries out the actions of one decision.
+"""The executor: executes the actions of one decision.
 
 A failure in one cluster does not stop the actions for another cluster: an old attempt that cannot be deleted in one
 must not delay the launch of the next attempt elsewhere.
@@ -49,7 +49,7 @@ class ExecutionResult:
 
 
 class Executor:
-    """Carries out the decisions for jobs."""
+    """Executes the decisions for jobs."""
 
     def __init__(
         self, applier: Applier, *, jobs: Scoped[JobRecord], logs: Logs, outputs: Outputs, limits: Limits
@@ -68,7 +68,7 @@ class Executor:
         room: Callable[[str], bool],
         address: Callable[[], Awaitable[LogAddress]],
     ) -> ExecutionResult:
-        """Carry out all actions of this decision, then clean up.
+        """Execute all actions of this decision, then clean up.
 
         Args:
             room: Whether a tier has a free node within its limits now.
@@ -104,8 +104,8 @@ class Executor:
         return result
 
     async def sweep(self, key: JobKey, uid: str) -> bool:
-        """Remove what deleted jobs of this name have left elsewhere; whether there was anything. `uid` is that of the
-        job that has the name now. Who cannot see all jobs removes nothing."""
+        """Remove the objects of deleted jobs with this name in member clusters. Returns whether there were any. `uid`
+        is that of the current job with the name. Without access to all jobs, removes nothing."""
         jobs = self._jobs.within(key[0])
         return jobs is not None and jobs.has_synced and not jobs.problem and await self._applier.sweep(key, uid)
 
@@ -119,7 +119,7 @@ class Executor:
     ) -> None:
         match action:
             case Launch():
-                if room(action.tier):  # another job may have been launched in the meantime
+                if room(action.tier):  # Another job may have been launched in the meantime.
                     with self._limits.launching(loaded.record):
                         await self._launch(loaded, action, result)
             case Drain():
@@ -143,7 +143,7 @@ class Executor:
     async def _finish(
         self, loaded: Loaded, action: Finish, address: Callable[[], Awaitable[LogAddress]]
     ) -> ConditionUpdate | None:
-        """Note the outcome in the log and delete old checkpoints, once. None: it is done already."""
+        """Record the outcome in the log and delete old checkpoints, once. None if this is done already."""
         if conditions.is_ended(loaded.status.conditions):
             return None
         reach(Point.BEFORE_FINISH)

@@ -1,8 +1,8 @@
-"""How many nodes of a CapacityTier jobs may hold together: `limits.nodes`.
+"""Enforces `limits.nodes`: the number of nodes of a CapacityTier that all jobs together may hold.
 
-A worker counts as a node, as it does for the cost, from the moment that its attempt is written down. What is written
-down and what exists is all that is asked, so a controller that was restarted gives the same answers. Of two jobs that
-have both written down an attempt, and not launched it, the older goes first.
+A worker counts as a node, as for the cost, from the moment at which its attempt is persisted. The check uses only
+persisted state and existing objects, so a restarted controller gets the same result. Of two jobs with a persisted
+attempt that is not launched, the older job goes first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from spotladder.operator.inventory.inventory import JobKey
 
 
 class Limits:
-    """`size` is how many nodes a job needs on a CapacityTier, `launched` whether anything exists of it."""
+    """`size` is the number of nodes that a job needs on a CapacityTier, `launched` whether any of its
+    objects exists."""
 
     def __init__(
         self,
@@ -31,7 +32,7 @@ class Limits:
         self._launching: set[JobKey] = set()
 
     def full(self, capacity: CapacityRecord, job: JobRecord) -> str:
-        """Why this job may not begin on this tier now; "" when it may."""
+        """Why this job may not start on this tier now; "" if it may."""
         most = capacity.model.spec.limits.nodes if capacity.model else None
         if most is None:
             return ""
@@ -43,7 +44,7 @@ class Limits:
 
     @contextmanager
     def launching(self, job: JobRecord) -> Iterator[None]:
-        """While it lasts, the job counts as launched: nothing of it may be seen yet."""
+        """Count the job as launched inside the block, before its objects are observed."""
         self._launching.add(job.key)
         try:
             yield

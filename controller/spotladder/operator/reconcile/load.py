@@ -1,4 +1,4 @@
-"""`load`: from one TieredJob and the caches to the records that `decide` works on."""
+"""`load`: builds the records for `decide` from one TieredJob and the caches."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def resolve(
     clusters: frozenset[str],
     price: Callable[[CapacityTier], Price],
 ) -> Tiers:
-    """Find the capacity of each tier. One that was deleted while in use is missing, and keeps its last known price."""
+    """Find the capacity of each tier. A CapacityTier that was deleted while in use is missing; its last
+    price is kept."""
     resolved: dict[str, ResolvedTier] = {}
     missing: dict[str, Diagnosis] = {}
     for index, tier in enumerate(job.spec.tiers):
@@ -83,10 +84,10 @@ def spec_of(
     reading: Reading,
     attribution_window: Seconds,
 ) -> JobSpec:
-    """The job as the core sees it. `templates` are the digests of `Specs.templates`.
+    """The job's spec for the core. `templates` are the digests of `Specs.templates`.
 
-    While the commit log cannot be read, `stall_timeout` does not run: a stalled job cannot be told from one that
-    commits.
+    While the commit log cannot be read, `stall_timeout` does not run, because a stalled job cannot be distinguished
+    from one that commits.
     """
     spec = core_spec(record, job, tiers.resolved)
     return replace(
@@ -110,11 +111,11 @@ def observe(
     outage: Callable[[int], Outage | None],
     now: Instant,
 ) -> tuple[Observation, JobObjects]:
-    """What exists of the job. `blocked` is why the last launch did not succeed; `outage` is what the program of an
-    attempt says of the checkpoint store.
+    """The observation of the job. `blocked` is why the last launch did not succeed; `outage` is the outage of the
+    checkpoint store that the program of an attempt reports.
 
-    The snapshot is never older than the state that it is judged by: caches are listed after the lease was won, only
-    go forward, and hold the answers to our own writes. So its revision is the state's own, or newer.
+    The snapshot is never older than the state: caches are listed after the lease was acquired, only move forward, and
+    include the responses to the controller's own writes. So its revision is that of the state, or newer.
     """
     live = state.attempt
     planned = state.stage is Stage.STARTING and live is not None and not live.seen
@@ -123,7 +124,7 @@ def observe(
     for number, located in sorted(found.attempts.items()):
         objects, cluster = located.objects, located.cluster
         if live and not live.seen and live.number == number and objects.top is None:
-            continue  # its pods are seen before itself: it is not gone, it is not known yet
+            continue  # Its pods are observed before its main object: the attempt is not gone.
         hidden = clusters.problem(cluster.name, workload.records, record.namespace)
         told = "" if hidden else workload.silent(objects, now + cluster.client.ahead)
         if planned and live and number == live.number and not workload.begun(objects):
@@ -139,14 +140,14 @@ def observe(
     unavailable = {
         name: why
         for name, why in (*tiers.full.items(), *((name, problem.message) for name, problem in tiers.missing.items()))
-        if not (live and live.seen and live.tier == name)  # what exists there can still be looked at
+        if not (live and live.seen and live.tier == name)  # The objects there can still be read.
     } | {
         name: problem
         for name, tier in tiers.resolved.items()
         if (problem := _unreachable(clusters, tier.cluster, workload, record))
     }
     if live and live.number not in found.attempts and live.tier not in tiers.resolved:
-        # Its CapacityTier is gone, and with it the name of its cluster: it may be wherever nobody can look.
+        # Its CapacityTier is gone, and with it the name of its cluster: it may be in any cluster that does not answer.
         hiding = (_unreachable(clusters, name, workload, record) for name in sorted(clusters.names))
         if why := next(filter(None, hiding), ""):
             unavailable[live.tier] = why
@@ -168,25 +169,25 @@ def observe(
 
 
 def _with_store(seen: AttemptSeen, reading: Reading, outage: Outage | None) -> AttemptSeen:
-    """The attempt, with what the log's reader, else its program, knows of the checkpoint store."""
+    """The attempt, with the state of the checkpoint store from the log's reader or, without one, from its program."""
     if reading.away_since is not None:
         return replace(seen, store_unavailable_since=reading.away_since, store_message=reading.unreadable)
     if outage is not None:
-        said = f"says the program: {outage.message}"
+        said = f"the program reports: {outage.message}"
         return replace(seen, store_unavailable_since=outage.since, store_message=said)
     return seen
 
 
 def _remembered(seen: AttemptSeen) -> AttemptSeen:
-    """An attempt that cannot be looked at: who ran may run on, and nothing is concluded from what else is known. While
-    its cluster is listed anew some of it is new and some is old."""
+    """An attempt that cannot be observed: its pods may still run, and cached objects prove nothing. While its cluster
+    is relisted, some objects are new and some are old."""
     pods = tuple(pod for pod in seen.pods if pod.phase is not PodPhase.LOST)
     return AttemptSeen(seen.number, pods, reachable=False)
 
 
 def reclaimed(seen: AttemptSeen) -> AttemptSeen:
-    """An attempt on a spot tier, whose nodes need not be labelled as spot: who cordons a node of its workers takes it
-    back. The head is on other nodes."""
+    """An attempt on a spot tier, whose nodes may lack spot labels: a cordon of a worker's node means that it is
+    reclaimed. The head is on other nodes."""
 
     def cause(pod: PodSeen) -> Cause:
         return Cause.INTERRUPTION if (pod.role, pod.cause) == (PodRole.WORKER, Cause.MAINTENANCE) else pod.cause
@@ -195,8 +196,8 @@ def reclaimed(seen: AttemptSeen) -> AttemptSeen:
 
 
 def _by_our_clock(seen: AttemptSeen, ahead: Seconds) -> AttemptSeen:
-    """A notice is dated by the clock of its cluster: one that is behind would end it before it began, and leave the
-    attempt no time to commit."""
+    """A notice has the time of its cluster's clock. With a clock that is behind, the notice would end before it began,
+    and the attempt would have no time to commit."""
     if not ahead:
         return seen
 
@@ -221,7 +222,7 @@ def _unreachable(clusters: Clusters, name: str, workload: WorkloadKind, record: 
 
 
 def awaits_sync(clusters: Clusters, tiers: Tiers, state: JobState) -> bool:
-    """Whether the first sync is pending in a cluster that one of these tiers, or the live attempt, may be in."""
+    """Whether the first sync is pending in a cluster that may have one of these tiers or the live attempt."""
     names = {tier.cluster for tier in tiers.resolved.values()}
     if state.attempt and state.attempt.tier not in tiers.resolved:
         names |= clusters.names
@@ -229,7 +230,7 @@ def awaits_sync(clusters: Clusters, tiers: Tiers, state: JobState) -> bool:
 
 
 def problems_of(loaded: Loaded, clusters: Clusters) -> list[Diagnosis]:
-    """What degrades a job that has begun."""
+    """The problems that degrade a started job."""
     state, seen, reading, tiers = loaded.state, loaded.seen, loaded.reading, loaded.tiers
     problems = []
     live = seen.attempt(state.attempt.number) if state.attempt else None
@@ -239,10 +240,10 @@ def problems_of(loaded: Loaded, clusters: Clusters) -> list[Diagnosis]:
         problems.append(Diagnosis(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign))
     if reading.corrupt:
         problems.append(Diagnosis(ConditionReason.CHECKPOINTS_CORRUPT, reading.corrupt))
-    if reading.gone and live is not None:  # else it is why nothing is launched
+    if reading.gone and live is not None:  # Otherwise it is the reason why no attempt is launched.
         problems.append(Diagnosis(ConditionReason.CHECKPOINTS_GONE, reading.gone))
     outage = reading.away_since is not None and live is not None and live.store_unavailable_since is not None
-    if reading.unreadable and state.stage not in TERMINAL and not outage:  # the impediment says it then
+    if reading.unreadable and state.stage not in TERMINAL and not outage:  # The impediment reports it then.
         reason = ConditionReason.CHECKPOINTS_NOT_ALLOWED if reading.denied else ConditionReason.CHECKPOINTS_UNREADABLE
         problems.append(Diagnosis(reason, reading.unreadable))
     problems += [
@@ -253,11 +254,13 @@ def problems_of(loaded: Loaded, clusters: Clusters) -> list[Diagnosis]:
     ]
     away = {name: tier.cluster for name, tier in tiers.resolved.items() if not state.record(name).exhausted_by}
     told = {seen.unavailable[name] for name in away if name in seen.unavailable and name not in tiers.missing}
-    told -= set(tiers.full.values())  # these have a reason of their own
+    told -= set(tiers.full.values())  # These have their own reason.
     problems += [Diagnosis(ConditionReason.CLUSTER_UNREACHABLE, message) for message in sorted(told)]
     doubts = {name: doubt for name in set(away.values()) if (doubt := clusters.doubt(name))}
     problems += [
-        Diagnosis(ConditionReason.CLUSTER_MISCONFIGURED, f"cluster {name} is used as it was before: {doubt}")
+        Diagnosis(
+            ConditionReason.CLUSTER_MISCONFIGURED, f"cluster {name} is used with its previous connection: {doubt}"
+        )
         for name, doubt in sorted(doubts.items())
     ]
     problems += [
@@ -272,11 +275,11 @@ def problems_of(loaded: Loaded, clusters: Clusters) -> list[Diagnosis]:
 
 
 def unpriced(spec: JobSpec) -> Diagnosis | None:
-    """What makes a budget less than it says."""
+    """Why the cost may exceed the budget."""
     names = [tier.name for tier in spec.tiers if not tier.price.known]
     if spec.budget is None or not names:
         return None
-    message = f"spec.budget: no price is known of tier {', '.join(names)}: what is held there is not counted"
+    message = f"spec.budget: no price is known for tier {', '.join(names)}: its cost is not counted"
     return Diagnosis(ConditionReason.PRICE_UNKNOWN, message)
 
 

@@ -24,7 +24,7 @@ from spotladder.resources import TIEREDJOBS
 
 
 class StatusObserver(Protocol):
-    """Is told what was persisted, for metrics and log lines."""
+    """Gets every persisted decision, for metrics and log lines."""
 
     def saw(self, key: JobKey, state: JobState) -> None: ...
     def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None: ...
@@ -33,7 +33,8 @@ class StatusObserver(Protocol):
 
 
 class Persistence:
-    """Writes with the version that was read as precondition: every method raises Conflict when it is not the newest."""
+    """Writes with the resourceVersion that was read as a precondition: every method raises Conflict if it is not the
+    newest."""
 
     def __init__(
         self, *, client: Client, jobs: Scoped[JobRecord], events: Events, observer: StatusObserver, clock: Clock
@@ -124,7 +125,7 @@ class Persistence:
 
     def _taken(self, answer: Mapping[str, Any]) -> JobRecord:
         record = JobRecord.of(dict(answer))
-        if not (record.deleting and not record.finalizers):  # else it is gone with this very write
+        if not (record.deleting and not record.finalizers):  # Otherwise this write has removed the object.
             self._jobs.put(dict(answer))
         return record
 

@@ -1,4 +1,4 @@
-"""Preconditions of a job: those without which no attempt is launched, and those that degrade a job that runs."""
+"""The preconditions of a job: those required for the launch of an attempt, and those whose failure degrades a job."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from spotladder.workloads import review
 from spotladder.workloads.kinds import workload_of
 
 CLEANUP_IS_LATE: Seconds = 120.0
-"""After so long a deleted job says what it waits for."""
+"""Seconds after which a job that is being deleted reports what it waits for."""
 
 UNBLAMED = frozenset({Reason.STORE_UNAVAILABLE, ConditionReason.CHECKPOINTS_GONE})
-"""What keeps a job from beginning although its spec is valid."""
+"""Reasons that keep a job with a valid spec from starting."""
 
 Capacity = Mapping[str, CapacityRecord]
-"""The CapacityTiers of a job by name, as last seen."""
+"""The last observed CapacityTiers of a job by name."""
 
 
 class Preconditions:
-    """Remembers, of each job, what was wrong with it on its tiers; forgetting costs another look."""
+    """Caches the problems of each job on its tiers; a lost entry is computed again."""
 
     def __init__(self, *, jobs: Scoped[JobRecord], clusters: Clusters, clock: Clock) -> None:
         self._jobs = jobs
@@ -39,7 +39,7 @@ class Preconditions:
         self._reviewed: dict[JobKey, tuple[tuple[object, ...], str]] = {}
 
     def forget(self, key: JobKey) -> None:
-        """The job is gone."""
+        """Forget a job that is gone."""
         self._reviewed.pop(key, None)
 
     def to_begin(
@@ -52,7 +52,7 @@ class Preconditions:
         reading: Reading,
         known: Capacity,
     ) -> Diagnosis | None:
-        """Why nothing is begun. What is under way is never held up by it."""
+        """Why no attempt is started. A running attempt is not affected."""
         if record.deleting or state.stage is not Stage.IDLE:
             return None
         if reading.foreign:
@@ -74,22 +74,23 @@ class Preconditions:
 
     @staticmethod
     def to_launch(state: JobState, reading: Reading) -> Diagnosis | None:
-        """Why no attempt is launched, as far as the commit log says so."""
+        """Why no attempt is launched because of the commit log."""
         if reading.gone:
-            advice = "mount or restore the folder, or delete the job and submit it anew to begin at step 0"
+            advice = "mount or restore the folder, or delete the job and submit it again to start at step 0"
             return Diagnosis(ConditionReason.CHECKPOINTS_GONE, f"spec.checkpoints.uri: {reading.gone}: {advice}")
         if reading.away_since is not None and state.last_number <= 1 and not state.progress.attempt:
-            why = f"{reading.unreadable}; the first attempt waits until it is known whose log this is"
+            why = f"{reading.unreadable}; the first attempt waits until the owner of the log is known"
             return Diagnosis(Reason.STORE_UNAVAILABLE, why)
         return None
 
     def to_see(self, record: JobRecord, job: TieredJob) -> Diagnosis | None:
-        """What cannot be seen cannot be decided on. A kind that is not installed has no objects to see."""
+        """Without access to the objects of these kinds no decision is possible. A kind that is not installed has no
+        objects."""
         why = self._clusters.home.unreadable(workload_of(job).records, record.namespace)
         return Diagnosis(ConditionReason.CANNOT_WATCH, why) if why else None
 
     def on_the_way(self, loaded: Loaded, blocked: Diagnosis | None) -> list[Diagnosis]:
-        """What is to be told of a job that is under way. `blocked` is why its last launch was refused."""
+        """The problems of a running job. `blocked` is why its last launch was refused."""
         problems = [] if blocked is None else [blocked]
         problems += load.problems_of(loaded, self._clusters)
         if loaded.state.stage not in TERMINAL:
@@ -102,7 +103,8 @@ class Preconditions:
         return problems if cleanup is None else [cleanup, *problems]
 
     def _cleanup(self, loaded: Loaded) -> Diagnosis | None:
-        """What a deleted job waits for: at once where a cluster cannot be reached, else when it takes too long."""
+        """What a job that is being deleted waits for: reported at once if a cluster does not answer, otherwise after a
+        delay."""
         deleted_at, found = loaded.record.deleted_at, sorted(loaded.found.attempts.items())
         if deleted_at is None:
             return None
@@ -119,12 +121,12 @@ class Preconditions:
         ]
         if not away and not slow:
             return None
-        advice = f'annotate the TieredJob {FORCE_DELETE}="true" (spotladder delete --force) to let it go regardless'
+        advice = f'annotate the TieredJob {FORCE_DELETE}="true" (spotladder delete --force) to remove it regardless'
         return Diagnosis(ConditionReason.CLEANUP_BLOCKED, f"{', '.join([*away, *slow])}; {advice}")
 
     def _contradiction(self, record: JobRecord, job: TieredJob, tiers: Tiers, known: Capacity) -> Diagnosis | None:
-        """What is wrong with the job on any of its tiers, also on those that it has not come to. It is looked at again
-        when the job or a CapacityTier has changed."""
+        """The problems of the job on all of its tiers, including those that it has not used yet. Computed again after
+        a change of the job or a CapacityTier."""
         now = versions(record, job, known)
         reviewed, wrong = self._reviewed.get(record.key, ((), ""))
         if reviewed != now:
@@ -133,11 +135,11 @@ class Preconditions:
         return Diagnosis(ConditionReason.INVALID_SPEC, wrong) if wrong else None
 
     def _folder_taken(self, record: JobRecord) -> Diagnosis | None:
-        """Two jobs in one folder of a bucket would fence each other for ever: the older one has it."""
+        """Two jobs in one folder of a bucket would fence each other endlessly: the older job keeps it."""
         first = min(self._jobs.of(record.folder), key=lambda entry: (entry.created_at, entry.uid), default=record)
         if first.uid == record.uid:
             return None
-        # The name of another namespace's job is nothing that this one's users may know.
+        # Users of this namespace must not learn the names of jobs in other namespaces.
         here = first.namespace == record.namespace
         owner = f"TieredJob {first.name}" if here else "a TieredJob of another namespace"
         return Diagnosis(
@@ -147,6 +149,6 @@ class Preconditions:
 
 
 def versions(record: JobRecord, job: TieredJob, known: Capacity) -> tuple[object, ...]:
-    """What an attempt's objects are made from, but for prices: the job's spec, and its tiers as last seen."""
+    """The input of an attempt's rendering, except prices: the job's spec, and its last observed tiers."""
     used = (known.get(tier.capacity_tier) for tier in job.spec.tiers)
     return record.uid, record.generation, *((tier.uid, tier.generation) for tier in used if tier is not None)

@@ -1,13 +1,14 @@
-"""Whether what an attempt's pods name exists where they are to run. A pod that misses something waits for ever, and
-looks like one that waits for a node.
+"""Checks that the objects to which an attempt's pods refer exist in their cluster. A pod without one of them stays
+pending and looks like a pod that waits for a node.
 
-1. Right before an attempt is made, in the cluster of its tier: what is missing holds the attempt back, and spends no
-   tier.
-2. Long before, for all tiers at once and beside the job's passes: the condition `Preflight` says what the job would
-   miss if it came to a tier, while somebody is awake to see to it.
+1. Right before an attempt is created, in the cluster of its tier: a missing object holds the attempt back and exhausts
+   no tier.
+2. Long before, for all tiers in the background: the condition `Preflight` reports what the job would lack on a tier,
+   early enough to fix it.
 3. Versions that do not work together are reported in the same condition, and hold no attempt back.
 
-Only metadata are asked for: what a Secret holds is not sent. What may not be read counts as there.
+Only metadata is requested, so the content of Secrets is not sent. Objects that the controller must not read count as
+existing.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ from spotladder.workloads.references import Reference, references
 from spotladder.workloads.tiers import ResolvedTier
 
 FOUND_TTL: Seconds = 60.0
-"""How long an object that was found is not looked for again."""
+"""How long an object that was found is not checked again."""
 
 MISSING_RETRY_INTERVAL: Seconds = 30.0
-"""Interval between two looks for objects that a later tier lacks; `LATER` when none is missing."""
+"""Interval between two checks for objects that a later tier lacks; `LATER` if none is missing."""
 
 LATER: Seconds = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What pods in one cluster need. `ray` is the Ray version that KubeRay is to run there, None when it runs none."""
+    """The objects that pods in one cluster need. `ray` is the Ray version that KubeRay runs, None if it runs none."""
 
     cluster: str
     references: tuple[Reference, ...]
@@ -55,8 +56,8 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What stands in the way of a job on tiers that it may come to, each "" when nothing: objects that do not exist,
-    and versions in its clusters that do not work together."""
+    """The problems of a job on tiers that it may use, each "" if there is none: missing objects, and incompatible
+    versions in its clusters."""
 
     missing: str = ""
     conflicts: str = ""
@@ -64,7 +65,7 @@ class Ahead:
 
 @dataclass(slots=True)
 class _Check:
-    """The last look at what a job needs. `found` is None before it is done."""
+    """The last check of a job's needs. `found` is None before it is done."""
 
     version: object
     wanted: tuple[Wanted, ...]
@@ -74,7 +75,7 @@ class _Check:
 
 
 class Preflight:
-    """Use as `async with`: it ends what looks in the background. `changed` is told which job's answer is new."""
+    """Use as `async with`: the exit ends background checks. Calls `changed` with the job whose result is new."""
 
     def __init__(self, clusters: Clusters, *, clock: Clock, changed: Callable[[JobKey], None]) -> None:
         self._clusters = clusters
@@ -97,7 +98,7 @@ class Preflight:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def missing(self, cluster: Cluster, namespace: str, references: Iterable[Reference]) -> tuple[Reference, ...]:
-        """Those that do not exist in that cluster and namespace. Raises ClusterUnreachable, Throttled."""
+        """The references that do not exist in that cluster and namespace. Raises ClusterUnreachable, Throttled."""
         now = self._clock.ticks()
         self._found = {key: at for key, at in self._found.items() if now - at < FOUND_TTL}
         wanted = [entry for entry in references if (cluster.name, namespace, entry) not in self._found]
@@ -109,9 +110,9 @@ class Preflight:
         return tuple([await _with_kind(cluster, entry) for entry in lacks])
 
     def check(self, job: JobKey, version: object, wanted: Callable[[], tuple[Wanted, ...]]) -> Ahead | None:
-        """What the job would miss on its tiers; None while that is being found out.
+        """The objects that the job lacks on its tiers; None while the check is pending.
 
-        `wanted` is asked once for each version of the job and its tiers.
+        Calls `wanted` once for each version of the job and its tiers.
         """
         known, now = self._checks.get(job), self._clock.ticks()
         if known is None or known.version != version:
@@ -125,20 +126,20 @@ class Preflight:
         return known.found
 
     def forget(self, job: JobKey) -> None:
-        """The job is gone or over."""
+        """Forget a job that is gone or over."""
         known = self._checks.pop(job, None)
         if known is not None and known.task is not None:
             known.task.cancel()
 
     def reached(self, cluster: Cluster) -> None:
-        """The cluster can be used, for the first time or again: read its versions, and log them when they conflict."""
+        """A cluster can be used for the first time or again: read its versions, and log conflicts."""
         running = self._reading.get(cluster.name)
         if running is None or running.done():
             self._installed.pop(cluster.name, None)
             self._reading[cluster.name] = asyncio.create_task(self._read(cluster))
 
     async def _read(self, cluster: Cluster) -> None:
-        with suppress(SpotladderError):  # that it cannot be reached is told elsewhere
+        with suppress(SpotladderError):  # The unreachable cluster is reported elsewhere.
             await self._versions(cluster)
 
     async def _versions(self, cluster: Cluster) -> InstalledVersions:
@@ -157,7 +158,7 @@ class Preflight:
         for wanted in look.wanted:
             cluster = self._clusters.of(wanted.cluster)
             if cluster is None or cluster.problem:
-                continue  # that it cannot be reached is told elsewhere
+                continue  # The unreachable cluster is reported elsewhere.
             try:
                 if cluster.monitor and await self.missing(cluster, "", [Reference(NAMESPACES, job[0])]):
                     parts.append(lacking_namespace(cluster, job[0]))
@@ -180,7 +181,7 @@ def _place(cluster: Cluster) -> str:
 
 
 def lacking(cluster: Cluster, namespace: str, missing: Iterable[Reference]) -> str:
-    """How that reads: what is missing, where, and what to do."""
+    """The message: the missing objects, their place and the remedy."""
     where = f"cluster {cluster.name}, namespace {namespace}" if cluster.monitor else f"namespace {namespace}"
     entries = tuple(missing)
     absent = [entry for entry in entries if not entry.installed]
@@ -189,13 +190,14 @@ def lacking(cluster: Cluster, namespace: str, missing: Iterable[Reference]) -> s
 
 
 def lacking_namespace(cluster: Cluster, namespace: str) -> str:
-    """How it reads that a cluster has no such namespace."""
+    """The message for a missing namespace in a cluster."""
     where = f" in cluster {cluster.name}" if cluster.monitor else ""
     return f"namespace {namespace} does not exist{where}: create it"
 
 
 def needs(job: TieredJob, tiers: Iterable[ResolvedTier], copies: Iterable[Reference]) -> tuple[Wanted, ...]:
-    """What the job's pods name in the cluster of each tier. What is copied there must exist at home."""
+    """The objects to which the job's pods refer in the cluster of each tier. Objects that are copied there must exist
+    in the home cluster."""
     copied = tuple(copies)
     found: dict[str, dict[Reference, None]] = {}
     rays: dict[str, str | None] = {}
@@ -203,7 +205,7 @@ def needs(job: TieredJob, tiers: Iterable[ResolvedTier], copies: Iterable[Refere
         try:
             objects = workload_of(job).render(job, names.Origin(""), tier, 1, {})
         except InvalidSpec:
-            continue  # that is told elsewhere
+            continue  # This is reported elsewhere.
         named = references(objects, tier.queue)
         rays[tier.cluster] = ray_version(objects)
         if tier.cluster != HOME:
@@ -214,7 +216,7 @@ def needs(job: TieredJob, tiers: Iterable[ResolvedTier], copies: Iterable[Refere
 
 
 async def _with_kind(cluster: Cluster, reference: Reference) -> Reference:
-    """A queue that is missing, with whether the cluster knows queues at all."""
+    """A missing queue, with whether the cluster knows queues."""
     if reference.kind != LOCAL_QUEUES:
         return reference
     return replace(reference, installed=await cluster.client.exists(LOCAL_QUEUES))
@@ -225,6 +227,6 @@ async def _exists(cluster: Cluster, namespace: str, reference: Reference) -> boo
         await cluster.client.metadata(reference.kind, reference.name, namespace if reference.kind.namespaced else "")
     except NotFound:
         return False
-    except Forbidden:  # what may not be read counts as there, but a kind that is not installed has no objects
+    except Forbidden:  # An unreadable object counts as existing, but a kind that is not installed has no objects.
         return reference.kind != LOCAL_QUEUES or await cluster.client.exists(LOCAL_QUEUES)
     return True

@@ -1,9 +1,9 @@
 """Reconciles one TieredJob: load → decide → apply, then one status write, then Events.
 
 1. `core.decide` decides. This module adds what Kubernetes needs: names, preconditions, finalizers, conditions.
-2. Actions act on the state that an earlier reconcile persisted; the new state is persisted before anything acts on it.
-3. The status is written once, with the version that was read as its precondition, and not at all when nothing changed.
-   A conflict means that the job was written in the meantime: it is requeued, which is no error.
+2. Actions execute the state that an earlier reconcile persisted; a new state is persisted before its actions.
+3. The status is written once, with the resourceVersion that was read as its precondition, and only if it changed. A
+   conflict means that the job was written in the meantime: it is requeued, which is not an error.
 4. Events and metrics report only what was persisted.
 5. A job that is being deleted is suspended first (it commits and stops), then its attempts are removed, then its
    finalizer. The annotation `spotladder.io/force-delete` removes the finalizer at once.
@@ -70,7 +70,7 @@ SYNC_RETRY_INTERVAL: Seconds = 10.0
 
 
 class Reconciler:
-    """Call it with a job's key; the answer is after how many seconds to call it again at the latest."""
+    """Called with a job's key; returns the seconds until the next call at the latest."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Reconciler:
         except Busy:
             return BUSY_RETRY_INTERVAL
         except Conflict:
-            return 0.2  # the cache is about to hear of what we did not know
+            return 0.2  # The cache will soon receive the newer version.
         except NotFound as error:
             if self._jobs.get(name, namespace) is None:
                 return None
@@ -150,7 +150,7 @@ class Reconciler:
             )
         tiers = self._tiers(record, job, state, memory)
         if load.awaits_sync(self._clusters, tiers, state):
-            return SYNC_RETRY_INTERVAL  # what is on its way from there must not be taken for lost
+            return SYNC_RETRY_INTERVAL  # Objects that are being listed there must not count as lost.
         reading = (await self._readings.of(record, job, state)).after(state.progress)
         if problem := self._preconditions.to_begin(
             record, job, state, tiers=tiers, reading=reading, known=memory.capacity
@@ -159,7 +159,7 @@ class Reconciler:
         if problem := self._preconditions.to_see(record, job):
             return await self._hold(record, held, problem, valid=True)
         if state.stage is Stage.IDLE and not reading.known and not record.deleting:
-            return None  # the first look at the log is under way, and wakes this job
+            return None  # The first read of the log is in progress and requeues this job.
         loaded = self._load(
             record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, memory=memory
         )
@@ -173,7 +173,7 @@ class Reconciler:
         return await self._go_on(loaded, policy, memory)
 
     async def _looked_for_contact(self, loaded: Loaded) -> bool:
-        """Whether more is known now of the live attempt's nodes, of which one is silent."""
+        """Whether there is new information about the live attempt's nodes, one of which is silent."""
         live = loaded.state.attempt
         located = loaded.found.attempts.get(live.number) if live else None
         if live is None or located is None:
@@ -181,7 +181,7 @@ class Reconciler:
         return await self._heartbeats.refresh(located.cluster, loaded.seen.attempt(live.number))
 
     async def _go_on(self, loaded: Loaded, policy: Policy, memory: JobMemory) -> Seconds | None:
-        """Decide, act, persist."""
+        """Decide, execute, persist."""
         record, job, reading = loaded.record, loaded.job, loaded.reading
         self._outputs.collect(loaded, lambda: self._readings.address(record, job))
         self._outages.watch(loaded)
@@ -190,7 +190,7 @@ class Reconciler:
         if decision.state.attempt is None or decision.state.attempt.seen:
             memory.blocked = None
         problem = self._preconditions.to_launch(decision.state, reading)
-        if problem or not reading.known:  # the first look at the log wakes this job
+        if problem or not reading.known:  # The first read of the log requeues this job.
             others = tuple(action for action in decision.actions if not isinstance(action, Launch))
             if problem and others != decision.actions:
                 memory.blocked = problem
@@ -238,7 +238,8 @@ class Reconciler:
         return replace(found, full=self._full(record, job, state, memory))
 
     def _full(self, record: JobRecord, job: TieredJob, state: JobState, memory: JobMemory) -> dict[str, str]:
-        """Tiers that have no room for this job now, and why. What it holds already, it holds."""
+        """The tiers without room for this job now, and why. Nodes that the job holds already are not counted against
+        it."""
         if state.stage not in (Stage.IDLE, Stage.STARTING) or (state.attempt and state.attempt.seen):
             return {}
         found = ((tier.name, memory.capacity.get(tier.capacity_tier)) for tier in job.spec.tiers)
@@ -293,9 +294,10 @@ class Reconciler:
         )
 
     def _last_commit_awaited(self, loaded: Loaded) -> Seconds:
-        """For how long at most to wait for a look at the log: a program's end is judged with its last commit.
+        """Maximum time to wait for a read of the log, because a program's end is judged with its last commit.
 
-        What the operator gave up on has no last commit to wait for, and its successor reads the log anyway.
+        If the workload's operator gave up the job, there is no last commit to wait for, and the next attempt reads the
+        log anyway.
         """
         live = loaded.state.attempt
         seen = loaded.seen.attempt(live.number) if live else None
@@ -312,7 +314,7 @@ class Reconciler:
             times.append(due)
         if any(update.status == "Unknown" for update in updates.values()):
             times.append(OUTCOME_RETRY_INTERVAL)
-        if reading.unreadable:  # a Secret that comes wakes nobody
+        if reading.unreadable:  # A new Secret triggers no event.
             times.append(credentials.MISSING_RETRY_INTERVAL if reading.locked else credentials.SECRET_TTL)
         if (ahead := updates.get(ConditionType.PREFLIGHT)) and ahead.reason == ConditionReason.REFERENCES_MISSING:
             times.append(MISSING_RETRY_INTERVAL)
@@ -321,7 +323,7 @@ class Reconciler:
         return min(times, default=None)
 
     def _looked_ahead(self, loaded: Loaded) -> ConditionUpdates:
-        """Whether the tiers have what the job's pods will name."""
+        """Whether the tiers have the objects to which the job's pods refer."""
         if loaded.state.stage in TERMINAL or loaded.record.deleting:
             self._preflight.forget(loaded.record.key)
             return {}
@@ -353,7 +355,7 @@ class Reconciler:
         return over and not decision.moves and not loaded.found.attempts
 
     async def _dismantle(self, record: JobRecord) -> Seconds | None:
-        """A job that cannot be understood is being deleted: nothing can be asked to commit; remove what there is."""
+        """An invalid job is being deleted: no program can be asked to commit, so remove its objects."""
         found = self._clusters.attempts(record, lambda _objects: None).attempts.values()
         if any(not entry.cluster.problem for entry in found) and not record.forced:
             await self._applier.remove_all(record)

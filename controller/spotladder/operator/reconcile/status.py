@@ -1,4 +1,4 @@
-"""What is written into a TieredJob's status, and whether it is worth a write."""
+"""Computes a TieredJob's status, and whether a change is worth a write."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ COST_WRITE_INTERVAL: Seconds = 300.0
 """Interval between two status writes that only change the cost."""
 
 PODS_WRITE_INTERVAL: Seconds = 5.0
-"""Least interval between two status writes that only change which pods are alive."""
+"""Minimum interval between two status writes that only change which pods are alive."""
 
 UNKNOWN = "unknown"
 
 WAITING_WRITE_INTERVAL: Seconds = 60.0
-"""Interval between two status writes that only move the start of a timer that stands still."""
+"""Interval between two status writes that only move the start of a suspended timer."""
 
 
 def launch_diagnosis(status: TieredJobStatus, state: JobState) -> Diagnosis | None:
-    """Why the attempt could not be launched when the status was written; None when it exists, or waits for capacity.
+    """Why the attempt could not be launched when the status was written; None if it exists or waits for capacity.
 
-    It holds until this process has tried the launch itself: a timer that stood still must not expire before.
+    It is valid until this process has tried the launch itself: a suspended timer must not expire before.
     """
     impeded, attempt = state.impeded, state.attempt
     if impeded is None or attempt is None or attempt.seen or status.waiting is None:
@@ -131,7 +131,7 @@ def _waiting(waits: Explanation) -> WaitingStatus:
 
 
 def plain(status: TieredJobStatus) -> dict[str, Any]:
-    """As it is sent: null for what a merge patch is to remove."""
+    """The status as a merge patch, with null for removed fields."""
     waiting = status.waiting and status.waiting.model_dump(mode="json", by_alias=True)
     return {**status.model_dump(mode="json", by_alias=True, exclude_none=True), "waiting": waiting}
 
@@ -139,10 +139,10 @@ def plain(status: TieredJobStatus) -> dict[str, Any]:
 def worth_writing(
     held: TieredJobStatus, conditions: Sequence[Condition], old: JobState, new: JobState, *, generation: int
 ) -> bool:
-    """Whether what is held, which says `old`, is to say `new` now.
+    """Whether the status `old` must be replaced with `new` now.
 
-    What follows from the time alone is written now and then. So is which pods are alive: those of a large job come and
-    go one by one, and whoever takes over looks for itself.
+    Fields that change with time are written at intervals. So is the list of live pods: those of a large job change
+    often, and a new leader observes them itself.
     """
     if not held.state or old.lasting != new.lasting:
         return True
@@ -153,7 +153,7 @@ def worth_writing(
 
 
 def due_in(old: JobState, new: JobState) -> Seconds | None:
-    """In how many seconds a status that says `old` is to be written anew, though nothing more happens."""
+    """Seconds until the status `old` must be written again, without any event."""
     due = _due(old, new)
     return None if due == inf else max(0.1, due - new.clock)
 
@@ -170,7 +170,7 @@ def _alive(state: JobState) -> tuple[int, tuple[str, ...]]:
 
 
 def _usd(amount: float, *, unpriced: bool, places: int) -> str:
-    """In US dollars; "at least so many" when a part has no price, "unknown" when nothing has."""
+    """In US dollars; "at least …" if a part has no price, "unknown" if no part has one."""
     if unpriced:
         return f">{amount:.{places}f}" if amount else UNKNOWN
     return f"{amount:.{places}f}"

@@ -1,1 +1,1 @@
-"""What the operator reports: Events, metrics, the status of CapacityTiers, health, log lines."""
+"""The reports of the operator: Events, metrics, the status of CapacityTiers, health, log lines."""

@@ -1,6 +1,6 @@
 """Kubernetes Events: what `kubectl describe` shows below a TieredJob. They carry the reasons of the core.
 
-An Event that cannot be written is lost: what matters is in the status, which was written before.
+An Event that cannot be written is lost: the status, which is written first, has all important information.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MOST_PENDING = 2000
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One Event to be."""
+    """An Event to record."""
 
     reason: str
     action: str
@@ -52,7 +52,7 @@ class Note:
 
 
 def notes_of(decision: Decision, *, deleting: bool = False) -> Iterator[Note]:
-    """What a decision says to people. `deleting`: of a job that is suspended because it is being deleted."""
+    """The Events of a decision. `deleting`: the job is suspended because it is being deleted."""
     for loss in decision.losses:
         yield Note(loss.cause, COUNT, message_of(loss))
     for move in decision.moves:
@@ -63,13 +63,13 @@ def notes_of(decision: Decision, *, deleting: bool = False) -> Iterator[Note]:
 
 
 def note_of(problem: Diagnosis) -> Note:
-    """What a problem says to people."""
+    """The Event of a problem."""
     return Note(problem.reason, "Check", problem.message)
 
 
 def _deleted(move: Move) -> str:
     if move.target is Stage.SUSPENDED:
-        return "the job holds nothing any more and is deleted"
+        return "the job has no objects any more and is deleted"
     return f"attempt {move.attempt} on {move.tier}: the job is deleted; the attempt commits and stops"
 
 
@@ -79,9 +79,10 @@ def _told(move: Move) -> str:
 
 
 class Events:
-    """Writes Events about TieredJobs in the background: no job waits for them. `instance` says which controller it was.
+    """Writes Events about TieredJobs in the background, so that no job waits for them. `instance` names the
+    controller.
 
-    When more happens than may be written, the newest are dropped.
+    If the queue of Events is full, the newest are dropped.
     """
 
     def __init__(self, client: Client, *, clock: Clock, instance: str, rate: float = 50.0, burst: int = 200) -> None:
@@ -93,12 +94,12 @@ class Events:
         self._pending: asyncio.Queue[tuple[JobRecord, Note]] = asyncio.Queue(MOST_PENDING)
 
     def tell(self, job: JobRecord, note: Note) -> None:
-        """Write it soon."""
+        """Queue the Event."""
         with suppress(asyncio.QueueFull):
             self._pending.put_nowait((job, note))
 
     async def run(self) -> None:
-        """Write what is told, for ever."""
+        """Write queued Events until cancelled."""
         while True:
             job, note = await self._pending.get()
             await self._throttle.take()
@@ -106,7 +107,7 @@ class Events:
             self._pending.task_done()
 
     async def written(self) -> None:
-        """Return when everything that was told is written."""
+        """Return when all queued Events are written."""
         await self._pending.join()
 
     async def _write(self, job: JobRecord, note: Note) -> None:

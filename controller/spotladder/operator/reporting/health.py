@@ -14,21 +14,21 @@ from spotladder.operator.reporting.metrics import Metrics
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """`cause` is why the process is not healthy, "" when it is; `state` is what it does."""
+    """`cause` is why the process is not healthy, "" if it is; `state` is its current activity."""
 
     state: str
     cause: str = ""
 
 
 class HealthServer:
-    """Use as `async with HealthServer(…)`. `alive` and `ready` are asked at each request."""
+    """Use as `async with HealthServer(…)`. Calls `alive` and `ready` at each request."""
 
     def __init__(
         self, address: str, *, metrics: Metrics, alive: Callable[[], Health], ready: Callable[[], Health]
     ) -> None:
         host, separator, port = address.rpartition(":")
         if not separator or not port.isdigit():
-            raise EnvironmentFailure(f"--listen {address}: give HOST:PORT, such as 127.0.0.1:8080")
+            raise EnvironmentFailure(f"--listen {address}: expected HOST:PORT, such as 127.0.0.1:8080")
         self._host, self._port = host.strip("[]"), int(port)
         self._metrics = metrics
         app = web.Application()
@@ -43,7 +43,7 @@ class HealthServer:
 
     @property
     def port(self) -> int:
-        """The port in use; of interest after asking for port 0."""
+        """The port in use, for servers that were started with port 0."""
         addresses = self._runner.addresses
         return int(addresses[0][1]) if addresses else self._port
 
@@ -54,7 +54,7 @@ class HealthServer:
         except OSError as error:
             await self._runner.cleanup()
             raise EnvironmentFailure(
-                f"--listen {self._host}:{self._port}: {error.strerror}: give another address"
+                f"--listen {self._host}:{self._port}: {error.strerror}: use another address"
             ) from None
         return self
 

@@ -1,4 +1,4 @@
-"""How the controller logs: one JSON object a line in a cluster, for people on a terminal."""
+"""The controller's log format: one JSON object per line in a cluster, text on a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spotladder.errors import InvalidSpec
 
 
 def set_up(form: str = "auto") -> None:
-    """`form` is json, text or auto. Raises InvalidSpec for another."""
+    """`form` is json, text or auto. Raises InvalidSpec for other values."""
     if form not in ("auto", "json", "text"):
         raise InvalidSpec(f"{form!r} is not json, text or auto", path="--log-format")
     text = form == "text" or (form == "auto" and sys.stderr.isatty())

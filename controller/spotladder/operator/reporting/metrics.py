@@ -1,4 +1,4 @@
-"""What Prometheus may know: counters of what was persisted, and gauges of every job at the moment it asks."""
+"""Prometheus metrics: counters of persisted decisions, and gauges of every job at the time of the scrape."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class JobGauges:
 
 
 class Metrics:
-    """All metrics of one controller, in a registry of their own."""
+    """All metrics of one controller, in its own registry."""
 
     def __init__(self, clock: Clock) -> None:
         self.registry = CollectorRegistry()
@@ -82,11 +82,11 @@ class Metrics:
         self.registry.register(self)
 
     def watch_queue(self, depth: Callable[[], int]) -> None:
-        """Where to ask for the number of waiting jobs."""
+        """Set the function that returns the number of waiting jobs."""
         self._queue_depth = depth
 
     def watcher(self, cluster: str, also: Watcher | None = None) -> Watcher:
-        """Counts the calls of a cluster's API, answered or not (0), and tells another, too."""
+        """Counts the API calls of a cluster by status (0: no response), and forwards the status to another callback."""
 
         def heard(verb: str, resource: str, status: int, took: Seconds) -> None:
             self.requests.labels(cluster, verb, resource, str(status)).inc()
@@ -96,14 +96,14 @@ class Metrics:
         return heard
 
     def linked(self, cluster: str, *, up: bool) -> None:
-        """A cluster beside home went down, or came back."""
+        """A member cluster went down or is up again."""
         if not up and cluster not in self._down:
             self.outages.labels(cluster).inc()
         (self._down.discard if up else self._down.add)(cluster)
         self.cluster_up.labels(cluster).set(1 if up else 0)
 
     def saw(self, key: JobKey, state: JobState) -> None:
-        """One pass over a job."""
+        """Record one reconcile of a job."""
         progress = state.progress
         ratio = progress.step / progress.total if progress.total else 0.0
         self._jobs[key] = JobGauges(state.phase, min(1.0, ratio), _uncommitted_since(state))
@@ -113,7 +113,7 @@ class Metrics:
         self._jobs.pop(key, None)
 
     def term_over(self) -> None:
-        """Another controller looks at the jobs now: what this one knows of them is of the past. Counters stay."""
+        """Another controller leads now: this one's gauges of jobs are outdated. Counters are kept."""
         self._jobs.clear()
         self.tier_available.clear()
         self.cluster_up.clear()
@@ -122,7 +122,7 @@ class Metrics:
         self.leading.set(0)
 
     def decided(self, spec: JobSpec, before: JobState, decision: Decision) -> None:
-        """What was persisted."""
+        """Record a persisted decision."""
         for loss in decision.losses:
             self.failures.labels(loss.tier, loss.cause).inc()
         for move in decision.moves:
@@ -154,7 +154,7 @@ class Metrics:
                 self.saved.inc(saved)
 
     def collect(self) -> Iterator[Metric]:
-        """The gauges, made when they are asked for."""
+        """The gauges, created at each scrape."""
         now = self._clock.now()
         labels = ["namespace", "job"]
         phases = GaugeMetricFamily("spotladder_job_phase", "1 for the phase a job is in.", labels=[*labels, "phase"])

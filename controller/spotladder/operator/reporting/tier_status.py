@@ -1,7 +1,8 @@
 """Writes the status of CapacityTiers: nodes in use, how often capacity was granted, how often nodes were lost.
 
-Counts come from persisted TieredJobs and are added up in the status itself, so that they outlive jobs and controllers.
-The writer batches them. A controller that crashes loses the counts since its last write; no decision uses them.
+Counts come from persisted TieredJobs and are accumulated in the status itself, so that they outlive jobs and
+controllers. The writer batches them. A controller that crashes loses the counts since its last write; no decision uses
+them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _ASKED = (Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK)
 
 @dataclass(slots=True)
 class _Tally:
-    """What was counted since it was last written. `had`: whether the last answer was nodes, None: there was none."""
+    """The counts since the last write. `had`: whether the last request got nodes; None if there was none."""
 
     attempts: int = 0
     refusals: int = 0
@@ -48,7 +49,7 @@ class _Tally:
 
 
 class TierStatusWriter:
-    """`decided` is told what was persisted; `run` writes."""
+    """`decided` gets every persisted decision; `run` writes."""
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class TierStatusWriter:
         self._tallies: dict[str, _Tally] = {}
 
     def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None:
-        """Count it."""
+        """Count the decision."""
         names = {tier.name: tier.capacity_tier for tier in loaded.job.spec.tiers}
         for record in decision.state.tiers:
             known, name = before.record(record.name), names.get(record.name)
@@ -91,13 +92,13 @@ class TierStatusWriter:
                     tally.had, tally.why, tally.refused_at = False, move.message, self._clock.now()
 
     async def run(self) -> None:
-        """Write what changed, for ever."""
+        """Write changes until cancelled."""
         while True:
             await self._clock.sleep(WRITE_INTERVAL)
             await self.write()
 
     async def write(self) -> None:
-        """Write what changed. What cannot be written now is written the next time."""
+        """Write the changes. A change that cannot be written now is written with the next ones."""
         used = self._used()
         for record in list(self._capacity.all()):
             tally = self._tallies.pop(record.name, _Tally())
@@ -116,12 +117,12 @@ class TierStatusWriter:
                 self._keep(record.name, tally)
             except SpotladderError:
                 self._keep(record.name, tally)
-                return  # nobody answers
+                return  # The API server does not answer.
             else:
                 self._capacity.put(dict(answer))
 
     def _keep(self, name: str, tally: _Tally) -> None:
-        """Count on from what could not be written."""
+        """Add the counts that could not be written."""
         newer = self._tallies.get(name, _Tally())
         self._tallies[name] = _Tally(
             tally.attempts + newer.attempts,
@@ -134,7 +135,7 @@ class TierStatusWriter:
         )
 
     def _used(self) -> dict[str, tuple[set[tuple[str, str]], set[str]]]:
-        """The jobs that hold or wait for each CapacityTier, and the nodes of it that their pods are on."""
+        """The jobs that hold or wait for each CapacityTier, and the nodes of their pods on it."""
         used: dict[str, tuple[set[tuple[str, str]], set[str]]] = {}
         for job in self._jobs.all():
             if job.capacity:
@@ -194,7 +195,7 @@ class TierStatusWriter:
     def _available(
         self, record: CapacityRecord, model: CapacityTier, tally: _Tally, nodes: int
     ) -> ConditionUpdate | None:
-        """What it says now; None: what it said before."""
+        """The message of the condition; None keeps the previous one."""
         cluster, most = model.spec.cluster, model.spec.limits.nodes
         if cluster not in self._clusters:
             return ConditionUpdate("False", "UnknownCluster", f"{cluster} is not registered with the controller")
@@ -206,7 +207,7 @@ class TierStatusWriter:
             )
         held = next((entry for entry in _status(record).conditions if entry.type == ConditionType.AVAILABLE), None)
         if held is None or held.reason in ("UnknownCluster", "LimitReached"):
-            return ConditionUpdate("Unknown", "NotAsked", "no job has asked for it since")
+            return ConditionUpdate("Unknown", "NotAsked", "no job has requested it since")
         return None
 
     def _priced(self, model: CapacityTier) -> ConditionUpdate:
@@ -219,7 +220,7 @@ class TierStatusWriter:
 
 
 def _status(record: CapacityRecord) -> CapacityTierStatus:
-    """As it is; one that somebody damaged counts as none."""
+    """The current status; a damaged one counts as empty."""
     with suppress(ValidationError):
         return CapacityTierStatus.model_validate_json(record.status)
     return CapacityTierStatus()

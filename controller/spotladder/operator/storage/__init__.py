@@ -1,1 +1,1 @@
-"""The checkpoint stores: commit logs and outputs, and who may use which address and credentials."""
+"""The checkpoint stores: commit logs and outputs, and the allowed addresses and credentials."""

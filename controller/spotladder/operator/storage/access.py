@@ -1,9 +1,9 @@
-"""What the controller may read for a namespace, with whose credentials, and where.
+"""The addresses that the controller may read for a namespace, and the credentials that it uses.
 
-1. The controller's own identity is used for addresses that are listed for the namespace, and for no other.
-2. A Secret with whole credentials is used alone: nothing of the controller's identity is mixed into a request.
-3. An endpoint that a Secret names is used with the credentials of that Secret, or not at all.
-4. A namespace that is listed may use what is listed for it, and nothing else.
+1. The controller's own identity is used only for addresses that are listed for the namespace.
+2. A Secret with complete credentials is used alone, without any part of the controller's identity.
+3. An endpoint in a Secret is used only with the credentials of that Secret.
+4. A listed namespace may use only the addresses that are listed for it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _WHOLE: Mapping[str, tuple[frozenset[str], ...]] = {
         frozenset({"AZURE_STORAGE_ACCOUNT_NAME", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"}),
     ),
 }
-"""The variables of which one set makes whole credentials, by vendor. A disk has none."""
+"""The sets of variables that are complete credentials, by vendor. A disk needs none."""
 
 _PLACE = {"s3": "AWS_ENDPOINT_URL", "az": "AZURE_STORAGE_ACCOUNT_NAME"}
-"""The variable that says where requests go, by vendor."""
+"""The variable with the endpoint, by vendor."""
 
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _IN_A_HOST = {
@@ -38,7 +38,7 @@ _IN_A_HOST = {
     "AZURE_STORAGE_ACCOUNT_NAME": re.compile(r"[a-z0-9]{3,24}"),
     "AZURE_TENANT_ID": re.compile(r"[A-Za-z0-9.-]{1,253}"),
 }
-"""Variables that become a part of a URL, and what they may hold."""
+"""Variables that become a part of a URL, and their allowed values."""
 
 
 class AccessDenied(EnvironmentFailure):
@@ -47,22 +47,22 @@ class AccessDenied(EnvironmentFailure):
 
 @dataclass(frozen=True, slots=True)
 class NamespaceAccess:
-    """What these namespaces may use."""
+    """The addresses and endpoints that these namespaces may use."""
 
     namespaces: frozenset[str]
     uris: tuple[StoreAddress, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
 
     def names(self, namespace: str) -> bool:
-        """Whether the rule is for this namespace."""
+        """Whether the rule applies to this namespace."""
         return not self.namespaces.isdisjoint((EVERY_NAMESPACE, namespace))
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """With what a log is read. `isolated`: with `environment` alone, and nothing of the controller's own identity.
-    `endpoint`: where the Secret says that requests go; `listed`: it is one that the administrator has listed. `secret`:
-    all that the job's Secret holds, which must not be shown."""
+    """How a log is read. `isolated`: only with `environment`, without the controller's own identity. `endpoint`: the
+    endpoint in the Secret; `listed`: whether the administrator has listed it. `secret`: all values in the job's
+    Secret, which must not be shown."""
 
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     isolated: bool = False
@@ -74,7 +74,7 @@ class Grant:
 def grant(
     rules: Iterable[NamespaceAccess], namespace: str, uri: str, secret: Mapping[str, str] | None, name: str = ""
 ) -> Grant:
-    """How a job's log may be read; `secret` is what its Secret of that name holds. Raises AccessDenied."""
+    """How a job's log may be read. `secret` is the content of its Secret with that name. Raises AccessDenied."""
     mine = [rule for rule in rules if rule.names(namespace)]
     try:
         address = StoreAddress.parse(uri)
@@ -146,11 +146,11 @@ def _endpoint(scheme: str, held: Mapping[str, str], where: str) -> Endpoint | No
 
 
 def _redirected(key: str) -> bool:
-    """Whether a service account's key names another place than Google's."""
+    """Whether a service account's key has another endpoint than Google's."""
     try:
         parsed = json.loads(key)
     except ValueError:
-        return False  # no key: the store says so
+        return False  # Not a key: the store reports it.
     return isinstance(parsed, dict) and "gcs_base_url" in parsed
 
 

@@ -1,4 +1,4 @@
-"""The credentials that a job's log is read with: the Secret that its pods get, beside the controller's own."""
+"""The credentials for reading a job's log: the Secret that its pods get, used instead of the controller's own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.resources import SECRETS
 
 SECRET_TTL: Seconds = 60.0
-"""How long a Secret that was read is not read again."""
+"""How long a Secret is cached."""
 
 MISSING_RETRY_INTERVAL: Seconds = 10.0
 """Interval between two reads of a Secret that does not exist."""
@@ -25,7 +25,7 @@ class CredentialsMissing(EnvironmentFailure):
 
 
 class SecretReader:
-    """Reads Secrets by name, seldom, and keeps nothing of those that no job uses any more."""
+    """Reads Secrets by name, seldom, and drops those that no job uses any more."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -56,7 +56,7 @@ class SecretReader:
                 f"{where} may not be read by the controller: add its name to the chart's checkpointSecrets"
             )
         except (binascii.Error, UnicodeDecodeError):
-            return CredentialsMissing(f"{where} holds something that is no text")
+            return CredentialsMissing(f"{where} has a value that is not text")
 
 
 def _lasts(found: Mapping[str, str] | CredentialsMissing) -> Seconds:

@@ -1,8 +1,8 @@
-"""The way of requests to an endpoint that a user has named: a proxy of the process's own, which connects to addresses
-that have been checked, and to no others.
+"""Requests to endpoints in users' Secrets go through a proxy in this process, which connects only to checked
+addresses.
 
-The library of the stores resolves names by itself, and follows redirects. Here each connection is resolved, checked and
-made in one step, so neither a name that changes its address nor a redirect leads anywhere else.
+The stores' library resolves names itself and follows redirects. The proxy resolves, checks and opens each connection
+in one step, so neither a name that changes its address nor a redirect can reach another address.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Address = IPv4Address | IPv6Address
 
 RESOLVE_TIMEOUT: Seconds = 10.0
 CONNECT_TIMEOUT: Seconds = 5.0
-REQUEST_TIMEOUT: Seconds = 30.0  # for the head of a request
+REQUEST_TIMEOUT: Seconds = 30.0  # Timeout for the head of a request.
 HEAD_LIMIT = 64 << 10  # bytes
 CHUNK = 64 << 10  # bytes
 
@@ -53,7 +53,8 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 def refusal(address: Address, *, loopback: bool = False) -> str:
-    """Why nothing is sent to this address; empty when it may be. `loopback`: addresses of the machine itself may be."""
+    """Why no request may be sent to this address; empty if it is allowed. `loopback`: allow addresses of the machine
+    itself."""
     address = _embedded(address)
     if address.is_link_local or any(address in network for network in _METADATA):
         return "a link-local or metadata address"
@@ -81,8 +82,8 @@ def _embedded(address: Address) -> Address:
 
 @dataclass(slots=True, weakref_slot=True)
 class Permit:
-    """The right to send requests to one endpoint. `proxy` is what to send them through, `refused` why the last of them
-    was not let through, and `unreachable` why the endpoint could not be connected to."""
+    """The permission to send requests to one endpoint. `proxy` is the proxy's address, `refused` why the last request
+    was refused."""
 
     endpoint: Endpoint
     loopback: bool
@@ -92,13 +93,14 @@ class Permit:
     unreachable: str = ""
 
     def check(self) -> None:
-        """Resolve the endpoint now, which blocks. The store reports a name without address. Raises AccessDenied."""
+        """Resolve the endpoint now, which blocks. A name without address is left to the store to report. Raises
+        AccessDenied."""
         with suppress(OSError):
             found = socket.getaddrinfo(self.endpoint.host, self.endpoint.port, type=socket.SOCK_STREAM)
             self.admit([str(entry[4][0]) for entry in found])
 
     def admit(self, addresses: Sequence[str]) -> None:
-        """Raises AccessDenied when one of the endpoint's addresses must not be contacted."""
+        """Raises AccessDenied if one of the endpoint's addresses must not be contacted."""
         for text in addresses:
             if why := refusal(ip_address(text.partition("%")[0]), loopback=self.loopback):
                 self.deny(f"leads to {text}, {why}")
@@ -133,7 +135,7 @@ class Egress:
         await asyncio.gather(*self._serving, return_exceptions=True)
 
     def permit(self, endpoint: Endpoint, *, loopback: bool = False) -> Permit:
-        """It lasts as long as the caller keeps it. May be called from any thread."""
+        """The permission lasts as long as the caller keeps it. Thread-safe."""
         token = secrets.token_urlsafe(24)
         permit = Permit(endpoint, loopback, f"http://permit:{token}@127.0.0.1:{self._port}", token)
         self._permits[token] = permit
@@ -146,7 +148,7 @@ class Egress:
 
     async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            # When one of the two has gone, the closed connection tells the other.
+            # When one end closes its connection, closing the other one informs the peer.
             with suppress(OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
                 await self._serve(reader, writer)
         finally:
@@ -179,7 +181,7 @@ class Egress:
                 await _both(_pipe(reader, towards), _pipe(remote, writer))
             else:
                 path = "/" + target.split("://", 1)[1].partition("/")[2]
-                # One request for each connection: the next may be meant for somewhere else.
+                # One request for each connection: the next one may have another destination.
                 kept = [line for line in lines if not line.lower().startswith(("proxy-", "connection:"))]
                 own = [f"{method} {path} {version}", *kept, "Connection: close", "", ""]
                 towards.write("\r\n".join(own).encode("latin-1"))
@@ -189,7 +191,7 @@ class Egress:
 
     @staticmethod
     async def _answer(permit: Permit, remote: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass the answer on, unless it is a redirect. In a tunnel the request that follows it shows."""
+        """Forward the response, unless it is a redirect. In a tunnel, the request that follows a redirect shows it."""
         status = 100
         while 100 <= status < 200:  # interim answers
             head = await remote.readuntil(b"\r\n\r\n")
@@ -204,7 +206,7 @@ class Egress:
         await _pipe(remote, writer)
 
     async def _connect(self, permit: Permit, request: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """To the permit's endpoint, if the request is for it. Raises AccessDenied, InvalidSpec and OSError."""
+        """Connect to the permit's endpoint if the request is for it. Raises AccessDenied, InvalidSpec and OSError."""
         method, target, _ = (*request.split(" "), "", "")[:3]
         asked = Endpoint.parse(f"https://{target}" if method == "CONNECT" else _origin(target))
         if asked != permit.endpoint:
@@ -231,7 +233,7 @@ def _cause(error: OSError) -> str:
 
 
 def _last(head: bytes) -> bytes:
-    """The head of an answer after which the connection is closed: a client that does not know would use it again."""
+    """The head of a response after which the connection is closed; without it the client would reuse the connection."""
     lines = head[:-4].split(b"\r\n")
     kept = [line for line in lines if not line.lower().startswith((b"connection:", b"keep-alive:"))]
     return b"\r\n".join([*kept, b"Connection: close", b"", b""])
@@ -243,7 +245,7 @@ async def _resolved(host: str, port: int) -> Sequence[str]:
 
 
 def _token(header: str) -> str:
-    """What `Basic …` holds as the password."""
+    """The password in a `Basic …` header."""
     try:
         return base64.b64decode(header.removeprefix("Basic "), validate=True).decode().partition(":")[2]
     except (binascii.Error, UnicodeDecodeError):
@@ -263,7 +265,7 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def _both(upwards: Coroutine[Any, Any, None], downwards: Coroutine[Any, Any, None]) -> None:
-    """Until one of the two has ended: the answer is over, or the client has gone."""
+    """Wait until one of the two ends: the response is complete, or the client has closed the connection."""
     pipes = [asyncio.create_task(upwards), asyncio.create_task(downwards)]
     try:
         await asyncio.wait(pipes, return_when=asyncio.FIRST_COMPLETED)

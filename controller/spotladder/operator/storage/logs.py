@@ -47,7 +47,7 @@ PROMPT: Seconds = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LogAddress:
-    """Where a job's log lies, whose it is, and how it may be read."""
+    """The address of a job's log, its owner, and how it may be read."""
 
     job: str
     namespace: str
@@ -94,7 +94,7 @@ class BucketLog:
 
     @contextmanager
     def _permitted(self) -> Iterator[None]:
-        """Report a request that the egress proxy refused as that, not as the store's error."""
+        """Report a request that the egress proxy refused as AccessDenied instead of as the store's error."""
         if self._permit is not None:
             self._permit.refused = self._permit.unreachable = ""
         try:
@@ -244,7 +244,7 @@ class Logs:
         reading = asyncio.ensure_future(self._in_thread(followed.address, read))
         done, _ = await asyncio.wait({reading}, timeout=READ_TIMEOUT)
         if not done and not before.unreadable:
-            late = f"{followed.address.uri}: no answer in {READ_TIMEOUT:g} s; progress is not known"
+            late = f"{followed.address.uri}: no answer in {READ_TIMEOUT:g} s; progress is unknown"
             since = before.away_since or self._clock.now()
             followed.reading = replace(before, known=True, unreadable=late, away_since=since)
             followed.up_to_date.set()
@@ -295,7 +295,7 @@ async def _threaded(work: Callable[[], T]) -> T:
             error = caught
         except BaseException as caught:  # noqa: BLE001 – on the event loop it would end the controller
             error = RuntimeError(described(caught))
-        with suppress(RuntimeError):  # the loop is closed
+        with suppress(RuntimeError):  # The loop is closed.
             loop.call_soon_threadsafe(resolve, value, error)
 
     threading.Thread(target=run, name="spotladder-log", daemon=True).start()

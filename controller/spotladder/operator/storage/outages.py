@@ -1,11 +1,12 @@
 """Outages of the checkpoint store that only a program sees.
 
-The controller may reach a bucket that the pods do not reach, or may not read it at all. Then the lines that the program
-logs about the outage (`output.outage`) are all that says so.
+The controller may reach a bucket that the pods do not reach, or may not be allowed to read it. Then the program's log
+lines about the outage (`output.outage`) are the only evidence.
 
-1. Output is read only while a job commits nothing for longer than its interval, and seldom: most jobs are never asked.
-2. No pass waits for it. What was read wakes the job when it is news.
-3. A line that does not change any more, or that is older than the newest commit, says nothing.
+1. Output is read, at long intervals, only while a job has not committed for longer than its interval, so most jobs are
+   never read.
+2. No reconcile waits for it. New information requeues the job.
+3. A line that does not change any more, or that is older than the newest commit, is ignored.
 """
 
 from __future__ import annotations
@@ -29,25 +30,25 @@ from spotladder.operator.storage.readings import interval_of
 from spotladder.output.outage import Outage, Told, last_told
 
 QUIET_TIME: Seconds = 60.0
-"""How long nothing may be committed, beyond an interval in seconds, before the output is read."""
+"""How long a job may go without a commit, beyond an interval in seconds, before its output is read."""
 
 FIRST_POLL_INTERVAL: Seconds = 30.0
-"""Between the first two readings of a job that says nothing of an outage; each further interval is twice as long,"""
+"""Delay between the first two reads of a job without an outage. Each further delay is twice as long."""
 
 LONGEST_POLL_INTERVAL: Seconds = 300.0
-"""and no longer than this."""
+"""Maximum delay between two reads."""
 
 OUTAGE_POLL_INTERVAL: Seconds = 60.0
-"""Between two readings while an outage lasts: the program logs a line as often."""
+"""Delay between two reads during an outage; the program logs a line as often."""
 
 LINE_TTL: Seconds = 300.0
-"""A line that has not changed for so long is of a process that is gone."""
+"""Age at which an unchanged line is attributed to a process that is gone."""
 
 LINES = 1_000
-"""Lines asked for of the driver, or of one rank."""
+"""Number of lines that are requested from the driver, or from one rank."""
 
 AT_ONCE = 8
-"""Jobs whose output is read at the same time."""
+"""Number of jobs whose output is read concurrently."""
 
 _log = structlog.get_logger("spotladder")
 _printed = partial(printed, lines=LINES, ranks=1)
@@ -55,8 +56,8 @@ _printed = partial(printed, lines=LINES, ranks=1)
 
 @dataclass(slots=True)
 class _Watched:
-    """A live attempt. `quiet_at` is when its output is worth a look. `told` is what it said last, since `since` and,
-    the same line, since `told_at`."""
+    """A live attempt. `quiet_at` is when its output should be read. `told` is the last outage that it reported, since
+    `since`; the same line is reported since `told_at`."""
 
     attempt: int
     found: Located
@@ -68,7 +69,7 @@ class _Watched:
 
 
 class Outages:
-    """Use as `async with Outages(…)`. `changed` is told when a program says something new."""
+    """Use as `async with Outages(…)`. Calls `changed` when a program reports a new outage."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class Outages:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def of(self, key: JobKey, attempt: int, progress: Progress) -> Outage | None:
-        """The outage that the attempt's program sees now, since when by our own clock."""
+        """The outage that the attempt's program reports now, with its start by the controller's clock."""
         watched = self._watched.get(key)
         if watched is None or watched.attempt != attempt or watched.told is None:
             return None
@@ -103,7 +104,7 @@ class Outages:
         return Outage(watched.since, told.message)
 
     def watch(self, loaded: Loaded) -> None:
-        """Follow the live attempt from now on, if its program runs."""
+        """Follow the live attempt from now on if its program runs."""
         state, key = loaded.state, loaded.record.key
         live = state.attempt if state.stage in LIVE else None
         seen = loaded.seen.attempt(live.number) if live else None
@@ -120,7 +121,7 @@ class Outages:
         watched.found, watched.quiet_at = found, quiet_at
 
     def forget(self, key: JobKey) -> None:
-        """The attempt, or the job, is over."""
+        """Forget an attempt or a job that is over."""
         watched = self._watched.pop(key, None)
         if watched is not None and watched.task is not None:
             watched.task.cancel()
@@ -140,12 +141,16 @@ class Outages:
             pause = OUTAGE_POLL_INTERVAL if watched.told is not None else grown
 
     async def _said(self, watched: _Watched) -> Told | None:
-        """What the program says now; what it said before where its output cannot be read."""
+        """The program's current report, or the previous one if its output cannot be read."""
         try:
             async with self._gate:
                 texts = await self._read(watched.attempt, watched.found)
         except Exception as error:  # noqa: BLE001 – a defect here must not end the following
-            _log.error("the output of an attempt cannot be read by a defect", attempt=watched.attempt, exc_info=error)
+            _log.error(
+                "reading the output of an attempt failed with an unexpected error",
+                attempt=watched.attempt,
+                exc_info=error,
+            )
             return watched.told
         return last_told("\n".join(texts.values())) if texts else watched.told
 

@@ -1,13 +1,13 @@
-"""Keeps what the programs of attempts have printed beside their commit log, before their pods go.
+"""Stores the output of attempts' programs beside their commit log before their pods are removed.
 
-1. An attempt is read when its program has ended, since what surrounds it may remove its pods before the decision falls,
-   and once more before it is deleted. What was read the first time and cannot be read again is kept, too.
-2. A JobSet that restarts in place deletes the pods of all its ranks. They are read as soon as one of them goes, again
-   with each that goes, and kept when the last one is gone.
-3. Deleting an attempt waits for the reading, at most `READING`: the next attempt does not wait for a log. When the job
-   has ended there is none, and deleting waits up to `READING_AT_THE_END`. Nothing waits for the bucket.
-4. A bucket that does not answer is tried again for a while; one that refuses is not. That output is lost is logged, and
-   has no influence on the job.
+1. An attempt is read when its program has ended, since its operator may remove its pods before the decision, and once
+   more before it is deleted. Output of the first read that cannot be read again is kept, too.
+2. A JobSet that restarts in place deletes the pods of all its ranks. They are read as soon as one of them terminates
+   and again with each further one, and stored when the last one is gone.
+3. The deletion of an attempt waits for the read, at most `READING`, so that a log does not delay the next attempt.
+   After the job has ended, the deletion waits up to `READING_AT_THE_END`. No deletion waits for the bucket.
+4. Writes to a bucket that does not answer are retried for a while; refused writes are not. Lost output is logged and
+   does not affect the job.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from spotladder.workloads.kinds import main_kinds
 from spotladder.workloads.workload import AttemptObjects
 
 READING: Seconds = 2.0
-"""How long deleting an attempt waits at most until its output is read."""
+"""Maximum time for which the deletion of an attempt waits for its output to be read."""
 
 READING_AT_THE_END: Seconds = 20.0
 """The same for the last attempt of a job that has ended: Ray's dashboard takes seconds on a busy head."""
 
 AT_ONCE = 16
-"""Attempts whose output is read at the same time."""
+"""Number of attempts whose output is read concurrently."""
 
 RETRY_INTERVALS: tuple[Seconds, ...] = (5.0, 15.0, 60.0, 300.0)
-"""Before each further try to write to a bucket that did not answer."""
+"""Delays before further attempts to write to a bucket that did not answer."""
 
 Address = Callable[[], Awaitable[LogAddress]]
 
@@ -51,8 +51,8 @@ _log = structlog.get_logger("spotladder")
 
 @dataclass(slots=True)
 class _Attempt:
-    """`texts` is what was read so far. `ended` and `last` are the two readings, `since` is when the last one began.
-    `restarting` reads ranks that go in a restart in place; `going` is which of them it has seen."""
+    """`texts` is the output read so far. `ended` and `last` are the two reads, `since` is when the last one began.
+    `restarting` reads ranks that terminate in a restart in place; `going` are those that it has read."""
 
     texts: dict[Output, str] = field(default_factory=dict)
     since: Seconds = 0.0
@@ -63,7 +63,7 @@ class _Attempt:
 
 
 class Outputs:
-    """Use as `async with Outputs(…)`: what is under way ends with it."""
+    """Use as `async with Outputs(…)`: the exit cancels pending reads and writes."""
 
     def __init__(
         self,
@@ -118,7 +118,8 @@ class Outputs:
             return
         if going - entry.going:
             entry.restarting = asyncio.create_task(self._reading(entry, attempt, found))
-            entry.restarting.add_done_callback(lambda _: self._changed(loaded.record.key))  # more may have gone
+            # More pods may have terminated.
+            entry.restarting.add_done_callback(lambda _: self._changed(loaded.record.key))
         elif over := {
             output: text for output, text in entry.texts.items() if output.restart < _oldest_restart(found.objects)
         }:
@@ -127,8 +128,8 @@ class Outputs:
         entry.going = going
 
     async def before_delete(self, loaded: Loaded, attempt: int, address: Address) -> bool:
-        """Whether the attempt may be deleted now. The first call reads its output, and has it written; when the answer
-        was no, the job is woken when that has changed."""
+        """Whether the attempt may be deleted now. The first call reads its output and has it written. If the result
+        was False, the job is requeued when it changes."""
         found = loaded.found.attempts.get(attempt)
         if found is None or found.cluster.problem or loaded.record.forced:
             return True
@@ -144,7 +145,7 @@ class Outputs:
         return self._clock.ticks() - entry.since >= READING_AT_THE_END
 
     def forget(self, uid: str) -> None:
-        """The job is gone; what is being written is written."""
+        """Forget a job that is gone; pending writes continue."""
         for entry in self._attempts.pop(uid, {}).values():
             for task in _tasks(entry):
                 task.cancel()
@@ -161,7 +162,9 @@ class Outputs:
             async with self._gate:
                 entry.texts.update(await self._read(attempt, found))
         except Exception as error:  # noqa: BLE001 – a defect here must not keep anything from being deleted
-            _log.error("the output of an attempt cannot be read by a defect", attempt=attempt, exc_info=error)
+            _log.error(
+                "reading the output of an attempt failed with an unexpected error", attempt=attempt, exc_info=error
+            )
 
     async def _last_reading(self, entry: _Attempt, attempt: int, found: Located, address: Address) -> None:
         if before := {task for task in (entry.ended, entry.restarting) if task is not None}:
@@ -193,7 +196,7 @@ class Outputs:
 
     @staticmethod
     def _lost(attempt: int, error: SpotladderError) -> None:
-        _log.warning("the output of an attempt is not kept", attempt=attempt, error=str(error))
+        _log.warning("the output of an attempt could not be stored", attempt=attempt, error=str(error))
 
 
 def _tasks(entry: _Attempt) -> list[asyncio.Task[None]]:
@@ -202,6 +205,6 @@ def _tasks(entry: _Attempt) -> list[asyncio.Task[None]]:
 
 
 def _oldest_restart(objects: AttemptObjects) -> int:
-    """The oldest restart in place of which a pod exists; without pods, the one that the set is at."""
+    """The oldest restart in place with an existing pod; without pods, the set's current restart."""
     restarts = [pod.restart for pod in objects.pods]
     return min(restarts) if restarts else objects.top.restarts if objects.top is not None else 0

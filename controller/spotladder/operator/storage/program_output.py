@@ -1,15 +1,15 @@
-"""Reads what the programs of an attempt have printed, from where it is as long as its objects exist.
+"""Reads the output of an attempt's programs while its objects exist.
 
 | program | read from |
 |---|---|
 | Ray, KubeRay's submitter prints it (SidecarMode, K8sJobMode) | the submitter's log |
 | Ray, HTTPMode | Ray's dashboard on the head |
 | Ray, neither answers | the RayJob's status: Ray appends the last 10 lines to the message of a failure |
-| Ray, and the program never began | the log of the head, where it ended with an error |
+| Ray, if the program never started | the log of the head, if it ended with an error |
 | JobSet | the log of every rank, of the newest restart in place first, then those that failed |
 
-The driver of a Ray program prints what its ranks print. Only the last lines are asked for, and only so many bytes of
-them kept in memory. What cannot be read is left out: nothing here raises.
+The driver of a Ray program prints what its ranks print. Only the last lines are requested, and only a limited number
+of bytes is kept in memory. Output that cannot be read is left out: no function raises an error for it.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ DASHBOARD = 8265
 """Port of Ray's dashboard on a head."""
 
 LINES = 5_000
-"""Lines asked for of a driver, or of one rank."""
+"""Number of lines that are requested from a driver, or from one rank."""
 
 LONGEST_RANK = 65_536
 """Bytes kept of one rank's output."""
 
 RANKS = 64
-"""Ranks of a JobSet whose output is read at most."""
+"""Maximum number of ranks of a JobSet whose output is read."""
 
 AT_ONCE = 8
-"""Logs of one attempt that are read at the same time."""
+"""Number of logs of one attempt that are read concurrently."""
 
 ONE: Seconds = 15.0
-"""How long one log may take. Nothing but this reading waits for it for so long."""
+"""Timeout of one log. Only this read waits that long."""
 
 LONGEST_ANSWER = 67_108_864
-"""Bytes of a dashboard's answer after which the reading is given up."""
+"""Maximum bytes of a dashboard's response; beyond that, the read is abandoned."""
 
 _log = structlog.get_logger("spotladder")
 
 
 async def printed(attempt: int, found: Located, *, lines: int = LINES, ranks: int = RANKS) -> dict[Output, str]:
-    """The end of what each program of the attempt has printed so far; empty when nothing can be read.
+    """The end of the output of each program of the attempt so far; empty if nothing can be read.
 
-    At most so many lines of a driver, or of each of so many ranks.
+    At most `lines` lines of a driver, or of each of a limited number of ranks.
     """
     nodes = found.cluster.inventory.nodes_of(found.objects)
     alive = [pod for pod in found.objects.pods if pod.node and not silent(nodes.get(pod.node))]
@@ -88,7 +88,7 @@ async def _driver(found: Located, alive: Sequence[PodRecord], lines: int) -> str
 
 
 async def _dashboard(client: Client, head: PodRecord, lines: int) -> str:
-    """The state API sends the last lines only, but needs an agent on the head that answers; the jobs API all of it."""
+    """The state API sends only the last lines but needs a working agent on the head; the jobs API sends all lines."""
 
     def asked(path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
         return client.read(head.name, head.namespace, DASHBOARD, path, query)
@@ -109,7 +109,7 @@ async def _dashboard(client: Client, head: PodRecord, lines: int) -> str:
 
 
 async def _submitter(client: Client, rayjob: RayJobRecord, lines: int) -> str:
-    """Of the pod that KubeRay's Job of the attempt's name has made."""
+    """Read from the pod that KubeRay's Job with the attempt's name has created."""
 
     async def pods() -> list[PodRecord]:
         pages = client.pages(PODS, rayjob.namespace, labels=f"job-name={rayjob.name}")
@@ -122,7 +122,7 @@ async def _submitter(client: Client, rayjob: RayJobRecord, lines: int) -> str:
 
 async def _message(client: Client, rayjob: RayJobRecord) -> str:
     if not rayjob.error:
-        return ""  # there is no output in it
+        return ""  # It has no output.
 
     async def ask() -> str:
         pages = client.pages(RAYJOBS, rayjob.namespace, fields=f"metadata.name={rayjob.name}")
@@ -153,7 +153,7 @@ async def _ranks(attempt: int, client: Client, pods: Sequence[PodRecord], lines:
 
 
 def _chosen(pods: Sequence[PodRecord]) -> list[PodRecord]:
-    """The pods whose program has begun: of the newest restart first, then those that failed, then by rank."""
+    """The pods whose program has started: of the newest restart first, then those that failed, then by rank."""
     begun = [pod for pod in pods if any(_begun(pod))]
     return sorted(begun, key=lambda pod: (-pod.restart, pod.phase != "Failed", _rank(pod.slot)))
 
@@ -167,7 +167,7 @@ def _begun(pod: PodRecord) -> Iterable[bool]:
 
 
 def _rank(slot: str) -> tuple[tuple[int, str], ...]:
-    """`workers-0-10` comes after `workers-0-9`."""
+    """Sorts `workers-0-10` after `workers-0-9`."""
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in slot.split("-"))
 
 
@@ -186,14 +186,14 @@ async def _tried(what: str, reading: Awaitable[T], otherwise: T) -> T:
 
 
 async def _end_of(pieces: AsyncIterator[bytes], longest: int) -> str:
-    """The last lines that fit into so many bytes."""
+    """The last lines that fit into this many bytes."""
     cut, data = await _tail(pieces, longest)
     return _lines(data.decode(errors="replace"), cut=cut)
 
 
 async def _tail(pieces: AsyncIterator[bytes], longest: int, most: int = 0) -> tuple[bool, bytes]:
-    """Whether something is missing, and the last bytes; never more than that in memory. Raises TimeoutError when there
-    are more than `most` bytes (0: any number)."""
+    """Whether something is missing, and the last bytes; keeps no more than that in memory. Raises TimeoutError if
+    there are more than `most` bytes (0: no limit)."""
     kept: deque[bytes] = deque()
     size, read = 0, 0
     async for piece in pieces:
@@ -207,11 +207,11 @@ async def _tail(pieces: AsyncIterator[bytes], longest: int, most: int = 0) -> tu
 
 
 def _end_of_json(tail: tuple[bool, bytes]) -> str:
-    """The end of the text in `{"logs": "…"}`, of which the beginning may be missing."""
+    """The end of the text in `{"logs": "…"}`, whose beginning may be missing."""
     cut, data = tail
     if not cut:
         return str(from_json(data).get("logs") or "")
-    # From the first whole line on: an escape sequence that was cut is left out with the line that it was in.
+    # Start at the first complete line: a truncated escape sequence is dropped with its line.
     text = data.rpartition(b'"')[0].partition(b"\\n")[2]
     return _lines(str(from_json(b'"' + text + b'"')), cut=True, whole=True)
 

@@ -1,4 +1,5 @@
-"""What is known of a job's commit log: read with what the job's Secret and the administrator's rules allow."""
+"""Reads a job's commit log with the credentials and addresses that the job's Secret and the administrator's rules
+allow."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from spotladder.operator.storage.access import AccessDenied, Grant, NamespaceAcc
 from spotladder.operator.storage.credentials import CredentialsMissing, SecretReader
 from spotladder.operator.storage.logs import LogAddress, Logs
 
-_STEP_POLL_INTERVAL: Seconds = 15.0  # how often the log is read where commits follow steps, not time
+_STEP_POLL_INTERVAL: Seconds = 15.0  # How often the log is read if commits follow steps instead of time
 _LONGEST_POLL_INTERVAL: Seconds = 60.0
 _SHORTEST_POLL_INTERVAL: Seconds = 5.0
 
@@ -28,7 +29,7 @@ class Readings:
         self._rules = tuple(rules)
 
     async def of(self, record: JobRecord, job: TieredJob, state: JobState) -> Reading:
-        """What is known now."""
+        """The newest reading."""
         if state.stage in TERMINAL or (record.deleting and state.attempt is None):
             self._logs.unfollow(record.key)
             return Reading(True, state.progress)
@@ -41,7 +42,7 @@ class Readings:
         return self._logs.follow(record.key, address, reads_every(job))
 
     async def address(self, record: JobRecord, job: TieredJob) -> LogAddress:
-        """Where the job's log lies, with the credentials that open it. Raises CredentialsMissing and AccessDenied."""
+        """The job's log with the credentials to read it. Raises CredentialsMissing and AccessDenied."""
         name = named.secret_name if (named := job.spec.checkpoints.credentials) else ""
         secret = await self._secrets.of(record.namespace, name) if name else None
         allowed = access.grant(self._rules, record.namespace, job.spec.checkpoints.uri, secret, name)
@@ -49,17 +50,17 @@ class Readings:
 
 
 def address_of(record: JobRecord, job: TieredJob, grant: Grant) -> LogAddress:
-    """Where the job's log lies."""
+    """The address of the job's log."""
     return LogAddress(record.name, record.namespace, record.uid, job.spec.checkpoints.uri, grant)
 
 
 def reads_every(job: TieredJob) -> Seconds:
-    """How often the log is worth a look: about twice for each commit."""
+    """How often the log is read: about twice for each commit."""
     interval = interval_of(job)
     return min(_LONGEST_POLL_INTERVAL, max(_SHORTEST_POLL_INTERVAL, interval / 2)) if interval else _STEP_POLL_INTERVAL
 
 
 def interval_of(job: TieredJob) -> Seconds:
-    """The time between two commits; 0 where the interval is in steps."""
+    """The time between two commits in seconds; 0 if the interval is in steps."""
     interval = job.spec.checkpoints.interval
     return 0.0 if interval.strip().endswith(("step", "steps")) else parse_duration(interval)

@@ -9,7 +9,7 @@ from spotladder.workloads.workload import AttemptObjects
 
 
 def silent_jobset(objects: AttemptObjects, now: Instant) -> str:
-    """Why JobSet's controller seems not to act on the attempt; "" when it does, or may still."""
+    """Why JobSet's controller does not act on the attempt; "" if it does, or still has time."""
     jobset = jobset_of(objects)
     if jobset is None or jobset.deleting or jobset.suspended or objects.pods or jobset.acted_on:
         return ""

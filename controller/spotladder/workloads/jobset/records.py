@@ -1,4 +1,4 @@
-"""What is kept of a JobSet."""
+"""The cached record of a JobSet."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ JOBSETS = APIResource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSetRecord(WorkloadRecord):
-    """A JobSet. `places` are its replicated jobs with the number of pods of each of their jobs: (name, jobs, pods).
-    `acted_on`: JobSet's controller has written its status."""
+    """A JobSet. `places` are its replicated jobs, each with its number of jobs and of pods per job: (name, jobs,
+    pods). `acted_on`: JobSet's controller has written its status."""
 
     kind: ClassVar[APIResource] = JOBSETS
     state: str = ""

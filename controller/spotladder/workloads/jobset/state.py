@@ -1,15 +1,15 @@
-"""What a JobSet and its pods say about an attempt.
+"""Reads the state of an attempt from its JobSet and its pods.
 
-JobSet answers a lost pod by deleting all the others and making the whole set anew. So a pod that is gone is not always
-a pod that was lost, and what the core is told are
+When a pod is lost, JobSet deletes all others and creates the whole set again. So a pod that is gone was not always
+lost, and the core gets
 
- 1. the *places* of the set ("workers-0-3"), each running or pending: they stay while pods come and go, so that pods
-    which JobSet replaces are not missed;
- 2. the losses: of each restart that JobSet counts one, whether or not anybody saw the pod, and every further pod that
-    was seen to be lost in it. A pod that is noticed is told under the name that its loss will have, so that the two
-    are one failure.
+1. the *places* of the set ("workers-0-3"), each running or pending: they stay the same while pods are replaced, so
+   that replaced pods do not count as lost;
+2. the losses: one for each restart that JobSet counts, even if no lost pod was observed, and every further pod that
+   was observed to be lost in it. A pod with a notice has the name that its loss will have, so that both are one
+   failure.
 
-A program that ends speaks through its exit code, at once: JobSet needs a few seconds more to say the same.
+The end of a program is read from its exit code: JobSet's status follows a few seconds later.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 
 REMEMBERED_RESTARTS = 64
-"""So many of a set's restarts are told, the newest; the core has counted the earlier ones long ago."""
+"""Maximum number of a set's restarts that are reported; the core has already counted the older ones."""
 
 _WEIGHT = (Exit.FENCED, Exit.INTERRUPTED, Exit.REFUSED, Exit.FAILED)
 
@@ -37,7 +37,7 @@ _WEIGHT = (Exit.FENCED, Exit.INTERRUPTED, Exit.REFUSED, Exit.FAILED)
 def read(
     attempt: int, objects: AttemptObjects, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord] = ()
 ) -> AttemptSeen:
-    """The attempt as it is now."""
+    """The current state of the attempt."""
     jobset = jobset_of(objects)
     if jobset is None:
         return AttemptSeen(attempt, tuple(pods_seen(objects.pods, nodes, events)), Exit.LOST, "its JobSet is gone")
@@ -75,7 +75,7 @@ def _is_done(pod: PodRecord) -> bool:
 
 
 def _done(what: PodSeen) -> PodSeen:
-    """A pod whose part is done, while the others' may not be: as good as running."""
+    """A pod that has finished its part while others still run: it counts as running."""
     return replace(what, phase=PodPhase.RUNNING, ready=True, cause=Cause.UNKNOWN)
 
 
@@ -102,7 +102,7 @@ def _places(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> 
     for pod, what in sorted(seen, key=lambda pair: (pair[0].restart, pair[1].phase is PodPhase.RUNNING)):
         if what.phase is not PodPhase.LOST:
             taken[pod.slot] = replace(what, uid=pod.slot, noticed=False, notice_ends_at=None)
-        elif what.silent:  # counted with the losses; until then its place is only not heard of
+        elif what.silent:  # This loss is counted with the losses; until then, its place is only silent.
             taken[pod.slot] = replace(what, uid=pod.slot, phase=PodPhase.RUNNING, ready=False)
     names = [
         f"{name}-{job}-{index}" for name, jobs, pods in jobset.places for job in range(jobs) for index in range(pods)
@@ -113,12 +113,12 @@ def _places(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> 
 def _losses(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]], ended: Exit | None) -> list[PodSeen]:
     going: dict[int, list[PodSeen]] = defaultdict(list)
     for pod, what in seen:
-        # Deleted without any sign of a loss: JobSet makes it anew because of another one. A set whose programs have
-        # committed and stopped is not made anew: then somebody else has deleted the pod, and that is why they did.
+        # The pod was deleted without evidence of a loss: JobSet replaces it because of another pod. JobSet does not
+        # replace a set whose programs have committed and stopped: then another client has deleted the pod.
         stopped = ended is Exit.INTERRUPTED and pod.restart == jobset.restarts
         replaced = pod.deleting and what.cause in (Cause.UNKNOWN, Cause.DELETED) and not stopped
         if what.noticed or (what.phase is PodPhase.LOST and not replaced):
-            # Its place runs and is counted there: here it is only a name for the loss.
+            # The place runs and is counted there; this is only a name for the loss.
             phase = PodPhase.PENDING if what.noticed else PodPhase.LOST
             going[pod.restart].append(replace(what, phase=phase, ready=False))
     losses = []

@@ -1,17 +1,18 @@
 """An attempt as a JobSet: plain scripts without Ray, one pod for each process.
 
- 1. JobSet restarts the whole set when a pod is lost; every restart counts as a loss (`jobset_state`), so the tier's
-    maxFailures ends it, never JobSet.
- 2. A program that ends by itself with a failure (any exit code but those of SIGKILL and SIGTERM) fails the set at once:
-    75 asks for a new attempt, 76 says that a newer one exists, 77 that the checkpoint store refuses the credentials,
-    anything else is the program's own error. What that means is for the decision core, which sees the exit codes on
-    the pods.
- 3. Jobs retry nothing: the restart is the JobSet's.
- 4. All pods are on the tier's nodes: there is no head.
- 5. JobSet makes names and label values of 63 characters at most from the set's name: the set's name is cut to fit.
+ 1. JobSet restarts the whole set when a pod is lost. Every restart counts as a loss (`jobset.state`), so the tier's
+    maxFailures limits the restarts, not JobSet.
+ 2. A program that ends by itself with a failure (any exit code except those of SIGKILL and SIGTERM) fails the set at
+    once: 75 requests a new attempt, 76 means that a newer one exists, 77 that the checkpoint store refuses the
+    credentials; any other code is the program's own error. The decision core reads the exit codes from the pods.
+ 3. Jobs do not retry pods: JobSet restarts the set.
+ 4. All pods run on the tier's nodes: a JobSet has no head.
+ 5. JobSet derives names and label values of at most 63 characters from the set's name, so the name is truncated to
+    fit.
 
 With one replicated job, RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set unless the template sets them, so that a
-script for torch.distributed or spotladder.train needs no launcher. With several, what a rank is, is the template's.
+script for torch.distributed or spotladder.train needs no launcher. With several replicated jobs, the template must set
+them.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ from spotladder.workloads.tiers import ResolvedTier
 from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 
 NEVER_BY_ITSELF = 2_147_483_647
-"""JobSet's largest maxRestarts: the tier's maxFailures decides, not JobSet."""
+"""JobSet's maximum of maxRestarts: the tier's maxFailures limits the restarts instead."""
 
 KILLED = (137, 143)
-"""Exit codes of SIGKILL and SIGTERM: a pod that ends so was ended."""
+"""Exit codes of SIGKILL and SIGTERM: another process ended the pod."""
 
 _FIELD = "jobSet"
 _AT: Path = ("spec", "workload", _FIELD, "template", "spec")
@@ -51,17 +52,17 @@ _JOBS: Path = (*_AT, "replicatedJobs")
 _PORT = "29500"
 
 _OWNED = {
-    "failurePolicy": "is spotladder's: restarts are limited by maxFailures and restartPolicy.backoffLimit; remove it",
-    "suspend": "is spotladder's: use spec.suspend",
-    "managedBy": "is spotladder's: remove it",
-    "ttlSecondsAfterFinished": "is spotladder's: attempts are removed when they are over; remove it",
+    "failurePolicy": "is set by spotladder: maxFailures and restartPolicy.backoffLimit limit restarts; remove it",
+    "suspend": "is set by spotladder: use spec.suspend",
+    "managedBy": "is set by spotladder: remove it",
+    "ttlSecondsAfterFinished": "is set by spotladder, which removes ended attempts; remove it",
 }
 _OWNED_OF_A_JOB = {
-    "backoffLimit": "is spotladder's: the whole set is restarted instead; remove it",
-    "backoffLimitPerIndex": "is spotladder's: the whole set is restarted instead; remove it",
-    "podFailurePolicy": "is spotladder's: exit codes 75, 76 and 77 have a meaning; remove it",
-    "suspend": "is spotladder's: use spec.suspend",
-    "ttlSecondsAfterFinished": "is spotladder's: attempts are removed when they are over; remove it",
+    "backoffLimit": "is set by spotladder, which restarts the whole set instead; remove it",
+    "backoffLimitPerIndex": "is set by spotladder, which restarts the whole set instead; remove it",
+    "podFailurePolicy": "is set by spotladder for exit codes 75, 76 and 77; remove it",
+    "suspend": "is set by spotladder: use spec.suspend",
+    "ttlSecondsAfterFinished": "is set by spotladder, which removes ended attempts; remove it",
 }
 
 
@@ -129,7 +130,7 @@ def _spec(given: Mapping[str, Any], overlay: PodOverlay, name: str) -> dict[str,
 
 
 def longest_name(spec: Mapping[str, Any]) -> int:
-    """Characters that a JobSet of this spec may have in its name.
+    """Maximum length of the name of a JobSet with this spec.
 
     JobSet derives `NAME-JOB-0-0-abcde` (a pod; its webhook checks it) and `NAME-JOB-0-0.SUBDOMAIN` (the label
     `jobset.sigs.k8s.io/coordinator`, which the API server checks), where SUBDOMAIN is NAME unless the spec has one.
@@ -175,7 +176,7 @@ def _coordinator_place(spec: Mapping[str, Any]) -> str:
 
 
 def _subdomain(spec: Mapping[str, Any]) -> str:
-    """The subdomain of the set's pods that the template chose; "" for JobSet's default, the set's name."""
+    """The subdomain of the set's pods in the template; "" for JobSet's default, the set's name."""
     return (spec.get("network") or {}).get("subdomain") or ""
 
 
@@ -196,7 +197,7 @@ def _job(entry: dict[str, Any], overlay: PodOverlay, at: Path) -> None:
 
 
 def _rank(entry: Mapping[str, Any], address: str) -> None:
-    """Which process a pod is, where that is one number: one job of many pods, or many jobs of one pod."""
+    """The rank of a pod, if it is one number: one job of many pods, or many jobs of one pod."""
     job = entry["template"]["spec"]
     jobs, pods = entry.get("replicas", 1), job["parallelism"]
     if jobs > 1 and pods > 1:
@@ -213,11 +214,11 @@ def _rank(entry: Mapping[str, Any], address: str) -> None:
 
 
 def _pods(entry: Mapping[str, Any], index: int) -> int:
-    """Pods of one replicated job; also where it is checked to have what is relied on."""
+    """Number of pods of one replicated job; also validates the fields that the controller relies on."""
     at: Path = (*_JOBS, index)
     job = (entry.get("template") or {}).get("spec") or {}
     if not job.get("template") or not entry.get("name"):
-        raise InvalidSpec("needs name and template.spec.template: the pod that the program runs in", path=dotted(at))
+        raise InvalidSpec("needs name and template.spec.template, the pod template of the program", path=dotted(at))
     counts = (
         (entry.get("replicas"), (*at, "replicas")),
         (job.get("parallelism"), (*at, "template", "spec", "parallelism")),

@@ -12,7 +12,7 @@ _SETTING_UP = ("", "New", "Initializing")
 
 
 def silent_kuberay(objects: AttemptObjects, now: Instant) -> str:
-    """Why KubeRay seems not to act on the attempt; "" when it does, or may still. `now` is the cluster's clock."""
+    """Why KubeRay does not act on the attempt; "" if it does, or still has time. `now` is the cluster's clock."""
     rayjob = rayjob_of(objects)
     if rayjob is None or rayjob.deleting or rayjob.suspended or objects.pods:
         return ""

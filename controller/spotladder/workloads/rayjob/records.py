@@ -1,4 +1,4 @@
-"""What is kept of a RayJob and of its RayCluster."""
+"""The cached records of a RayJob and of its RayCluster."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ RAYJOBS = APIResource("ray.io", "v1", "rayjobs", "RayJob")
 RAYCLUSTERS = APIResource("ray.io", "v1", "rayclusters", "RayCluster")
 
 SUBMITTER = "ray-job-submitter"
-"""KubeRay's container that submits the program and prints what it prints: in the head's pod (SidecarMode) or in one of
-its own (K8sJobMode). With HTTPMode there is none."""
+"""KubeRay's container that submits the program and prints its output: in the head's pod (SidecarMode) or in its own
+pod (K8sJobMode). HTTPMode has no such container."""
 
 
 LOGS = ", last available logs"
-"""Between what Ray says of a driver that failed and the last lines (10 in Ray 2.58) that the driver printed."""
+"""Separates Ray's message about a failed driver from the last lines of the driver's output (10 in Ray 2.58)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayJobRecord(WorkloadRecord):
-    """A RayJob, in KubeRay's own words. `error` is what ended its driver, from the log that Ray appends to its message;
-    the log itself is not kept. `mode` is its submissionMode. `written_at` is when anyone wrote it last."""
+    """A RayJob with the values that KubeRay uses. `error` is the error that ended its driver, taken from the log that
+    Ray appends to its message; the log itself is not kept. `mode` is its submissionMode. `written_at` is the time of
+    its last update."""
 
     kind: ClassVar[APIResource] = RAYJOBS
 
@@ -75,8 +76,8 @@ class RayJobRecord(WorkloadRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayClusterRecord(Made):
-    """A RayCluster. `failure` is why KubeRay could not create a pod of it; "" when it could. `acted_on`: KubeRay has
-    looked at its present spec."""
+    """A RayCluster. `failure` is why KubeRay could not create one of its pods; "" if there was no failure. `acted_on`:
+    KubeRay has observed its current spec."""
 
     kind: ClassVar[APIResource] = RAYCLUSTERS
 
@@ -95,13 +96,14 @@ class RayClusterRecord(Made):
 
 
 def driver_log(message: str) -> str:
-    """What the driver printed last, from the message of a RayJob or of Ray's job; "" when there is none in it."""
+    """The last line of the driver's output in the message of a RayJob or of Ray's job; "" if the message has no
+    output."""
     _, found, rest = message.partition(LOGS)
     return rest.partition("\n")[2] if found else ""
 
 
 def _acted_on(thing: Object) -> bool:
-    """Whether its operator has written a status, and one of the present spec."""
+    """Whether its operator has written a status for the current spec."""
     status = part(thing, "status")
     return bool(status) and status.get("observedGeneration", 0) in (0, thing["metadata"].get("generation", 0))
 

@@ -1,13 +1,13 @@
-"""What a RayJob, its cluster and its pods say about an attempt.
+"""Reads the state of an attempt from its RayJob, its cluster and its pods.
 
-KubeRay's words are taken for what they were seen to mean, not for what they are called:
+KubeRay's status values are interpreted by their observed meaning, not by their names:
 
- 1. `ready` and Provisioned stick after the first readiness: whether all workers are there is seen from the pods.
- 2. Success is Complete *and* SUCCEEDED; STOPPED is Complete too, and is somebody's doing.
- 3. `jobStatus` may hold words that are no status ("Failure", when the head cannot be asked): they mean nothing.
- 4. A RayCluster that is deleted under a running program is one loss, not one of each of its pods.
- 5. A failure is the program's own only when Ray knows its exit code, and that is none of a signal's. What KubeRay gives
-    up on may still train somewhere: it is lost, and the next attempt fences it.
+ 1. `ready` and Provisioned stay set after the first readiness, so the pods show whether all workers are ready.
+ 2. Success is Complete *and* SUCCEEDED. STOPPED is Complete too, but a client stopped the job.
+ 3. `jobStatus` may have values that are not a status ("Failure", if the head does not answer); they are ignored.
+ 4. The deletion of a RayCluster with a running program is one loss, not one for each of its pods.
+ 5. A failure is the program's own only if Ray knows its exit code and no signal caused it. A job that KubeRay gives up
+    may still train: it counts as lost, and the next attempt fences it.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ REASONS: Mapping[str, Exit] = MappingProxyType(
         "JobStatusCheckTimeoutExceeded": Exit.LOST,
     }
 )
-"""`status.reason` of a failed RayJob. AppFailed is told by its message."""
+"""`status.reason` of a failed RayJob. For AppFailed, the message decides."""
 
 _CODE = re.compile(r"failed with exit code (-?\d+)")
 _BAD_ENVIRONMENT = "runtime_env setup failed"
 _SIDECAR_ENDED = "ray-job-submitter terminated with exit code"
-"""SidecarMode: the submitter ended with an error as its program did, before KubeRay had asked how."""
+"""SidecarMode: the submitter ended with an error like its program, before KubeRay had read the exit code."""
 
 
 def read(
     attempt: int, objects: AttemptObjects, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord] = ()
 ) -> AttemptSeen:
-    """The attempt as it is now."""
+    """The current state of the attempt."""
     rayjob = rayjob_of(objects)
     ended, message = (
         (Exit.LOST, "its RayJob is gone") if rayjob is None else _exit(rayjob, managed=objects.admission is not None)
     )
     if rayjob is not None and ended is None and _cluster_deleted(rayjob, rayclusters_of(objects)):
-        ended, message = Exit.LOST, f"somebody deleted its RayCluster {rayjob.cluster}"
+        ended, message = Exit.LOST, f"its RayCluster {rayjob.cluster} was deleted"
     blocked = ""
     if rayjob is not None and ended is None and not rayjob.suspended:
         blocked = rayjob.message if _invalid(rayjob) else _blocked(objects, rayjob.name, events)
@@ -74,11 +74,11 @@ def _exit(rayjob: RayJobRecord, *, managed: bool) -> tuple[Exit | None, str]:
     if rayjob.deleting:
         return Exit.LOST, "its RayJob is being deleted"
     if rayjob.suspended or ((rayjob.queue or managed) and state in ("Suspending", "Suspended")):
-        return None, ""  # `queue` says who holds it
+        return None, ""  # `queue` says which queue holds it.
     if state in ("Suspending", "Suspended"):
-        return Exit.LOST, "its RayJob was suspended by somebody else; use spec.suspend of the TieredJob"
+        return Exit.LOST, "its RayJob was suspended by another client; use spec.suspend of the TieredJob"
     if state == "Complete" and rayjob.job_status == "STOPPED":
-        return Exit.LOST, "its program was stopped through Ray by somebody else"
+        return Exit.LOST, "its program was stopped through Ray by another client"
     if state not in ("Complete", "Failed") or _invalid(rayjob):
         return None, ""
     message = _without_logs(rayjob.message) or f"{state}, {rayjob.job_status or 'no job status'}"
@@ -90,7 +90,7 @@ def _exit(rayjob: RayJobRecord, *, managed: bool) -> tuple[Exit | None, str]:
 
 
 def _cluster_deleted(rayjob: RayJobRecord, clusters: Sequence[RayClusterRecord]) -> bool:
-    """Whether the RayCluster of a running program was deleted: one event that takes the head and all workers."""
+    """Whether the RayCluster of a running program was deleted: one event that removes the head and all workers."""
     if rayjob.deployment_status != "Running" or not rayjob.cluster:
         return False
     found = next((cluster for cluster in clusters if cluster.name == rayjob.cluster), None)
@@ -98,14 +98,15 @@ def _cluster_deleted(rayjob: RayJobRecord, clusters: Sequence[RayClusterRecord])
 
 
 def exit_of(message: str) -> Exit:
-    """How a program ended, from what Ray says of it."""
+    """How a program ended, according to Ray."""
     if found := _CODE.search(message):
         return exit_of_code(int(found[1]))
     return Exit.FAILED if _BAD_ENVIRONMENT in message else Exit.LOST
 
 
 def begun(objects: AttemptObjects) -> bool:
-    """Whether KubeRay has taken the RayJob up. What it calls invalid, or has not looked at, is nothing but a wish."""
+    """Whether KubeRay has accepted the RayJob. It has not if the RayJob is invalid or if KubeRay has not
+    observed it."""
     rayjob = rayjob_of(objects)
     return (
         rayjob is None
@@ -115,7 +116,7 @@ def begun(objects: AttemptObjects) -> bool:
 
 
 def refusal(objects: AttemptObjects) -> str:
-    """Why KubeRay will never run this RayJob, "" when it may: that state is never left, also not when it is edited."""
+    """Why KubeRay will never run this RayJob, "" if it may. KubeRay never leaves that state, not even after an edit."""
     rayjob = rayjob_of(objects)
     return (rayjob.message or "ValidationFailed") if rayjob and _invalid(rayjob) else ""
 
@@ -125,7 +126,7 @@ def _invalid(rayjob: RayJobRecord) -> bool:
 
 
 def _blocked(objects: AttemptObjects, name: str, events: Sequence[EventRecord]) -> str:
-    # KubeRay says itself, on the RayCluster, which pods it could not create: no number of pods is needed here.
+    # KubeRay reports on the RayCluster which pods it could not create, so the number of pods is not needed here.
     failures = (cluster.failure for cluster in rayclusters_of(objects))
     return capacity.blocked(objects.pods, failures, events, name, wanted=0)
 

@@ -1,16 +1,16 @@
-"""An attempt as a RayJob: KubeRay makes the cluster and submits the program, and retries nothing.
+"""An attempt as a RayJob: KubeRay creates the cluster and submits the program, and does not retry.
 
-1. One RayJob for each attempt, under the attempt's name. KubeRay's own retries are off: they would come back on the
-   same tier, from the start, beside ours.
-2. A head that is lost ends the attempt. KubeRay is told not to bring it back, since it would run the program again
-   from its start under the same id.
-3. The cluster is shut down by KubeRay when the program has ended, so that nothing is paid for while no controller
-   runs; a minute later, so that the controller sees why.
-4. HTTPMode unless the template says otherwise: KubeRay submits the program itself and reads its exit code. A submitter
-   can be lost, or its connection, and takes the attempt with it (K8sJobMode); or it ends before KubeRay has asked for
-   the exit code, and nobody learns it (SidecarMode). Templates with a submitter's settings get K8sJobMode.
-5. Pods are ready as soon as Ray is. KubeRay's own probe asks after ten seconds for the first time and then every five;
-   a node of Ray is there in four, and the program waits for the last of them.
+1. One RayJob for each attempt, with the attempt's name. KubeRay's own retries are off: they would repeat the program
+   on the same tier from the start, beside the controller's attempts.
+2. The loss of the head ends the attempt. KubeRay is configured not to replace the head, since it would run the program
+   again from its start under the same id.
+3. KubeRay shuts the cluster down after the program has ended, so that it costs nothing even if no controller runs. It
+   waits a minute, so that the controller can read the reason.
+4. HTTPMode unless the template sets another mode: KubeRay submits the program itself and reads its exit code. In
+   K8sJobMode the loss of the submitter, or of its connection, ends the attempt. In SidecarMode the submitter may end
+   before KubeRay has read the exit code. Templates with settings of a submitter get K8sJobMode.
+5. Pods are ready as soon as Ray is. KubeRay's own probe starts after ten seconds and repeats every five seconds, but a
+   Ray node is ready after four, and the program waits for the last node.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ from spotladder.workloads.tiers import ResolvedTier
 from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 
 KEPT_AFTER_THE_END = 60
-"""Seconds that a cluster outlives its program."""
+"""Seconds for which a cluster is kept after its program has ended."""
 
 _FIELD = "ray"
 _AT: Path = ("spec", "workload", _FIELD, "template", "spec")
 _CLUSTER: Path = (*_AT, "rayClusterSpec")
 
 _ANNOTATIONS = {"ray.io/disable-provisioned-head-restart": "true"}
-"""KubeRay copies them, and the labels, onto the RayCluster."""
+"""Annotations that KubeRay copies, with the labels, to the RayCluster."""
 
 _HEALTH = {
     PodRole.HEAD: ("dashboard-port", "8265", "/api/gcs_healthz"),
     PodRole.WORKER: ("dashboard-agent-listen-port", "52365", "/api/local_raylet_healthz"),
 }
-"""Where a node of Ray says that it is well: the `ray start` parameter of the port, its default, the path."""
+"""The health endpoint of a Ray node: the `ray start` parameter of the port, its default, the path."""
 
 _READINESS_TIMES = {"initialDelaySeconds": 1, "periodSeconds": 2, "timeoutSeconds": 2, "failureThreshold": 25}
-"""KubeRay's own 50 s until a node that was ready, or hangs, counts as not ready."""
+"""With KubeRay's own 50 s until a node that was ready, or hangs, counts as not ready."""
 
 
 class RayJobKind:
@@ -124,13 +124,13 @@ def _spec(given: Mapping[str, Any], overlay: PodOverlay) -> dict[str, Any]:
             spec.setdefault("ttlSecondsAfterFinished", KEPT_AFTER_THE_END)
     cluster = spec["rayClusterSpec"]
     if not isinstance(cluster.get("headGroupSpec"), dict):
-        message = "is required on a cluster: a mapping with template, the pod that the program runs in"
+        message = "is required on a cluster: a mapping with template, the pod template of the program"
         raise InvalidSpec(message, path=dotted((*_CLUSTER, "headGroupSpec")))
     _group(cluster["headGroupSpec"], overlay, PodRole.HEAD, (*_CLUSTER, "headGroupSpec"))
     for index, group in enumerate(cluster["workerGroupSpecs"]):
         group.setdefault("groupName", f"workers-{index}" if index else "workers")
         _group(group, overlay, PodRole.WORKER, (*_CLUSTER, "workerGroupSpecs", index))
-    if not cluster.get("authOptions"):  # a probe has no token; KubeRay's own brings it
+    if not cluster.get("authOptions"):  # A probe has no token; KubeRay's own probe adds it.
         _probed(cluster["headGroupSpec"], PodRole.HEAD)
         for group in cluster["workerGroupSpecs"]:
             _probed(group, PodRole.WORKER)
@@ -142,7 +142,7 @@ def _submission(spec: dict[str, Any]) -> None:
     submitter = bool(spec.get("submitterPodTemplate") or spec.get("submitterConfig"))
     mode = spec.setdefault("submissionMode", "K8sJobMode" if submitter else "HTTPMode")
     if mode == "InteractiveMode":
-        message = "InteractiveMode waits for a person to submit the program: remove it"
+        message = "InteractiveMode waits for a user to submit the program: remove it"
         raise InvalidSpec(message, path=dotted((*_AT, "submissionMode")))
     if mode == "K8sJobMode":
         spec["submitterConfig"] = {**(spec.get("submitterConfig") or {}), "backoffLimit": 0}
@@ -161,6 +161,6 @@ def _group(group: dict[str, Any], overlay: PodOverlay, role: PodRole, at: Path) 
 def _probed(group: dict[str, Any], role: PodRole) -> None:
     parameter, default, path = _HEALTH[role]
     port = str(group["rayStartParams"].get(parameter, default))
-    if port.isdigit():  # what else stands there is for Ray to refuse
+    if port.isdigit():  # Ray rejects other invalid values.
         asked = {"httpGet": {"path": path, "port": int(port)}, **_READINESS_TIMES}
         group["template"]["spec"]["containers"][0].setdefault("readinessProbe", asked)
