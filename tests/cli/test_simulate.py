@@ -158,3 +158,43 @@ def test_egress_prices_of_all_regions_are_needed(capsys: Capture, tmp_path: Path
     answer = call(capsys, "simulate", *zones)
     assert (answer.code, answer.out) == (2, "")
     assert "egress.csv: has no price from us-west-2 to us-east-1: add a line for it" in answer.err
+
+
+def of_dated_job(capsys: Capture, folder: Path, *more: str) -> Answer:
+    dated = changed(JOB, ("spec:\n  tiers:\n", "spec:\n  deadline: 2026-01-01T09:00:00Z\n  tiers:\n"))
+    job, world = written(folder, "job.yaml", dated), written(folder, "world.yaml", WORLD)
+    trace = written(folder, "zone.json", window((0, 30), (1, 12), (0, 80)))
+    options = ("--world", world, "--trace", f"g5-spot-use1a={trace}", "--hours", "5", "-o", "json")
+    return call(capsys, "simulate", "--job", job, *options, *more)
+
+
+def test_the_deadline_of_a_job_counts_from_the_start(capsys: Capture, tmp_path: Path) -> None:
+    dated = of_dated_job(capsys, tmp_path, "--start", "2026-01-01T00:00:00Z")
+    assert (dated.code, dated.err) == (0, "")
+    assert dated.out == of_dated_job(capsys, tmp_path, "--deadline", "9h").out
+
+
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [
+        ((), "spec.deadline: is in the past (expected at least the work, 5 h"),
+        (("--start", "2026-01-01T05:00:00Z"), "spec.deadline: leaves 4 h (expected at least the work, 5 h"),
+        (("--start", "2026-01-01"), "--start: expected a date and a time with a time zone, as in 2026-12-01T00:00:00Z"),
+        (("--start", "soon"), "--start: expected a date and a time with a time zone"),
+    ],
+)
+def test_a_deadline_that_the_start_leaves_no_time_for(
+    start: tuple[str, ...], said: str, capsys: Capture, tmp_path: Path
+) -> None:
+    answer = of_dated_job(capsys, tmp_path, *start)
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err
+
+
+def test_the_report_has_a_heat_map_of_the_availability(capsys: Capture, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert simulated(capsys, tmp_path, "--deadline", "12h", "--seeds", "2", "--report", page).code == 0
+    text = page.read_text()
+    assert "<h2>Availability</h2>" in text
+    assert text.count("% of the runs have capacity") == 96
+    assert "zone, 0.0 h: 100 % of the runs have capacity" in text or "zone, 0.0 h: 50 %" in text

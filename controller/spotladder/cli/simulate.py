@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,14 @@ def simulate(
     hours: Annotated[float, typer.Option(help="Hours of training without interruptions.")],
     deadline: Annotated[
         str | None, typer.Option(metavar="DURATION", help="The job must end so long after its start, for example 70h.")
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="With --job: when the job is submitted, if it has spec.deadline, for example 2026-12-01T00:00:00Z. "
+            "Default: now.",
+        ),
     ] = None,
     job: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A job file: its tiers, limits, timeouts and workers are used.")
@@ -112,6 +121,7 @@ def simulate(
     options = simulation.SimulationOptions(
         hours=hours,
         deadline=deadline,
+        start=simulation.instant(start, time.time()),
         workers=workers,
         spot_price=spot_price,
         on_demand_price=on_demand_price,
@@ -127,8 +137,9 @@ def simulate(
         probed=probed,
     )
     traces = simulation.read(trace, polarity, sort=sort)
-    if world is not None and job is None:
-        raise InvalidSpec("goes with --job", path="--world")
+    for path, given in (("--world", world), ("--start", start)):
+        if given is not None and job is None:
+            raise InvalidSpec("goes with --job", path=path)
     scenario = simulation.of_job(job, world, traces, options) if job else simulation.of_traces(traces, options)
     simulation.check_plot(plot, "--plot")
     simulation.check_plot(survival, "--survival")

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from spotladder.cli.output import on_terminal
 from spotladder.core.durations import parse_duration
-from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Price, Seconds, Tier
+from spotladder.core.model import FOR_EVER, CapacityType, Instant, JobSpec, Price, Seconds, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.sim.compare import Scenario, ZoneSource
 from spotladder.sim.readers import egress as egress_file
@@ -46,6 +47,7 @@ class SimulationOptions:
 
     hours: float
     deadline: str | None
+    start: Instant
     workers: int
     spot_price: float
     on_demand_price: float
@@ -125,13 +127,7 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
         capacity.setdefault(
             name, Capacity(CapacityType.ON_DEMAND, Price(options.on_demand_price, options.on_demand_price))
         )
-    spec = job_spec(job, capacity, submitted_at=0.0)
-    if spec.deadline is not None:
-        raise InvalidSpec(
-            "is a date (expected a duration): replace it by spec.maxDuration, or remove it and give --deadline",
-            path="spec.deadline",
-            where=str(file),
-        )
+    spec = _relative(job_spec(job, capacity, submitted_at=options.start), file, options)
     zones = [
         _zone(name, traces[name], capacity[name].price, capacity[name].notice, options)
         if name in traces
@@ -146,6 +142,38 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
     program = _program(options, _seconds("--commit-interval", interval))
     tiers = {tier.name: entry.capacity_tier for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True)}
     return _scenario(replace(spec, suspend=False), program, zones, tiers, options)
+
+
+def _relative(spec: JobSpec, file: Path, options: SimulationOptions) -> JobSpec:
+    """The spec with its deadline as a duration from --start. Raises InvalidSpec for one before the end of the work."""
+    if spec.deadline is None or options.deadline is not None:
+        return replace(spec, deadline=None, submitted_at=0.0)
+    left = spec.deadline - options.start
+    if left < options.hours * HOUR:
+        told = f"leaves {left / HOUR:.4g} h" if left > 0 else "is in the past"
+        raise InvalidSpec(
+            f"{told} (expected at least the work, {options.hours:g} h, from now on or from --start): set a later "
+            "deadline, or give --start or --deadline",
+            path="spec.deadline",
+            where=str(file),
+        )
+    limit = left if spec.max_duration is None else min(left, spec.max_duration)
+    return replace(spec, deadline=None, max_duration=limit, submitted_at=0.0)
+
+
+def instant(text: str | None, now: Instant) -> Instant:
+    """The epoch second of `--start`; `now` without it. Raises InvalidSpec."""
+    if text is None:
+        return now
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InvalidSpec(
+            f"expected a date and a time with a time zone, as in 2026-12-01T00:00:00Z, got {text!r}", path="--start"
+        )
+    return moment.timestamp()
 
 
 def _scenario(

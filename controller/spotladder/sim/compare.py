@@ -10,12 +10,14 @@ from multiprocessing import get_context
 from random import Random
 from statistics import fmean, quantiles
 
+import numpy as np
+
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import JobSpec, Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
 from spotladder.sim.synthetic import SyntheticMarket, generate
-from spotladder.sim.trace import Trace
+from spotladder.sim.trace import Floats, Trace
 from spotladder.sim.world.backend import START, SimBackend
 from spotladder.sim.world.market import Market
 from spotladder.sim.world.program import ProgramPlan
@@ -134,15 +136,7 @@ def _spread(runs: Sequence[tuple[Scenario, str, int]], processes: int) -> Iterat
 def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:
     """One run. The seed selects the traces, where in them the run begins, and which nodes are reclaimed: for one seed
     they are the same under every policy. Seed 0 begins at the start of the traces."""
-    invented = _invented(scenario, seed)
-    plans = [
-        replace(source.plan, trace=invented.get(source.plan.name) or _drawn(source, scenario.horizon, seed))
-        for source in scenario.zones
-    ]
-    ends = [plan.trace.end for plan in plans if plan.trace is not None]
-    room = min(ends, default=math.inf) - scenario.horizon
-    # Repeatable on purpose: it stands for a market, not for a secret.
-    start = Random(seed).uniform(0.0, room) if seed and 0 < room < math.inf else 0.0  # noqa: S311
+    plans, start = _plans(scenario, seed)
     market = Market.of(plans, start=start, seed=seed)
     backend = SimBackend(
         market,
@@ -156,6 +150,33 @@ def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:
     spec = replace(scenario.spec, submitted_at=START, work=float(scenario.program.work), overhead=scenario.start)
     runner = SimulationRun(spec, registry.by_name(policy), backend)
     return run(market, [runner], scenario.horizon + HOUR)[0]
+
+
+def availability(scenario: Scenario, seeds: int, bins: int) -> dict[str, Floats]:
+    """By zone with a trace, shape (bins,): the share of the seeds for which the zone has capacity for all workers, at
+    equal steps over the horizon."""
+    moments = np.arange(bins) * scenario.horizon / bins
+    found: dict[str, Floats] = {}
+    for seed in range(seeds):
+        plans, start = _plans(scenario, seed)
+        for plan in plans:
+            if plan.trace is not None:
+                has = plan.trace.at(moments + start) >= scenario.spec.workers
+                found[plan.name] = found.get(plan.name, np.zeros(bins)) + has / seeds
+    return found
+
+
+def _plans(scenario: Scenario, seed: int) -> tuple[list[ZonePlan], Seconds]:
+    """The zones with the traces of this seed, and where in them the run begins."""
+    invented = _invented(scenario, seed)
+    plans = [
+        replace(source.plan, trace=invented.get(source.plan.name) or _drawn(source, scenario.horizon, seed))
+        for source in scenario.zones
+    ]
+    ends = [plan.trace.end for plan in plans if plan.trace is not None]
+    room = min(ends, default=math.inf) - scenario.horizon
+    # Repeatable on purpose: it stands for a market, not for a secret.
+    return plans, Random(seed).uniform(0.0, room) if seed and 0 < room < math.inf else 0.0  # noqa: S311
 
 
 def _invented(scenario: Scenario, seed: int) -> dict[str, Trace]:

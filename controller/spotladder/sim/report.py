@@ -11,11 +11,17 @@ from spotladder.core.model import CapacityType
 from spotladder.display.report.axes import Scale, ticks
 from spotladder.display.report.markup import Markup, element, join, trusted
 from spotladder.errors import EnvironmentFailure
-from spotladder.sim.compare import Scenario, Summary
+from spotladder.sim.compare import Scenario, Summary, availability
 from spotladder.sim.table import COLUMNS, failures, on_demand_cost, rows, title
 
 WIDTH, LEFT, ROW = 900, 150, 34
 """Of the drawings, in pixels."""
+
+BINS = 96
+"""Columns of the heat map."""
+
+MOST_SEEDS = 100
+"""Runs that the heat map counts."""
 
 COLOURS = {
     CapacityType.SPOT: "var(--spot)",
@@ -61,6 +67,7 @@ def page(summaries: Sequence[Summary], scenario: Scenario) -> str:
         *[element("p", sentence, class_="note") for sentence in failures(summaries)],
         element("section", element("h2", "Cost of each run"), _costs(summaries, on_demand_cost(scenario))),
         element("section", element("h2", "The run with seed 0"), _timeline(summaries, scenario)),
+        *_availability(scenario, len(summaries[0].outcomes)),
         element("section", element("h2", "Runs"), _runs(summaries)),
     )
     return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
@@ -116,6 +123,26 @@ def _timeline(summaries: Sequence[Summary], scenario: Scenario) -> Markup:
                 )
             )
     return _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(longest)], len(summaries))
+
+
+def _availability(scenario: Scenario, seeds: int) -> list[Markup]:
+    """A heat map with one lane for each zone that has a trace: the darker, the more runs had capacity there then."""
+    shares = availability(scenario, min(seeds, MOST_SEEDS), BINS)
+    if not shares:
+        return []
+    hours = scenario.horizon / HOUR
+    x = Scale(0, hours, LEFT, WIDTH - 10)
+    parts: list[Markup] = []
+    for index, (zone, lane) in enumerate(shares.items()):
+        parts.append(_label(zone, ROW * index + ROW / 2))
+        for bin_, share in enumerate(lane.tolist()):
+            since, until = bin_ * hours / BINS, (bin_ + 1) * hours / BINS
+            told = f"{zone}, {since:.1f} h: {100 * share:.0f} % of the runs have capacity"
+            area = {"x": x(since), "y": ROW * index + 4, "width": x(until) - x(since) + 0.5, "height": ROW - 8}
+            parts.append(element("rect", element("title", told), **area, fill="var(--spot)", opacity=round(share, 3)))
+    drawing = _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(hours)], len(shares))
+    note = f"The darker, the more of {min(seeds, MOST_SEEDS)} runs have capacity for all workers at that time."
+    return [element("section", element("h2", "Availability"), element("p", note, class_="note"), drawing)]
 
 
 def _drawing(parts: Sequence[Markup], x: Scale, marks: Sequence[tuple[float, str]], lanes: int) -> Markup:
