@@ -32,6 +32,7 @@ class Remembered:
         self.written: list[Object] = []
         self.refusing: dict[str, ApiError] = {}
         self.listed = True
+        self.kueue = True
         self.forbidden: set[tuple[str, str]] = set()
         self.against_policy: dict[str, ApiError] = {}
         self.connection = type("Connection", (), {"context": "east", "namespace": "default"})
@@ -70,7 +71,7 @@ class Remembered:
         return thing
 
     async def exists(self, kind: Any) -> bool:
-        return True
+        return kind.kind != "LocalQueue" or self.kueue
 
     def has(self, kind: str, name: str, namespace: str = "", **spec: Any) -> None:
         metadata = {"name": name, "namespace": namespace, "resourceVersion": "0"}
@@ -250,6 +251,20 @@ def test_a_tier_may_be_known_to_the_cluster_alone(remembered: Remembered, capsys
     answer = call(capsys, "submit", one, tier)
     assert (answer.code, answer.err) == (0, "")
     assert remembered.names() == ["spot", "digits"]
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_queue_in_a_cluster_without_kueue_is_refused(
+    remembered: Remembered, capsys: Capture, tmp_path: Path, installed: bool
+) -> None:
+    remembered.kueue = installed
+    one = written(tmp_path, "job.yaml", job(tiers=[{"name": "a", "capacityTier": "spot", "queue": "team"}]))
+    answer = call(capsys, "submit", one, written(tmp_path, "tier.yaml", TIER))
+    assert answer.code == (0 if installed else 2)
+    if not installed:
+        said = "spec.tiers[0].queue: needs Kueue, and the cluster has no LocalQueues of kueue.x-k8s.io/v1beta2"
+        assert said in answer.err
+        assert remembered.written == []
 
 
 def test_without_capacity_in_the_files_the_job_waits_for_it(
