@@ -20,8 +20,8 @@ def resolved(folder: Path, job: str = JOB, world: str = WORLD) -> JobSpec:
 
 def test_tiers_come_with_the_capacity_and_price_of_their_pools(tmp_path: Path) -> None:
     assert resolved(tmp_path).tiers == (
-        Tier("spot-a", 3, 600.0, CapacityType.SPOT, Price(0.42, 1.41), notice=5.0),
-        Tier("on-demand", 1, 1800.0, CapacityType.ON_DEMAND, Price(1.41, 1.41), notice=30.0),
+        Tier("spot-a", 3, 600.0, CapacityType.SPOT, Price(0.42, 1.41), notice=5.0, surge=True),
+        Tier("on-demand", 1, 1800.0, CapacityType.ON_DEMAND, Price(1.41, 1.41), notice=30.0, surge=True),
     )
 
 

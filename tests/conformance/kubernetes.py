@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
 from spotladder.api.status import TieredJobStatus
 from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.errors import NotFound
 from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.core.model import (
     Action,
@@ -26,6 +27,7 @@ from spotladder.core.model import (
     Launch,
     Observation,
     Progress,
+    Replace,
 )
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.loaded import Loaded
@@ -36,6 +38,7 @@ from spotladder.operator.settings import Settings
 from spotladder.operator.storage.logs import LogAddress
 from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
+from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.kube.world import WORKERS, World
 
 T = TypeVar("T")
@@ -55,6 +58,9 @@ class KubernetesBackend:
         self._run(self._do(action))
 
     def drain(self, action: Drain) -> None:
+        self._run(self._do(action))
+
+    def replace(self, action: Replace) -> None:
         self._run(self._do(action))
 
     def delete(self, action: Delete) -> None:
@@ -163,13 +169,51 @@ class KubernetesRig:
             await here.pod(attempt, "head", 0, run=False)
             for index in range(WORKERS):
                 await here.pod(attempt, "worker", index, run=False)
+            await self._create_raycluster(attempt)
         for name in self._started - jobs:
+            with suppress(NotFound):
+                await here.client.delete(RAYCLUSTERS, f"{name}-xk2lp", NAMESPACE)
             await here.collect(int(name[-3:]))
         self._started = jobs
         for name in jobs:
-            noticed = [pod for pod in await here.pods(int(name[-3:])) if names.NOTICE in _annotations(pod)]
-            if noticed and all(pod["status"].get("phase") == "Running" for pod in noticed):
+            await self._scale(int(name[-3:]))
+            pods = await here.pods(int(name[-3:]))
+            noticed = [pod for pod in pods if names.NOTICE in _annotations(pod)]
+            if len(noticed) == len(pods) and all(pod["status"].get("phase") == "Running" for pod in noticed):
                 await self._exit(int(name[-3:]), 75)
+
+    async def _create_raycluster(self, attempt: int) -> None:
+        """KubeRay copies the RayJob's cluster spec, with its labels, once."""
+        rayjob = await self._here.rayjob(attempt)
+        name = f"{rayjob['metadata']['name']}-xk2lp"
+        metadata = {"name": name, "namespace": NAMESPACE, "labels": rayjob["metadata"]["labels"]}
+        body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata}
+        await self._here.client.create(RAYCLUSTERS, {**body, "spec": rayjob["spec"]["rayClusterSpec"]})
+        await self._here.report(attempt, rayClusterName=name, jobDeploymentStatus="Initializing")
+
+    async def _scale(self, attempt: int) -> None:
+        """KubeRay deletes the workers that are named, and creates those that are missing."""
+        here = self._here
+        try:
+            cluster = await here.client.get(RAYCLUSTERS, f"{names.attempt_name(JOB, attempt)}-xk2lp", NAMESPACE)
+        except NotFound:
+            return
+        (group,) = cluster["spec"]["workerGroupSpecs"]
+        named = (group.get("scaleStrategy") or {}).get("workersToDelete") or []
+        pods = [pod for pod in await here.pods(attempt) if pod["metadata"]["labels"][names.ROLE] == "worker"]
+        for pod in pods:
+            if pod["metadata"]["name"] in named:
+                await here.client.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
+        gone = await self._lost_pods(pods)
+        left = sum(pod["metadata"]["name"] not in (*named, *gone) for pod in pods)
+        assert left <= group["replicas"], "KubeRay would remove workers at random"
+        for index in range(left, group["replicas"]):
+            await here.pod(attempt, "worker", index, run=False)
+
+    async def _lost_pods(self, pods: list[dict[str, Any]]) -> set[str]:
+        """The pods whose nodes are gone: `kill_worker` creates their replacements itself."""
+        nodes = {node["metadata"]["name"] async for page in self._here.client.pages(NODES) for node in page.items}
+        return {pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName", "") not in {"", *nodes}}
 
     async def _exit(self, number: int, code: int) -> None:
         message = f"Job entrypoint command failed with exit code {code}"
@@ -185,6 +229,8 @@ class KubernetesRig:
         async def nodes_come() -> None:
             for pod in await self._here.pods(number):
                 name = pod["metadata"]["name"]
+                if pod["spec"].get("nodeName"):
+                    continue
                 node = await self._here.node(f"{name}-node")
                 await self._here.client.merge(PODS, name, NAMESPACE, body={"spec": {"nodeName": node}})
                 await self._here.set_pod(

@@ -34,6 +34,7 @@ from spotladder.core.model import (
     PodPhase,
     PodRole,
     Progress,
+    Replace,
     Stage,
     Tier,
 )
@@ -314,6 +315,35 @@ def test_an_attempt_is_whole_loses_a_worker_gets_another_and_is_drained(rig: Rig
     found = ended.attempt(number)
     assert found is not None
     assert found.exit is Exit.INTERRUPTED
+
+
+def test_a_pod_is_replaced_before_it_goes(rig: Rig, number: int) -> None:
+    """Every call twice, as after a crash. A backend that cannot replace pods says so."""
+    rig.backend.launch(Launch(number, "spot-a"))
+    seen = rig.bring_up(number)
+    if isinstance(rig, SimRig | LocalRig):
+        assert seen.surplus is None
+        return
+    assert seen.surplus == 0
+    going, deadline = workers_of(seen)[0], time.time() + 30
+
+    def replace(*, hand_over: bool, remove: bool) -> AttemptSeen:
+        for _ in range(2):
+            rig.backend.replace(Replace(number, (going,), hand_over, remove, deadline))
+        found = rig.until(lambda seen: True).attempt(number)
+        assert found is not None
+        return found
+
+    more = replace(hand_over=False, remove=False)
+    assert (more.surplus, len(workers_of(more))) == (1, WORKERS + 1)
+    rig.bring_up(number)
+    told = replace(hand_over=True, remove=False)
+    assert going in workers_of(told), "the pod hears the notice while it runs"
+    left = replace(hand_over=True, remove=True)
+    assert (left.surplus, left.exit) == (0, None)
+    assert going not in workers_of(left)
+    assert all(pod.ready for pod in left.pods if pod.phase is PodPhase.RUNNING)
+    assert whole(rig.until(lambda seen: whole(seen, number)), number)
 
 
 def test_a_program_that_crashes_is_its_own_failure_and_no_lost_pod(rig: Rig, number: int) -> None:

@@ -22,7 +22,13 @@ many = settings(max_examples=500, deadline=None, suppress_health_check=[HealthCh
 
 def specs(dice: Random, **fixed: object) -> JobSpec:
     tiers = [
-        tier(f"tier-{index}", dice.choice([-1, 0, 1, 3]), dice.choice([20.0, 60.0, 300.0]))
+        tier(
+            f"tier-{index}",
+            dice.choice([-1, 0, 1, 3]),
+            dice.choice([20.0, 60.0, 300.0]),
+            surge=dice.random() < 0.7,
+            notice=dice.choice([0.0, 45.0]),
+        )
         for index in range(dice.randint(1, 4))
     ]
     chosen: dict[str, object] = {

@@ -13,6 +13,8 @@ from spotladder.core import codec
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
+    Action,
+    Attempt,
     AttemptSeen,
     Delete,
     Drain,
@@ -28,6 +30,7 @@ from spotladder.core.model import (
     PodRole,
     PodSeen,
     Progress,
+    Replace,
     Stage,
     UpdateStrategy,
 )
@@ -65,6 +68,9 @@ class Program:
     unheard_until: float = 0.0
     heard: bool = True
     workers: int = 0  # as the spec said when it was launched
+    wanted: int = 0  # workers asked for
+    hands_over: bool = False
+    leaving: set[str] = field(default_factory=set)  # pods that the program was asked to continue without
 
     @property
     def runs(self) -> bool:
@@ -72,7 +78,9 @@ class Program:
 
     @property
     def whole(self) -> bool:
-        return bool(self.pods) and all(pod.phase is PodPhase.RUNNING for pod in self.pods)
+        workers = sum(pod.phase is PodPhase.RUNNING for pod in self.pods if pod.role is PodRole.WORKER)
+        heads = all(pod.phase is PodPhase.RUNNING for pod in self.pods if pod.role is PodRole.HEAD)
+        return bool(self.pods) and heads and workers >= self.workers
 
 
 @dataclass
@@ -98,6 +106,7 @@ class RandomWorld:
     newest_start: int = 0
     launched: dict[int, str] = field(default_factory=dict)
     pods_made: int = 0
+    handovers: int = 0
 
     # --- the backend ---
 
@@ -110,7 +119,13 @@ class RandomWorld:
             assert not any(program.runs for program in self.programs.values()), "two programs without a fence"
         pods = [self._pod(PodRole.HEAD), *(self._pod(PodRole.WORKER) for _ in range(self.spec.workers))]
         self.programs[action.attempt] = Program(
-            action.attempt, action.tier, pods, step=self.committed, workers=self.spec.workers
+            action.attempt,
+            action.tier,
+            pods,
+            step=self.committed,
+            workers=self.spec.workers,
+            wanted=self.spec.workers,
+            hands_over=self.random.random() < 0.8,
         )
 
     def drain(self, action: Drain) -> None:
@@ -123,6 +138,17 @@ class RandomWorld:
         if program and program.tier not in self.cut_off:
             del self.programs[action.attempt]
 
+    def replace(self, action: Replace) -> None:
+        program = self.programs.get(action.attempt)
+        if program is None or program.tier in self.cut_off:
+            return
+        assert program.hands_over, "only a program that can continue without pods is asked to"
+        assert self.spec.handover is Handover.FENCED, "a replacement needs the fence"
+        if action.hand_over and self.random.random() < 0.8:  # else the notice is on its way still
+            program.leaving |= set(action.pods)
+        going = {pod.uid for pod in program.pods if pod.uid in action.pods and pod.phase is PodPhase.RUNNING}
+        program.wanted = program.workers + (0 if action.remove else len(going))
+
     def finish(self, action: Finish) -> None:
         return
 
@@ -131,9 +157,14 @@ class RandomWorld:
         return Observation(
             self.revision,
             tuple(self._seen(program) for program in self.programs.values() if program.tier not in self.cut_off),
-            Progress(self.committed, TOTAL, self.committed_at, self.newest_start),
+            Progress(self.committed, TOTAL, self.committed_at, self.newest_start, hands_over=self._hands_over),
             dict.fromkeys(self.cut_off, "cut off"),
         )
+
+    @property
+    def _hands_over(self) -> bool:
+        newest = self.programs.get(self.newest_start)
+        return newest is not None and newest.hands_over
 
     def _pod(self, role: PodRole) -> Pod:
         self.pods_made += 1
@@ -160,7 +191,8 @@ class RandomWorld:
             )
             for pod in program.pods
         )
-        return AttemptSeen(program.number, pods, program.exit)
+        surplus = program.wanted - program.workers if program.hands_over else None
+        return AttemptSeen(program.number, pods, program.exit, surplus=surplus)
 
     def _unheard(self, program: Program) -> AttemptSeen:
         """All nodes of the attempt are silent; what runs there runs on."""
@@ -198,17 +230,31 @@ class RandomWorld:
         if program.whole:
             self._train(program, seconds)
         for pod in [pod for pod in program.pods if pod.phase is PodPhase.LOST and pod.role is PodRole.WORKER]:
-            if self.random.random() < 0.5:  # KubeRay replaces it, at some time
+            if self.random.random() < 0.5:  # KubeRay removes it, at some time
                 program.pods.remove(pod)
-                program.pods.append(self._pod(PodRole.WORKER))
+        while self._workers(program) < program.wanted:
+            program.pods.append(self._pod(PodRole.WORKER))
+
+    @staticmethod
+    def _workers(program: Program) -> int:
+        return sum(pod.role is PodRole.WORKER for pod in program.pods)
+
+    def _hand_over(self, program: Program) -> None:
+        """The program commits, and continues without these pods, which are removed."""
+        program.pods = [pod for pod in program.pods if pod.uid not in program.leaving]
+        program.leaving.clear()
+        self.handovers += 1
 
     def _train(self, program: Program, seconds: float) -> None:
         if not program.started:
             program.started, program.step = True, self.committed
             self.newest_start = max(self.newest_start, program.number)
         program.step = min(TOTAL, program.step + int(seconds * STEPS_PER_SECOND) + 1)
-        draining = program.drained_at is not None or any(pod.dies_at for pod in program.pods)
-        if program.step - self.committed >= COMMIT_EVERY or program.step == TOTAL or draining:
+        going = any(pod.uid in program.leaving for pod in program.pods)
+        draining = program.drained_at is not None
+        if not program.hands_over:  # it hears of its nodes itself, and stops
+            draining = draining or any(pod.dies_at for pod in program.pods)
+        if program.step - self.committed >= COMMIT_EVERY or program.step == TOTAL or draining or going:
             if program.number < self.newest_start:
                 program.exit = Exit.FENCED
                 return
@@ -218,6 +264,8 @@ class RandomWorld:
             program.exit = Exit.SUCCEEDED
         elif draining:
             program.exit = Exit.INTERRUPTED
+        elif going:
+            self._hand_over(program)
 
     def _trouble(self) -> None:
         dice = self.random
@@ -300,10 +348,10 @@ class Decider:
         if (live := self.state.attempt) and live.number in world.programs and not self.crashes:
             assert live.workers == world.programs[live.number].workers, "judged by what it was launched with"
         self.wake_at = decision.wake_at
-        replanned = before.attempt and self.state.attempt and before.attempt.template != self.state.attempt.template
+        replanned = before.attempt and self.state.attempt and _plan(before.attempt) != _plan(self.state.attempt)
         assert self.wake_at is None or decision.moves or replanned or self.wake_at > now, "a busy loop"
 
-    def _apply(self, action: Launch | Drain | Delete | Finish) -> None:
+    def _apply(self, action: Action) -> None:
         self.acted = self.world.revision
         match action:
             case Launch():
@@ -312,6 +360,8 @@ class Decider:
                 self.world.drain(action)
             case Delete():
                 self.world.delete(action)
+            case Replace():
+                self.world.replace(action)
             case Finish():
                 self.world.finish(action)
 
@@ -339,6 +389,10 @@ class Decider:
             assert self.wake_at is not None, f"never woken again in {self.state}"
             self.world.pass_time(max(0.0, self.wake_at - self.world.now))
             self.look()
+
+
+def _plan(attempt: Attempt) -> tuple[object, ...]:
+    return attempt.template, attempt.leaving, attempt.handing_over_since
 
 
 def suspend(world: RandomWorld, suspended: bool) -> None:

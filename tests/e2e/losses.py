@@ -133,3 +133,10 @@ def _new_step(done: list[Step], lost: Step, began: float) -> Step | None:
         return None
     old = max(step.step for step in done if step.process == lost.process and step.at <= others[0].at)
     return next((step for step in others if step.step > old), None)
+
+
+def handover(done: list[Step]) -> float:
+    """Seconds from the last step of the process before the newest one to the first step of the newest."""
+    newest = next(step for step in done if step.process == done[-1].process)
+    before = max(step.at for step in done if step.at < newest.at and step.process != newest.process)
+    return newest.at - before

@@ -33,6 +33,7 @@ from spotladder.operator.storage.logs import LogAddress, keep_outputs
 from spotladder.resources import CAPACITYTIERS, NODES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
+from spotladder.workloads.records import RAY_GROUP
 from tests.kube.apiserver import ROOT, ApiServer, tools
 
 CRDS = APIResource(
@@ -314,6 +315,8 @@ class World:
         rayjob = await self.rayjob(attempt, name)
         labels = {key: value for key, value in rayjob["metadata"]["labels"].items() if key.startswith("spotladder.io/")}
         labels |= {names.MANAGED_BY: names.MANAGER, names.ROLE: role}
+        if role == "worker":
+            labels[RAY_GROUP] = "workers"
         pod = f"{rayjob['metadata']['name']}-{role}-{index}-{next(_numbers)}"
         spec: Object = {"containers": [{"name": "ray", "image": "ray"}]}
         if run:

@@ -35,11 +35,12 @@ def log_of(folder: Path) -> CommitLog:
     return CommitLog(open_store(folder), "digits")
 
 
-def member(folder: Path, world: ProcessRank | None = None, *, left: list[int] | None = None, **more: object) -> Member:
-    """One rank, joined. `left` gets the exit codes with which it would have left."""
-    return join(
-        Environment(variables(folder, **more)), world or ProcessRank(), leave=None if left is None else left.append
-    )
+def member(
+    folder: Path, world: ProcessRank | None = None, *, left: list[int] | None = None, node: str = "", **more: object
+) -> Member:
+    """One rank, joined. `left` gets the exit codes with which it would have left. `node`: it can be handed over."""
+    leave = None if left is None else left.append
+    return join(Environment(variables(folder, **more)), world or ProcessRank(), leave=leave, node=node)
 
 
 def job(

@@ -14,7 +14,15 @@ from typing import Any
 
 import pytest
 
-from spotladder.train.notice import Listener, Notice, NoticeFile, NoticeURL, RayPreemption, read_notice
+from spotladder.train.notice import (
+    CONTROLLER_PATIENCE,
+    Listener,
+    Notice,
+    NoticeFile,
+    NoticeURL,
+    RayPreemption,
+    read_notice,
+)
 from tests.train.builders import Clock
 
 
@@ -133,3 +141,25 @@ def test_what_ray_knows_of_a_draining_node(info: Any, notice: Notice | None, mon
 def test_another_ray_than_the_known_one_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", SimpleNamespace())
     assert RayPreemption().look() is None
+
+
+def test_only_a_handover_gives_way_to_a_later_notice(tmp_path: Path) -> None:
+    clock, file = Clock(), tmp_path / "notice"
+    listener = Listener([NoticeFile(file, clock)])
+    for words, heard in (("handover", "handover"), ("drain", "drain"), ("notice", "drain")):
+        file.write_text(f'{{"kind": "{words}", "reason": "{words} {len(words)}"}}')
+        clock.now += 1
+        found = listener.look()
+        assert found is not None
+        assert found.kind == heard
+
+
+def test_ray_s_own_notice_waits_for_the_controller_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    context = SimpleNamespace(preemption_context=SimpleNamespace(preemption_info=SimpleNamespace(deadline_ms=0)))
+    module = SimpleNamespace(get_train_context=lambda: context)
+    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)  # type: ignore[arg-type]
+    source = RayPreemption(CONTROLLER_PATIENCE, clock)
+    assert source.look() is None
+    clock.now += CONTROLLER_PATIENCE
+    assert source.look() == Notice()

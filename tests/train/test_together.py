@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
 from spotladder.train import commits, notice, rendezvous, store_retry
-from spotladder.train.interruption import Interrupted, RankLost
+from spotladder.train.interruption import HandedOver, Interrupted, RankLost
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
 from tests.train.builders import Ranks, job, log_of, member, train
@@ -125,6 +126,39 @@ def test_all_ranks_step_back_when_the_file_of_one_is_damaged(tmp_path: Path, ran
     (tmp_path / "digits" / newest.path / f"rank-{rank:04d}" / "shared").write_text("nonsense")
     with Ranks(tmp_path, 3, attempt=2) as ranks:
         assert [step for step, *_ in ranks.on_all(seen)] == [5, 5, 5]
+
+
+HANDOVER = '{"kind": "handover", "reason": "EvictionNotice", "deadline": 12.5}'
+NODES = [{"node": "a"}, {"node": "b"}, {"node": "c"}]
+
+
+def test_a_rank_that_goes_hands_all_over_at_the_same_step(tmp_path: Path) -> None:
+    file = tmp_path / "notice"
+    file.write_text(HANDOVER)
+    own = [NODES[0], NODES[1], {**NODES[2], "notice": file}]
+    with Ranks(tmp_path, 3, own=own, interval="1h") as ranks:
+        stopped = in_step(ranks, 1000)
+    newest = log_of(tmp_path).newest()
+    assert newest is not None
+    assert [(type(end), end.step, end.leaving) for end in stopped] == [(HandedOver, newest.step, ("c",))] * 3  # type: ignore[attr-defined]
+    assert progress(log_of(tmp_path)).hands_over
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        pytest.param([{}, {"notice": "handover"}], id="a program that nothing starts again inside the attempt"),
+        pytest.param([{**NODES[0], "notice": "drain"}, {**NODES[1], "notice": "handover"}], id="to end weighs more"),
+    ],
+)
+def test_a_handover_that_ends_the_program(tmp_path: Path, own: list[dict[str, str]]) -> None:
+    (tmp_path / "handover").write_text(HANDOVER)
+    (tmp_path / "drain").write_text('{"kind": "drain"}')
+    given = [{**one, "notice": tmp_path / one.get("notice", "none")} for one in own]
+    with Ranks(tmp_path, 2, own=given, interval="1h") as ranks:
+        ranks.jobs[0]._member.warned.append({"kind": "handover", "node": given[1].get("node", "")})
+        stopped = in_step(ranks, 1000)
+    assert [type(end) for end in stopped] == [Interrupted] * 2
 
 
 def test_a_missing_file_of_a_rank_that_is_no_more_is_noticed(tmp_path: Path) -> None:

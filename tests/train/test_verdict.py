@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.errors import Fenced, StoreUnavailable
-from spotladder.train.interruption import Interrupted, RankLost
+from spotladder.train.interruption import HandedOver, Interrupted, RankLost
 
 ray = pytest.importorskip("ray")
 
@@ -48,6 +48,27 @@ class Group:
 @pytest.fixture
 def group(monkeypatch: pytest.MonkeyPatch) -> Group:
     return Group(monkeypatch)
+
+
+def test_a_handover_starts_again_without_the_nodes_that_go(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    drained: list[str] = []
+    client = SimpleNamespace(drain_node=lambda node, *_: drained.append(node))
+    monkeypatch.setattr("ray._private.worker.global_worker", SimpleNamespace(gcs_client=client))
+    assert not group.final(HandedOver(7, ("b",)), HandedOver(7, ("b",)))
+    assert not group.final(HandedOver(7, ("b",)))
+    assert drained == ["b"], "once: Ray asks about the same errors again"
+
+
+def test_a_handover_without_ray_s_help_starts_again_all_the_same(
+    group: Group, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("ray._private.worker.global_worker", SimpleNamespace())
+    assert not group.final(HandedOver(7, ("b",)))
+    assert "b is not drained" in caplog.text
+
+
+def test_an_interruption_of_another_rank_ends_the_run(group: Group) -> None:
+    assert group.final(HandedOver(7, ("b",)), Interrupted(7))
 
 
 def test_a_bug_of_the_program_ends_the_run(group: Group) -> None:

@@ -20,7 +20,7 @@
   verbs: [list, watch, create, patch, delete, deletecollection]
 - apiGroups: [ray.io]
   resources: [rayclusters]
-  verbs: [list, watch, delete]          # delete: RayClusters that remain after their RayJob
+  verbs: [list, watch, patch, delete]   # patch: start replacements for workers; delete: RayClusters without a RayJob
 - apiGroups: [jobset.x-k8s.io]
   resources: [jobsets]
   verbs: [list, watch, create, patch, delete, deletecollection]

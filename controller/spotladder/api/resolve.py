@@ -70,6 +70,7 @@ def job_spec(
             capacity_type=capacity[tier.capacity_tier].capacity_type,
             price=capacity[tier.capacity_tier].price,
             on_insufficient_capacity=tier.on_insufficient_capacity,
+            surge=tier.surge,
             notice=capacity[tier.capacity_tier].notice,
             queue_timeout=tier.queue_timeout,
         )

@@ -60,7 +60,7 @@ class Owner:
 @dataclass(frozen=True, slots=True)
 class Start:
     """The start of a writer. `restart` counts the starts of the attempt from 0, so that each start has its own
-    folders."""
+    folders. `hands_over`: the program can continue inside the attempt without workers that go away."""
 
     seq: int
     nonce: str
@@ -69,6 +69,7 @@ class Start:
     attempt: int
     tier: str = ""
     restart: int = 0
+    hands_over: bool = False
     kind: Literal["start"] = "start"
 
 
@@ -249,6 +250,7 @@ def _start(raw: Mapping[str, Any]) -> Start:
         attempt=_int(raw["attempt"]),
         tier=_text(raw["tier"]),
         restart=_int(raw["restart"]),
+        hands_over=raw.get("hands_over") is True,
     )
 
 

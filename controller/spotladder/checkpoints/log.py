@@ -29,12 +29,14 @@ class CommitLog(EntryLog):
         now: float | None = None,
         nonce: str | None = None,
         tried: set[str] | None = None,
+        hands_over: bool = False,
     ) -> Writer:
         """Append a start entry as rank 0 of `attempt`, which fences every older writer, and return the new writer.
 
         An in-place restart within an attempt appends a start entry too. A caller that gets no response repeats the
-        call with the same set `tried`, so that a start entry of an earlier call is reused. Raises Fenced if a newer
-        attempt has started already.
+        call with the same set `tried`, so that a start entry of an earlier call is reused. `hands_over`: the program
+        can continue inside the attempt without workers that go away. Raises Fenced if a newer attempt has started
+        already.
         """
         mine = nonce or self.new_nonce()
         tried = set() if tried is None else tried
@@ -54,6 +56,7 @@ class CommitLog(EntryLog):
                 attempt=attempt,
                 tier=tier,
                 restart=last.restart + 1 if last and last.attempt == attempt else 0,
+                hands_over=hands_over,
             )
 
         history = self.read()

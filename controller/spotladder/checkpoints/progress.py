@@ -27,11 +27,11 @@ def progress(log: CommitLog) -> Progress:
 
 def progress_of(history: History) -> Progress:
     """The part of a history that the decision core uses."""
-    newest = history.newest
+    newest, hands_over = history.newest, history.start is not None and history.start.hands_over
     if newest is None:
-        return Progress(attempt=history.attempt)
+        return Progress(attempt=history.attempt, hands_over=hands_over)
     skipped = [str(one) for commit in history.commits if commit.attempt == newest.attempt for one in commit.skipped]
-    return Progress(newest.step, newest.total, newest.at, history.attempt, "; ".join(skipped))
+    return Progress(newest.step, newest.total, newest.at, history.attempt, "; ".join(skipped), hands_over)
 
 
 def went_back(known: Progress, read: Progress) -> str:

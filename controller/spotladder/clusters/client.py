@@ -8,7 +8,7 @@ figures).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ SILENCE: Seconds = 150.0
 """A watch that hears nothing for so long is dead: bookmarks come every minute."""
 
 MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -215,6 +216,15 @@ class Client(Transport):
         path = path_of(kind, namespace, name, subresource)
         query = {"fieldManager": self.manager}
         return await self._call("patch", kind, "PATCH", path, query=query, body=body, content_type=MERGE)
+
+    async def patch(
+        self, kind: APIResource, name: str, namespace: str, operations: Sequence[Mapping[str, Any]]
+    ) -> Object:
+        """JSON patch (RFC 6902). Raises Invalid when one of its tests fails."""
+        path = path_of(kind, namespace, name)
+        query = {"fieldManager": self.manager}
+        body = [dict(operation) for operation in operations]
+        return await self._call("patch", kind, "PATCH", path, query=query, body=body, content_type=JSON_PATCH)
 
     async def delete(
         self, kind: APIResource, name: str, namespace: str = "", *, uid: str = "", grace: int | None = None

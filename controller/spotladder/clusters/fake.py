@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
 from spotladder.clusters.client import PAGE, Client, Page, WatchEvent
 from spotladder.clusters.clock import Clock
-from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
+from spotladder.clusters.errors import ClusterUnreachable, Conflict, Invalid, NotFound
 from spotladder.clusters.transport import Object
 from spotladder.core.model import Seconds
 from spotladder.resources import ACCESS_REVIEWS, PODS, APIResource
@@ -201,6 +201,15 @@ class FakeClient(Client):
             part["metadata"] = given
         return deepcopy(await self.server.put(kind, _merged(found, part), verb=f"patch {subresource}".strip()))
 
+    async def patch(
+        self, kind: APIResource, name: str, namespace: str, operations: Sequence[Mapping[str, Any]]
+    ) -> Object:
+        self._answer(write=True)
+        body = deepcopy(self.server.find(kind, name, namespace))
+        for operation in operations:
+            _operate(body, operation)
+        return deepcopy(await self.server.put(kind, body, verb="patch"))
+
     async def delete(
         self, kind: APIResource, name: str, namespace: str = "", *, uid: str = "", grace: int | None = None
     ) -> Object:
@@ -267,6 +276,17 @@ def _merged(before: Any, patch: Any) -> Any:
         else:
             after[name] = _merged(after.get(name), value)
     return after
+
+
+def _operate(body: Any, operation: Mapping[str, Any]) -> None:
+    """One operation of a JSON patch (RFC 6902): `test` or `add`. Raises Invalid."""
+    *path, last = str(operation["path"]).lstrip("/").split("/")
+    for name in path:
+        body = body[int(name)] if isinstance(body, list) else body[name]
+    if operation["op"] == "add":
+        body[last] = deepcopy(operation["value"])
+    elif body.get(last) != operation["value"]:
+        raise Invalid(422, "Invalid", f"testing value {operation['path']} failed")
 
 
 def _selected(namespace: str, labels: str, fields: str) -> Callable[[Object], bool]:

@@ -99,7 +99,7 @@ class Transport:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Object | None = None,
+        body: Object | list[Object] | None = None,
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> Object:

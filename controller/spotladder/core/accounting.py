@@ -40,10 +40,18 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
                 node_seconds=record.node_seconds + node_seconds,
                 cost=record.cost + cost,
                 unpriced=record.unpriced + (0.0 if price.known else node_seconds),
+                surge_seconds=record.surge_seconds + _over(state, spec) * elapsed,
                 on_demand_cost=record.on_demand_cost + on_demand,
             ),
         )
     return replace(state, clock=now)
+
+
+def _over(state: JobState, spec: JobSpec) -> int:
+    """How many nodes the live attempt holds beyond its number of workers."""
+    attempt = state.attempt
+    workers = spec.workers if attempt is None or attempt.workers is None else attempt.workers
+    return max(0, state.nodes - workers)
 
 
 def rewound(state: JobState, now: Instant) -> JobState:
@@ -67,6 +75,8 @@ def rewound(state: JobState, now: Instant) -> JobState:
             exited_at=not_after(attempt.exited_at),
             drain_since=not_after(attempt.drain_since),
             drain_by=None if attempt.drain_by is None else attempt.drain_by - step,
+            replace_by=None if attempt.replace_by is None else attempt.replace_by - step,
+            handing_over_since=not_after(attempt.handing_over_since),
         )
     impeded = state.impeded
     return replace(

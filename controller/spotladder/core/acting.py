@@ -13,11 +13,12 @@ from spotladder.core.model import (
     Handover,
     Instant,
     Launch,
+    Replace,
     Seconds,
     Stage,
 )
 from spotladder.core.reasons import Reason
-from spotladder.core.situation import LIVE, Situation
+from spotladder.core.situation import LIVE, READY, Situation
 
 ACTION_RETRY_INTERVAL: Seconds = 10.0
 """Interval after which an action whose effect is not observed is repeated."""
@@ -38,12 +39,28 @@ def actions(here: Situation) -> tuple[Action, ...]:
         todo.append(Delete(attempt.number, attempt.end_reason or state.reason))
     elif state.stage in TERMINAL:
         todo.append(Finish(state.stage is Stage.SUCCEEDED, state.reason))
+    elif (replacing := _replace(here)) is not None:
+        todo.append(replacing)
     return tuple(todo)
+
+
+def _replace(here: Situation) -> Replace | None:
+    """The replacement of pods that go, until no trace of it is left. Only while all workers are ready it is not a
+    handover yet: an attempt that has lost more pods has no use for one whose node goes."""
+    attempt, seen = here.state.attempt, here.attempt_seen
+    if here.state.stage not in LIVE or attempt is None or not attempt.leaving:
+        return None
+    if seen is None or not seen.reachable or seen.surplus is None:
+        return None
+    hurt = here.state.stage is not Stage.REPLACING
+    hand_over = hurt or attempt.handing_over_since is not None
+    remove = hurt or here.passed(here.removal_due)
+    return Replace(attempt.number, attempt.leaving, hand_over, remove, attempt.replace_by or here.now)
 
 
 def steady_reason(here: Situation) -> Reason:
     """The actions of a state that needs none, and the reason."""
-    if here.state.impeded is not None and here.state.stage is not Stage.RUNNING:
+    if here.state.impeded is not None and here.state.stage not in READY:
         return here.state.impeded.reason
     return here.state.reason if here.state.stage in TERMINAL else Reason.STEADY
 
@@ -85,9 +102,11 @@ def _timers(here: Situation) -> list[Instant | None]:
         times.append(here.attribution_deadline)
         if here.reachable and not here.waits_for_capacity:
             times.append(here.recovery_deadline)
-    if state.stage is Stage.RUNNING:
+    if state.stage in READY:
         times.append(here.stall_deadline)
-    elif state.stage is Stage.DRAINING:
+    if state.stage is Stage.REPLACING:
+        times.append(here.replacement_due)
+    if state.stage is Stage.DRAINING:
         times.append(attempt.drain_by)
     elif state.stage is Stage.ENDING:
         times.append(here.handover_deadline)

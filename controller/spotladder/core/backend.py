@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from spotladder.core.model import Delete, Drain, Finish, Launch, Observation, Seconds
+from spotladder.core.model import Delete, Drain, Finish, Launch, Observation, Replace, Seconds
 
 LAST_COMMIT_LIMIT: Seconds = 10.0
 """Maximum time for which a backend holds back a program's exit until it has read the commit log, so that the exit is
@@ -29,6 +29,10 @@ class AttemptBackend(Protocol):
 
     def delete(self, action: Delete) -> None:
         """Remove the attempt and all of its pods. Does nothing if the attempt does not exist."""
+
+    def replace(self, action: Replace) -> None:
+        """Run replacements beside these pods, or hand over to them. Only called where `surplus` is not None. An attempt
+        or a pod that does not exist is no error."""
 
     def finish(self, action: Finish) -> None:
         """End the job: record the outcome beside the checkpoints and release all remaining resources."""

@@ -40,10 +40,14 @@ VARIABLES = frozenset(value for name, value in vars(Variable).items() if name.is
 
 
 class NoticeKind(StrEnum):
-    """Why an attempt is drained: its node will be reclaimed, or the controller wants the attempt to end."""
+    """Why an attempt is drained: its node will be reclaimed, or the controller wants the attempt to end.
+
+    An older library treats `HANDOVER` as a notice: it commits and stops.
+    """
 
     NOTICE = "notice"
     DRAIN = "drain"
+    HANDOVER = "handover"  # only the pods that hear it go: commit, and continue inside the attempt without them
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,11 @@ class Notice:
         """The notice for a drain with this reason."""
         kind = NoticeKind.NOTICE if reason is Reason.EVICTION_NOTICE else NoticeKind.DRAIN
         return cls(kind.value, reason.value, round(deadline, 3))
+
+    @classmethod
+    def of_handover(cls, deadline: float) -> Self:
+        """The notice for a pod that is handed over."""
+        return cls(NoticeKind.HANDOVER.value, Reason.EVICTION_NOTICE.value, round(deadline, 3))
 
     def encode(self) -> str:
         """The notice as one line of JSON."""

@@ -28,8 +28,9 @@ from spotladder.core.situation import Situation
 class Draft:
     """Mutable; used by one call of `decide` only.
 
-    `since_last` is the time since the last decision, 0 if the clock stepped back. `replanned`: the live attempt is not
-    launched yet, and its plan changed with the spec. `choice` is the policy's newest choice.
+    `since_last` is the time since the last decision, 0 if the clock stepped back. `replanned`: the plan of the live
+    attempt changed without a move: with the spec before its launch, or by a step of a replacement. `choice` is the
+    policy's newest choice.
     """
 
     def __init__(self, spec: JobSpec, state: JobState, seen: Observation, now: Instant, policy: Policy) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from spotladder.core.model import (
+    Action,
     AttemptSeen,
     Delete,
     Drain,
@@ -22,6 +23,7 @@ from spotladder.core.model import (
     PodRole,
     PodSeen,
     Progress,
+    Replace,
 )
 from spotladder.core.reasons import Cause
 
@@ -32,11 +34,12 @@ class FakeBackend:
     not remove yet."""
 
     workers: int = 2
-    calls: list[Launch | Drain | Delete | Finish] = field(default_factory=list)
+    calls: list[Action] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
     unavailable: Mapping[str, str] = field(default_factory=dict)
     finished: Finish | None = None
     drained: dict[int, Drain] = field(default_factory=dict)
+    handed_over: set[str] = field(default_factory=set)
     keeps_deleted: set[int] = field(default_factory=set)
     revision: int = 0
     _attempts: dict[int, AttemptSeen] = field(default_factory=dict)
@@ -51,7 +54,7 @@ class FakeBackend:
             names = [f"a{action.attempt}-w{index + 1}" for index in range(self.workers)]
             pods = tuple(PodSeen(name, phase=PodPhase.PENDING, ready=False, unschedulable=True) for name in names)
             head = PodSeen(f"a{action.attempt}-head", PodRole.HEAD, PodPhase.PENDING, ready=False)
-            self._attempts[action.attempt] = AttemptSeen(action.attempt, pods=(head, *pods))
+            self._attempts[action.attempt] = AttemptSeen(action.attempt, pods=(head, *pods), surplus=0)
 
     def drain(self, action: Drain) -> None:
         """Record the request; `end_program` decides how the program reacts."""
@@ -64,6 +67,20 @@ class FakeBackend:
         self.calls.append(action)
         if action.attempt not in self.keeps_deleted:
             self._attempts.pop(action.attempt, None)
+
+    def replace(self, action: Replace) -> None:
+        """Another pod is wanted beside each of these; those that are handed over are gone at once."""
+        self.calls.append(action)
+        seen = self._attempts.get(action.attempt)
+        if seen is None:
+            return
+        if action.remove:
+            self.handed_over.update(action.pods)
+        pods = [pod for pod in seen.pods if pod.uid not in self.handed_over]
+        going = sum(1 for pod in pods if pod.uid in action.pods and pod.phase is PodPhase.RUNNING)
+        missing = self.workers + going - sum(1 for pod in pods if _serves(pod))
+        pods += [self._wanted(action.attempt) for _ in range(missing)]
+        self._attempts[action.attempt] = replace(seen, pods=tuple(pods), surplus=going)
 
     def finish(self, action: Finish) -> None:
         """Remove everything of the job except its outcome."""
@@ -96,10 +113,8 @@ class FakeBackend:
             number, lambda pod: replace(pod, phase=PodPhase.LOST, ready=False, cause=cause) if pod.uid == uid else pod
         )
         if replaced:
-            self._replacements += 1
-            fresh = PodSeen(f"{uid}-{self._replacements}", phase=PodPhase.PENDING, ready=False, unschedulable=True)
             seen = self._attempts[number]
-            self._attempts[number] = replace(seen, pods=(*seen.pods, fresh))
+            self._attempts[number] = replace(seen, pods=(*seen.pods, self._wanted(number)))
 
     def notice(self, uid: str, ends_at: Instant) -> None:
         """Announce that the pod's node will be reclaimed."""
@@ -178,9 +193,18 @@ class FakeBackend:
         """Remove the attempt as another client would."""
         self._attempts.pop(number, None)
 
+    def _wanted(self, number: int) -> PodSeen:
+        self._replacements += 1
+        name = f"a{number}-w{self.workers + self._replacements}"
+        return PodSeen(name, phase=PodPhase.PENDING, ready=False, unschedulable=True)
+
     def _owner(self, uid: str) -> int:
         return next(number for number, seen in self._attempts.items() if any(pod.uid == uid for pod in seen.pods))
 
     def _change(self, number: int, change: Callable[[PodSeen], PodSeen]) -> None:
         seen = self._attempts[number]
         self._attempts[number] = replace(seen, pods=tuple(change(pod) for pod in seen.pods))
+
+
+def _serves(pod: PodSeen) -> bool:
+    return pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST

@@ -14,9 +14,9 @@ from types import MappingProxyType
 from spotladder.core import evidence
 from spotladder.core.model import Impeded, Impediment, Stage
 from spotladder.core.reasons import Reason
-from spotladder.core.situation import Situation
+from spotladder.core.situation import LIVE, Situation
 
-EXPLAINED = frozenset({Stage.IDLE, Stage.STARTING, Stage.RUNNING, Stage.RECOVERING})
+EXPLAINED = LIVE | {Stage.IDLE}
 """Stages in which an impediment can exist. In the other stages the stage itself explains why the job does not train."""
 
 

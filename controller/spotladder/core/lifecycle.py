@@ -59,6 +59,7 @@ from spotladder.core.observing import take_in
 from spotladder.core.policies import Policy
 from spotladder.core.queueing import queue_timed_out
 from spotladder.core.reasons import Reason
+from spotladder.core.replacing import go_on, started
 from spotladder.errors import InvalidSpec
 
 
@@ -161,11 +162,30 @@ def _running(draft: Draft) -> None:
         return None
     if notices:
         draft.count(notices)
+        if started(draft, notices):
+            return draft.move(Reason.REPLACING, _pods(notices))
         draft.exhaust_if_exceeded()
         return draft.move(Reason.EVICTION_NOTICE, _pods(notices))
     if not draft.here.all_pods_ready:
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
     return stalled(draft)
+
+
+def _replacing(draft: Draft) -> None:
+    if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here):
+        return None
+    notices = _notices(draft)
+    if moves_off(draft, notices):
+        return None
+    if notices:
+        draft.count(notices)
+        if draft.here.attempt.handing_over_since is not None or not started(draft, notices):
+            draft.exhaust_if_exceeded()
+            return draft.move(Reason.EVICTION_NOTICE, _pods(notices))
+    if not draft.here.all_pods_ready:
+        return draft.move(Reason.RECOVERING, _what_is_missing(draft))
+    go_on(draft)
+    return stalled(draft) if draft.state.stage is Stage.REPLACING else None
 
 
 def _recovering(draft: Draft) -> None:
@@ -227,6 +247,7 @@ _STAGES: Mapping[Stage, Callable[[Draft], None]] = MappingProxyType(
         Stage.IDLE: _idle,
         Stage.STARTING: _starting,
         Stage.RUNNING: _running,
+        Stage.REPLACING: _replacing,
         Stage.RECOVERING: _recovering,
         Stage.DRAINING: _draining,
         Stage.ENDING: _ending,

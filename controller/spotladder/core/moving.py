@@ -7,8 +7,8 @@ from dataclasses import replace
 from spotladder.core.bad_nodes import avoids
 from spotladder.core.crashes import ended_unready, forgotten
 from spotladder.core.losses import with_record
-from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobSpec, JobState, Move, PodSeen, Stage
-from spotladder.core.reasons import Cause, Reason
+from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobSpec, JobState, Move, Stage
+from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, Situation
 from spotladder.core.transitions import target
 
@@ -111,15 +111,4 @@ def _closed(state: JobState, attempt: Attempt, here: Situation) -> JobState:
 def _drain_by(here: Situation) -> Instant:
     """The end of the grace period, or of the shortest notice if that is earlier."""
     noticed = [pod for pod in here.attempt_seen.pods if pod.noticed] if here.attempt_seen else []
-    notices = [_gone_at(pod, here) for pod in noticed]
-    return min([here.now + here.spec.grace, *(max(here.now, end) for end in notices if end is not None)])
-
-
-def _gone_at(pod: PodSeen, here: Situation) -> Instant | None:
-    """When the pod's node will be reclaimed: the announced time, or the start of the notice plus its cloud's notice
-    period."""
-    if pod.notice_ends_at is not None:
-        return pod.notice_ends_at
-    if pod.cause not in (Cause.INTERRUPTION, Cause.UNKNOWN) or here.tier is None or not here.tier.notice:
-        return None
-    return (here.now if pod.noticed_at is None else min(here.now, pod.noticed_at)) + here.tier.notice
+    return min([here.now + here.spec.grace, *(max(here.now, here.gone_at(pod)) for pod in noticed)])

@@ -9,10 +9,11 @@ from spotladder.core.availability import with_pace, with_sightings
 from spotladder.core.draft import Draft
 from spotladder.core.evidence import contact_lost
 from spotladder.core.losses import lost_pods, remember_alive, with_contact
-from spotladder.core.model import Attempt, Exit, Stage
+from spotladder.core.model import Attempt, Exit, Seconds, Stage
 from spotladder.core.moving import launched_with
 from spotladder.core.reasons import Reason
-from spotladder.core.situation import LIVE
+from spotladder.core.replacing import settled
+from spotladder.core.situation import LIVE, READY
 
 
 def take_in(draft: Draft) -> None:
@@ -20,6 +21,7 @@ def take_in(draft: Draft) -> None:
     capacity of the tiers."""
     _take_in_progress(draft)
     _take_in_attempt(draft)
+    settled(draft)
     draft.state = with_sightings(draft.state, draft.here.sightings, draft.now)
 
 
@@ -29,7 +31,7 @@ def _take_in_attempt(draft: Draft) -> None:
         draft.state = replace(draft.state, nodes=0)
         return
     if contact_lost(draft.here):
-        draft.seen = with_contact(draft.seen, attempt, ready=draft.state.stage is Stage.RUNNING)
+        draft.seen = with_contact(draft.seen, attempt, ready=draft.state.stage in READY)
     seen = draft.seen.attempt(attempt.number)
     absent = seen is None and not draft.seen.launched and draft.here.reachable
     attempt = _planned_with_spec(draft, attempt, launched=attempt.seen or not absent)
@@ -54,9 +56,16 @@ def _take_in_progress(draft: Draft) -> None:
     if now == before:
         return
     if now.committed_at != before.committed_at:
-        draft.state = replace(draft.state, denials=0, denied="")
+        draft.state = replace(draft.state, denials=0, denied="", commit_seconds=_commit_seconds(draft))
     draft.state = with_pace(draft.state, now, draft.now)
     draft.state = replace(draft.state, progress=now, progress_at=draft.now)
+
+
+def _commit_seconds(draft: Draft) -> Seconds:
+    """The longest time from the request to commit until the commit was seen, this one included if it was requested."""
+    attempt = draft.state.attempt
+    since = (attempt.drain_since or attempt.handing_over_since) if attempt is not None else None
+    return max(draft.state.commit_seconds, 0.0 if since is None else draft.now - since)
 
 
 def _planned_with_spec(draft: Draft, attempt: Attempt, *, launched: bool) -> Attempt:

@@ -35,6 +35,8 @@ class Reason(StrEnum):
     MIGRATED_BACK = "MigratedBack"  # an attempt was planned on an earlier tier
     WHOLE = "Whole"  # the head and every worker are ready and the job trains
     RECOVERING = "Recovering"  # a pod was lost; recovery inside the attempt is expected
+    REPLACING = "Replacing"  # nodes will be reclaimed: replacements for their pods start while training continues
+    HANDED_OVER = "HandedOver"  # the program continues on the replacements; the noticed pods are gone
     # an attempt ends, the tier is kept
     EVICTION_NOTICE = "EvictionNotice"  # a node will be reclaimed: commit now, then a new attempt
     RECOVERY_TIMEOUT = "RecoveryTimeout"

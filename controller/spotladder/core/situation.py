@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from spotladder.core.availability import start_overhead, work_left
@@ -17,6 +18,7 @@ from spotladder.core.model import (
     Observation,
     PodPhase,
     PodRole,
+    PodSeen,
     QueueSeen,
     Seconds,
     Stage,
@@ -24,13 +26,20 @@ from spotladder.core.model import (
     TierOutlook,
     TierView,
 )
-from spotladder.core.reasons import Reason
+from spotladder.core.reasons import Cause, Reason
 
-LIVE = frozenset({Stage.STARTING, Stage.RUNNING, Stage.RECOVERING})
+LIVE = frozenset({Stage.STARTING, Stage.RUNNING, Stage.REPLACING, Stage.RECOVERING})
 """Stages with an attempt that is not being ended."""
+
+READY = frozenset({Stage.RUNNING, Stage.REPLACING})
+"""Stages in which all workers of the attempt are ready."""
 
 HANDOVER_GRACE_PERIOD: Seconds = 10.0
 """How long the next attempt waits until a fenced attempt is gone."""
+
+REMOVAL_DELAY: Seconds = 3.0
+"""Time from the request to continue without a pod until the pod is removed. A kubelet shows a pod no new notice once
+the pod is being deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +122,56 @@ class Situation:
             return not self.reachable
         workers = any(pod.phase is PodPhase.RUNNING for pod in seen.pods if pod.role is PodRole.WORKER)
         return workers and not head_lost(seen)
+
+    @property
+    def leaving(self) -> list[PodSeen]:
+        """The pods of the live attempt that are being replaced and still run."""
+        seen, going = self.attempt_seen, self.attempt.leaving
+        return [pod for pod in seen.pods if pod.uid in going and pod.phase is PodPhase.RUNNING] if seen else []
+
+    @property
+    def replacements_ready(self) -> bool:
+        """Whether every worker takes part without the pods that go."""
+        return self._staying(lambda pod: pod.phase is PodPhase.RUNNING and pod.ready)
+
+    @property
+    def replacements_placed(self) -> bool:
+        """Whether every worker has a node with its image, without the pods that go."""
+        return self._staying(lambda pod: pod.phase is not PodPhase.LOST and pod.placed)
+
+    def _staying(self, met: Callable[[PodSeen], bool]) -> bool:
+        seen, going = self.attempt_seen, self.attempt.leaving
+        if seen is None or not seen.reachable:
+            return False
+        workers = (pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.uid not in going)
+        return sum(1 for pod in workers if met(pod) and not pod.noticed) >= self.workers
+
+    @property
+    def handing_over_deadline(self) -> Instant | None:
+        """When the program must have continued without the pods that go; None while it is not asked to."""
+        since = self.attempt.handing_over_since
+        return None if since is None else since + self.spec.grace
+
+    @property
+    def removal_due(self) -> Instant | None:
+        """When the pods that go are removed; None while the program is not asked to continue without them."""
+        since = self.attempt.handing_over_since
+        return None if since is None else since + REMOVAL_DELAY
+
+    @property
+    def replacement_due(self) -> Instant | None:
+        """When the next step of a replacement is due at the latest."""
+        if self.attempt.handing_over_since is None:
+            return self.attempt.replace_by
+        return self.handing_over_deadline if self.passed(self.removal_due) else self.removal_due
+
+    def gone_at(self, pod: PodSeen) -> Instant:
+        """When a noticed pod will be gone: as announced, else after the notice of its cloud, else after the grace."""
+        if pod.notice_ends_at is not None:
+            return pod.notice_ends_at
+        if pod.cause not in (Cause.INTERRUPTION, Cause.UNKNOWN) or self.tier is None or not self.tier.notice:
+            return self.now + self.spec.grace
+        return (self.now if pod.noticed_at is None else min(self.now, pod.noticed_at)) + self.tier.notice
 
     @property
     def waits_for_capacity(self) -> bool:

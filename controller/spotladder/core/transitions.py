@@ -73,6 +73,15 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
         },
         Stage.RUNNING: {
             Reason.RECOVERING: Stage.RECOVERING,
+            Reason.REPLACING: Stage.REPLACING,
+            Reason.EVICTION_NOTICE: Stage.DRAINING,
+            Reason.STALLED: Stage.ENDING,
+            **_LOST,
+            **_DRAIN,
+        },
+        Stage.REPLACING: {
+            Reason.HANDED_OVER: Stage.RUNNING,
+            Reason.RECOVERING: Stage.RECOVERING,
             Reason.EVICTION_NOTICE: Stage.DRAINING,
             Reason.STALLED: Stage.ENDING,
             **_LOST,

@@ -26,7 +26,7 @@ from spotladder.core.model import (
     Tier,
 )
 from spotladder.core.savings import savings, uninterrupted_usd
-from spotladder.core.situation import Situation
+from spotladder.core.situation import READY, Situation
 from spotladder.display.figures import NONE, clock, count, measure, money, percent, rate, span
 from spotladder.display.narrate import Tone, tolerated
 from spotladder.display.view_state import RunSummary, ViewSnapshot
@@ -120,7 +120,7 @@ def _progress(snapshot: ViewSnapshot, summary: RunSummary, width: int) -> Render
         total=total or 1, completed=min(step, total), style="bright_black", complete_style="cyan", finished_style="cyan"
     )
     cells: list[RenderableType] = [bar]
-    pace = pace if snapshot.state.stage is Stage.RUNNING and step < total else None
+    pace = pace if snapshot.state.stage in READY and step < total else None
     left = f"{span((total - step) / pace)} left" if pace else ""
     figures = [
         f"{count(step)}/{count(total)}" if total else f"step {count(step)}",
@@ -228,9 +228,10 @@ def _current_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
             return Tone.CAUTION, f"draining{_until(attempt.drain_by if attempt else None, 0.0, now, 'killed in')}"
         case Stage.ENDING:
             return Tone.CAUTION, f"ending attempt {attempt.number}" if attempt else "ending"
-        case Stage.RUNNING:
+        case Stage.RUNNING | Stage.REPLACING:
             ends = [pod.notice_ends_at for pod in _noticed(seen) if pod.notice_ends_at is not None]
-            return Tone.GOOD, "running" + _until(min(ends, default=None), 0.0, now, "a node goes in")
+            what = "replacing" if state.stage is Stage.REPLACING else "running"
+            return Tone.GOOD, what + _until(min(ends, default=None), 0.0, now, "a node goes in")
         case Stage.IDLE if state.paused_until is not None:
             return Tone.CAUTION, f"pausing{_until(state.paused_until, 0.0, now, 'restarts in')}"
         case _:

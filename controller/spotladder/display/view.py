@@ -11,8 +11,9 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from spotladder.core.model import Instant, Stage
+from spotladder.core.model import Instant
 from spotladder.core.savings import savings
+from spotladder.core.situation import READY
 from spotladder.display.figures import clock, measure, money, percent, rate, span
 from spotladder.display.narrate import Tone
 from spotladder.display.timeline import Record
@@ -74,7 +75,7 @@ class PlainView:
             f"{state.phase} on {state.tier}" if state.tier else f"{state.phase}",
             snapshot.waits or _paused(snapshot),
             f"step {summary.step(snapshot)}" + (f"/{total}" if total else ""),
-            rate(pace) if state.stage is Stage.RUNNING and pace is not None else "",
+            rate(pace) if state.stage in READY and pace is not None else "",
             f"loss {measure(summary.loss)}" if summary.loss is not None else "",
             f"failures {state.record(state.tier).failures}" if state.tier else "",
             f"cost {money(state.spent_usd)}, saved {percent(savings(snapshot.spec, state))}",

@@ -35,6 +35,7 @@ from spotladder.core.model import (
     PodRole,
     PodSeen,
     Progress,
+    Replace,
     Seconds,
 )
 from spotladder.core.reasons import Cause
@@ -193,6 +194,10 @@ class LocalBackend:
             self._note_exit(attempt)
             shutil.rmtree(self._machine.temporary(attempt.number), ignore_errors=True)
             self._log.keep_output(attempt.number, attempt.program.log)
+
+    def replace(self, action: Replace) -> None:
+        """Never asked for: `surplus` is None, since a node of this machine drains in the moment of its notice."""
+        raise AssertionError(f"workers of attempt {action.attempt} are not replaced on this machine")
 
     def finish(self, action: Finish) -> None:
         """Record the outcome in the commit log. The job's processes end with the run."""

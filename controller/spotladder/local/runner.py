@@ -22,6 +22,7 @@ from spotladder.core.contract import ExitCode
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
+    Action,
     Decision,
     Delete,
     Drain,
@@ -34,6 +35,7 @@ from spotladder.core.model import (
     Move,
     Observation,
     Progress,
+    Replace,
     Seconds,
     Stage,
 )
@@ -191,7 +193,7 @@ class Runner:
             self._tell(Noted(now, f"the checkpoint store answers again, after {span(now - self._away_since)}"))
         self._away_since = since
 
-    def _apply(self, action: Launch | Drain | Delete | Finish) -> None:
+    def _apply(self, action: Action) -> None:
         match action:
             case Launch():
                 self._backend.launch(action)
@@ -199,6 +201,8 @@ class Runner:
                 self._backend.drain(action)
             case Delete():
                 self._backend.delete(action)
+            case Replace():
+                self._backend.replace(action)
             case Finish():
                 try:
                     self._backend.finish(action)

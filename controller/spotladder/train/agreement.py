@@ -16,10 +16,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Commit at the first call of `should_commit` whose step is `step` or later; stop after it if `stop`."""
+    """Commit at the first call of `should_commit` whose step is `step` or later; stop after it if `stop`. `leaving` are
+    the Ray nodes without which the program continues; empty: the program ends."""
 
     step: int
     stop: bool
+    leaving: tuple[str, ...] = ()
 
 
 class Agreement:
@@ -38,10 +40,10 @@ class Agreement:
             self._held = True
             return self._asked
 
-    def settle(self, step: int, stop: bool) -> None:
+    def settle(self, step: int, stop: bool, leaving: tuple[str, ...] = ()) -> None:
         """Settle a commit at `step`, or at the next step that the program reaches."""
         with self._changed:
-            self._settled.append(Settled(step, stop))
+            self._settled.append(Settled(step, stop, leaving))
             self._held = False
             self._changed.notify_all()
 
@@ -64,9 +66,17 @@ class Agreement:
             self._asked = max(self._asked, step)
             due = [settled for settled in self._settled if settled.step <= step]
             self._settled = [settled for settled in self._settled if settled.step > step]
-            return Settled(step, any(settled.stop for settled in due)) if due else None
+            return _together(step, due) if due else None
 
     @property
     def pending(self) -> bool:
         """Whether this rank has not reached the settled step yet."""
         return bool(self._settled)
+
+
+def _together(step: int, due: list[Settled]) -> Settled:
+    """What several settled steps ask for at once: to end the program weighs more than to continue elsewhere."""
+    stops = [settled for settled in due if settled.stop]
+    ends = any(not settled.leaving for settled in stops)
+    leaving = () if ends else tuple(sorted({node for settled in stops for node in settled.leaving}))
+    return Settled(step, bool(stops), leaving)

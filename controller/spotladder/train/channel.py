@@ -41,7 +41,7 @@ class Channel(Protocol):
         Every rank raises an error of `decide`. Every rank must use the same topics, each topic once.
         """
 
-    def agree(self, step: int, *, stop: bool) -> None:
+    def agree(self, step: int, *, stop: bool, leaving: tuple[str, ...] = ()) -> None:
         """Rank 0 only: settle a commit at a step after `step`."""
 
     def tell(self, notice: dict[str, Any]) -> None:
@@ -59,8 +59,8 @@ class Alone:
     def exchange(self, topic: str, mine: Any, decide: Decide) -> Any:  # noqa: ARG002
         return decide([mine])
 
-    def agree(self, step: int, *, stop: bool) -> None:
-        self._agreement.settle(step, stop)
+    def agree(self, step: int, *, stop: bool, leaving: tuple[str, ...] = ()) -> None:
+        self._agreement.settle(step, stop, leaving)
 
     def tell(self, notice: dict[str, Any]) -> None:
         """Do nothing: there are no other ranks."""
@@ -109,7 +109,7 @@ class Hub:
         self._send_all({"say": "decided", "topic": topic, "value": value})
         return value
 
-    def agree(self, step: int, *, stop: bool) -> None:
+    def agree(self, step: int, *, stop: bool, leaving: tuple[str, ...] = ()) -> None:
         with self._changed:
             self._held.clear()
         self.complete()
@@ -117,8 +117,8 @@ class Hub:
         self._wait(lambda: len(self._held) == self._size - 1, "the step of the next commit")
         with self._changed:
             settled = max([step, *self._held.values()]) + 1
-        self._send_all({"say": "settle", "step": settled, "stop": stop})
-        self._agreement.settle(settled, stop)
+        self._send_all({"say": "settle", "step": settled, "stop": stop, "leaving": leaving})
+        self._agreement.settle(settled, stop, leaving)
 
     def complete(self) -> None:
         """Wait until every rank is connected. Raises RankLost.
@@ -281,8 +281,9 @@ class Spoke:
             raise raised(decided["error"])
         return decided["value"]
 
-    def agree(self, step: int, *, stop: bool) -> None:
-        raise AssertionError(f"rank {self._rank} is not rank 0 and cannot settle a commit (step {step}, stop {stop})")
+    def agree(self, step: int, *, stop: bool, leaving: tuple[str, ...] = ()) -> None:
+        what = f"step {step}, stop {stop}, leaving {leaving}"
+        raise AssertionError(f"rank {self._rank} is not rank 0 and cannot settle a commit ({what})")
 
     def tell(self, notice: dict[str, Any]) -> None:
         with suppress(OSError):
@@ -314,7 +315,8 @@ class Spoke:
                     case "hold":
                         self._link.send({"say": "held", "asked": self._agreement.hold()})
                     case "settle":
-                        self._agreement.settle(int(frame["step"]), bool(frame["stop"]))
+                        leaving = tuple(map(str, frame["leaving"]))
+                        self._agreement.settle(int(frame["step"]), bool(frame["stop"]), leaving)
                     case "decided":
                         with self._changed:
                             self._decided[frame["topic"]] = frame

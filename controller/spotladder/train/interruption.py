@@ -24,6 +24,26 @@ class Interrupted(SystemExit):
         return (Interrupted, (self.step,))
 
 
+class HandedOver(Interrupted):
+    """Everything up to `step` is committed, and the program continues inside the attempt without the Ray nodes
+    `leaving`. Without something that starts it again it is an interruption like any other."""
+
+    def __init__(self, step: int, leaving: tuple[str, ...] = ()) -> None:
+        super().__init__(step)
+        self.leaving = leaving
+
+    def __str__(self) -> str:
+        return f"handed over after step {self.step}, which is committed: {len(self.leaving)} nodes go"
+
+    def __reduce__(self) -> tuple[type[HandedOver], tuple[int, tuple[str, ...]]]:  # type: ignore[override]
+        return (HandedOver, (self.step, self.leaving))
+
+
+def interrupted(step: int, leaving: tuple[str, ...]) -> Interrupted:
+    """What ends the training function after its last commit: an interruption, or a handover if nodes are leaving."""
+    return HandedOver(step, leaving) if leaving else Interrupted(step)
+
+
 class RankLost(EnvironmentFailure):
     """Another rank of this job is lost or does not answer. The job resumes from the last commit when all workers are
     ready."""

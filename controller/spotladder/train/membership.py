@@ -8,11 +8,12 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.writer import Writer
-from spotladder.core.contract import ExitCode
+from spotladder.core.contract import ExitCode, Notice, NoticeKind
 from spotladder.errors import Fenced
 from spotladder.train import rendezvous
 from spotladder.train.agreement import Agreement
@@ -46,6 +47,12 @@ class Member:
     """Eviction notices of other ranks; filled on rank 0 only."""
     started: int
     """The log entry with which this group of ranks started; -1 on ranks that do not know it."""
+    node: str = ""
+    """The Ray node of this rank if the program can continue without it; else empty."""
+
+    def goes(self, notice: Notice) -> str:
+        """The Ray node without which the program continues after this notice; empty if the notice ends the program."""
+        return self.node if notice.kind == NoticeKind.HANDOVER else ""
 
     def close(self) -> None:
         self.listener.close()
@@ -57,18 +64,21 @@ def join(
     world: ProcessRank,
     *,
     leave: Callable[[int], None] | None = None,
+    node: str = "",
 ) -> Member:
     """Open the commit log (rank 0) and connect to the other ranks. Waits while the store is unavailable.
 
     Raises Fenced, StoreRefused, LogCorrupt, RankLost. `leave` ends the process at once when it is fenced later. With
     None, only the next call raises the error; a program inside another process, as under Ray Train, needs this.
+    `node` is the Ray node of this rank if the program can continue without it.
     """
     log = CommitLog(open_store(environment.uri), environment.job, namespace=environment.namespace, uid=environment.uid)
     agreement = Agreement()
     warned: list[dict[str, object]] = []
     heartbeat = Heartbeat(environment.heartbeat_file if world.rank == 0 else None)
     retry = StoreRetry(log.store, on_change=heartbeat.tell)
-    writer, channel, started = _meet(environment, world, log, agreement, warned.append, retry=retry)
+    start = partial(_started, environment, log, retry, hands_over=bool(node))
+    writer, channel, started = _meet(environment, world, log, agreement, warned.append, retry=retry, start=start)
     heartbeat.enter("joined")
 
     def fenced(error: Fenced) -> None:
@@ -88,7 +98,7 @@ def join(
         hurry=lambda: listener.heard is not None,
     )
     return Member(
-        environment, world, log, writer, agreement, channel, commits, listener, heartbeat, retry, warned, started
+        environment, world, log, writer, agreement, channel, commits, listener, heartbeat, retry, warned, started, node
     )
 
 
@@ -108,12 +118,13 @@ def _meet(
     heard: Callable[[dict[str, object]], None],
     *,
     retry: StoreRetry,
+    start: Callable[[], Writer],
 ) -> tuple[Writer | None, Channel, int]:
     if world.launcher == "ray" and world.size > 1:
-        return _meet_by_ray(environment, world, log, agreement, heard, retry=retry)
+        return _meet_by_ray(world, agreement, heard, start=start)
     if world.rank > 0:
         return None, rendezvous.seek(log.store, environment.attempt, world, agreement, retry=retry), -1
-    writer = _started(environment, log, retry)
+    writer = start()
     if world.size == 1:
         return writer, Alone(agreement), writer.start.seq
     hub = Hub(world.size, agreement, group=world.group, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
@@ -124,20 +135,27 @@ def _meet(
     return writer, hub, writer.start.seq
 
 
-def _started(environment: Environment, log: CommitLog, retry: StoreRetry) -> Writer:
+def _started(environment: Environment, log: CommitLog, retry: StoreRetry, *, hands_over: bool) -> Writer:
     """Start to write as soon as the store answers."""
     tried: set[str] = set()
-    return retry.until_answered(lambda: log.start(environment.attempt, environment.tier, tried=tried), starting=True)
+
+    def start() -> Writer:
+        return log.start(environment.attempt, environment.tier, tried=tried, hands_over=hands_over)
+
+    return retry.until_answered(start, starting=True)
+
+
+def leaving_of(going: list[str]) -> tuple[str, ...]:
+    """The nodes without which the program continues. None when one of the notices ends it ("")."""
+    return tuple(sorted(set(going))) if all(going) else ()
 
 
 def _meet_by_ray(
-    environment: Environment,
     world: ProcessRank,
-    log: CommitLog,
     agreement: Agreement,
     heard: Callable[[dict[str, object]], None],
     *,
-    retry: StoreRetry,
+    start: Callable[[], Writer],
 ) -> tuple[Writer | None, Channel, int]:
     if world.rank > 0:
         said = rendezvous.broadcast_by_ray(None)
@@ -145,7 +163,7 @@ def _meet_by_ray(
             raise raised(said["error"])
         return None, Spoke(Address.from_json(said["address"]), world.rank, world.size, agreement), said["started"]
     try:
-        writer = _started(environment, log, retry)
+        writer = start()
         hub = Hub(world.size, agreement, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
     except Exception as error:
         rendezvous.broadcast_by_ray({"error": described(error)})

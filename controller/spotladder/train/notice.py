@@ -2,8 +2,8 @@
 
 The sources are a file (`SPOTLADDER_NOTICE`, set by the controller: `{"kind", "deadline", "reason"}`; an empty file is
 no notice), a URL with the same content, SIGTERM, and Ray's own preemption information. The first notice counts and
-cannot be withdrawn. The signal handler is installed only while a listener exists; it passes a second SIGTERM to the
-previous handler.
+cannot be withdrawn; only a handover is replaced by a later notice that ends the program. The signal handler is
+installed only while a listener exists; it passes a second SIGTERM to the previous handler.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
-from spotladder.core.contract import Notice
+from spotladder.core.contract import Notice, NoticeKind
 
 _log = logging.getLogger("spotladder.train")
 
@@ -29,6 +29,9 @@ URL_POLL_INTERVAL = 2.0
 """Seconds between two requests to the notice URL, which a thread sends."""
 
 URL_TIMEOUT = 1.0
+
+CONTROLLER_PATIENCE = 3.0
+"""Seconds for which Ray's preemption information waits for the controller's notice."""
 
 URL_LIMIT = 64 * 1024
 """Maximum number of bytes that are read of a response."""
@@ -43,17 +46,18 @@ class NoticeSource(Protocol):
 
 
 class Listener:
-    """All sources as one: keeps the first notice of any of them."""
+    """All sources as one: keeps the first notice of any of them, and a handover until there is another notice."""
 
     def __init__(self, sources: list[NoticeSource]) -> None:
         self._sources = sources
         self._heard: Notice | None = None
 
     def look(self) -> Notice | None:
-        if self._heard is None:
-            self._heard = next((notice for source in self._sources if (notice := source.look())), None)
-            if self._heard is not None:
-                _log.warning("%s (%s): committing and stopping", self._heard.reason, self._heard.kind)
+        if self._heard is None or self._heard.kind == NoticeKind.HANDOVER:
+            found = next((notice for source in self._sources if (notice := source.look())), None)
+            if found is not None:
+                self._heard = found
+                _log.warning("%s (%s): committing and stopping", found.reason, found.kind)
         return self._heard
 
     @property
@@ -158,11 +162,17 @@ class Terminate:
 
 
 class RayPreemption:
-    """Ray Train's information about nodes of this worker group that are being drained.
+    """Ray Train's information about nodes of this worker group that are being drained, after `patience` seconds.
 
     Ray's public API is a barrier over all ranks. Here each rank reads the information of its own worker, and the ranks
-    agree over the channel.
+    agree over the channel. The information does not say whether the program ends or continues on other nodes, so the
+    controller's notice has `patience` seconds to arrive first.
     """
+
+    def __init__(self, patience: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._patience = patience
+        self._clock = clock
+        self._since: float | None = None
 
     def look(self) -> Notice | None:
         module = sys.modules.get("ray.train.v2._internal.execution.context")
@@ -172,6 +182,9 @@ class RayPreemption:
         except (AttributeError, RuntimeError):
             return None  # Not a worker of Ray Train V2, or one without preemption information.
         if info is None:
+            return None
+        self._since = self._clock() if self._since is None else self._since
+        if self._clock() - self._since < self._patience:
             return None
         deadline = info.deadline_ms / 1000 if info.deadline_ms else None
         return Notice(deadline=deadline)
@@ -197,9 +210,10 @@ def read_notice(text: str, where: str) -> Notice | None:
 
 def listen(path: Path | None, url: str) -> Listener:
     """All notice sources of this process."""
-    sources: list[NoticeSource] = [Terminate(), RayPreemption()]
+    sources: list[NoticeSource] = [Terminate()]
     if path is not None:
         sources.append(NoticeFile(path))
+    sources.append(RayPreemption(CONTROLLER_PATIENCE if path is not None or url else 0.0))
     if url:
         sources.append(NoticeURL(url))
     return Listener(sources)

@@ -34,8 +34,8 @@ from spotladder.checkpoints.store import StoreRefused
 from spotladder.errors import Fenced, StoreUnavailable
 from spotladder.train import environment, pending, ranks, session
 from spotladder.train.found import Found, find_as_of
-from spotladder.train.interruption import Interrupted, RankLost
-from spotladder.train.membership import Member, join
+from spotladder.train.interruption import HandedOver, Interrupted, RankLost, interrupted
+from spotladder.train.membership import Member, join, leaving_of
 
 _log = logging.getLogger("spotladder.train")
 
@@ -46,6 +46,9 @@ before Ray knows about the node."""
 UNEXPLAINED_LIMIT = 3
 """How many worker groups may end because a process died on a live node (out of memory, a crash) before the error
 counts as the program's."""
+
+DRAIN_LIMIT = 60.0
+"""Seconds after which Ray ends a drained node although something still runs on it."""
 
 _MAY_PASS = (RayActorError, WorkerHealthCheckFailedError, WorkerHealthCheckTimeoutError, RankLost)
 
@@ -97,6 +100,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         self._below = below
         self._total = total
         self._nodes: set[str] = set()
+        self._drained: set[str] = set()
         self._unexplained = 0
         self._counted = False
 
@@ -117,7 +121,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         """In a worker, before the program's function runs: connect to the other ranks."""
         logging.getLogger("ray.train.v2._internal.util").addFilter(_no_error)
         try:
-            member = join(environment.read(), ranks.discover())
+            member = join(environment.read(), ranks.discover(), node=ray.get_runtime_context().get_node_id())
             session.adopt(session.Job(member))
             set_train_fn_utils(Routed(member, self._below, self._total))
             context = get_train_context()
@@ -127,6 +131,10 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
             set_train_fn_utils(Routed(error, self._below, self._total))
 
     def _ends_the_run(self, errors: list[BaseException]) -> bool:
+        handed_over = [error for error in errors if isinstance(error, HandedOver)]
+        if handed_over and all(isinstance(error, HandedOver) for error in errors if isinstance(error, Interrupted)):
+            self._drain({node for error in handed_over for node in error.leaving} - self._drained)
+            return False
         if any(isinstance(error, Interrupted | Fenced) for error in errors):
             return True
         if any(_is_preempted_actor(error) for error in errors) or self._lost_a_node():
@@ -140,6 +148,20 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         self._unexplained += not self._counted  # Ray passes the same errors several times.
         self._counted = True
         return self._unexplained > UNEXPLAINED_LIMIT
+
+    def _drain(self, nodes: set[str]) -> None:
+        """Keep the next worker group off nodes that go. Their own end drains them too, though maybe later."""
+        from ray._private.worker import global_worker
+        from ray.core.generated.autoscaler_pb2 import DrainNodeReason
+
+        reason = DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
+        deadline = int((time.time() + DRAIN_LIMIT) * 1000)
+        for node in nodes:
+            try:
+                global_worker.gcs_client.drain_node(node, reason, "handed over", deadline)
+            except Exception as error:  # noqa: BLE001 – Ray's internals: without it the group may start once more
+                _log.warning("Ray node %s is not drained before its end: %r", node, error)
+        self._drained |= nodes
 
     def _lost_a_node(
         self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
@@ -157,7 +179,8 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
 def _no_error(record: logging.LogRecord) -> bool:
     """Suppresses Ray's error log with a traceback when a training function was interrupted: an interruption is not an
     error."""
-    return f"{Interrupted.__module__}.{Interrupted.__name__}:" not in record.getMessage()
+    message = record.getMessage()
+    return not any(f"{kind.__module__}.{kind.__name__}:" in message for kind in (Interrupted, HandedOver))
 
 
 class _Flushed:
@@ -212,7 +235,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         committed = self._commit(member, said, metrics, checkpoint) if said["commit"] else None
         if said["stop"]:
             member.commits.wait()
-            raise Interrupted(said["step"])
+            raise interrupted(said["step"], tuple(said["leaving"]))
         at_once = committed is not None and checkpoint_upload_mode != CheckpointUploadMode.ASYNC
         if at_once and not member.commits.settle():
             committed = checkpoint = None  # Report to Ray only checkpoints that exist.
@@ -265,18 +288,21 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
     def _agree(self, member: Member, metrics: dict[str, Any], mine: bool) -> dict[str, Any]:
         """The step of this report, whether it is committed, and whether it is the last: the same on every rank."""
         self._reports += 1
-        notice = member.listener.look() is not None
+        notice = member.listener.look()
+        goes = None if notice is None else member.goes(notice)
 
-        def decide(said: list[list[bool]]) -> dict[str, Any]:
+        def decide(said: list[tuple[bool, str | None]]) -> dict[str, Any]:
             commit = any(has for has, _ in said)
             self._look()
             counted = self._counted(metrics, commit)
             done = counted["total"] > 0 and counted["step"] >= counted["total"]
-            stop = commit and not done and any(heard for _, heard in said)
+            going = [node for _, node in said if node is not None]
+            stop = commit and not done and bool(going)
             again = member.writer.start.restart if member.writer else 0
-            return {"commit": commit, "stop": stop, "name": f"ckpt-{counted['step']:06d}.{again}", **counted}
+            name = f"ckpt-{counted['step']:06d}.{again}"
+            return {"commit": commit, "stop": stop, "leaving": leaving_of(going), "name": name, **counted}
 
-        said: dict[str, Any] = member.channel.exchange(f"report {self._reports}", [mine, notice], decide)
+        said: dict[str, Any] = member.channel.exchange(f"report {self._reports}", (mine, goes), decide)
         if said["commit"]:
             self._committed = said["step"]
         return said

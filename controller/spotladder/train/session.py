@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from spotladder.core.contract import Notice
 from spotladder.errors import InvalidSpec
 from spotladder.train import environment, ranks
 from spotladder.train.ending import exit_code_of, exit_with_what_happened
 from spotladder.train.found import Found, find
-from spotladder.train.interruption import Interrupted
-from spotladder.train.membership import Member, join, leave_at_once
+from spotladder.train.interruption import interrupted
+from spotladder.train.membership import Member, join, leave_at_once, leaving_of
 from spotladder.train.pending import Checkpoint
 
 _log = logging.getLogger("spotladder.train")
@@ -43,8 +44,9 @@ class Job:
         self._committed = 0
         self._base = 0
         self._last_commit_at = clock()
-        self._warned = False
+        self._warned: Notice | None = None
         self._stop_announced = False
+        self._leaving: tuple[str, ...] = ()
         self._stop_at: int | None = None
         self._resumes = 0
 
@@ -123,7 +125,7 @@ class Job:
                 self._member.heartbeat.beat(step, total, at_once=step == total)
                 if self._stop_at is not None and step < total:
                     self.flush()
-                    raise Interrupted(self._committed)
+                    raise interrupted(self._committed, self._leaving)
             self.flush()
         finally:
             self._member.listener.close()
@@ -144,7 +146,7 @@ class Job:
             self._last_commit_at = self._clock()
             self._base = step
         if settled is not None and settled.stop:
-            self._stop_at = step
+            self._stop_at, self._leaving = step, settled.leaving
         self._asked = (step, due)
         return due
 
@@ -208,16 +210,19 @@ class Job:
         member = self._member
         notice = member.listener.look()
         if self.rank > 0:
-            if notice is not None and not self._warned:
-                self._warned = True
-                member.channel.tell({"kind": notice.kind, "reason": notice.reason, "deadline": notice.deadline})
+            if notice is not None and notice != self._warned:
+                self._warned = notice
+                words = {"kind": notice.kind, "reason": notice.reason, "deadline": notice.deadline}
+                member.channel.tell({**words, "node": member.goes(notice)})
             return
         if self._total and step >= self._total - (self.world_size > 1):
             return  # The last step is always committed.
-        stop = (notice is not None or bool(member.warned)) and not self._stop_announced
+        going = [str(words.get("node") or "") for words in member.warned]
+        going += [] if notice is None else [member.goes(notice)]
+        stop = bool(going) and not self._stop_announced
         if stop or self._time_is_up():
             self._stop_announced |= stop
-            member.channel.agree(step, stop=stop)
+            member.channel.agree(step, stop=stop, leaving=leaving_of(going) if stop else ())
 
     def _time_is_up(self) -> bool:
         """Whether an interval in seconds is over and no commit is in progress: a slow bucket must not stall the

@@ -27,6 +27,7 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 """The label by which Kueue admits an object, and suspends it until then."""
 
 
+RAY_GROUP = "ray.io/group"
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
 JOB_INDEX = "jobset.sigs.k8s.io/job-index"
 RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
@@ -77,17 +78,18 @@ class ContainerRecord:
 class PodRecord(Made):
     """A pod of an attempt.
 
-    `slot` is the place in a JobSet that it fills ("workers-0-1"; "" for Ray) and `restart` the JobSet's restart that
-    it belongs to. `program` is the name of its first container. `disruption` is the reason of its DisruptionTarget
-    condition. `unschedulable` is the scheduler's message; `looked_at_by_scheduler` whether the scheduler has set a
-    condition. `notice` is the text of the notice annotation. `grace` is the grace period in seconds with which it was
-    deleted.
+    `group` is the worker group of its RayCluster. `slot` is the place in a JobSet that it fills ("workers-0-1"; "" for
+    Ray) and `restart` the JobSet's restart that it belongs to. `program` is the name of its first container.
+    `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is the scheduler's message;
+    `looked_at_by_scheduler` whether the scheduler has set a condition. `notice` is the text of the notice annotation.
+    `grace` is the grace period in seconds with which it was deleted.
     """
 
     kind: ClassVar[APIResource] = PODS
 
     node: str = ""
     role: PodRole = PodRole.WORKER
+    group: str = ""
     slot: str = ""
     restart: int = 0
     program: str = ""
@@ -113,6 +115,7 @@ class PodRecord(Made):
             **made_fields(pod),
             node=intern(spec.get("nodeName") or ""),
             role=PodRole.HEAD if labels.get(names.ROLE) == PodRole.HEAD else PodRole.WORKER,
+            group=intern(labels.get(RAY_GROUP, "")),
             slot=_slot(labels),
             restart=whole_number(labels.get(RESTART_ATTEMPT)),
             program=intern(next((entry.get("name") or "" for entry in spec.get("containers") or ()), "")),

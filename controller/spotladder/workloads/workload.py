@@ -3,7 +3,7 @@ registers the kinds; the operator uses only the port."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,6 +34,14 @@ class AttemptObjects:
     def every(self) -> tuple[Made, ...]:
         """All objects, the top first."""
         return (*(() if self.top is None else (self.top,)), *self.derived, *self.pods)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A JSON patch (RFC 6902) of one object of an attempt."""
+
+    target: Made
+    patch: tuple[Mapping[str, Any], ...]
 
 
 class WorkloadKind(Protocol):
@@ -102,6 +110,10 @@ class WorkloadKind(Protocol):
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
         """Which operator does not act on the attempt, with the evidence; "" if all act or still have time. `now` is by
         the cluster's clock."""
+
+    def replacing(self, objects: AttemptObjects, pods: Collection[str], *, remove: bool) -> Change | None:
+        """The change that runs a replacement beside each of these pods (uids) or, with `remove`, removes them. None
+        when nothing is to be changed. Only asked of attempts whose `surplus` is not None."""
 
     def read(
         self,

@@ -81,3 +81,22 @@ def test_without_a_limit_there_is_always_room() -> None:
 
 def test_a_job_that_is_larger_than_the_tier_never_has_room() -> None:
     assert full(job("me"), pool=CapacityRecord(name="pool", uid="p", model=capacity(limits={"nodes": 1})))
+
+
+@pytest.mark.parametrize(
+    ("others", "pool", "expected"),
+    [
+        ([], POOL, 2),
+        ([job("a", phase="Running")], POOL, 0),
+        ([job("a", phase="Running"), job("b", phase="Running")], POOL, 0),
+        ([job("a", phase="Running", on="on-demand")], POOL, 2),
+        ([], CapacityRecord(name="pool", uid="p", model=capacity()), None),
+    ],
+)
+def test_a_job_that_replaces_workers_stays_within_the_limit(
+    others: list[JobRecord], pool: CapacityRecord, expected: int | None
+) -> None:
+    me = job("me", phase="Running")
+    made: Any = Jobs(me, *others)
+    limits = Limits(made, size=lambda _job, _tier: 2, launched=lambda _key: True)
+    assert limits.room(pool, me, held=2) == expected

@@ -56,7 +56,8 @@ def observed(known: Known) -> Observation:
     clusters: Any = known
     seen, _ = load.observe(
         record, STATE, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known),
-        reading=Reading(True), blocked="", heartbeats=Heartbeats(SteppedClock()), outage=lambda _: None, now=0.0,
+        reading=Reading(True), blocked="", heartbeats=Heartbeats(SteppedClock()), outage=lambda _: None,
+            surge_room=None, now=0.0,
     )  # fmt: skip
     return seen
 

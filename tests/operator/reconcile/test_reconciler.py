@@ -8,16 +8,21 @@ from typing import Any
 
 import pytest
 
+from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Conflict
 from spotladder.clusters.fake import FakeApiServer, FakeClient
+from spotladder.core.codec import load_state
+from spotladder.core.model import Stage
+from spotladder.core.situation import REMOVAL_DELAY
 from spotladder.custom_resources import FINALIZER
-from spotladder.resources import DISRUPTION_BUDGETS, TIEREDJOBS
+from spotladder.resources import DISRUPTION_BUDGETS, PODS, TIEREDJOBS
 from spotladder.workloads import names
-from spotladder.workloads.rayjob.records import RAYJOBS
+from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from tests.kube.world import World, eventually
 
 NAMESPACE = "team-a"
+CLUSTER = "digits-a001-xk2lp"
 
 
 @asynccontextmanager
@@ -166,3 +171,79 @@ async def reason_is(here: World, kind: str, reason: str) -> bool:
 async def is_noticed(here: World) -> bool:
     pods: list[dict[str, Any]] = await here.pods(1)
     return bool(pods) and all(names.NOTICE in (pod["metadata"].get("annotations") or {}) for pod in pods)
+
+
+async def raycluster(here: World) -> dict[str, Any]:
+    """The worker group of attempt 1's RayCluster."""
+    cluster = await here.client.get(RAYCLUSTERS, CLUSTER, NAMESPACE)
+    group: dict[str, Any] = cluster["spec"]["workerGroupSpecs"][0]
+    return group
+
+
+async def with_raycluster(here: World) -> None:
+    """KubeRay has created the RayCluster, and the program has started."""
+    rayjob = await here.rayjob(1)
+    metadata = {"name": CLUSTER, "namespace": NAMESPACE, "labels": rayjob["metadata"]["labels"]}
+    body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata}
+    await here.client.create(RAYCLUSTERS, {**body, "spec": rayjob["spec"]["rayClusterSpec"]})
+    await here.report(1, rayClusterName=CLUSTER, jobDeploymentStatus="Running", jobStatus="RUNNING")
+    CommitLog(here.bucket.store, "digits", namespace=NAMESPACE).start(1, "spot-a", hands_over=True)
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["one controller", "a new controller at every step"])
+async def test_a_noticed_worker_is_replaced_inside_the_attempt(restarts: bool) -> None:
+    clock = SteppedClock()
+    here = World(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
+    here.clock = clock
+    await here.make_namespace()
+    for tier in ("spot-a", "spot-b", "on-demand"):
+        await here.capacity(tier, notice="60s")
+
+    async def notice() -> None:
+        await running(here)
+        await with_raycluster(here)
+        pod = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        going.update(name=pod["metadata"]["name"], node=pod["spec"]["nodeName"])
+        await here.set_node(
+            going["node"], ready="True", taints=[{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
+        )
+        await eventually(lambda: replicas(3))
+        assert (await raycluster(here))["scaleStrategy"]["workersToDelete"] == []
+
+    async def come() -> None:
+        await here.pod(1, "worker", 2)
+        await eventually(told)
+        assert await replicas(3), "a pod that is being deleted would not hear of it"
+
+    async def remove() -> None:
+        await clock.advance(REMOVAL_DELAY)
+        await eventually(lambda: replicas(2))
+        assert (await raycluster(here))["scaleStrategy"]["workersToDelete"] == [going["name"]]
+
+    async def gone() -> None:
+        await here.client.delete(PODS, going["name"], NAMESPACE, grace=0)
+        await eventually(handed_over)
+        assert await here.rayjobs() == ["digits-a001"]
+
+    async def replicas(number: int) -> bool:
+        return bool((await raycluster(here))["replicas"] == number)
+
+    async def told() -> bool:
+        found = {pod["metadata"]["name"]: pod["metadata"].get("annotations") or {} for pod in await here.pods(1)}
+        heard = [name for name, annotations in found.items() if names.NOTICE in annotations]
+        return heard == [going["name"]] and '"handover"' in found[going["name"]][names.NOTICE]
+
+    async def handed_over() -> bool:
+        state = load_state((await here.status())["state"])
+        assert (state.stage, state.last_number, state.failures) in ((Stage.REPLACING, 1, 1), (Stage.RUNNING, 1, 1))
+        return state.stage is Stage.RUNNING and state.attempt is not None and not state.attempt.leaving
+
+    going: dict[str, str] = {}
+    if restarts:
+        for step in (notice, come, remove, gone):
+            async with here.operator():
+                await step()
+        return
+    async with here.operator():
+        for step in (notice, come, remove, gone):
+            await step()

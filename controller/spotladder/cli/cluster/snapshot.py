@@ -105,7 +105,7 @@ def _noted(found: Iterable[Object]) -> Iterator[Lost | Noted]:
     from spotladder.custom_resources.loss_events import loss_of
     from spotladder.display.timeline import Lost, Noted
 
-    more = (Stage.RECOVERING, Stage.DRAINING)
+    more = (Stage.REPLACING, Stage.RECOVERING, Stage.DRAINING)
     for event in found:
         reason, action, message = event.get("reason", ""), event.get("action", ""), event.get("message", "")
         if loss := loss_of(reason, action, message):

@@ -37,6 +37,21 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
+class Replace:
+    """Run a replacement beside each of these pods of this attempt. Repeated; must be idempotent.
+
+    `pods` are identities; those that are gone need none any more. `hand_over`: ask the program to commit and to
+    continue without the pods. `remove`: remove them, and wait for them no more. `deadline` is when their nodes may go.
+    """
+
+    attempt: int
+    pods: tuple[str, ...]
+    hand_over: bool
+    remove: bool
+    deadline: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """The job ended: write the outcome to the commit log and release all resources. Must be idempotent."""
 
@@ -44,7 +59,7 @@ class Finish:
     reason: Reason
 
 
-Action = Launch | Drain | Delete | Finish
+Action = Launch | Drain | Delete | Replace | Finish
 
 
 @dataclass(frozen=True, slots=True)

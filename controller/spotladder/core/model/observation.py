@@ -142,7 +142,8 @@ class AttemptSeen:
     `store_message` the error of the store or the network. `rights_refused`: which server refused which credentials.
     `operator_silent`: which operator has not acted on which object. "" and None mean no, or unknown.
 
-    `queue` is what the admission queue says of it, None without a queue.
+    `queue` is what the admission queue says of it, None without a queue. `surplus` is the number of workers requested
+    beyond those that the attempt was launched with; None where pods cannot be replaced inside an attempt.
 
     `nodes` is the number of nodes of the pods and `silent_nodes` the number of these that have stopped sending
     heartbeats, including those whose Ready condition is not False yet; `cluster_nodes` and `cluster_silent_nodes` are
@@ -169,18 +170,21 @@ class AttemptSeen:
     cluster_silent_nodes: int = 0
     contact_restored_at: Instant | None = None
     queue: QueueSeen | None = None
+    surplus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """The newest commit of the log, and the newest attempt that has started according to the log. `skipped`: which
-    commits the attempt of the newest commit could not resume from, and why."""
+    commits the attempt of the newest commit could not resume from, and why. `hands_over`: the program of the newest
+    attempt can continue inside the attempt without pods that are leaving (`NoticeKind.HANDOVER`)."""
 
     step: int = 0
     total: int = 0
     committed_at: Instant | None = None
     attempt: int = 0
     skipped: str = ""
+    hands_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +197,8 @@ class Observation:
     why it cannot be launched if the reason is not capacity (a permission, a quota, a kind that is not installed), and
     `blocked_by` what refuses it. `launched`: only the controller's own object of the live attempt exists;
     `operator_silent` is the operator that has not acted on it. `offered` are the names of the tiers that are known to
-    have capacity for the whole job now.
+    have capacity for the whole job now. `surge_room` is how many nodes the live attempt may hold beyond its workers
+    within the limits of its CapacityTier; None: any number.
     """
 
     revision: int
@@ -206,6 +211,7 @@ class Observation:
     operator_silent: str = ""
     limited: frozenset[str] = frozenset()
     offered: frozenset[str] = frozenset()
+    surge_room: int | None = None
 
     def attempt(self, number: int) -> AttemptSeen | None:
         """The attempt with this number, if it exists."""

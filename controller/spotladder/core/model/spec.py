@@ -69,7 +69,9 @@ class Price:
 class Tier:
     """One entry of a job's ordered tiers. `notice` is how long before a reclaim the cloud announces it, in seconds; 0
     if unknown. `template` is a digest of the part of the spec from which the pods of an attempt on this tier are
-    created; "" if pods never change (a local run)."""
+    created; "" if pods never change (a local run). `queue_timeout` is how long an attempt may wait for quota in an
+    admission queue; None: without limit. `surge`: a pod whose node will be reclaimed is replaced inside the attempt
+    before that, if possible."""
 
     name: str
     max_failures: int = 0
@@ -80,6 +82,7 @@ class Tier:
     notice: Seconds = 0.0
     template: str = ""
     queue_timeout: Seconds | None = None
+    surge: bool = False
 
 
 @dataclass(frozen=True, slots=True)

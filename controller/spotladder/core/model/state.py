@@ -36,6 +36,7 @@ class Stage(StrEnum):
     IDLE = "Idle"  # no attempt; a tier is to be chosen
     STARTING = "Starting"  # an attempt is planned or launched; not all of its workers have been ready yet
     RUNNING = "Running"  # whole
+    REPLACING = "Replacing"  # all workers are ready; replacements start for pods whose nodes will be reclaimed
     RECOVERING = "Recovering"  # all workers were ready, some are lost, the attempt may recover by itself
     DRAINING = "Draining"  # asked to commit and stop
     ENDING = "Ending"  # being removed
@@ -60,6 +61,7 @@ PHASE_OF: Mapping[Stage, Phase] = MappingProxyType(
         Stage.IDLE: Phase.PENDING,
         Stage.STARTING: Phase.PENDING,
         Stage.RUNNING: Phase.RUNNING,
+        Stage.REPLACING: Phase.RUNNING,
         Stage.RECOVERING: Phase.RUNNING,
         Stage.DRAINING: Phase.DRAINING,
         Stage.ENDING: Phase.DRAINING,
@@ -78,9 +80,12 @@ class Attempt:
 
     `known_pods` are the identities of pods that were observed alive, so that a pod that disappears is noticed;
     `lost_pods` are those already counted. `end_reason` is why the attempt is being ended. `drain_since` is when it was
-    asked to commit and stop, `drain_by` is when it is killed. `exited_at` is when the failure of its program was first
-    observed. `workers` and `template` are those of the spec with which it was launched, and apply whatever the spec is
-    later; None and "" in states of versions that did not store them.
+    asked to commit and stop, `drain_by` is when it is killed. `leaving` are the identities of noticed pods that are
+    being replaced inside the attempt, until they are gone and no surplus worker is left; `replace_by` is when their
+    replacements must be ready, and `handing_over_since` is when the program was asked to continue without them.
+    `exited_at` is when the failure of its program was first observed. `workers` and `template` are those of the spec
+    with which it was launched, and apply whatever the spec is later; None and "" in states of versions that did not
+    store them.
     """
 
     number: int
@@ -100,6 +105,9 @@ class Attempt:
     workers: int | None = None
     template: str = ""
     drain_since: Instant | None = None
+    leaving: tuple[str, ...] = ()
+    replace_by: Instant | None = None
+    handing_over_since: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +157,8 @@ class TierRecord:
     """The history of one tier.
 
     `exhausted_by` is why the tier must not be used any more; None if it may be used. `unpriced` is the number of its
-    node-seconds without a known price, which `cost` does not include. `spells` are the newest availability spells,
+    node-seconds without a known price, which `cost` does not include. `surge_seconds` is the number of its node-seconds
+    beyond the number of workers of the attempt, paid like the others. `spells` are the newest availability spells,
     oldest first.
     """
 
@@ -163,6 +172,7 @@ class TierRecord:
     exhausted_by: Reason | None = field(default=None, metadata={WIRE_NAME: "spent"})
     last_reason: Reason | None = None
     spells: tuple[Spell, ...] = ()
+    surge_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +189,9 @@ class JobState:
     `crash_output` is the last line of output of the newest. `denials` is the number of attempts that the checkpoint
     store has refused since the newest commit, `denied` its last error. `impeded` is why the job is not training; None
     while it trains. `timed_steps` and `timed_seconds` are the number of steps between consecutive commits of one
-    attempt, and their duration. `node_failures` are the nodes on which pods failed, the newest failure last. `clock` is
-    the `now` of the last decision and `nodes` the number of nodes held since then.
+    attempt, and their duration. `commit_seconds` is the longest time from a request to commit until the commit was
+    observed. `node_failures` are the nodes on which pods failed, the newest failure last. `clock` is the `now` of the
+    last decision and `nodes` the number of nodes held since then.
     """
 
     stage: Stage = Stage.IDLE
@@ -215,6 +226,7 @@ class JobState:
     timed_steps: int = 0
     timed_seconds: Seconds = 0.0
     node_failures: tuple[NodeFailures, ...] = ()
+    commit_seconds: Seconds = 0.0
 
     @property
     def phase(self) -> Phase:
@@ -244,6 +256,7 @@ class JobState:
                 cost=0.0,
                 on_demand_cost=0.0,
                 unpriced=0.0,
+                surge_seconds=0.0,
                 spells=tuple(replace(spell, until=0.0) for spell in tier.spells[-1:]),
             )
             for tier in self.tiers

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from spotladder.core.model import TERMINAL, CapacityType, JobSpec, Move, Seconds, Stage
 from spotladder.core.reasons import Reason
+from spotladder.core.situation import READY
 from spotladder.display.report.work import Stretch, done_again
 from spotladder.display.timeline import Billed, Committed, Lost, Moved, Record
 
@@ -114,9 +115,9 @@ class _Ledger:
         )
 
     def _move(self, move: Move, at: Seconds) -> None:
-        if move.target is Stage.RUNNING:
+        if move.target is Stage.RUNNING and move.source is not Stage.REPLACING:
             self._whole_since = at
-        else:
+        elif move.target not in READY:
             self._end_whole(at)
         if (
             move.source not in (Stage.DRAINING, Stage.ENDING) or move.target in TERMINAL

@@ -235,6 +235,7 @@ _SPENT_ON: Mapping[Stage, str] = {
     Stage.DRAINING: "handover",
     Stage.ENDING: "handover",
     Stage.RUNNING: "idle",
+    Stage.REPLACING: "idle",
 }
 
 

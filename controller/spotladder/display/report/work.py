@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from spotladder.core.model import Instant, Seconds, Stage
+from spotladder.core.situation import READY
 from spotladder.display.timeline import Beat, Committed, DriverStarted, Moved, Record
 
 
@@ -78,7 +79,7 @@ def _segments(records: list[Record], start_steps: Mapping[int, int]) -> list[_Se
         match record:
             case DriverStarted():
                 floor = record.at
-            case Moved() if record.move.target in (Stage.STARTING, Stage.RUNNING):
+            case Moved() if record.move.target in (Stage.STARTING, Stage.RUNNING) and record.move.source not in READY:
                 floor = record.at
             case Beat() | Committed() if isinstance(record, Beat) is sampled:
                 last = segments[-1] if segments else None

@@ -15,7 +15,7 @@ from spotladder.clusters.errors import ClusterUnreachable, Conflict, Forbidden, 
 from spotladder.clusters.registry import HOME
 from spotladder.core.bad_nodes import bad_nodes
 from spotladder.core.contract import Notice
-from spotladder.core.model import Delete, Drain, Handover, JobState, Launch
+from spotladder.core.model import Delete, Drain, Handover, JobState, Launch, Replace
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import InvalidSpec
@@ -185,13 +185,13 @@ class Applier:
         reach(Point.BEFORE_DRAIN)
         found = loaded.found.attempts.get(action.attempt)
         if found is not None and not found.cluster.problem:
-            await self._tell(found, action)
+            await self._tell(found, found.objects.pods, Notice.of(action.reason, action.deadline))
         reach(Point.AFTER_DRAIN)
 
-    async def _tell(self, found: Located, action: Drain) -> None:
-        text = Notice.of(action.reason, action.deadline).encode()
+    async def _tell(self, found: Located, pods: Sequence[PodRecord], notice: Notice) -> None:
+        text = notice.encode()
         with found.cluster.turn():
-            for pod in found.objects.pods:
+            for pod in pods:
                 if pod.notice != text and pod.phase in ("Pending", "Running"):
                     patch = {"metadata": {"uid": pod.uid, "annotations": {names.NOTICE: text}}}
                     try:
@@ -199,6 +199,23 @@ class Applier:
                     except (NotFound, Conflict):
                         continue  # The pod is gone or replaced: its replacement is annotated when it is observed.
                     found.cluster.inventory.written(PODS, told)
+
+    async def replace(self, loaded: Loaded, action: Replace) -> None:
+        """Run replacements beside pods that go. To hand over, tell these pods first, and have them removed when the
+        program has had the time to hear it."""
+        found = loaded.found.attempts.get(action.attempt)
+        if found is None or found.cluster.problem:
+            return
+        if action.hand_over:
+            going = [pod for pod in found.objects.pods if pod.uid in action.pods]
+            await self._tell(found, going, Notice.of_handover(action.deadline))
+        change = loaded.workload.replacing(found.objects, action.pods, remove=action.remove)
+        if change is None:
+            return
+        target = change.target
+        with found.cluster.turn(), suppress(NotFound):  # it is gone: so is the attempt
+            changed = await found.cluster.client.patch(target.kind, target.name, target.namespace, change.patch)
+            found.cluster.inventory.written(target.kind, changed)
 
     async def delete(self, loaded: Loaded, action: Delete) -> None:
         """Remove the remaining objects of the attempt, owners first."""

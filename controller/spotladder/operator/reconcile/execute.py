@@ -15,7 +15,7 @@ from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.election import NotLeading
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
-from spotladder.core.model import Action, Decision, Delete, Drain, Finish, Launch
+from spotladder.core.model import Action, Decision, Delete, Drain, Finish, Launch, Replace
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError, StoreUnavailable
@@ -81,7 +81,7 @@ class Executor:
         live = decision.state.attempt.number if decision.state.attempt else None
         chores: list[tuple[bool, Callable[[], Coroutine[Any, Any, object]]]] = [
             (
-                not isinstance(action, Delete) or action.attempt == live,
+                not isinstance(action, Replace) and (not isinstance(action, Delete) or action.attempt == live),
                 partial(self._do, loaded, action, result, room, address),
             )
             for action in decision.actions
@@ -128,6 +128,9 @@ class Executor:
             case Delete():
                 if await self._outputs.before_delete(loaded, action.attempt, address):
                     await self._applier.delete(loaded, action)
+            case Replace():
+                await self._applier.replace(loaded, action)
+                self._logs.read_now(loaded.record.key)
             case Finish():
                 if update := await self._finish(loaded, action, address):
                     result.updates[ConditionType.CHECKPOINTING] = update

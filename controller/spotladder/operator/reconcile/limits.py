@@ -42,6 +42,14 @@ class Limits:
             return ""
         return f'CapacityTier "{capacity.name}" has limits.nodes {most}: {held} are in use, {needed} are needed'
 
+    def room(self, capacity: CapacityRecord, job: JobRecord, *, held: int) -> int | None:
+        """How many nodes a job may hold on this tier beyond the number `held`; None: any number."""
+        most = capacity.model.spec.limits.nodes if capacity.model else None
+        if most is None:
+            return None
+        others = (other for other in self._jobs.all() if other.uid != job.uid and other.capacity == capacity.name)
+        return max(0, most - held - sum(self._size(other, capacity) for other in others))
+
     @contextmanager
     def launching(self, job: JobRecord) -> Iterator[None]:
         """Count the job as launched inside the block, before its objects are observed."""

@@ -109,10 +109,12 @@ def observe(
     blocked: Diagnosis | None,
     heartbeats: Heartbeats,
     outage: Callable[[int], Outage | None],
+    surge_room: int | None,
     now: Instant,
 ) -> tuple[Observation, JobObjects]:
     """The observation of the job. `blocked` is why the last launch did not succeed; `outage` is the outage of the
-    checkpoint store that the program of an attempt reports.
+    checkpoint store that the program of an attempt reports. `surge_room` is how many nodes the live attempt may hold
+    beyond its workers.
 
     The snapshot is never older than the state: caches are listed after the lease was acquired, only move forward, and
     include the responses to the controller's own writes. So its revision is that of the state, or newer.
@@ -164,6 +166,7 @@ def observe(
         launched=launched,
         operator_silent=silent or unanswered,
         limited=frozenset(tiers.full),
+        surge_room=surge_room,
     )
     return seen_now, found
 

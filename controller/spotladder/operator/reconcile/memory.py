@@ -70,7 +70,7 @@ class Memories:
                 held = status_of(record)
                 memory.persisted, (memory.before, memory.state) = held.state, memory.states(held)
         attempt = memory.state.attempt if memory.state is not None else None
-        launched = attempt.workers if attempt is not None else None
+        launched = None if attempt is None or attempt.workers is None else attempt.workers + len(attempt.leaving)
         workers = memory.workers if launched is None else launched
         with_head = capacity.model is not None and capacity.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
         return 0 if workers is None else workers + with_head

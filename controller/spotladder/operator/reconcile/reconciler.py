@@ -168,7 +168,7 @@ class Reconciler:
                 record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, memory=memory
             )
         reach(Point.AFTER_LOAD)
-        if waits := self._last_commit_awaited(loaded):
+        if waits := self._time_until_log_read(loaded):
             return waits
         return await self._go_on(loaded, policy, memory)
 
@@ -246,6 +246,16 @@ class Reconciler:
         full = {name: self._limits.full(capacity, record) for name, capacity in found if capacity is not None}
         return {name: why for name, why in full.items() if why}
 
+    def _surge_room(self, record: JobRecord, job: TieredJob, state: JobState, memory: JobMemory) -> int | None:
+        """How many nodes the live attempt may hold beyond its workers; None: any number."""
+        attempt = state.attempt
+        tier = next((tier for tier in job.spec.tiers if attempt is not None and tier.name == attempt.tier), None)
+        capacity = memory.capacity.get(tier.capacity_tier) if tier is not None else None
+        if attempt is None or capacity is None:
+            return None
+        held = self._memories.nodes(record, capacity)
+        return self._limits.room(capacity, record, held=held - len(attempt.leaving))
+
     def _load(
         self,
         record: JobRecord,
@@ -269,6 +279,7 @@ class Reconciler:
             blocked=memory.blocked,
             heartbeats=self._heartbeats,
             outage=lambda number: self._outages.of(record.key, number, reading.progress),
+            surge_room=self._surge_room(record, job, state, memory),
             now=self._clock.now(),
         )
         return Loaded(
@@ -293,17 +304,23 @@ class Reconciler:
             found=found,
         )
 
-    def _last_commit_awaited(self, loaded: Loaded) -> Seconds:
-        """Maximum time to wait for a read of the log, because a program's end is judged with its last commit.
+    def _time_until_log_read(self, loaded: Loaded) -> Seconds:
+        """Maximum time to wait for a read of the log, because a program's end is judged with its last commit, and the
+        first notice with the start entry, which says whether the program can hand over.
 
         If the workload's operator gave up the job, there is no last commit to wait for, and the next attempt reads the
         log anyway.
         """
-        live = loaded.state.attempt
+        live, reading = loaded.state.attempt, loaded.reading
         seen = loaded.seen.attempt(live.number) if live else None
-        if seen is None or seen.exit in (None, Exit.LOST):
+        if seen is None:
             return 0.0
-        return self._logs.time_until_read(loaded.record.key, (seen.number, seen.exit))
+        if seen.exit not in (None, Exit.LOST):
+            return self._logs.time_until_read(loaded.record.key, (seen.number, seen.exit))
+        replaceable = loaded.state.stage is Stage.RUNNING and seen.surplus is not None and not reading.unreadable
+        if replaceable and reading.progress.attempt < seen.number and any(pod.noticed for pod in seen.pods):
+            return self._logs.time_until_read(loaded.record.key, (seen.number, Stage.REPLACING))
+        return 0.0
 
     def _wake(
         self, decision: Decision, persisted: JobState, updates: ConditionUpdates, reading: Reading, *, restless: bool

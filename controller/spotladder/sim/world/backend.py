@@ -23,6 +23,7 @@ from spotladder.core.model import (
     PodRole,
     PodSeen,
     Progress,
+    Replace,
     Seconds,
 )
 from spotladder.core.reasons import Cause
@@ -127,6 +128,10 @@ class SimBackend:
         if attempt is not None:
             self.changes += 1
             self._release(attempt)
+
+    def replace(self, action: Replace) -> None:
+        """Never asked for: `surplus` is None here."""
+        raise AssertionError(f"workers of attempt {action.attempt} are not replaced in the simulation")
 
     def finish(self, action: Finish) -> None:  # noqa: ARG002 – the port's
         """Nothing is left of the job."""

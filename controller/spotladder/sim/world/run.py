@@ -17,6 +17,7 @@ from spotladder.core.model import (
     JobSpec,
     JobState,
     Launch,
+    Replace,
     Seconds,
     Stage,
     Tier,
@@ -142,6 +143,8 @@ class SimulationRun:
                 self.backend.drain(action)
             case Delete():
                 self.backend.delete(action)
+            case Replace():
+                self.backend.replace(action)
             case Finish():
                 self.backend.finish(action)
 

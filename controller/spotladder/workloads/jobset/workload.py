@@ -17,7 +17,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -38,7 +38,7 @@ from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, Made, Obje
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.template_schema import check
 from spotladder.workloads.tiers import ResolvedTier
-from spotladder.workloads.workload import AttemptObjects, WorkloadKind
+from spotladder.workloads.workload import AttemptObjects, Change, WorkloadKind
 
 NEVER_BY_ITSELF = 2_147_483_647
 """JobSet's maximum of maxRestarts: the tier's maxFailures limits the restarts instead."""
@@ -106,6 +106,15 @@ class JobSetKind:
 
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
         return silent_jobset(objects, now) or silent_scheduler(objects.pods, now)
+
+    def replacing(
+        self,
+        objects: AttemptObjects,  # noqa: ARG002 – the port's
+        pods: Collection[str],  # noqa: ARG002
+        *,
+        remove: bool,  # noqa: ARG002
+    ) -> Change | None:
+        return None  # the size of a Job is fixed: `read` says that nothing can be replaced
 
     read = staticmethod(state.read)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from sys import intern
 from typing import ClassVar, Self
@@ -21,6 +22,7 @@ from spotladder.workloads.records import (
     made_fields,
     message_of,
     part,
+    whole_number,
 )
 from spotladder.workloads.workload import AttemptObjects
 
@@ -39,8 +41,8 @@ LOGS = ", last available logs"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayJobRecord(WorkloadRecord):
     """A RayJob with the values that KubeRay uses. `error` is the error that ended its driver, taken from the log that
-    Ray appends to its message; the log itself is not kept. `mode` is its submissionMode. `written_at` is the time of
-    its last update."""
+    Ray appends to its message; the log itself is not kept. `mode` is its submissionMode. `groups` are its worker groups
+    with their replicas. `written_at` is the time of its last update."""
 
     kind: ClassVar[APIResource] = RAYJOBS
 
@@ -51,6 +53,7 @@ class RayJobRecord(WorkloadRecord):
     error: str = ""
     mode: str = ""
     cluster: str = ""
+    groups: tuple[tuple[str, int], ...] = ()
     written_at: Instant | None = field(default=None, compare=False)
 
     @classmethod
@@ -70,19 +73,36 @@ class RayJobRecord(WorkloadRecord):
             error=last_error(printed) if printed else "",
             mode=intern(part(rayjob, "spec").get("submissionMode") or ""),
             cluster=status.get("rayClusterName") or "",
+            groups=tuple(
+                (group.name, group.replicas) for group in _groups(part(part(rayjob, "spec"), "rayClusterSpec"))
+            ),
             written_at=max((time for time in writes if time is not None), default=None),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerGroup:
+    """A worker group of a RayCluster. `most` is its maxReplicas, `hosts` the number of pods of each replica,
+    `to_delete` the names of pods that KubeRay is asked to remove."""
+
+    name: str
+    replicas: int
+    most: int
+    hosts: int
+    to_delete: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayClusterRecord(Made):
     """A RayCluster. `failure` is why KubeRay could not create one of its pods; "" if there was no failure. `acted_on`:
-    KubeRay has observed its current spec."""
+    KubeRay has observed its current spec. `autoscaled`: Ray's autoscaler sets the number of its workers."""
 
     kind: ClassVar[APIResource] = RAYCLUSTERS
 
     failure: str = ""
     acted_on: bool = False
+    autoscaled: bool = False
+    groups: tuple[WorkerGroup, ...] = ()
 
     @classmethod
     def of(cls, cluster: Object) -> Self:
@@ -92,6 +112,20 @@ class RayClusterRecord(Made):
             **made_fields(cluster),
             failure=message_of(failure) if failure.get("status") == "True" else "",
             acted_on=_acted_on(cluster),
+            autoscaled=bool(part(cluster, "spec").get("enableInTreeAutoscaling")),
+            groups=tuple(_groups(part(cluster, "spec"))),
+        )
+
+
+def _groups(cluster: Object) -> Iterator[WorkerGroup]:
+    for group in cluster.get("workerGroupSpecs") or ():
+        replicas = whole_number(group.get("replicas"))
+        yield WorkerGroup(
+            name=intern(group.get("groupName") or ""),
+            replicas=replicas,
+            most=whole_number(group.get("maxReplicas")) or replicas,
+            hosts=whole_number(group.get("numOfHosts")) or 1,
+            to_delete=tuple((group.get("scaleStrategy") or {}).get("workersToDelete") or ()),
         )
 
 

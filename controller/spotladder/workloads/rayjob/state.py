@@ -22,6 +22,7 @@ from spotladder.workloads.exits import exit_of_code
 from spotladder.workloads.kueue import queue_seen
 from spotladder.workloads.pod_observation import pods_seen
 from spotladder.workloads.rayjob.records import LOGS, RayClusterRecord, RayJobRecord, rayclusters_of, rayjob_of
+from spotladder.workloads.rayjob.surge import surplus
 from spotladder.workloads.records import EventRecord, NodeRecord
 from spotladder.workloads.workload import AttemptObjects
 
@@ -64,6 +65,7 @@ def read(
         blocked=blocked,
         blocked_by=capacity.blocker(blocked),
         queue=queue_seen(rayjob, objects.admission, events),
+        surplus=surplus(objects) if ended is None else None,
     )
 
 

@@ -31,7 +31,7 @@ from spotladder.workloads.grace import drain_of
 from spotladder.workloads.names import Origin
 from spotladder.workloads.operators import silent_scheduler
 from spotladder.workloads.pods import PodOverlay, budget, copied, variables, with_env, with_overlay
-from spotladder.workloads.rayjob import state
+from spotladder.workloads.rayjob import state, surge
 from spotladder.workloads.rayjob.operator import silent_kuberay
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS, RayClusterRecord, RayJobRecord
 from spotladder.workloads.records import Made, Object
@@ -103,6 +103,7 @@ class RayJobKind:
     begun = staticmethod(state.begun)
     refusal = staticmethod(state.refusal)
     read = staticmethod(state.read)
+    replacing = staticmethod(surge.replacing)
 
 
 RAYJOB: WorkloadKind = RayJobKind()

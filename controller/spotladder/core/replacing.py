@@ -1,0 +1,90 @@
+"""Replacing pods inside an attempt before their nodes go (surge), so that the loss costs one commit and one restart.
+
+1. A notice with time left starts a replacement beside each noticed pod. Training continues.
+2. When the replacements are ready, or in the last moment when they are at least placed, the program is asked to commit
+   and to continue without the noticed pods, which are removed.
+3. Without capacity in time, or for a program that cannot hand over, the attempt is drained as for any notice.
+
+The notice is counted as a failure in either case, once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spotladder.core.draft import Draft
+from spotladder.core.model import Handover, Instant, PodRole, PodSeen, Seconds, Stage
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import Situation
+
+COMMIT_RESERVE: Seconds = 10.0
+"""Time before the end of a notice that is kept for the commit, unless a longer one was measured."""
+
+
+def started(draft: Draft, notices: list[PodSeen]) -> bool:
+    """Begin to replace these pods, which are counted already, if that is possible. Returns whether it is."""
+    by = _possible_until(draft.here, notices)
+    if by is None:
+        return False
+    attempt = draft.here.attempt
+    known = (*attempt.leaving, *(pod.uid for pod in notices if pod.uid not in attempt.leaving))
+    if attempt.replace_by is not None and draft.state.stage is Stage.REPLACING:
+        by = min(by, attempt.replace_by)
+    attempt = replace(attempt, leaving=known, replace_by=by, handing_over_since=None)
+    draft.state = replace(draft.state, attempt=attempt)
+    draft.replanned = True
+    return True
+
+
+def go_on(draft: Draft) -> None:
+    """Make the next step of a replacement that is under way, if one is due."""
+    here = draft.here
+    attempt = here.attempt
+    if not here.leaving:
+        draft.move(Reason.HANDED_OVER, f"{here.workers} workers are ready without {_count(attempt.leaving)}")
+    elif attempt.handing_over_since is not None:
+        if here.passed(here.handing_over_deadline):
+            draft.move(Reason.EVICTION_NOTICE, "the program did not continue without the pods that go")
+    elif here.replacements_ready or (here.passed(attempt.replace_by) and here.replacements_placed):
+        hand_over(draft)
+    elif here.passed(attempt.replace_by):
+        draft.move(Reason.EVICTION_NOTICE, "no capacity for a replacement before the node goes")
+
+
+def hand_over(draft: Draft) -> None:
+    """Ask the program to continue without the pods that go."""
+    draft.state = replace(draft.state, attempt=replace(draft.here.attempt, handing_over_since=draft.now))
+    draft.replanned = True
+
+
+def settled(draft: Draft) -> None:
+    """Forget a replacement once its pods are gone and no worker is left over."""
+    attempt, seen = draft.state.attempt, draft.here.attempt_seen
+    if attempt is None or not attempt.leaving or seen is None or not seen.reachable:
+        return
+    present = any(pod.uid in attempt.leaving for pod in seen.pods)
+    if draft.state.stage in (Stage.RUNNING, Stage.RECOVERING) and not present and not seen.surplus:
+        attempt = replace(attempt, leaving=(), replace_by=None, handing_over_since=None)
+        draft.state = replace(draft.state, attempt=attempt)
+
+
+def _possible_until(here: Situation, notices: list[PodSeen]) -> Instant | None:
+    """When replacements for these pods must be ready at the latest; None where the pods cannot be replaced."""
+    seen, tier, attempt, progress = here.attempt_seen, here.tier, here.attempt, here.seen.progress
+    if tier is None or not tier.surge or here.spec.handover is not Handover.FENCED:
+        return None
+    if seen is None or seen.surplus is None or here.finished:
+        return None
+    if not progress.hands_over or progress.attempt != attempt.number:
+        return None
+    if here.over_limit or here.over_backoff_limit or any(pod.role is not PodRole.WORKER for pod in notices):
+        return None
+    going = {pod.uid for pod in (*here.leaving, *notices)}
+    if here.seen.surge_room is not None and len(going) > here.seen.surge_room:
+        return None
+    by = min(here.gone_at(pod) for pod in notices) - max(COMMIT_RESERVE, here.state.commit_seconds)
+    return by if by > here.now else None
+
+
+def _count(pods: tuple[str, ...]) -> str:
+    return f"{len(pods)} noticed pod" + ("" if len(pods) == 1 else "s")

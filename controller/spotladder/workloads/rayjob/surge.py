@@ -1,0 +1,85 @@
+"""More workers in a running RayCluster, for a while: replacements beside pods whose nodes will go.
+
+KubeRay copies a RayJob's cluster spec once, so the RayCluster itself is changed: `replicas` of the pod's worker group,
+and `scaleStrategy.workersToDelete` when the pod is handed over.
+
+1. KubeRay removes pods at random when a group has more than `replicas`, and counts pods that are being deleted. So the
+   number goes down only together with the names of the pods that go, and the names stay while the pods exist.
+2. A pod that was replaced twice by accident is named too while it is pending; one that runs already stays, and is paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from spotladder.core.model import PodRole
+from spotladder.workloads.rayjob.records import RayClusterRecord, WorkerGroup, rayclusters_of, rayjob_of
+from spotladder.workloads.records import PodRecord
+from spotladder.workloads.workload import AttemptObjects, Change
+
+_GROUPS = "/spec/workerGroupSpecs"
+_ALIVE = ("Pending", "Running")
+
+
+def surplus(objects: AttemptObjects) -> int | None:
+    """How many workers are asked for beyond those of the RayJob; None where pods cannot be replaced: an autoscaler
+    decides, or a worker is more than one pod."""
+    found = _surged(objects)
+    if found is None:
+        return None
+    cluster, wanted = found
+    return sum(group.replicas - wanted[group.name] for group in cluster.groups)
+
+
+def replacing(objects: AttemptObjects, pods: Collection[str], *, remove: bool) -> Change | None:
+    """The change of the RayCluster that runs a replacement beside each of these pods (uids), or removes them; None when
+    it is as it should be."""
+    found = _surged(objects)
+    if found is None:
+        return None
+    cluster, wanted = found
+    patch: list[dict[str, Any]] = []
+    for index, group in enumerate(cluster.groups):
+        mine = [pod for pod in objects.pods if pod.role is PodRole.WORKER and pod.group == group.name]
+        if any(pod.uid in pods for pod in mine) or group.replicas != wanted[group.name]:
+            patch += _patch(index, group, wanted[group.name], mine, pods, remove=remove)
+    return Change(cluster, tuple(patch)) if patch else None
+
+
+def _patch(
+    index: int, group: WorkerGroup, wanted: int, mine: list[PodRecord], pods: Collection[str], *, remove: bool
+) -> list[dict[str, Any]]:
+    going = [pod for pod in mine if pod.uid in pods]
+    removed = {pod.name for pod in going if remove or pod.deleting or pod.phase not in _ALIVE}
+    staying = [pod for pod in mine if pod.uid not in pods and not pod.deleting and pod.phase in _ALIVE]
+    more = len(staying) - wanted
+    if more > 0:
+        pending = sorted((pod for pod in staying if pod.phase == "Pending"), key=lambda pod: -(pod.created_at or 0.0))
+        removed |= {pod.name for pod in pending[:more]}
+        more -= len(pending[:more])
+    replicas = wanted + max(0, more) + sum(pod.name not in removed for pod in going)
+    present = {pod.name for pod in mine}
+    named = sorted(removed | (set(group.to_delete) & present))
+    if replicas == group.replicas and removed <= set(group.to_delete):
+        return []
+    at = f"{_GROUPS}/{index}"
+    return [
+        {"op": "test", "path": f"{at}/groupName", "value": group.name},
+        {"op": "add", "path": f"{at}/replicas", "value": replicas},
+        *([{"op": "add", "path": f"{at}/maxReplicas", "value": replicas}] if replicas > group.most else []),
+        {"op": "add", "path": f"{at}/scaleStrategy", "value": {"workersToDelete": named}},
+    ]
+
+
+def _surged(objects: AttemptObjects) -> tuple[RayClusterRecord, dict[str, int]] | None:
+    """The RayCluster that can be changed, and how many workers the RayJob has in each of its groups."""
+    rayjob, clusters = rayjob_of(objects), rayclusters_of(objects)
+    cluster = next((each for each in clusters if rayjob is not None and each.name == rayjob.cluster), None)
+    if rayjob is None or rayjob.deleting or cluster is None or cluster.deleting or cluster.autoscaled:
+        return None
+    wanted = dict(rayjob.groups)
+    known = {group.name for group in cluster.groups} == set(wanted)
+    if not wanted or not known or any(group.hosts > 1 for group in cluster.groups):
+        return None
+    return cluster, wanted

@@ -1,0 +1,275 @@
+"""Replacing pods before their nodes go: when it is done, in which steps, and what happens when it does not work out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spotladder.core.fake import FakeBackend
+from spotladder.core.lifecycle import decide
+from spotladder.core.model import (
+    AttemptSeen,
+    Decision,
+    Drain,
+    Handover,
+    JobState,
+    PodPhase,
+    PodRole,
+    PodSeen,
+    Price,
+    Progress,
+    Replace,
+    Stage,
+    Tier,
+)
+from spotladder.core.policies.ordered import Ordered
+from spotladder.core.reasons import Cause, Reason
+from spotladder.core.replacing import COMMIT_RESERVE
+from spotladder.core.situation import REMOVAL_DELAY
+from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, spec, tier, worker
+
+NOTICE = 45.0
+
+
+def job(first: Tier | None = None) -> Job:
+    """A job that runs on a tier with surge, whose program can hand over."""
+    made = Job(spec(first or tier("spot-a", 3, surge=True), tier("on-demand", -1), grace=20.0)).running()
+    made.progress = Progress(5, 100, START, 1, hands_over=True)
+    return made
+
+
+def seen(*pods: PodSeen, surplus: int | None = 0) -> AttemptSeen:
+    return attempt(1, head(), *pods, surplus=surplus)
+
+
+def give_notice(made: Job, **more: object) -> Decision:
+    return made.see(seen(noticed("w1-0", made.now + NOTICE), worker("w1-1"), **more), after=1)
+
+
+def asked(decision: Decision) -> list[tuple[bool, bool]]:
+    """Whether the program is to be handed over, and the pods to be removed."""
+    return [(action.hand_over, action.remove) for action in decision.actions if isinstance(action, Replace)]
+
+
+def test_a_notice_starts_a_replacement_and_the_training_goes_on() -> None:
+    made = job()
+    decision = give_notice(made)
+    assert (made.state.stage, made.state.phase) == (Stage.REPLACING, "Running")
+    assert decision.actions == (Replace(1, ("w1-0",), False, False, START + 10 + NOTICE - COMMIT_RESERVE),)
+    assert [(loss.pod, loss.cause, loss.noticed) for loss in made.losses] == [("w1-0", Cause.INTERRUPTION, True)]
+    assert decision.wake_at is not None
+
+
+def test_the_program_is_handed_over_when_the_replacement_is_ready() -> None:
+    made = job()
+    give_notice(made)
+    going = noticed("w1-0", START + NOTICE)
+    made.see(seen(going, worker("w1-1"), pending("w1-2"), surplus=1), after=1)
+    assert isinstance(made.last.actions[0], Replace)
+    assert not made.last.actions[0].hand_over
+    made.see(seen(going, worker("w1-1"), worker("w1-2"), surplus=1), after=5)  # planned and persisted first
+    assert made.last.actions == ()
+    decision = made.see_again(after=0)
+    assert asked(decision) == [(True, False)], "a pod that is being deleted would not hear of it"
+    assert asked(made.see_again(after=REMOVAL_DELAY)) == [(True, True)]
+    made.see(seen(worker("w1-1"), worker("w1-2")), after=3)
+    assert (made.state.stage, made.state.failures, made.state.last_number) == (Stage.RUNNING, 1, 1)
+    assert made.reasons[-2:] == [Reason.REPLACING, Reason.HANDED_OVER]
+    assert made.last.actions == ()
+    assert (made.state.attempt and made.state.attempt.leaving) == ()
+
+
+def test_a_pod_that_lingers_and_a_worker_too_many_are_seen_to_after_the_handover() -> None:
+    made = job()
+    give_notice(made)
+    for _ in range(2):
+        made.see(seen(noticed("w1-0", START + 99), worker("w1-1"), worker("w1-2"), surplus=1), after=1)
+    decision = made.see(seen(lost("w1-0"), worker("w1-1"), worker("w1-2"), surplus=1), after=1)
+    assert made.state.stage is Stage.RUNNING
+    assert asked(decision) == [(True, True)]
+    assert made.state.failures == 1
+
+
+@pytest.mark.parametrize(
+    ("placed", "then"),
+    [
+        pytest.param(False, Stage.DRAINING, id="without capacity as without surge"),
+        pytest.param(True, Stage.REPLACING, id="on a node: the program waits for it inside the attempt"),
+    ],
+)
+def test_when_the_notice_is_nearly_over(placed: bool, then: Stage) -> None:
+    made = job()
+    give_notice(made)
+    fresh = PodSeen("w1-2", phase=PodPhase.PENDING, ready=False, scheduled=placed, image_pulled=placed)
+    pods = (noticed("w1-0", START + 11 + NOTICE), worker("w1-1"), fresh)
+    made.see(seen(*pods, surplus=1), after=NOTICE - COMMIT_RESERVE - 2)
+    assert made.state.stage is Stage.REPLACING
+    made.see(seen(*pods, surplus=1), after=2)
+    made.see_again(after=0)
+    assert made.state.stage is then
+    assert isinstance(made.last.actions[0], Replace if placed else Drain)
+    assert made.state.failures == 1
+
+
+def test_handed_over_before_the_replacement_is_ready_it_recovers_inside_the_attempt() -> None:
+    made = job()
+    give_notice(made)
+    fresh = PodSeen("w1-2", phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
+    for after in (NOTICE - COMMIT_RESERVE, 0):
+        made.see(seen(noticed("w1-0", START + 56), worker("w1-1"), fresh, surplus=1), after=after)
+    made.see(seen(worker("w1-1"), fresh), after=2)
+    assert made.state.stage is Stage.RECOVERING
+    made.see(seen(worker("w1-1"), worker("w1-2")), after=5)
+    assert (made.state.stage, made.state.failures, made.state.last_number) == (Stage.RUNNING, 1, 1)
+
+
+NOT_POSSIBLE = {
+    "the tier does not want it": ({"tiers": (tier("spot-a", 3), tier("on-demand", -1))}, {}, {}),
+    "its failures exhaust the tier": ({"tiers": (tier("spot-a", 0, surge=True), tier("on-demand", -1))}, {}, {}),
+    "the job has had too many failures": ({"backoff_limit": 0}, {}, {}),
+    "the program does not use the log": ({"handover": Handover.WHEN_GONE}, {}, {}),
+    "the program cannot hand over": ({}, {"hands_over": False}, {}),
+    "the program of this attempt has not started": ({}, {"attempt": 0}, {}),
+    "the last step is committed": ({}, {"step": 100}, {}),
+    "the backend cannot": ({}, {}, {"surplus": None}),
+}
+
+
+@pytest.mark.parametrize(("wanted", "log", "more"), NOT_POSSIBLE.values(), ids=list(NOT_POSSIBLE))
+def test_where_it_is_not_possible_the_attempt_is_drained(
+    wanted: dict[str, object], log: dict[str, object], more: dict[str, object]
+) -> None:
+    made = job()
+    made.edit(**wanted)
+    made.progress = replace(made.progress, **log)  # type: ignore[arg-type]
+    give_notice(made, **more)
+    assert (made.state.stage, made.state.reason) == (Stage.DRAINING, Reason.EVICTION_NOTICE)
+
+
+@pytest.mark.parametrize(("room", "then"), [(0, Stage.DRAINING), (1, Stage.REPLACING), (None, Stage.REPLACING)])
+def test_the_limits_of_the_capacity_tier_hold(room: int | None, then: Stage) -> None:
+    made = job()
+    made.see(seen(noticed("w1-0", made.now + NOTICE), worker("w1-1")), after=1, surge_room=room)
+    assert made.state.stage is then
+
+
+@pytest.mark.parametrize("left", [5.0, COMMIT_RESERVE])
+def test_a_notice_that_leaves_only_the_time_to_commit_drains(left: float) -> None:
+    made = job()
+    made.see(seen(noticed("w1-0", made.now + 1 + left), worker("w1-1")), after=1)
+    assert made.state.stage is Stage.DRAINING
+
+
+def test_a_commit_that_took_longer_keeps_more_time() -> None:
+    made = job()
+    made.state = replace(made.state, commit_seconds=30.0)
+    give_notice(made)
+    assert made.state.attempt is not None
+    assert made.state.attempt.replace_by == START + 10 + NOTICE - 30
+
+
+def test_the_time_of_a_requested_commit_is_measured() -> None:
+    made = job()
+    made.edit(suspend=True)
+    made.see(seen(worker("w1-0"), worker("w1-1")), after=1)
+    made.commit(7)
+    made.see(seen(worker("w1-0"), worker("w1-1")), after=12)
+    assert made.state.commit_seconds == 12
+
+
+def test_a_head_that_will_go_is_not_replaced() -> None:
+    made = job()
+    going = PodSeen("head", PodRole.HEAD, noticed=True, notice_ends_at=made.now + NOTICE)
+    made.see(attempt(1, going, worker("w1-0"), worker("w1-1"), surplus=0), after=1)
+    assert made.state.stage is Stage.DRAINING
+
+
+def test_maintenance_moves_the_attempt_as_before() -> None:
+    made = job()
+    going = PodSeen("w1-0", noticed=True, cause=Cause.MAINTENANCE)
+    made.see(seen(going, worker("w1-1")), after=1)
+    assert (made.state.stage, made.state.reason) == (Stage.DRAINING, Reason.MAINTENANCE)
+
+
+def test_a_second_notice_joins_the_first() -> None:
+    made = job()
+    give_notice(made)
+    made.see(seen(noticed("w1-0", START + 60), noticed("w1-1", START + 40), surplus=1), after=1)
+    made.see_again(after=0)
+    assert made.last.actions == (Replace(1, ("w1-0", "w1-1"), False, False, START + 40 - COMMIT_RESERVE),)
+    assert (made.state.stage, made.state.failures) == (Stage.REPLACING, 2)
+
+
+def test_a_second_notice_that_exhausts_the_tier_drains() -> None:
+    made = job(tier("spot-a", 1, surge=True))
+    give_notice(made)
+    made.see(seen(noticed("w1-0", START + 60), noticed("w1-1", START + 60), surplus=1), after=1)
+    assert made.state.stage is Stage.DRAINING
+    assert made.state.record("spot-a").exhausted_by is Reason.MAX_FAILURES_EXCEEDED
+
+
+def test_another_loss_meanwhile_recovers_and_the_noticed_pod_goes_at_once() -> None:
+    made = job()
+    give_notice(made)
+    decision = made.see(seen(noticed("w1-0", START + 60), lost("w1-1"), surplus=1), after=1)
+    assert (made.state.stage, made.state.failures) == (Stage.RECOVERING, 2)
+    assert asked(decision) == [(True, True)]
+
+
+def test_a_program_that_does_not_continue_is_drained() -> None:
+    made = job()
+    give_notice(made)
+    pods = (noticed("w1-0", START + 999), worker("w1-1"), worker("w1-2"))
+    made.see(seen(*pods, surplus=1), after=1)
+    made.see(seen(*pods, surplus=0), after=made.spec.grace)
+    assert (made.state.stage, made.state.reason) == (Stage.DRAINING, Reason.EVICTION_NOTICE)
+
+
+def test_the_overlap_is_paid_and_counted() -> None:
+    made = job(tier("spot-a", 3, surge=True, price=Price(3.6, 7.2)))
+    give_notice(made)
+    paid = made.state.spent_usd
+    pods = (noticed("w1-0", START + 99), worker("w1-1"), worker("w1-2"))
+    made.see(seen(*pods, surplus=1), after=0)
+    made.see(seen(*pods, surplus=1), after=10)
+    record = made.state.record("spot-a")
+    assert record.surge_seconds == 10
+    assert made.state.spent_usd - paid == pytest.approx(3 * 10 * 3.6 / 3600)
+
+
+def test_a_decider_that_dies_at_any_step_hands_over_once() -> None:
+    """Every action is carried out and then forgotten: the next decider starts from what was persisted before it."""
+    backend, made = FakeBackend(2), spec(tier("spot-a", 3, surge=True), grace=20.0)
+    state, now, moves = JobState(), START, []
+
+    def look(after: float = 0.0) -> None:
+        nonlocal state, now
+        now += after
+        backend.progress = Progress(5, 100, START, state.last_number, hands_over=True)
+        for _ in range(12):
+            before = state
+            for died in (True, False):  # the first time nothing is persisted
+                decision = decide(made, before, backend.observe(), now, Ordered())
+                for action in decision.actions:
+                    getattr(backend, type(action).__name__.lower())(action)
+                if not died:
+                    state, moved = decision.state, decision.moves
+            moves.extend(move.reason for move in moved)
+            if state.lasting == before.lasting:
+                return
+
+    look()
+    backend.bring_up(1)
+    look(10)
+    backend.notice("a1-w1", now + NOTICE)
+    look(1)
+    assert len(backend.observe().attempts[0].pods) == 4, "one replacement, however often it was asked for"
+    backend.bring_up(1)
+    look(5)
+    look(REMOVAL_DELAY)
+    assert backend.handed_over == {"a1-w1"}
+    assert (state.stage, state.failures, state.last_number) == (Stage.RUNNING, 1, 1)
+    assert moves[-2:] == [Reason.REPLACING, Reason.HANDED_OVER]
+    assert state.attempt is not None
+    assert state.attempt.leaving == ()

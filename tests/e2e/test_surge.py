@@ -1,0 +1,29 @@
+"""A node is announced to go while another one is free: its worker is replaced first, and the attempt goes on."""
+
+from __future__ import annotations
+
+from tests.e2e.losses import LOSSES, SPOT, handover, lose
+from tests.e2e.world import E2eCluster
+
+LIMIT = 40.0
+"""Seconds without a step, on a machine with other things to do. docs/benchmarks.md has the figure."""
+
+
+def test_a_notice_with_a_free_node_costs_one_restart_inside_the_attempt(here: E2eCluster) -> None:
+    here.pool(SPOT, 3, notice="30s")
+    here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
+    here.runs(SPOT)
+    loss = next(loss for loss in LOSSES if loss.name == "notice of 45 s")
+    seen = lose(here, loss)
+    gap = handover(here.done())
+    print(f"surge: {gap:.1f} s without a step; {seen}")
+    assert seen.next_attempt is None, f"another attempt instead of the same\n{here.picture()}"
+    assert seen.again == 0, seen
+    assert gap <= LIMIT, (gap, seen)
+    here.until("the noticed worker is gone", lambda: len(here.pods("worker")) == 2)
+    status = here.status()
+    assert (status["attempt"], status["failures"]) == (1, 1)
+    cluster = here.kube.list("rayclusters")[0]
+    assert cluster["spec"]["workerGroupSpecs"][0]["replicas"] == 2
+    here.suspend()
+    here.is_the_uninterrupted_result(steps=here.steps())

@@ -1,0 +1,120 @@
+"""The changes of a RayCluster by which pods are replaced before their nodes go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spotladder.workloads.jobset.workload import JOBSET
+from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
+from spotladder.workloads.rayjob.workload import RAYJOB
+from spotladder.workloads.records import RAY_GROUP, PodRecord
+from spotladder.workloads.workload import AttemptObjects, Change
+from tests.workloads.builders import NODES, jobset, metadata, pod
+
+WORKERS = 2
+
+
+def group(replicas: int = WORKERS, **more: Any) -> dict[str, Any]:
+    return {"groupName": "workers", "replicas": replicas, "maxReplicas": 9, **more}
+
+
+def objects(
+    *pods: PodRecord, replicas: int = WORKERS, cluster: dict[str, Any] | None = None, **more: Any
+) -> AttemptObjects:
+    """A RayJob of two workers with its RayCluster."""
+    status = {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING", "rayClusterName": "digits-a001-xk2lp"}
+    spec = {"rayClusterSpec": {"workerGroupSpecs": [group()]}}
+    job = RayJobRecord.of({"metadata": metadata("digits-a001"), "spec": spec, "status": status})
+    running = {"metadata": metadata("digits-a001-xk2lp"), "spec": {"workerGroupSpecs": [group(replicas, **more)]}}
+    if cluster is not None:
+        running["spec"] |= cluster
+    return AttemptObjects(job, (RayClusterRecord.of(running),), pods)
+
+
+def worker(name: str, **more: Any) -> PodRecord:
+    return pod(name, labels={RAY_GROUP: "workers"}, **more)
+
+
+def named(*pods: str) -> dict[str, Any]:
+    return {"workerGroupSpecs": [group(WORKERS + 1, scaleStrategy={"workersToDelete": list(pods)})]}
+
+
+W0, W1, W2 = worker("w-0"), worker("w-1"), worker("w-2")
+GOING = frozenset({"uid-w-0"})
+
+CASES: dict[str, tuple[AttemptObjects, bool, tuple[int, list[str]] | None]] = {
+    "one more beside the pod that goes": (objects(W0, W1), False, (3, [])),
+    "as it should be": (objects(W0, W1, W2, replicas=3), False, None),
+    "handed over": (objects(W0, W1, W2, replicas=3), True, (2, ["w-0"])),
+    "handed over, and its pod ends": (
+        objects(worker("w-0", deleted=True), W1, W2, replicas=2, scaleStrategy={"workersToDelete": ["w-0"]}),
+        True,
+        None,
+    ),
+    "its Ray node has ended": (objects(worker("w-0", phase="Failed"), W1, W2, replicas=3), False, (2, ["w-0"])),
+    "evicted meanwhile: the number goes down while the pod can still be named": (
+        objects(worker("w-0", deleted=True), W1, W2, replicas=3),
+        False,
+        (2, ["w-0"]),
+    ),
+    "gone before the number went down": (objects(W1, W2, replicas=3), True, (2, [])),
+    "replaced twice: the pending one is named": (
+        objects(W1, W2, worker("w-3", phase="Pending"), replicas=3),
+        True,
+        (2, ["w-3"]),
+    ),
+    "replaced twice, and both run: none is removed": (objects(W1, W2, worker("w-3"), replicas=3), True, None),
+    "a name that KubeRay still needs is kept": (
+        objects(W0, W1, worker("w-9", deleted=True), W2, cluster=named("w-9", "w-gone")),
+        True,
+        (2, ["w-0", "w-9"]),
+    ),
+}
+
+
+@pytest.mark.parametrize(("there", "remove", "then"), CASES.values(), ids=list(CASES))
+def test_the_change(there: AttemptObjects, remove: bool, then: tuple[int, list[str]] | None) -> None:
+    change = RAYJOB.replacing(there, GOING, remove=remove)
+    if then is None:
+        assert change is None
+        return
+    assert isinstance(change, Change)
+    assert (change.target.kind.plural, change.target.name) == ("rayclusters", "digits-a001-xk2lp")
+    assert list(change.patch) == [
+        {"op": "test", "path": "/spec/workerGroupSpecs/0/groupName", "value": "workers"},
+        {"op": "add", "path": "/spec/workerGroupSpecs/0/replicas", "value": then[0]},
+        {"op": "add", "path": "/spec/workerGroupSpecs/0/scaleStrategy", "value": {"workersToDelete": then[1]}},
+    ]
+
+
+def test_the_groups_largest_number_grows_with_it() -> None:
+    change = RAYJOB.replacing(objects(W0, W1, maxReplicas=2), GOING, remove=False)
+    assert change is not None
+    assert {"op": "add", "path": "/spec/workerGroupSpecs/0/maxReplicas", "value": 3} in change.patch
+
+
+def surplus(there: AttemptObjects) -> int | None:
+    return RAYJOB.read(1, there, NODES).surplus
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        (objects(W0, W1), 0),
+        (objects(W0, W1, replicas=3), 1),
+        (objects(W0, W1, cluster={"enableInTreeAutoscaling": True}), None),
+        (objects(W0, W1, numOfHosts=2), None),
+        (objects(W0, W1, groupName="of somebody else"), None),
+        (AttemptObjects(objects().top), None),
+    ],
+)
+def test_how_many_workers_are_asked_for_beyond_those_of_the_job(there: AttemptObjects, expected: int | None) -> None:
+    assert surplus(there) == expected
+
+
+def test_a_jobset_has_a_fixed_size() -> None:
+    there = AttemptObjects(jobset(), (), (pod("w-0"),))
+    assert JOBSET.read(1, there, NODES).surplus is None
+    assert JOBSET.replacing(there, {"uid-w-0"}, remove=False) is None
