@@ -169,7 +169,8 @@ class KubernetesRig:
             await here.pod(attempt, "head", 0, run=False)
             for index in range(WORKERS):
                 await here.pod(attempt, "worker", index, run=False)
-            await self._create_raycluster(attempt)
+            await here.raycluster(attempt)
+            await here.report(attempt, jobDeploymentStatus="Initializing")
         for name in self._started - jobs:
             with suppress(NotFound):
                 await here.client.delete(RAYCLUSTERS, f"{name}-xk2lp", NAMESPACE)
@@ -182,23 +183,13 @@ class KubernetesRig:
             if len(noticed) == len(pods) and all(pod["status"].get("phase") == "Running" for pod in noticed):
                 await self._exit(int(name[-3:]), 75)
 
-    async def _create_raycluster(self, attempt: int) -> None:
-        """KubeRay copies the RayJob's cluster spec, with its labels, once."""
-        rayjob = await self._here.rayjob(attempt)
-        name = f"{rayjob['metadata']['name']}-xk2lp"
-        metadata = {"name": name, "namespace": NAMESPACE, "labels": rayjob["metadata"]["labels"]}
-        body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata}
-        await self._here.client.create(RAYCLUSTERS, {**body, "spec": rayjob["spec"]["rayClusterSpec"]})
-        await self._here.report(attempt, rayClusterName=name, jobDeploymentStatus="Initializing")
-
     async def _scale(self, attempt: int) -> None:
         """KubeRay deletes the workers that are named, and creates those that are missing."""
         here = self._here
         try:
-            cluster = await here.client.get(RAYCLUSTERS, f"{names.attempt_name(JOB, attempt)}-xk2lp", NAMESPACE)
+            group = await here.worker_group(attempt)
         except NotFound:
             return
-        (group,) = cluster["spec"]["workerGroupSpecs"]
         named = (group.get("scaleStrategy") or {}).get("workersToDelete") or []
         pods = [pod for pod in await here.pods(attempt) if pod["metadata"]["labels"][names.ROLE] == "worker"]
         for pod in pods:

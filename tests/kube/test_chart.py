@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.address import ClusterAddress, KubeconfigAddress
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SystemClock
@@ -39,7 +40,7 @@ from tests.kube.apiserver import TOKEN, ApiServer
 from tests.kube.elsewhere import Elsewhere, elsewhere
 from tests.kube.test_clusters import tiers
 from tests.kube.test_preflight import encoded, make, needing
-from tests.kube.world import World, eventually, world
+from tests.kube.world import WORKERS, World, eventually, world
 
 Right = tuple[str, str, str]
 """API group, resource (with subresource), verb."""
@@ -213,6 +214,7 @@ async def walk_in_member(here: World, east: Elsewhere) -> None:
     await here.submit(tiers=tiers(here, "spot-east"), workload=needing_everything(), copies=copies)
     await east.run(1)
     await eventually(lambda: here.has_phase("Running"))
+    await replace_worker(here, east)
     await here.patch(suspend=True)
 
     async def told() -> bool:
@@ -286,6 +288,18 @@ async def lead(client: Client, namespace: str) -> None:
     await election.release()
 
 
+async def replace_worker(here: World, there: World) -> None:
+    """The node of a worker will go: another worker is requested beside it."""
+    await there.raycluster(1)
+    CommitLog(here.bucket.store, "digits", namespace=here.namespace).start(1, "", hands_over=True)
+    await there.announce(1)
+
+    async def requested() -> bool:
+        return bool((await there.worker_group(1))["replicas"] == WORKERS + 1)
+
+    await eventually(requested)
+
+
 async def walk(here: World) -> None:
     """Everything that a controller does: launch, notice, delete, sweep what is left behind, let go."""
     await provide(here)
@@ -294,6 +308,7 @@ async def walk(here: World) -> None:
     await here.clock.advance(WRITE_INTERVAL)  # the tiers' book is written
     await here.run(1)
     await eventually(lambda: here.has_phase("Running"))
+    await replace_worker(here, here)
     await here.patch(suspend=True)
 
     async def told() -> bool:

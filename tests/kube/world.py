@@ -32,7 +32,7 @@ from spotladder.operator.settings import Settings
 from spotladder.operator.storage.logs import LogAddress, keep_outputs
 from spotladder.resources import CAPACITYTIERS, NODES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads import names
-from spotladder.workloads.rayjob.records import RAYJOBS
+from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from spotladder.workloads.records import RAY_GROUP
 from tests.kube.apiserver import ROOT, ApiServer, tools
 
@@ -329,6 +329,31 @@ class World:
         else:
             await self.set_pod(pod, conditions=conditions)
         return pod
+
+    async def raycluster(self, attempt: int) -> str:
+        """KubeRay copies the cluster spec of the RayJob, with its labels, once; the name of what it made."""
+        rayjob = await self.rayjob(attempt)
+        name = f"{rayjob['metadata']['name']}-xk2lp"
+        metadata = {"name": name, "namespace": self.namespace, "labels": rayjob["metadata"]["labels"]}
+        body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata}
+        await self.client.create(RAYCLUSTERS, {**body, "spec": rayjob["spec"]["rayClusterSpec"]})
+        await self.report(attempt, rayClusterName=name)
+        return name
+
+    async def worker_group(self, attempt: int) -> Object:
+        """The worker group of the attempt's RayCluster."""
+        name = f"{names.attempt_name('digits', attempt)}-xk2lp"
+        cluster = await self.client.get(RAYCLUSTERS, name, self.namespace)
+        found: Object = cluster["spec"]["workerGroupSpecs"][0]
+        return found
+
+    async def announce(self, attempt: int) -> str:
+        """The node of a worker will go; the worker's name."""
+        pods = await self.pods(attempt)
+        pod = next(pod for pod in pods if pod["metadata"]["labels"][names.ROLE] == "worker")
+        taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+        await self.set_node(pod["spec"]["nodeName"], ready="True", taints=[taint])
+        return str(pod["metadata"]["name"])
 
     async def set_pod(self, pod: str, **status: Any) -> None:
         await self.client.merge(PODS, pod, self.namespace, body={"status": status}, subresource="status")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Conflict
 from spotladder.clusters.fake import FakeApiServer, FakeClient
@@ -18,11 +17,10 @@ from spotladder.core.situation import REMOVAL_DELAY
 from spotladder.custom_resources import FINALIZER
 from spotladder.resources import DISRUPTION_BUDGETS, PODS, TIEREDJOBS
 from spotladder.workloads import names
-from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
+from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.world import World, eventually
 
 NAMESPACE = "team-a"
-CLUSTER = "digits-a001-xk2lp"
 
 
 @asynccontextmanager
@@ -173,23 +171,6 @@ async def is_noticed(here: World) -> bool:
     return bool(pods) and all(names.NOTICE in (pod["metadata"].get("annotations") or {}) for pod in pods)
 
 
-async def raycluster(here: World) -> dict[str, Any]:
-    """The worker group of attempt 1's RayCluster."""
-    cluster = await here.client.get(RAYCLUSTERS, CLUSTER, NAMESPACE)
-    group: dict[str, Any] = cluster["spec"]["workerGroupSpecs"][0]
-    return group
-
-
-async def with_raycluster(here: World) -> None:
-    """KubeRay has created the RayCluster, and the program has started."""
-    rayjob = await here.rayjob(1)
-    metadata = {"name": CLUSTER, "namespace": NAMESPACE, "labels": rayjob["metadata"]["labels"]}
-    body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata}
-    await here.client.create(RAYCLUSTERS, {**body, "spec": rayjob["spec"]["rayClusterSpec"]})
-    await here.report(1, rayClusterName=CLUSTER, jobDeploymentStatus="Running", jobStatus="RUNNING")
-    CommitLog(here.bucket.store, "digits", namespace=NAMESPACE).start(1, "spot-a", hands_over=True)
-
-
 @pytest.mark.parametrize("restarts", [False, True], ids=["one controller", "a new controller at every step"])
 async def test_a_noticed_worker_is_replaced_inside_the_attempt(restarts: bool) -> None:
     clock = SteppedClock()
@@ -201,14 +182,11 @@ async def test_a_noticed_worker_is_replaced_inside_the_attempt(restarts: bool) -
 
     async def notice() -> None:
         await running(here)
-        await with_raycluster(here)
-        pod = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
-        going.update(name=pod["metadata"]["name"], node=pod["spec"]["nodeName"])
-        await here.set_node(
-            going["node"], ready="True", taints=[{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
-        )
+        await here.raycluster(1)
+        CommitLog(here.bucket.store, "digits", namespace=NAMESPACE).start(1, "spot-a", hands_over=True)
+        going["name"] = await here.announce(1)
         await eventually(lambda: replicas(3))
-        assert (await raycluster(here))["scaleStrategy"]["workersToDelete"] == []
+        assert (await here.worker_group(1))["scaleStrategy"]["workersToDelete"] == []
 
     async def come() -> None:
         await here.pod(1, "worker", 2)
@@ -218,7 +196,7 @@ async def test_a_noticed_worker_is_replaced_inside_the_attempt(restarts: bool) -
     async def remove() -> None:
         await clock.advance(REMOVAL_DELAY)
         await eventually(lambda: replicas(2))
-        assert (await raycluster(here))["scaleStrategy"]["workersToDelete"] == [going["name"]]
+        assert (await here.worker_group(1))["scaleStrategy"]["workersToDelete"] == [going["name"]]
 
     async def gone() -> None:
         await here.client.delete(PODS, going["name"], NAMESPACE, grace=0)
@@ -226,7 +204,7 @@ async def test_a_noticed_worker_is_replaced_inside_the_attempt(restarts: bool) -
         assert await here.rayjobs() == ["digits-a001"]
 
     async def replicas(number: int) -> bool:
-        return bool((await raycluster(here))["replicas"] == number)
+        return bool((await here.worker_group(1))["replicas"] == number)
 
     async def told() -> bool:
         found = {pod["metadata"]["name"]: pod["metadata"].get("annotations") or {} for pod in await here.pods(1)}
