@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Conflict
 from spotladder.clusters.fake import FakeApiServer, FakeClient
