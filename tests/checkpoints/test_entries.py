@@ -66,13 +66,13 @@ GOOD = Commit(3, "n", 1.0, "w", 1, "spot-a", 10, 20, "attempts/0001/ckpt-000010"
     [
         ({"v": 2}, "written by a newer spotladder .log format 2, this one reads up to 1.: upgrade spotladder"),
         ({"v": "1"}, "not an entry of a commit log"),
-        ({"kind": "wish"}, "damaged log entry .kind 'wish' is unknown"),
+        ({"kind": "wish"}, "damaged log entry .unknown kind 'wish'"),
         ({"step": None}, "damaged log entry .expected a non-negative integer, got None"),
         ({"step": -1}, "expected a non-negative integer, got -1"),
         ({"step": True}, "expected a non-negative integer, got True"),
         ({"at": "yesterday"}, "damaged log entry"),
         ({"tier": 3}, "expected a string, got 3"),
-        ({"seq": 4}, "holds entry 4: objects of a log must not be copied or renamed"),
+        ({"seq": 4}, "contains entry 4: objects of a log must not be copied or renamed"),
         ({"path": "/etc"}, "expected a relative path inside the checkpoint folder, got '/etc'"),
         ({"path": "attempts/../../x"}, "expected a relative path inside the checkpoint folder"),
         (
