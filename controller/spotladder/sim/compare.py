@@ -1,4 +1,4 @@
-"""Runs policies on the same scenario, seed by seed, and summarises what they came to."""
+"""Runs policies on the same scenario, seed by seed, and summarizes the results."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the runs of one policy came to: USD, hours, counts; means unless named otherwise."""
+    """Results of the runs of one policy, in USD, hours and counts; means unless the name says otherwise."""
 
     policy: str
     outcomes: tuple[SimulationOutcome, ...]
@@ -99,7 +99,7 @@ class Summary:
         return fmean(outcome.overhead for outcome in self.outcomes) / HOUR
 
     def cost_at(self, percent: int) -> float:
-        """The cost that so many percent of the runs do not exceed, in USD."""
+        """This percentile of the cost of the runs, in USD."""
         costs = sorted(outcome.cost for outcome in self.outcomes)
         return costs[0] if len(costs) == 1 else quantiles(costs, n=100, method="inclusive")[percent - 1]
 
@@ -111,8 +111,8 @@ def compare(
     done: Callable[[], None] = lambda: None,
     processes: int = 1,
 ) -> list[Summary]:
-    """Every policy on every seed, in so many processes: the result does not depend on their number. `done` is called
-    after each run. Raises InvalidSpec for an unknown policy, or traces that are too short."""
+    """Every policy on every seed. `processes` run in parallel; the result does not depend on their number. `done` is
+    called after each run. Raises InvalidSpec for an unknown policy, or traces that are too short."""
     for name in policies:
         registry.by_name(name)
     runs = [(scenario, name, seed) for name in policies for seed in range(seeds)]

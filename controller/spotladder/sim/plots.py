@@ -79,7 +79,7 @@ def _save(figure: Any, file: Path, option: str) -> None:
 
 
 def _costs(axes: Any, summaries: Sequence[Summary]) -> None:
-    """For each policy, the share of its runs that cost no more than so much."""
+    """For each policy, the cumulative distribution of the cost of its runs."""
     for summary, colour in zip(summaries, _colours(summaries), strict=True):
         costs = sorted(outcome.cost for outcome in summary.outcomes)
         shares = [(index + 1) / len(costs) for index in range(len(costs))]

@@ -17,6 +17,9 @@ from spotladder.sim.table import COLUMNS, failures, on_demand_cost, rows, title
 WIDTH, LEFT, ROW = 900, 150, 34
 """Of the drawings, in pixels."""
 
+COSTS = "A hollow dot is a run without success. The line is the work on demand without interruptions."
+TIMELINE = "Blue is spot capacity, orange on-demand. Pale: the attempt waits or starts, and nothing trains."
+
 BINS = 96
 """Columns of the heat map."""
 
@@ -60,13 +63,14 @@ def page(summaries: Sequence[Summary], scenario: Scenario) -> str:
         element("title", "Simulated policies – spotladder report"),
         element("style", style),
     )
+    least = on_demand_cost(scenario)
     body = element(
         "main",
         element("header", element("h1", "Simulated policies"), element("p", title(scenario), class_="verdict")),
         element("section", element("h2", "Policies"), _table(COLUMNS, rows(summaries, scenario))),
         *[element("p", sentence, class_="note") for sentence in failures(summaries)],
-        element("section", element("h2", "Cost of each run"), _costs(summaries, on_demand_cost(scenario))),
-        element("section", element("h2", "The run with seed 0"), _timeline(summaries, scenario)),
+        element("section", element("h2", "Cost of each run"), _note(COSTS), _costs(summaries, least)),
+        element("section", element("h2", "The run with seed 0"), _note(TIMELINE), _timeline(summaries, scenario)),
         *_availability(scenario, len(summaries[0].outcomes)),
         element("section", element("h2", "Runs"), _runs(summaries)),
     )
@@ -138,11 +142,16 @@ def _availability(scenario: Scenario, seeds: int) -> list[Markup]:
         for bin_, share in enumerate(lane.tolist()):
             since, until = bin_ * hours / BINS, (bin_ + 1) * hours / BINS
             told = f"{zone}, {since:.1f} h: {100 * share:.0f} % of the runs have capacity"
-            area = {"x": x(since), "y": ROW * index + 4, "width": x(until) - x(since) + 0.5, "height": ROW - 8}
-            parts.append(element("rect", element("title", told), **area, fill="var(--spot)", opacity=round(share, 3)))
+            area = {"x": x(since), "y": ROW * index + 4, "width": x(until) - x(since), "height": ROW - 8}
+            shade = {"fill": "var(--spot)", "opacity": round(share, 3), "shape_rendering": "crispEdges"}
+            parts.append(element("rect", element("title", told), **area, **shade))
     drawing = _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(hours)], len(shares))
     note = f"The darker, the more of {min(seeds, MOST_SEEDS)} runs have capacity for all workers at that time."
-    return [element("section", element("h2", "Availability"), element("p", note, class_="note"), drawing)]
+    return [element("section", element("h2", "Availability"), _note(note), drawing)]
+
+
+def _note(text: str) -> Markup:
+    return element("p", text, class_="note")
 
 
 def _drawing(parts: Sequence[Markup], x: Scale, marks: Sequence[tuple[float, str]], lanes: int) -> Markup:

@@ -1,8 +1,8 @@
 """Synthetic traces: a zone is left the more rarely the longer it has had capacity, and gets it back in the same way.
 
 Time goes in ticks. In each tick a spell of capacity, or a spell without it, ends with a probability that depends on the
-age of the spell. Zones share a part of their luck (`correlation`), and spot is lost more often by day than by night
-(`diurnal`). All of it is repeatable from a seed, and the probabilities can be fitted from a trace.
+age of the spell. A part of the random numbers is common to all zones (`correlation`), and spot is lost more often by
+day than by night (`diurnal`). All of it is repeatable from a seed, and the probabilities can be fitted from a trace.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SyntheticMarket:
 
 
 def generate(market: SyntheticMarket, ticks: int, zones: Sequence[str], seed: int) -> list[Trace]:
-    """One trace for each zone, of so many ticks. The same seed makes the same traces."""
+    """One trace of `ticks` ticks for each zone. The same seed gives the same traces."""
     if ticks < 1:
         raise InvalidSpec(f"expected 1 or more, got {ticks}", path="ticks")
     dice = np.random.default_rng(seed)
@@ -65,7 +65,8 @@ def generate(market: SyntheticMarket, ticks: int, zones: Sequence[str], seed: in
 
 
 def _zone(market: SyntheticMarket, luck: list[float], swing: list[float], available: bool) -> list[bool]:
-    """The ticks of one zone: bad luck beyond the threshold of the age takes capacity, good luck brings it back."""
+    """The ticks of one zone. A random number beyond the threshold of the age ends the spell: a low one ends a spell
+    with capacity, a high one a spell without."""
     normal = NormalDist()
     bins = [_bin(age) for age in range(AGES[-1] + 2)]
     oldest = len(bins) - 1
@@ -96,8 +97,8 @@ def _survival_of(hazards: Sequence[float], ages: int) -> Floats:
 
 def fit(traces: Sequence[Trace], workers: int = 1) -> SyntheticMarket:
     """The market whose spells end as often, by age, as those of the traces. `correlation` is the mean correlation of
-    availability between traces of equal length, which is less than that of the zones' luck; `diurnal` is not fitted.
-    Raises InvalidSpec for traces whose ticks differ in length, and for traces of events."""
+    availability between traces of equal length, which is less than that of their random numbers; `diurnal` is not
+    fitted. Raises InvalidSpec for traces whose ticks differ in length, and for traces of events."""
     gaps = {trace.gap for trace in traces}
     gap = gaps.pop() if len(gaps) == 1 else None
     if gap is None:
@@ -141,8 +142,8 @@ def spells(flags: Flags, available: bool) -> list[tuple[int, bool]]:
 
 
 def survival(flags: Sequence[Flags], available: bool, ages: int) -> Floats:
-    """Shape (ages,): the share of spells that last longer than so many ticks, by Kaplan and Meier: a spell that the end
-    of the trace cuts counts until then."""
+    """Shape (ages,): the share of spells that last longer than each age in ticks, by Kaplan and Meier: a spell that the
+    end of the trace cuts counts until then."""
     found = np.array([spell for one in flags for spell in spells(one, available)], dtype=np.int64).reshape(-1, 2)
     alive, curve = 1.0, [1.0]
     for age in range(1, ages):

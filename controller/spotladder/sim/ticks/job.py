@@ -103,7 +103,7 @@ class TickJob:
 
 @dataclass(frozen=True, slots=True)
 class TickResult:
-    """What one run came to. `cost` is in USD, `finished` in seconds after the start (the deadline when it was missed),
+    """Result of one run. `cost` is in USD, `finished` in seconds after the start (the deadline when it was missed),
     `recomputed` in seconds that were billed without progress."""
 
     cost: float

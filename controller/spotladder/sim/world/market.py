@@ -1,6 +1,6 @@
-"""The nodes of all zones: who holds them, and which of them are reclaimed. Shared by all jobs of a world.
+"""The nodes of all zones: which attempts hold them, and which of them are reclaimed. Shared by all jobs of a world.
 
-When the trace of a zone drops below the nodes that are held there, nodes at random get their notice; they go when it
+When the trace of a zone drops below the nodes that are held there, nodes at random get a notice; they are lost when it
 ends.
 """
 
