@@ -27,10 +27,16 @@ def pytest_sessionstart() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
+LONGEST = ("test_losses", "test_clusters", "test_packets", "test_hands", "test_walk")
+"""The files with the longest tests. They start first, so that two processes end at about the same time."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.is_relative_to(images.ROOT / "tests" / "e2e"):
-            item.add_marker(pytest.mark.timeout(1800))
+    own = [item for item in items if item.path.is_relative_to(images.ROOT / "tests" / "e2e")]
+    for item in own:
+        item.add_marker(pytest.mark.timeout(1800))
+    if len(own) == len(items):
+        items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 @pytest.fixture(scope="session")

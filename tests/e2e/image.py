@@ -1,4 +1,7 @@
-"""The image of this checkout: the controller, the in-job library with TensorFlow, Ray and the examples."""
+"""The image of this checkout: the controller, the in-job library with TensorFlow, Ray and the examples.
+
+python -m tests.e2e.image   # build it if it does not exist yet
+"""
 
 from __future__ import annotations
 
@@ -72,3 +75,7 @@ def _pinned(package: str) -> str:
     found = re.search(rf"^{package}(?:\[[^]]*\])?==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     assert found
     return found.group(1)
+
+
+if __name__ == "__main__":
+    build()

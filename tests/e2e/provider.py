@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -124,6 +125,18 @@ class Cluster:
             for name, rule in done:
                 command = [str(tool()), "exec", self.name, name, "iptables", "--delete", *rule]
                 subprocess.run(command, capture_output=True, check=False)
+
+    @contextmanager
+    def stopped(self, component: str) -> Iterator[None]:
+        """A process of the control plane, or an operator (apiserver, kuberay, jobset), hangs: it accepts connections
+        and answers none."""
+        status = self._call("status", self.name)
+        pid = next(int(line.split()[-1]) for line in status.splitlines() if line.split()[:1] == [component])
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
     def capacity(self, kind: str, *options: str) -> None:
         """How much of `spot` or `on-demand` Karpenter can buy."""

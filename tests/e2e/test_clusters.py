@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import controller
 from tests.e2e.kube import Kube
-from tests.e2e.provider import Cluster, call, tool
+from tests.e2e.provider import Cluster
 from tests.e2e.site import Site
 from tests.e2e.world import HEADS, SHARED, E2eCluster
 
@@ -46,7 +44,7 @@ def test_a_cluster_is_cut_off_and_swept_when_it_is_back(alone: E2eCluster, west:
         here.runs("west")
         tiers = [here.tier({"name": "west", "provisionTimeout": "30s"}), here.tier("on-demand")]
         here.kube.patch("tieredjob", "job", {"spec": {"tiers": tiers}})  # starting Ray may take as long
-        with hung(west):
+        with west.stopped("apiserver"):
             cut_off = time.time()
             here.runs("on-demand", past=here.steps(), limit=300)
             assert [step for step in here.done() if step.attempt == 1 and step.at > cut_off + 5], "it is no zombie"
@@ -55,15 +53,3 @@ def test_a_cluster_is_cut_off_and_swept_when_it_is_back(alone: E2eCluster, west:
         here.until("what is left there is swept", lambda: not there.kube.list("rayjobs,rayclusters,pods"), 180)
         here.suspend()
         here.is_the_uninterrupted_result(steps=here.steps())
-
-
-@contextmanager
-def hung(cluster: Cluster) -> Iterator[None]:
-    """Its API server takes connections and answers nobody; its nodes go on with what they have."""
-    status = call([str(tool()), "status", cluster.name])
-    pid = next(int(line.split()[-1]) for line in status.splitlines() if line.split()[:1] == ["apiserver"])
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)

@@ -37,9 +37,12 @@ def test_it_is_killed_at_every_step_of_a_fallback(alone: E2eCluster, tmp_path: P
             here.until(f"attempt {index + 1}", lambda n=index + 1: here.status().get("attempt", 0) >= n)  # type: ignore[misc]
             process.kill()
             process.wait()
+        if index:  # the first successor waits for the lease of the dead one to expire
+            here.kube.run("delete", "lease", "--all")
         with controller(here, tmp_path, fail=f"{point}:crash") as process:
             here.until(f"it dies at {point}", lambda: process.poll() is not None)
             assert process.returncode == CRASHED, (tmp_path / "controller.log").read_text()[-3000:]
+        here.kube.run("delete", "lease", "--all")
     with controller(here, tmp_path):
         here.succeeds()
     path = here.path()

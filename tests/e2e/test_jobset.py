@@ -2,32 +2,58 @@
 
 from __future__ import annotations
 
+import time
+
+from tests.e2e.kube import Object
 from tests.e2e.world import E2eCluster
+
+NAME = "train-resnet-on-imagenet-with-42-letters-x"
+"""As long a name as Kubernetes accepts for a RayJob: JobSet derives longer labels from the attempt's name."""
+
+PATIENCE = 20.0
+"""provisionTimeout of the tier on which JobSet's controller hangs, in seconds."""
+
+
+def workload(here: E2eCluster, workers: int) -> Object:
+    alone = {"requests": {"cpu": "1200m", "memory": "256Mi"}}  # of two CPUs: a machine to itself
+    pod = here.pod("256Mi", command=["python", "/programs/plain.py", "--steps", "400"], resources=alone)
+    job = {"parallelism": workers, "completions": workers, "template": {"spec": pod}}
+    replicated = [{"name": "workers", "replicas": 1, "template": {"spec": job}}]
+    return {"jobSet": {"template": {"spec": {"replicatedJobs": replicated}}}}
 
 
 def test_a_jobset_restarts_on_its_tier_and_then_moves_on(here: E2eCluster) -> None:
-    """The first dead machine is JobSet's own to recover from, inside the attempt; the second one is too many."""
-    here.pool("spot", 2)
-    here.pool("on-demand", 1)
-    pod = here.pod("256Mi", command=["python", "/programs/plain.py", "--steps", "300"])
-    job = {"parallelism": 1, "completions": 1, "template": {"spec": pod}}
-    replicated = [{"name": "workers", "replicas": 1, "template": {"spec": job}}]
-    here.submit(
-        {"name": "spot", "maxFailures": 1},
-        "on-demand",
-        workload={"jobSet": {"template": {"spec": {"replicatedJobs": replicated}}}},
-    )
-    here.runs("spot")
-    here.cluster.kill(here.worker_node())
-    here.until("the first loss is counted", lambda: here.status()["failures"] == 1)
-    here.runs("spot", past=here.steps())
-    assert here.status()["attempt"] == 1
+    """The first dead machine is JobSet's own to recover from, inside the attempt; more workers are the next attempt's;
+    the second dead machine is too many. JobSet's controller hangs meanwhile, and that costs no tier."""
+    assert len(NAME) == 42
+    here.pool("spot", 3)
+    here.pool("on-demand", 2)
+    tiers = ({"name": "spot", "maxFailures": 1}, {"name": "on-demand", "provisionTimeout": f"{PATIENCE:g}s"})
+    here.submit(*tiers, name=NAME, workload=workload(here, 1))
+    here.runs("spot", NAME)
+    here.cluster.kill(here.worker_node(NAME))
+    here.until("the first loss is counted", lambda: here.status(NAME)["failures"] == 1)
+    here.runs("spot", NAME, past=here.steps(NAME))
+    assert here.status(NAME)["attempt"] == 1
     (jobset,) = here.kube.list("jobsets")
     assert jobset["status"]["restarts"] == 1
-    here.cluster.kill(here.worker_node())
-    here.succeeds()
-    assert here.path() == [("spot", "MaxFailuresExceeded"), ("on-demand", "Completed")]
-    assert here.status()["failures"] == 2
-    here.is_the_uninterrupted_result(steps=300)
-    here.until("what its last attempt printed is kept", lambda: here.printed(2))
-    assert here.printed(2)["workers-0-0"].splitlines()[-1].endswith(" of 300 steps")
+
+    here.submit(*tiers, name=NAME, workload=workload(here, 2))
+    here.until("the next attempt starts", lambda: here.status(NAME)["attempt"] == 2)
+    here.runs("spot", NAME, past=here.steps(NAME))
+    assert here.path(NAME) == [("spot", "SpecUpdated")]
+    assert len(here.pods("worker", NAME)) == 2
+
+    with here.cluster.stopped("jobset"):
+        here.cluster.kill(here.worker_node(NAME))
+        here.until(
+            "JobSet does not act", lambda: here.condition("Degraded", NAME).get("reason") == "OperatorSilent", 120
+        )
+        time.sleep(PATIENCE + 5)
+        assert (here.status(NAME)["tier"], here.status(NAME)["attempt"]) == ("on-demand", 3)
+    here.succeeds(NAME)
+    assert here.path(NAME) == [("spot", "SpecUpdated"), ("spot", "MaxFailuresExceeded"), ("on-demand", "Completed")]
+    assert here.status(NAME)["failures"] == 2
+    here.is_the_uninterrupted_result(NAME, steps=400)
+    here.until("what its last attempt printed is kept", lambda: here.printed(3, NAME))
+    assert here.printed(3, NAME)["workers-0-0"].splitlines()[-1].endswith(" of 400 steps")
