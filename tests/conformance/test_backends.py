@@ -178,7 +178,7 @@ class SimRig:
         for _ in range(1000):
             if met(seen := self.backend.observe()):
                 return seen
-            self.market.advance(min(self.market.next_event(), self.backend.next_event()))
+            self.market.advance(min(self.market.next_event(self.backend.watched), self.backend.next_event()))
             self.backend.advance()
         raise AssertionError(seen)
 
