@@ -1,4 +1,4 @@
-"""A comparison as one HTML file that loads nothing and runs nothing, in the look of the report of a run."""
+"""A comparison as one HTML file without external resources or scripts, in the style of the report of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spotladder.sim.compare import Scenario, Summary, availability
 from spotladder.sim.table import COLUMNS, failures, on_demand_cost, rows, title
 
 WIDTH, LEFT, ROW = 900, 150, 34
-"""Of the drawings, in pixels."""
+"""Width and height of the charts, in pixels."""
 
 COSTS = "A hollow dot is a run without success. The line is the work on demand without interruptions."
 TIMELINE = "Blue is spot capacity, orange on-demand. Pale: the attempt waits or starts, and nothing trains."
@@ -104,7 +104,7 @@ def _costs(summaries: Sequence[Summary], on_demand: float) -> Markup:
 
 
 def _timeline(summaries: Sequence[Summary], scenario: Scenario) -> Markup:
-    """One lane for each policy: its tiers over time, pale while nothing trains."""
+    """One lane for each policy: its tiers over time, pale while the program does not train."""
     kinds = {tier.name: tier.capacity_type for tier in scenario.spec.tiers}
     longest = max(summary.outcomes[0].finished for summary in summaries) / HOUR or 1.0
     x = Scale(0, longest, LEFT, WIDTH - 10)

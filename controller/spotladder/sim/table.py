@@ -18,7 +18,7 @@ def on_demand_cost(scenario: Scenario) -> float:
 
 
 def title(scenario: Scenario) -> str:
-    """What is compared, in one sentence."""
+    """A description of the comparison in one sentence."""
     workers = scenario.spec.workers
     nodes = "1 node" if workers == 1 else f"{workers} nodes"
     work = f"{scenario.program.work / HOUR:g} h of work on {nodes}"
@@ -45,7 +45,7 @@ def rows(summaries: Sequence[Summary], scenario: Scenario) -> list[tuple[str, ..
 
 
 def failures(summaries: Sequence[Summary]) -> list[str]:
-    """One sentence for each policy with runs that did not succeed: why they ended."""
+    """For each policy with failed runs, a sentence with the reasons."""
     found = []
     for summary in summaries:
         reasons = sorted({str(one.reason) for one in summary.outcomes if not one.succeeded})

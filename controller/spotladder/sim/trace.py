@@ -1,4 +1,4 @@
-"""A capacity trace: how many nodes one zone could give, and at which price, over time."""
+"""A capacity trace: the number of nodes that one zone can provide, and their price, over time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 UNLIMITED = 2**31 - 1
-"""Nodes of a zone whose trace only says "available": as many as are asked for."""
+"""The number of nodes of a zone whose trace only has "available": as many as are requested."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,21 +40,21 @@ class Trace:
     source: str = ""
 
     def available(self, workers: int) -> Flags:
-        """Shape (n,): where all of `workers` nodes can be had at once."""
+        """Shape (n,): whether all of `workers` nodes are available at once."""
         return self.nodes >= workers
 
     def share(self, workers: int = 1) -> float:
-        """Share of the time in which `workers` nodes can be had at once, 0 to 1."""
+        """Share of time, 0 to 1, in which `workers` nodes are available at once."""
         lengths = np.diff(self.times, append=self.end)
         return float(lengths[self.available(workers)].sum() / self.end)
 
     def at(self, moments: Floats) -> Counts:
-        """Nodes at these seconds after the start, same shape. The last sample holds after the end."""
+        """Number of nodes at these seconds after the start, same shape. The last sample holds after the end."""
         found: Counts = self.nodes[np.searchsorted(self.times, moments, side="right") - 1]
         return found
 
     def ticks(self, gap: Seconds, workers: int = 1) -> Flags:
-        """Shape (ticks,): whether `workers` nodes can be had at the start of each tick of `gap` seconds."""
+        """Shape (ticks,): whether `workers` nodes are available at the start of each tick of `gap` seconds."""
         moments = np.arange(0.0, self.end, gap)
         flags: Flags = self.at(moments) >= workers
         return flags
@@ -68,16 +68,16 @@ class Trace:
         return found
 
     def inverted(self) -> Trace:
-        """The same trace with available and taken away exchanged. Raises InvalidSpec for counts of nodes."""
+        """The same trace with available and preempted swapped. Raises InvalidSpec for counts of nodes."""
         if not np.isin(self.nodes, (0, UNLIMITED)).all():
             raise InvalidSpec(
-                "is a count of nodes and has no polarity: leave out --polarity", where=self.source or self.zone
+                "is a count of nodes and has no polarity: remove --polarity", where=self.source or self.zone
             )
         return replace(self, nodes=np.where(self.nodes == 0, UNLIMITED, 0).astype(np.int64))
 
 
 def of_ticks(zone: str, available: Flags, gap: Seconds, source: str = "") -> Trace:
-    """A trace of equal ticks: True where capacity was available. `available` has shape (ticks,)."""
+    """A trace of equal ticks: True if capacity was available. `available` has shape (ticks,)."""
     nodes = np.where(available, UNLIMITED, 0).astype(np.int64)
     times = np.arange(len(nodes), dtype=np.float64) * gap
     return Trace(zone, times, nodes, len(nodes) * gap, gap, source=source)

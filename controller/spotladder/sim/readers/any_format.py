@@ -1,4 +1,4 @@
-"""Reads a trace in any of the formats, by what the file looks like."""
+"""Reads a trace in any supported format, which it detects from the content of the file."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SUFFIXES = (".json", ".csv", ".txt")
 
 
 class Polarity(StrEnum):
-    """What a 1 in a trace means."""
+    """The meaning of a 1 in a trace."""
 
     AVAILABLE = "available"
     PREEMPTED = "preempted"
 
 
 def read_trace(path: Path, polarity: Polarity | None = None, *, sort: bool = False) -> Trace:
-    """The trace in a file. Raises InvalidSpec for a file that is wrong or in none of the formats.
+    """The trace in a file. Raises InvalidSpec for an invalid file or an unknown format.
 
     `polarity` overrides what a 1 means: in JSON it means preempted, in CSV the header says it. `sort`: lines of node
     counts may be in any order.
@@ -36,8 +36,8 @@ def read_trace(path: Path, polarity: Polarity | None = None, *, sort: bool = Fal
 
 
 def read_traces(paths: Sequence[Path], polarity: Polarity | None = None, *, sort: bool = False) -> list[Trace]:
-    """The traces of all files; a folder stands for the traces in it. Raises InvalidSpec, also when no trace ever has
-    capacity, unless `polarity` confirms what a 1 means."""
+    """The traces of all files; for a folder, of the traces in it. Raises InvalidSpec, also if no trace ever has
+    capacity, unless `polarity` confirms the meaning of a 1."""
     files: list[Path] = []
     for path in paths:
         inside = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES) if path.is_dir() else [path]
@@ -63,7 +63,7 @@ def _read(path: Path, *, sort: bool) -> tuple[Trace, Polarity]:
         return (region if priced else windows).read(path), Polarity.PREEMPTED
     line = ",".join(next(rows(path), (0, [""]))[1])
     if not line:
-        raise InvalidSpec("is empty: give a trace", where=str(path))
+        raise InvalidSpec("is empty: use a trace", where=str(path))
     if _EVENT.match(line):
         return node_events.read(path), Polarity.AVAILABLE
     if _COUNT.match(line):
@@ -73,7 +73,7 @@ def _read(path: Path, *, sort: bool) -> tuple[Trace, Polarity]:
         usual = Polarity.PREEMPTED if header[1:2] == ["preempted"] else Polarity.AVAILABLE
         return availability.read(path), usual
     raise InvalidSpec(
-        "is in no known format (expected time,available – milliseconds,add|remove,node – date, time, count – or JSON): "
+        "has an unknown format (expected time,available – milliseconds,add|remove,node – date, time, count – or JSON): "
         "see docs/simulator.md",
         path="line 1",
         where=str(path),

@@ -37,7 +37,7 @@ def read(path: Path) -> Trace:
         if len(header) == 3:
             prices.append(number(path, line, "price", fields[2], least=0))
     if len(times) < 2:
-        raise InvalidSpec("has fewer than two samples: give more", where=str(path))
+        raise InvalidSpec("has fewer than two samples: add more", where=str(path))
     gap = _gap(path, times, numbers)
     return Trace(
         path.stem,
@@ -74,7 +74,7 @@ def _nodes(path: Path, line: int, column: str, text: str) -> int:
 
 
 def _gap(path: Path, times: Sequence[float], numbers: Sequence[int]) -> float:
-    """The length of a tick. Raises InvalidSpec at the first line with another distance."""
+    """The length of a tick in seconds. Raises InvalidSpec at the first line with another distance."""
     gap = times[1] - times[0]
     for before, after, line in zip(times, times[1:], numbers[1:], strict=False):
         distance = after - before

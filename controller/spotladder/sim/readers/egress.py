@@ -1,4 +1,4 @@
-"""What data costs that leaves a region, in CSV: `from_region,to_region,price_usd_per_gb`."""
+"""Egress prices of regions in CSV: `from_region,to_region,price_usd_per_gb`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spotladder.sim.readers.text import number, refused, rows
 HEADER = ["from_region", "to_region", "price_usd_per_gb"]
 
 Egress = Mapping[tuple[str, str], float]
-"""USD per GB, by the region that it leaves and the region that it enters."""
+"""USD per GB, by source region and destination region."""
 
 
 def read(path: Path) -> Egress:

@@ -1,4 +1,4 @@
-"""How many nodes were held: `date, time, count`, for example `2021-12-11, 11:11:30, 55`, in UTC."""
+"""Counts of held nodes over time: `date, time, count`, for example `2021-12-11, 11:11:30, 55`, in UTC."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _FORMAT = "2021-12-11, 11:11:30, 55"
 
 
 def read(path: Path, *, sort: bool = False) -> Trace:
-    """The number of nodes over time. `sort`: lines in any order; of equal times the last line counts. The trace ends at
-    the last line. Raises InvalidSpec, located at the line."""
+    """The number of nodes over time. `sort`: the lines may be in any order; of equal times the last line counts. The
+    trace ends at the last line. Raises InvalidSpec with the line."""
     counts: dict[float, int] = {}
     before = 0.0
     for line, fields in rows(path):
@@ -33,7 +33,7 @@ def read(path: Path, *, sort: bool = False) -> Trace:
         before = max(before, time)
         counts[time] = count(path, line, "count", fields[2])
     if len(counts) < 2:
-        raise InvalidSpec(f"has fewer than two times (expected lines as {_FORMAT}): give more", where=str(path))
+        raise InvalidSpec(f"has fewer than two times (expected lines as {_FORMAT}): add more", where=str(path))
     ordered = sorted(counts)
     times = np.array(ordered) - ordered[0]
     nodes = np.array([counts[time] for time in ordered], dtype=np.int64)

@@ -1,7 +1,6 @@
 """Nodes that come and go: `milliseconds,add|remove,node`, as recorded from real spot clusters.
 
-A file may hold several recordings, each of which begins at 0: they are put one after the other, each without nodes at
-first.
+A file may contain several recordings that each begin at 0. They are concatenated; each starts without nodes.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def read(path: Path) -> Trace:
         before = time
         counts[began + time] = len(held)
     if len(counts) < 2:
-        raise InvalidSpec(f"has no time between events (expected lines of {_FORMAT}): give more", where=str(path))
+        raise InvalidSpec(f"has no time between events (expected lines of {_FORMAT}): add more", where=str(path))
     if 0.0 not in counts:
         counts = {0.0: 0, **counts}
     times = np.array(list(counts))

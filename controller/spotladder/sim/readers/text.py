@@ -13,7 +13,7 @@ from spotladder.errors import InvalidSpec
 
 
 def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The comma-separated fields of each line that is not empty, without surrounding blanks, with its number from 1.
+    """The comma-separated fields of each line that is not empty, stripped of spaces, with the line's number from 1.
     Raises InvalidSpec for a file that cannot be read."""
     try:
         with open_regular(path) as stream:
@@ -21,7 +21,7 @@ def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     except OSError as error:
         raise InvalidSpec(f"cannot be read: {error.strerror or error}", where=str(path)) from None
     except UnicodeDecodeError:
-        raise InvalidSpec("is no text file (expected UTF-8): give a trace", where=str(path)) from None
+        raise InvalidSpec("is not a text file (expected UTF-8): use a trace", where=str(path)) from None
     for number, fields in enumerate(csv.reader(text.splitlines()), 1):
         if any(field.strip() for field in fields):
             yield number, [field.strip() for field in fields]

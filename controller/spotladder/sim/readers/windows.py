@@ -18,6 +18,6 @@ def read(path: Path) -> Trace:
 
 
 def parse(document: Any, path: Path) -> Trace:
-    """The window in a parsed file; `path` is where it is from. Raises InvalidSpec, located at the file."""
+    """The window in a parsed file; `path` is the file. Raises InvalidSpec with the file."""
     found = trace_of(document, path)
     return of_ticks(path.stem, ~np.array(found.taken, dtype=np.bool_), found.gap, str(path))

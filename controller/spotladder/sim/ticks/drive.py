@@ -1,4 +1,4 @@
-"""Runs a tick job through the real `decide`: the reference that the fast path is compared with."""
+"""Runs a tick job through the real `decide`: the reference for the fast path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spotladder.sim.ticks.job import START, TickJob, TickResult, cost_of
 from spotladder.sim.ticks.world import TickWorld
 
 DECISIONS_PER_TICK = 50
-"""After this many decisions at one moment, the policy is taken to contradict itself."""
+"""Maximum number of decisions at one moment; if a policy makes more, it contradicts itself."""
 
 
 def run(job: TickJob, policy: Policy) -> TickResult:

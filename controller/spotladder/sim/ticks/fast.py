@@ -36,7 +36,7 @@ from spotladder.sim.ticks.job import NEVER, START, TickJob, TickResult, TickTier
 
 
 def supports(job: TickJob) -> bool:
-    """Whether the fast path holds for this job: no tier can be exhausted, and only spot capacity comes and goes."""
+    """Whether the fast path is valid for this job: no tier can be exhausted, and only spot capacity changes."""
     return all(
         entry.tier.max_failures == FOR_EVER
         and entry.tier.provision_timeout >= NEVER
@@ -51,7 +51,7 @@ def run(job: TickJob, policy: Policy) -> TickResult:
 
 
 class _TierState:
-    """What a run remembers of one tier: what its `TierRecord` and `TierOutlook` show."""
+    """The state that a run keeps of one tier: the values that its `TierRecord` and `TierOutlook` show."""
 
     def __init__(self, entry: TickTier, overhead: Seconds) -> None:
         self.entry, self.overhead = entry, overhead
@@ -65,7 +65,7 @@ class _TierState:
         self._record: TierRecord | None = None
 
     def see(self, tick: int, length: int) -> None:
-        """The availability of all ticks of `length` seconds since the last one seen, as sightings."""
+        """Record the availability of all ticks of `length` seconds since the last recorded one."""
         while (change := self.changes(self.tick)) >= 0 and change <= tick:
             self._sight(self.has, change - 1, length)
             self._sight(not self.has, change, length)
@@ -75,7 +75,7 @@ class _TierState:
         self._record = None
 
     def _sight(self, has: bool, tick: int, length: int) -> None:
-        """Extend the newest spell, or begin another one."""
+        """Extend the newest spell, or start another one."""
         now = START + tick * length
         newest = self.spells[-1] if self.spells else None
         if newest is not None and newest.available is has:
@@ -85,7 +85,7 @@ class _TierState:
         self.has, self.outlook = has, TierOutlook(self.entry.tier.name, has, self.overhead)
 
     def changes(self, tick: int) -> int:
-        """The first tick after this one in which the availability differs; -1: none."""
+        """The first tick after this one with another availability; -1 if there is none."""
         return -1 if self.flags is None else self.flags.find(not self.has, tick + 1)
 
     def charge(self, seconds: float, price: Price) -> None:
@@ -97,11 +97,11 @@ class _TierState:
         self._record = None
 
     def forget(self) -> None:
-        """The record has changed."""
+        """Drop the cached record after a change."""
         self._record = None
 
     def record(self) -> TierRecord:
-        """As the job's state has it."""
+        """The record in the format of the job's state."""
         if self._record is None:
             self._record = TierRecord(
                 self.entry.tier.name,
@@ -183,7 +183,7 @@ class _Run:
         return following
 
     def _begin(self, tick: int) -> None:
-        """The nodes since the last decision are charged; availability changes."""
+        """Charge the nodes since the last decision and update the availability."""
         current = self.current
         if self.held and current is not None:
             tier = self.spec.tier(current.entry.tier.name)
@@ -256,10 +256,10 @@ class _Run:
 
 
 FAR: Instant = START + 1e12
-"""A `holds_until` beyond this moment is for ever."""
+"""A `holds_until` beyond this moment counts as infinite."""
 
 EXACT: Seconds = 1e-3
-"""Rounding of sums of times; much less than a tick."""
+"""Tolerance for the rounding of sums of times; much less than a tick."""
 
 _NOTHING_TIMED = JobState()
-"""The work is known from the spec: none was timed."""
+"""The spec gives the work, so no steps are timed."""

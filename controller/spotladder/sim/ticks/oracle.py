@@ -1,8 +1,8 @@
-"""The cheapest run of a tick job for a buyer who knows the whole trace: the bound that policies are compared with.
+"""The cheapest run of a tick job with knowledge of the whole trace: the lower bound for the cost of policies.
 
 `run` solves the job exactly by dynamic programming, backward over the ticks. The state is the remaining work and the
-tier that runs; idle is a state, too. Only whole starts are considered: an attempt that ends before its overhead is
-spent costs money and makes no progress, so it is never part of the cheapest run. Of equal runs, the earlier start wins.
+running tier, or idle. Only complete starts are considered: an attempt that ends before its overhead is over costs
+money and makes no progress, so it is never part of the cheapest run. Among equal runs, the earlier start is chosen.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ MOST_STATES = 100_000_000
 """Limit of ticks × tiers × amounts of remaining work, one byte each."""
 
 TIE = 1e-9
-"""USD. Costs that differ by less are equal."""
+"""USD. Costs that differ by less count as equal."""
 
 STOP, KEEP = -2, -1
-"""What the cheapest run does in a tick: stay idle, or go on with what runs. Other values start that tier."""
+"""The action of the cheapest run in a tick: stay idle, or continue the running tier. Other values start that tier."""
 
 
 def run(job: TickJob) -> TickResult:
-    """The cheapest run that meets the deadline; if none meets it, a run that is not met and costs nothing. Raises
+    """The cheapest run that meets the deadline; if none does, a run that misses it and costs nothing. Raises
     InvalidSpec for a job with too many states."""
     solution = _solve(job)
     if math.isinf(solution.cost):
@@ -41,7 +41,7 @@ def run(job: TickJob) -> TickResult:
 
 @dataclass(frozen=True)
 class _Solution:
-    """`does[tick, state, units]`: what to do, where state 0 is idle and state 1 + n is tier n, and units are the
+    """`does[tick, state, units]`: the action, where state 0 is idle and state 1 + n is tier n, and units are the
     remaining work. `cost` is in USD."""
 
     job: TickJob
@@ -117,8 +117,8 @@ def _solve(job: TickJob) -> _Solution:
 def _tick_cost(
     job: TickJob, index: int, tick: int, left: NDArray[np.int64], after: Floats, *, spent: int = 0
 ) -> Floats:
-    """USD from this tick on for a tier that runs, whose first `spent` seconds make no progress, by the remaining
-    seconds of work. `after` is the cost of what follows the tick. The last tick is billed pro rata."""
+    """USD from this tick on for a running tier, whose first `spent` seconds make no progress, by the remaining seconds
+    of work. `after` is the cost after this tick. The last tick is billed pro rata."""
     per_second = job.workers * job.tiers[index].price(tick) / HOUR
     allowed = min(job.tick, job.deadline - tick * job.tick)
     finishes = spent + left <= job.tick

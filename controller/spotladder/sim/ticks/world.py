@@ -1,4 +1,4 @@
-"""The tick world as an `AttemptBackend`: the decision core drives it as it drives a cluster."""
+"""The tick world as an `AttemptBackend`: the decision core uses it like a cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_CAPACITY = "the trace has no capacity now"
 
 @dataclass
 class _Attempt:
-    """One attempt. `left` is the overhead that is still to be spent. `generation` counts its starts."""
+    """One attempt. `left` is the remaining overhead. `generation` counts its starts."""
 
     number: int
     tier: TickTier
@@ -40,7 +40,8 @@ class _Attempt:
 
 @dataclass
 class TickWorld:
-    """Availability changes in `begin`, work and money in `advance`; the rest is the port."""
+    """`begin` changes the availability, `advance` the work and the cost; the other methods are those of
+    `AttemptBackend`."""
 
     job: TickJob
     now: Instant = START
@@ -52,10 +53,10 @@ class TickWorld:
     billed: Counter[float] = field(default_factory=Counter)
     _attempts: dict[int, _Attempt] = field(default_factory=dict)
 
-    # --- the port ---
+    # --- AttemptBackend ---
 
     def launch(self, action: Launch) -> None:
-        """The gang of the attempt waits for its tier, and runs at once if the tier has it."""
+        """Create the attempt; its gang runs at once if the tier has capacity."""
         if action.attempt in self._attempts:
             return
         tier = next(entry for entry in self.job.tiers if entry.tier.name == action.tier)
@@ -64,23 +65,23 @@ class TickWorld:
         self.changes += 1
 
     def drain(self, action: Drain) -> None:
-        """The program stops at once: everything is committed."""
+        """Stop the program at once: all work is committed."""
         attempt = self._attempts.get(action.attempt)
         if attempt is not None and attempt.exit is None:
             attempt.exit = Exit.INTERRUPTED
             self.changes += 1
 
     def delete(self, action: Delete) -> None:
-        """The attempt is gone at once."""
+        """Remove the attempt at once."""
         if self._attempts.pop(action.attempt, None) is not None:
             self.changes += 1
 
     def finish(self, action: Finish) -> None:  # noqa: ARG002 – the port's
-        """Nothing is left of the job."""
+        """Do nothing: the job has no other resources."""
         self._attempts.clear()
 
     def observe(self) -> Observation:
-        """What exists in this tick."""
+        """The objects in this tick."""
         has = {entry.tier.name: entry.has(self.tick) for entry in self.job.tiers}
         unavailable = {name: NO_CAPACITY for name, there in has.items() if not there}
         offered = frozenset(has) - unavailable.keys()
@@ -110,7 +111,7 @@ class TickWorld:
         return any(attempt.running and attempt.exit is None for attempt in self._attempts.values())
 
     def begin(self, tick: int) -> None:
-        """The availability of this tick takes effect."""
+        """Apply the availability of this tick."""
         self.tick, self.now = tick, START + tick * self.job.tick
         for attempt in self._attempts.values():
             attempt.lost = ()
@@ -133,7 +134,7 @@ class TickWorld:
                 self._start(attempt)
 
     def advance(self) -> bool:
-        """Work and pay until the next tick, or until the job finishes: then True, and `now` is that moment."""
+        """Work and pay until the next tick, or until the job finishes; then returns True, with that moment as `now`."""
         for attempt in self._attempts.values():
             if not attempt.running or attempt.exit is not None:
                 continue

@@ -1,1 +1,1 @@
-"""A world of zones that replay traces, and jobs that run in it, moved by discrete events on a stepped clock."""
+"""A world of zones that replay traces, and jobs in it, driven by discrete events on a stepped clock."""

@@ -1,6 +1,6 @@
-"""One job in a world, as an `AttemptBackend`: the decision core drives it as it drives a cluster.
+"""One job in a world, as an `AttemptBackend`: the decision core uses it like a cluster.
 
-The head of an attempt stands on capacity that is always there, as it does by default on a cluster; it is not billed.
+The head of an attempt runs on capacity that is always available, as by default on a cluster, and is not billed.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class _Attempt:
 
 @dataclass
 class Tally:
-    """What a job has cost and lost so far, in USD and seconds. `node_seconds` is by zone. `evictions` are
-    nodes that were reclaimed or failed. `recomputed` is work that was done and lost before it was committed, `overhead`
-    the time between ready workers and the first step."""
+    """The cost and the losses of a job so far, in USD and seconds. `node_seconds` is by zone. `evictions` is the
+    number of nodes that were reclaimed or failed. `recomputed` is work that was lost before it was committed,
+    `overhead` the time between ready workers and the first step."""
 
     usd: float = 0.0
     egress_usd: float = 0.0
@@ -79,9 +79,9 @@ class Tally:
 
 @dataclass
 class SimBackend:
-    """`tiers` maps the name of a tier to its zone. `egress` is in USD per GiB, by the regions it leaves and enters.
-    `atomic`: a gang takes either all of its nodes or none; otherwise it holds, and pays for, those it has. `probed`: it
-    is known at all times which tiers have capacity for the whole gang; otherwise only what attempts find out."""
+    """`tiers` maps the name of a tier to its zone. `egress` is in USD per GiB, by source and destination region.
+    `atomic`: a gang takes either all of its nodes or none; otherwise it holds, and pays for, partial nodes. `probed`:
+    the availability of all tiers for the whole gang is always known; otherwise only attempts reveal it."""
 
     market: Market
     workers: int
@@ -99,10 +99,10 @@ class SimBackend:
     _newest_start: int = 0
     _uids: itertools.count[int] = field(default_factory=itertools.count)
 
-    # --- the port ---
+    # --- AttemptBackend ---
 
     def launch(self, action: Launch) -> None:
-        """All pods of the attempt are wanted; those for which there is capacity get their nodes."""
+        """Create all pods of the attempt; those with capacity get their nodes."""
         if action.attempt in self._attempts:
             return
         pods = [self._pod(action.attempt) for _ in range(self.workers)]
@@ -111,7 +111,7 @@ class SimBackend:
         self._place()
 
     def drain(self, action: Drain) -> None:
-        """A program that trains commits and stops; an attempt without one stops at once."""
+        """Stop the program: it commits first if it trains."""
         attempt = self._attempts.get(action.attempt)
         if attempt is None or attempt.draining or attempt.exit is not None:
             return
@@ -123,7 +123,7 @@ class SimBackend:
             attempt.program.stop(self.market.now)
 
     def delete(self, action: Delete) -> None:
-        """The attempt is gone at once, with its nodes."""
+        """Remove the attempt and its nodes at once."""
         attempt = self._attempts.pop(action.attempt, None)
         if attempt is not None:
             self.changes += 1
@@ -134,13 +134,13 @@ class SimBackend:
         raise AssertionError(f"workers of attempt {action.attempt} are not replaced in the simulation")
 
     def finish(self, action: Finish) -> None:  # noqa: ARG002 – the port's
-        """Nothing is left of the job."""
+        """Release all resources of the job."""
         for number in list(self._attempts):
             self._release(self._attempts.pop(number))
             self.changes += 1
 
     def observe(self) -> Observation:
-        """What exists now."""
+        """The current objects."""
         progress = Progress(int(self._committed), self.program.work, self._committed_at, self._newest_start)
         attempts = tuple(
             AttemptSeen(
@@ -167,12 +167,13 @@ class SimBackend:
 
     @property
     def training(self) -> str:
-        """The zone in which a program trains or starts; "" while none does."""
+        """The zone in which a program trains or starts; "" if none does."""
         return next((one.zone for one in self._attempts.values() if one.program and one.exit is None), "")
 
     @property
     def watched(self) -> set[str]:
-        """The zones whose changes the job may notice: those of its attempts, and where it knows capacity or prices."""
+        """The zones whose changes the job may observe: those of its attempts, and those with known
+        capacity or prices."""
         zones = set(self.tiers.values())
         if self.probed:
             return zones
@@ -180,7 +181,7 @@ class SimBackend:
         return used | {name for name in zones if self.market.zones[name].varying}
 
     def next_event(self) -> Seconds:
-        """When something happens to this job next, apart from the market; infinity: never."""
+        """The time of the job's next event, apart from the market; infinity: never."""
         now, times = self.market.now, [math.inf]
         for attempt in self._attempts.values():
             if attempt.exit is not None:
@@ -192,7 +193,7 @@ class SimBackend:
         return min(times)
 
     def advance(self) -> None:
-        """Take in what has happened by the time of the market, which was advanced before."""
+        """Process the events up to the market's time, which was advanced before."""
         now = self.market.now
         self.changes += 1
         for attempt in self._attempts.values():
@@ -204,7 +205,7 @@ class SimBackend:
         self._place()
 
     def lose(self, uid: str) -> None:
-        """The node of this pod fails."""
+        """Make the node of this pod fail."""
         for attempt in self._attempts.values():
             for pod in attempt.pods:
                 if pod.uid == uid:
@@ -214,15 +215,15 @@ class SimBackend:
                     return
 
     def end_program(self, number: int, how: Exit, message: str = "") -> None:
-        """The program of the attempt ends by itself."""
+        """End the attempt's program by itself."""
         attempt = self._attempts[number]
         attempt.exit, attempt.message = how, message
         self.changes += 1
 
-    # --- parts ---
+    # --- internals ---
 
     def _offers(self, zone: str) -> bool:
-        """Whether the zone has the whole gang, with the nodes that this job holds there and keeps."""
+        """Whether the zone has capacity for the whole gang, including the nodes that this job keeps there."""
         pods = [pod for one in self._attempts.values() if one.zone == zone for pod in one.pods]
         kept = sum(1 for pod in pods if pod.node is not None and pod.node.gone_at is None)
         return self.market.free(zone) + kept >= self.workers
@@ -231,7 +232,7 @@ class SimBackend:
         return _Pod(f"{number}-{next(self._uids)}")
 
     def _place(self) -> None:
-        """Give nodes to the pods that wait for them, and start the program where all are ready."""
+        """Give nodes to waiting pods, and start programs whose workers are all ready."""
         for attempt in self._attempts.values():
             if attempt.exit is not None or attempt.draining:
                 continue
@@ -243,7 +244,7 @@ class SimBackend:
                 self._begin(attempt)
 
     def _begin(self, attempt: _Attempt) -> None:
-        """All workers are ready: the program starts from the newest commit."""
+        """Start the program from the newest commit: all workers are ready."""
         self._newest_start = max(self._newest_start, attempt.number)
         attempt.program = SimulatedProgram(self.program, self.market.now, self._committed)
         plan = self.market.zones[attempt.zone].plan
@@ -269,7 +270,7 @@ class SimBackend:
             self._stop(attempt)
 
     def _stop(self, attempt: _Attempt) -> None:
-        """The program ends: what it did and did not commit is lost."""
+        """End the program: work that it has not committed is lost."""
         program, now = attempt.program, self.market.now
         if program is not None:
             self.bill.recomputed += max(0.0, program.step(now) - self._committed)
@@ -277,7 +278,7 @@ class SimBackend:
             attempt.program = None
 
     def _lose(self, attempt: _Attempt, pod: _Pod, cause: Cause) -> None:
-        """The pod is lost, and another one is wanted in its place. The program of the gang ends."""
+        """Lose the pod and request a replacement. The program of the gang ends."""
         attempt.lost = [*attempt.lost, PodSeen(pod.uid, phase=PodPhase.LOST, ready=False, cause=cause)]
         attempt.lost = attempt.lost[-2 * self.workers :]
         attempt.pods[attempt.pods.index(pod)] = self._pod(attempt.number)
@@ -294,7 +295,7 @@ class SimBackend:
             self._pay(pod)
 
     def _pay(self, pod: _Pod) -> None:
-        """The node is given back, and billed from when it joined."""
+        """Return the node, and bill it from the time when it joined."""
         node, now = pod.node, self.market.now
         if node is None:
             return

@@ -1,4 +1,5 @@
-"""The program of an attempt: what it has done, committed and lost. Times are in seconds since the start of the run."""
+"""The program of an attempt: the work that it has done, committed and lost. Times are in seconds since the start of
+the run."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from spotladder.errors import InvalidSpec
 
 @dataclass(frozen=True, slots=True)
 class ProgramPlan:
-    """What is known of a program before the run. One step is one second of work.
+    """The properties of a program. One step is one second of work.
 
     `work` is its training time without interruptions and `restart` the time from ready workers to the first step.
     Every `commit_interval` seconds of training it takes a snapshot, which is committed `commit_time` seconds later,
-    while training goes on. `checkpoint_gib` is the size of a commit. `commits_wake`: the controller decides after every
-    commit; otherwise it learns of commits at the next other event, which is faster and makes no difference to a policy
-    that does not look at progress. Raises InvalidSpec for values that cannot be.
+    while training goes on. `checkpoint_gib` is the size of a commit. `commits_wake`: the controller decides after
+    every commit; otherwise it learns of commits at the next other event, which is faster and makes no difference to a
+    policy that does not look at progress. Raises InvalidSpec for values that cannot be.
     """
 
     work: int
@@ -37,7 +38,7 @@ class ProgramPlan:
 
 
 class SimulatedProgram:
-    """A program that is started at `began` and goes on from `base`, the step that was committed last."""
+    """A program that starts at `began` and resumes from `base`, the newest committed step."""
 
     def __init__(self, plan: ProgramPlan, began: Seconds, base: float) -> None:
         self.plan, self.base = plan, base
@@ -57,24 +58,24 @@ class SimulatedProgram:
         return self.trains_at + self.plan.work - self.base
 
     def step(self, now: Seconds) -> float:
-        """The work that is done, in seconds."""
+        """The finished work in seconds."""
         until = now if self._stopped_at is None else self._stopped_at
         if until >= self.done_at:
             return float(self.plan.work)
         return self.base + max(0.0, until - self.trains_at)
 
     def overhead(self, now: Seconds) -> Seconds:
-        """How long it ran without training."""
+        """The time that it ran without training."""
         return min(now, self.trains_at) - (self.trains_at - self.plan.restart)
 
     def stop(self, now: Seconds) -> None:
-        """Commit what is done, and train no further."""
+        """Commit the finished work and stop training."""
         if self._stopped_at is None:
             self._stopped_at = now
             self._commit = (now + self.plan.commit_time, self.step(now))
 
     def wakes_at(self) -> Seconds:
-        """When the controller must look at the program: at its next event, or at its end."""
+        """The time of its next event that concerns the controller, or of its end."""
         if self.plan.commits_wake or self.stopping:
             return self._next_event()
         return max(self.done_at, self._next_event())

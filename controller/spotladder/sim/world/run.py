@@ -29,12 +29,12 @@ from spotladder.sim.world.backend import START, SimBackend
 from spotladder.sim.world.market import Market
 
 DECISIONS_AT_ONCE = 100
-"""After this many decisions at one moment, the policy is taken to contradict itself."""
+"""Maximum number of decisions at one moment; if a policy makes more, it contradicts itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A time on one tier, in seconds after the start: `trains` says whether a program ran."""
+    """An interval on one tier, in seconds after the start. `trains`: whether a program ran."""
 
     since: Seconds
     until: Seconds
@@ -44,9 +44,9 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SimulationOutcome:
-    """What one run came to: USD, seconds, counts. `finished` is when the job ended, `succeeded` whether with success,
-    `reason` why. `recomputed` is work that was lost before it was committed, `overhead` the time from ready workers to
-    the first step. `node_hours` is by tier."""
+    """The result of one run in USD, seconds and counts. `finished` is when the job ended, `succeeded` whether with
+    success, `reason` why. `recomputed` is work that was lost before it was committed, `overhead` the time from ready
+    workers to the first step. `node_hours` is by tier."""
 
     succeeded: bool
     reason: Reason
@@ -64,7 +64,7 @@ class SimulationOutcome:
 
 @dataclass
 class SimulationRun:
-    """One job of a world with its decider, which keeps its state as a controller does."""
+    """One job of a world with its decider, which keeps the job's state like a controller."""
 
     spec: JobSpec
     policy: Policy
@@ -80,7 +80,7 @@ class SimulationRun:
         return self.state.stage in TERMINAL
 
     def decide(self) -> None:
-        """Decide and act until nothing is due any more. Raises PolicyOscillates."""
+        """Decide and act until nothing is due. Raises PolicyOscillates."""
         backend, now = self.backend, self.backend.market.now
         spec = self._priced()
         for _ in range(DECISIONS_AT_ONCE):
@@ -96,7 +96,7 @@ class SimulationRun:
         raise PolicyOscillates(self.policy, now)
 
     def outcome(self) -> SimulationOutcome:
-        """What the run came to."""
+        """The result of the run."""
         bill, state = self.backend.bill, self.state
         hours: dict[str, float] = {}
         for tier, zone in self.backend.tiers.items():
@@ -122,7 +122,7 @@ class SimulationRun:
         )
 
     def _priced(self) -> JobSpec:
-        """The spec with the prices of now."""
+        """The spec with the current prices."""
         market = self.backend.market
 
         def priced(tier: Tier) -> Tier:
@@ -149,7 +149,7 @@ class SimulationRun:
                 self.backend.finish(action)
 
     def _note(self) -> None:
-        """Keep the tier of now for the timeline."""
+        """Record the current tier for the timeline."""
         now, tier = self.backend.market.now, self.state.tier if self.state.attempt is not None else ""
         trains = bool(self.backend.training)
         last = self._segments[-1] if self._segments else None
@@ -166,7 +166,7 @@ def run(
     limit: Seconds,
     seen: Callable[[Market], None] = lambda _market: None,
 ) -> list[SimulationOutcome]:
-    """Let the world live until all jobs have ended, or for `limit` seconds. `seen` is called after each event."""
+    """Advance the world until all jobs have ended, or for `limit` seconds. Calls `seen` after each event."""
     for runner in runners:
         runner.decide()
     while not all(runner.ended for runner in runners) and market.now < limit:

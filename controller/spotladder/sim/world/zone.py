@@ -1,4 +1,4 @@
-"""One zone of a world: its trace as changes over time, and what a node costs from one moment to another."""
+"""One zone of a world: its trace as changes over time, and the cost of a node over an interval."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from spotladder.sim.trace import UNLIMITED, Floats, Trace
 
 @dataclass(frozen=True, slots=True)
 class ZonePlan:
-    """What is known of a zone before the run.
+    """The properties of a zone.
 
-    `trace` None: it always has capacity. `provision_delay` is how long a node takes to join once there is capacity for
-    it, `boot` how long a pod on it then takes to be ready, `notice` how long before its end a node is announced to go.
-    All are in seconds. `price` holds where the trace has no prices. `region` names the egress prices that apply.
+    With `trace` None it always has capacity. `provision_delay` is how long a node takes to join once there is capacity
+    for it, `boot` how long a pod on it then takes to be ready, `notice` how long before its end a node is announced to
+    go. All are in seconds. `price` holds where the trace has no prices. `region` names the egress prices that apply.
     """
 
     name: str
@@ -32,18 +32,18 @@ class ZonePlan:
 
 
 class Zone:
-    """A zone in the course of a run that begins `start` seconds after its trace does."""
+    """A zone during a run that starts `start` seconds into its trace."""
 
     def __init__(self, plan: ZonePlan, start: Seconds = 0.0) -> None:
         self.plan = plan
         self.times, self.counts, self.prices = _changes(plan, start)
         self.varying = bool((self.prices != self.prices[0]).any())
-        # Cumulated USD per node at each change, so that the cost of a span is one difference.
+        # Cumulative USD per node at each change, so that the cost of an interval is one difference.
         spans = np.diff(self.times)
         self._paid = np.concatenate(([0.0], np.cumsum(spans * self.prices[:-1] / HOUR)))
 
     def nodes(self, now: Seconds) -> int:
-        """How many nodes the zone can give or hold in all."""
+        """The total number of nodes that the zone can provide or hold."""
         return int(self.counts[self._index(now)])
 
     def price(self, now: Seconds) -> float:
@@ -68,8 +68,8 @@ class Zone:
 
 
 def _changes(plan: ZonePlan, start: Seconds) -> tuple[list[float], list[int], Floats]:
-    """Times from the start of the run, nodes and prices: only where one of the two changes. The last ones hold for
-    ever."""
+    """Times from the start of the run, nodes and prices, only at changes of nodes or prices. The last values hold
+    indefinitely."""
     trace = plan.trace
     if trace is None:
         return [0.0], [UNLIMITED], np.array([plan.price.per_node_hour])
