@@ -35,7 +35,7 @@ current-context: east
 def test_without_a_kubeconfig(command: str, capsys: Capture, tmp_path: Path) -> None:
     answer = call(capsys, command, "digits", "--kubeconfig", tmp_path / "none")
     assert (answer.code, answer.out) == (5, "")
-    expected = f"{tmp_path / 'none'}: No such file or directory: give a cluster with --kubeconfig or KUBECONFIG"
+    expected = f"{tmp_path / 'none'}: No such file or directory: set a cluster with --kubeconfig or KUBECONFIG"
     assert answer.err == f"error: {expected}\n"
 
 

@@ -138,7 +138,7 @@ def test_certificates_that_are_none(tmp_path: Path, field: str, authority: str) 
 
 
 def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentFailure, match="give a cluster with --kubeconfig or KUBECONFIG"):
+    with pytest.raises(EnvironmentFailure, match="set a cluster with --kubeconfig or KUBECONFIG"):
         connect(str(tmp_path / "none"))
 
 
@@ -199,7 +199,7 @@ def test_files_of_which_none_can_be_used(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(EnvironmentFailure, match=r"a, .*b: has no clusters; it should be a kubeconfig"):
         connect()
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(tmp_path / "c"), str(tmp_path / "d")]))
-    with pytest.raises(EnvironmentFailure, match=r"c, .*d: No such file.*give a cluster with --kubeconfig"):
+    with pytest.raises(EnvironmentFailure, match=r"c, .*d: No such file.*set a cluster with --kubeconfig"):
         connect()
     with pytest.raises(EnvironmentFailure, match=r"c, .*d: No such file"):
         contexts()

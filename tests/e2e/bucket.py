@@ -1,4 +1,4 @@
-"""The checkpoints' bucket: moto's S3 server, in a process of its own, at an address that pods reach."""
+"""The bucket for checkpoints: moto's S3 server, in its own process, at an address that pods can reach."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ server.stop()
 
 @dataclass(frozen=True)
 class Bucket:
-    """One bucket. `environment` is what a program needs to reach it."""
+    """One bucket. `environment` has the variables with which a program reaches it."""
 
     endpoint: str
     process: subprocess.Popen[str]
@@ -51,7 +51,7 @@ class Bucket:
 
 @contextmanager
 def bucket(address: str) -> Iterator[Bucket]:
-    """A bucket at this address of this machine, while it lasts."""
+    """A bucket at this address of this machine, inside the block."""
     import boto3
 
     process = subprocess.Popen(

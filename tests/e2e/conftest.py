@@ -23,7 +23,7 @@ from tests.e2e.world import E2eCluster
 
 
 def pytest_sessionstart() -> None:
-    """Being told to end is like Ctrl-C: the clusters go, too."""
+    """Handle SIGTERM like Ctrl-C: the clusters are removed, too."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
@@ -65,7 +65,7 @@ def here(site: Site) -> Iterator[E2eCluster]:
 
 @pytest.fixture
 def alone(here: E2eCluster, site: Site) -> Iterator[E2eCluster]:
-    """The installed controller is at rest meanwhile."""
+    """Scale the installed controller down inside the block."""
     site.listen()
     system = Kube(here.cluster.kubeconfig, SYSTEM)
     system.run("scale", "deployment/spotladder", "--replicas=0")
@@ -79,7 +79,7 @@ def alone(here: E2eCluster, site: Site) -> Iterator[E2eCluster]:
 
 @contextmanager
 def controller(here: E2eCluster, folder: Path, *, fail: str = "", **more: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A controller of this machine, with more settings, or one that dies at a fail point."""
+    """A controller process on this machine, with more settings or with a fail point."""
     config = folder / "controller.yaml"
     settings = {"namespaces": [here.namespace], "leaseNamespace": here.namespace, "listen": "127.0.0.1:0"}
     config.write_text(json.dumps({**settings, **more}))

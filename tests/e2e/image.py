@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def build() -> str:
-    """The image's tag; built when there is none of this very code yet, and the one before it is removed."""
+    """The image's tag. Builds the image if none of this code exists yet, and removes the previous one."""
     files = [path for path in _tracked("controller", "examples", "pyproject.toml", "constraints.txt") if path.is_file()]
     digest = hashlib.sha256()
     for path in [*files, Path(__file__)]:
@@ -48,7 +48,7 @@ def _build(tag: str, files: list[Path]) -> None:
 
 @contextmanager
 def _one_build_at_a_time() -> Iterator[None]:
-    """Hold a file lock: several test processes ask for the image at the same moment."""
+    """Hold a file lock: several test processes may need the image at the same moment."""
     tar_of("lock").parent.mkdir(parents=True, exist_ok=True)
     with (tar_of("lock").parent / "spotladder-e2e.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -56,12 +56,12 @@ def _one_build_at_a_time() -> Iterator[None]:
 
 
 def tar_of(tag: str) -> Path:
-    """Where the provider keeps an image."""
+    """The place where the provider stores an image."""
     return tools() / "images" / f"localhost_{tag.replace(':', '_')}.tar"
 
 
 def reference(tag: str) -> str:
-    """The image's name in a pod."""
+    """The image's name in a pod spec."""
     return f"localhost/{tag}"
 
 

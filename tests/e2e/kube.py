@@ -1,4 +1,4 @@
-"""kubectl and helm, as a person uses them."""
+"""kubectl and helm, as users run them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Kube:
     namespace: str = "default"
 
     def run(self, *arguments: str, given: str | None = None) -> str:
-        """What kubectl prints."""
+        """Run kubectl and return its output."""
         return call([str(program("kubectl")), f"--namespace={self.namespace}", *arguments], given=given, env=self._env)
 
     def helm(self, *arguments: str) -> str:
-        """What helm prints."""
+        """Run helm and return its output."""
         return call([str(program("helm")), f"--namespace={self.namespace}", *arguments], env=self._env)
 
     def apply(self, *objects: Object) -> None:
-        """Create or change them, as a user does."""
+        """Create or change the objects, as a user does."""
         self.run("apply", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
 
     def get(self, kind: str, name: str) -> Object | None:
-        """One object; None when there is none."""
+        """One object; None if it does not exist."""
         text = self.run("get", kind, name, "--ignore-not-found", "-o", "json")
         found: Object | None = json.loads(text) if text.strip() else None
         return found
@@ -45,11 +45,11 @@ class Kube:
         return items
 
     def patch(self, kind: str, name: str, body: Object) -> None:
-        """Change it, as `kubectl edit` does."""
+        """Change the object like `kubectl edit`."""
         self.run("patch", kind, name, "--type=merge", "-p", json.dumps(body))
 
     def delete(self, kind: str, name: str, *options: str) -> None:
-        """Delete it; it may be gone already."""
+        """Delete the object if it exists."""
         self.run("delete", kind, name, "--ignore-not-found", *options)
 
     @property

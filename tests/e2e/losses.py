@@ -1,4 +1,4 @@
-"""Every way to lose a machine, done to a running job, and when the job made its next new step.
+"""Every way to lose a machine of a running job, and the time until the job's next new step.
 
 The same losses serve the test and the table of docs/benchmarks.md.
 """
@@ -15,16 +15,16 @@ from tests.e2e.world import HEADS, E2eCluster
 
 SPOT = "spot"
 INTERVAL = 5
-"""Steps from commit to commit."""
+"""Steps between two commits."""
 
 ALONE = 120.0
-"""Seconds that are waited for KubeRay alone; without an end it may take for ever."""
+"""Timeout in seconds for KubeRay alone, which may never recover."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """One way. `act` does it to the machines of these pools that the job is on: one of each that is named. `again`
-    bounds the steps that are lost by it: an interval, and the step that was under way."""
+    """One way to lose machines. `act` applies it to the job's machines: one in each of these pools. `again` is the
+    maximum number of steps that are lost by it: an interval, and the step in progress."""
 
     name: str
     act: Callable[[E2eCluster, Sequence[str]], None]
@@ -32,7 +32,7 @@ class Loss:
     again: int = INTERVAL + 1
 
     def spare(self, pool: str) -> int:
-        """How many machines of the pool the job needs in place of those."""
+        """The number of machines of the pool that the job needs as replacements."""
         return self.pools.count(pool)
 
 
@@ -47,8 +47,8 @@ LOSSES = (
     Loss("notice of 45 s", _notice(45), again=1),
     Loss("notice of 8 s", _notice(8), again=1),
     Loss("head's node removed", lambda here, nodes: here.cluster.remove(*nodes), (HEADS,)),
-    # Last: what trains on there tells its steps for a while. That it is fenced it learns when a commit is refused, and
-    # those are made beside the steps.
+    # Last: the cut-off process continues to report its steps for a while. It learns that it is fenced when a commit is
+    # refused, and commits run beside the steps.
     Loss(
         "all its nodes cut off",
         lambda here, nodes: here.cluster.partition(*nodes),
@@ -60,8 +60,8 @@ LOSSES = (
 
 @dataclass(frozen=True)
 class Seen:
-    """Seconds from the loss to: it is counted, the next attempt is created (None: recovered in place), the first step
-    that was never done before. `again`: steps that had to be done again."""
+    """Seconds from the loss until it is counted, until the next attempt is created (None: recovered in place), and
+    until the first new step. `again`: steps that were done again."""
 
     name: str
     counted: float
@@ -71,14 +71,14 @@ class Seen:
 
 
 def _in_its_work(here: E2eCluster, name: str) -> Step:
-    """A step of the process that is at work now, and goes on."""
+    """A step of the process that runs now."""
     newest = here.done(name)[-1]
     here.until("it is in the middle of its work", lambda: here.done(name)[-1].step > newest.step + 2, 60)
     return newest
 
 
 def lose(here: E2eCluster, loss: Loss, name: str = "job", limit: float = 240.0) -> Seen:
-    """Do it; returns when the job has made a step that it never made before."""
+    """Lose the machines; returns when the job has done a new step."""
     status = here.status(name)
     failures, attempt = status["failures"], status["attempt"]
     nodes = _nodes(loss, here.pods("head", name), here.pods("worker", name))
@@ -102,7 +102,7 @@ def lose(here: E2eCluster, loss: Loss, name: str = "job", limit: float = 240.0) 
 
 
 def lose_alone(here: E2eCluster, loss: Loss, name: str = "job", limit: float = ALONE) -> float | None:
-    """The same to a RayJob that nobody but KubeRay looks after; None when it makes no new step in time."""
+    """The same for a RayJob without spotladder; None if it does no new step in time."""
     here.until("it works", lambda: here.done(name), 180)
     newest = _in_its_work(here, name)
     pods = (here.kube.list("pods", f"ray.io/node-type={role}") for role in ("head", "worker"))
@@ -122,12 +122,12 @@ def _nodes(loss: Loss, heads: list[Object], workers: list[Object]) -> list[str]:
 
 
 def _others(done: list[Step], lost: Step, began: float) -> list[Step]:
-    """What other processes have done since."""
+    """The steps of other processes since then."""
     return [step for step in done if step.process != lost.process and step.at > began]
 
 
 def _new_step(done: list[Step], lost: Step, began: float) -> Step | None:
-    """The first step of another process that the lost one had not done: one that is only cut off goes on until then."""
+    """The first new step of another process: a process that is only cut off continues until then."""
     others = _others(done, lost, began)
     if not others:
         return None

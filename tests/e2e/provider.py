@@ -1,7 +1,7 @@
-"""Real clusters with nodes that can be lost: the one port behind which a provider of clusters stands.
+"""Real clusters whose nodes can be lost: the port to a provider of clusters.
 
-The provider is the `cluster` command, found through SPOTLADDER_CLUSTER_TOOL. Another one (kind, a cloud) needs no more
-than these methods.
+The provider is the `cluster` command, found through SPOTLADDER_CLUSTER_TOOL. Another provider (kind, a cloud) needs
+only these methods.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _DEFAULT = Path(__file__).parents[3] / "shared" / "cluster" / "cluster"
 
 
 def tool() -> Path:
-    """The command that makes clusters; whether it is there is another question."""
+    """The command that creates clusters; it may not exist."""
     return Path(os.environ.get(VARIABLE) or _DEFAULT)
 
 
 def missing() -> str:
-    """Why there can be no cluster here; "" when there can."""
+    """Why no cluster can be created here; "" if one can."""
     if not tool().exists():
         return f"no provider of clusters: set {VARIABLE}"
     if os.geteuid() != 0:
@@ -56,11 +56,11 @@ class Cluster:
         self._call("up", self.name, f"--image={image}", *asked, *options)
 
     def addons(self, *names: str) -> None:
-        """Start operators beside it: kuberay, jobset, karpenter."""
+        """Start these operators in the cluster: kuberay, jobset, karpenter."""
         self._call("addons", self.name, *names)
 
     def down(self) -> None:
-        """Remove it and everything of it."""
+        """Remove the cluster and all of its resources."""
         self._call("down", self.name)
 
     @property
@@ -73,10 +73,10 @@ class Cluster:
     # --- nodes ------------------------------------------------------------------------------------------------------
 
     def add(self, pool: str, *names: str) -> None:
-        """New machines of a pool. They are Ready when this returns, however busy the machine is that they run on."""
+        """Add machines to a pool. Returns when they are Ready."""
         command = [str(tool()), "node", "add", self.name, *(f"{name}:pool={pool}" for name in names)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-        if done.returncode and "not there after" in done.stderr:  # the nodes go on starting
+        if done.returncode and "not there after" in done.stderr:  # The nodes continue to start.
             nodes = [f"node/{name}" for name in names]
             wait = ["wait", "--for=condition=Ready", "--timeout=300s", *nodes]
             call([str(program("kubectl")), f"--kubeconfig={self.kubeconfig}", *wait])
@@ -84,25 +84,25 @@ class Cluster:
             assert done.returncode == 0, f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}"
 
     def kill(self, name: str, *, silent: bool = False) -> None:
-        """The machine is dead; its Node object stays. `silent`: not one packet more, as in a power cut."""
+        """Kill the machine; its Node object stays. `silent`: no further packet is sent, as in a power cut."""
         self._call("node", "kill", self.name, name, *(["--silent"] if silent else []))
 
     def remove(self, *names: str) -> None:
-        """The machine is dead and its Node object is deleted, as clouds do it."""
+        """Kill the machine and delete its Node object, as clouds do."""
         self._call("node", "remove", self.name, *names)
 
     def remove_quietly(self, names: Sequence[str]) -> None:
-        """The same, of machines of which some may be gone already."""
+        """Do the same for machines that may be gone already."""
         for name in names:
             subprocess.run([str(tool()), "node", "remove", self.name, name], capture_output=True, check=False)
 
     def notice(self, name: str, grace: float) -> subprocess.Popen[str]:
-        """The machine will go after `grace` seconds, and says so. Goes on beside the test."""
+        """Give the machine a notice and kill it after `grace` seconds, in the background."""
         command = [str(tool()), "node", "notice", self.name, name, "--grace", f"{grace:g}"]
         return subprocess.Popen(command, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def partition(self, *names: str) -> None:
-        """The machines run on, but the API server and they do not reach each other."""
+        """Cut the network between the machines and the API server; the machines continue to run."""
         self._call("node", "partition", "--from-apiserver", self.name, *names)
 
     def heal(self, *names: str) -> None:
@@ -111,7 +111,7 @@ class Cluster:
 
     @contextmanager
     def losing_packets(self, *names: str, share: float) -> Iterator[None]:
-        """Of what reaches these machines or their pods, this share is lost. The machines may be gone afterwards."""
+        """Drop this share of the packets to these machines or their pods. The machines may be gone afterwards."""
         rules = [(chain, "-m", "statistic", "--mode", "random", "--probability", f"{share:g}", "-j", "DROP")
                  for chain in ("INPUT", "FORWARD")]  # fmt: skip
         done: list[tuple[str, tuple[str, ...]]] = []
@@ -139,7 +139,7 @@ class Cluster:
             os.kill(pid, signal.SIGCONT)
 
     def capacity(self, kind: str, *options: str) -> None:
-        """How much of `spot` or `on-demand` Karpenter can buy."""
+        """Set how many `spot` or `on-demand` nodes Karpenter can buy."""
         self._call("capacity", self.name, kind, *options)
 
     def _call(self, *arguments: str) -> str:
@@ -147,7 +147,7 @@ class Cluster:
 
 
 def call(command: Sequence[str], *, given: str | None = None, env: Mapping[str, str] | None = None) -> str:
-    """Run it; what it printed. Fails with what it said."""
+    """Run the command and return its output. Fails with its error output."""
     done = subprocess.run(
         command,
         input=given,

@@ -1,4 +1,4 @@
-"""A cluster with the operators and the controller as users install them, and what the tests need beside it."""
+"""A cluster with the operators and the controller as users install them, and the other resources of the tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SYSTEM = "spotladder-system"
 CHARTS = images.ROOT / "charts"
 
 CALLS = images.ROOT / ".e2e-calls"
-"""Folder with the calls that the installed controllers of each test process have made; `make test-e2e` empties it."""
+"""Folder with the API calls of the installed controllers of each test process; `make test-e2e` empties it."""
 
 Call = tuple[str, str, str]
 """Resource (with subresource), verb, and the HTTP status of the answer."""
@@ -37,7 +37,7 @@ class Site:
     calls: set[Call] = field(default_factory=set)
 
     def listen(self) -> None:
-        """Note what the installed controllers have called so far; who is stopped forgets it."""
+        """Record the calls of the installed controllers so far; a stopped controller loses them."""
         system = Kube(self.cluster.kubeconfig, SYSTEM)
         for pod in system.list("pods", "app.kubernetes.io/name=spotladder"):
             if "deletionTimestamp" in pod["metadata"]:
@@ -48,19 +48,20 @@ class Site:
                 self.calls.add((labels["resource"], labels["verb"], labels["code"]))
 
     def save_calls(self) -> None:
-        """Write the calls down for the tests of the removal, which run after all other test processes have ended."""
+        """Write the calls for the tests of the removal, which run after all other test processes have ended."""
         self.listen()
         CALLS.mkdir(exist_ok=True)
         (CALLS / f"{self.cluster.name}.json").write_text(json.dumps(sorted(self.calls)))
 
     def world(self) -> AbstractContextManager[E2eCluster]:
-        """A namespace in it."""
+        """A namespace of the cluster."""
         return world(self.cluster, self.bucket, self.told, images.reference(self.tag))
 
 
 @contextmanager
 def installed(name: str, tag: str, *operators: str) -> Iterator[Site]:
-    """While it lasts. `name` begins the cluster's; `operators` are started in it before the controller."""
+    """An installation inside the block. `name` is the prefix of the cluster's name; `operators` start before the
+    controller."""
     cluster = Cluster(f"{name}{os.getpid()}")
     try:
         cluster.up(tag, {SHARED: f"pool={HEADS}"})
@@ -73,7 +74,7 @@ def installed(name: str, tag: str, *operators: str) -> Iterator[Site]:
 
 
 def install(kube: Kube, tag: str, *values: str) -> None:
-    """Both charts, as their README says."""
+    """Install both charts as their README describes."""
     repository, _, version = images.reference(tag).rpartition(":")
     kube.helm("upgrade", "--install", "spotladder-crds", str(CHARTS / "spotladder-crds"), "--create-namespace")
     own = {

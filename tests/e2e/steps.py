@@ -1,4 +1,4 @@
-"""What the test programs say of themselves: each step that they have finished, as a datagram."""
+"""Receives the steps that the test programs report as datagrams."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Step:
 
 
 class Steps:
-    """Collects them. `address` is what programs are told."""
+    """Collects steps. Programs get its `address`."""
 
     def __init__(self, host: str) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -34,11 +34,11 @@ class Steps:
         self._thread.start()
 
     def of(self, job: str) -> list[Step]:
-        """A job's steps, in the order in which they were told."""
+        """A job's steps in the order of arrival."""
         return [step for step in list(self._seen) if step.job == job]
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._over.set()
         self._thread.join()
         self._socket.close()
@@ -56,7 +56,7 @@ class Steps:
 
 @contextmanager
 def steps(host: str) -> Iterator[Steps]:
-    """A listener while it lasts."""
+    """A listener inside the block."""
     made = Steps(host)
     try:
         yield made

@@ -1,4 +1,4 @@
-"""Nodes that cannot be heard of for a while, and a start that crashes: neither costs the job a tier."""
+"""Nodes that are silent for a while, and a start that crashes: neither exhausts a tier."""
 
 from __future__ import annotations
 

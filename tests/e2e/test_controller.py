@@ -1,4 +1,4 @@
-"""The controller dies at every named step of falling back, and nothing is done twice or forgotten."""
+"""The controller dies at every failpoint of a fallback, and no action is repeated or lost."""
 
 from __future__ import annotations
 

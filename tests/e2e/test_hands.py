@@ -1,4 +1,4 @@
-"""What users do while a job runs: they delete things and change their mind."""
+"""User actions on a running job: deleted objects and changed specs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_things_are_deleted_by_hand_and_the_spec_is_changed(here: E2eCluster) ->
     here.kube.delete("pod", worker, "--wait=false")
     here.runs("on-demand", past=here.steps())
     first, second = here.path()
-    assert first in (("spot", "Vanished"), ("spot", "HeadLost"))  # its pods go before it, or after
+    assert first in (("spot", "Vanished"), ("spot", "HeadLost"))  # Its pods are deleted before it, or after.
     assert second == ("spot", "MaxFailuresExceeded")
     here.suspend()
     here.is_the_uninterrupted_result(steps=here.steps())
@@ -39,7 +39,7 @@ def test_things_are_deleted_by_hand_and_the_spec_is_changed(here: E2eCluster) ->
 
 
 def test_two_jobs_want_one_pool(here: E2eCluster) -> None:
-    """Who came first keeps it; the other goes on to the next tier when its own provisionTimeout is over."""
+    """The first job keeps the pool; the other falls back when its own provisionTimeout expires."""
     here.pool("spot", 2)
     here.pool("on-demand", 2)
     wants = {"requests": {"cpu": "1200m"}}  # of two CPUs: a machine to itself

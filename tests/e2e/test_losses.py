@@ -1,4 +1,5 @@
-"""Machines are lost in every way there is. The job goes on by itself, and its result is the uninterrupted one."""
+"""Machines are lost in every possible way. The job continues without help, and its result equals the uninterrupted
+one."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from tests.e2e.losses import LOSSES, SPOT, lose
 from tests.e2e.world import HEADS, E2eCluster
 
 LIMIT = 150.0
-"""Seconds from a loss to a new step, on a machine with other things to do. docs/benchmarks.md has the figures."""
+"""Maximum seconds from a loss to a new step on a busy machine. docs/benchmarks.md has the figures."""
 
 
 def test_every_way_to_lose_a_machine(here: E2eCluster) -> None:

@@ -1,4 +1,4 @@
-"""What a program printed, after its pods have gone."""
+"""The output of a program after its pods are gone."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def test_a_ray_program_that_fails_leaves_its_error_and_its_output(here: E2eClust
     here.until("its output is kept", lambda: here.printed(1))
     lines = here.printed(1)["driver"].splitlines()
     assert lines[-1] in told
-    assert "1" in lines  # all of it, from Ray's dashboard: the RayJob's status has 10 lines
+    assert "1" in lines  # All of it, from Ray's dashboard: the RayJob's status has only 10 lines.
     here.until("its pods are gone", lambda: not here.kube.list("pods", "spotladder.io/job=job"))

@@ -6,9 +6,10 @@ from tests.e2e.world import SHARED, E2eCluster
 
 
 def test_one_packet_in_twenty_is_lost(here: E2eCluster) -> None:
-    """The controller is on such a machine, too: nothing is done twice, nothing waits for ever.
+    """The controller's machine loses packets, too: no action is repeated, and no wait is endless.
 
-    Ray's own checks take a machine for dead now and then over such a network: the job may lose more than is taken.
+    Ray's own checks sometimes treat a machine on such a network as dead, so the job may lose more machines than the
+    test takes.
     """
     here.pool("spot", 2)
     here.pool("on-demand", 3)

@@ -1,4 +1,4 @@
-"""The chart of the pools with the real Karpenter, from one fleet file: nodes are bought, kept apart and drained."""
+"""The chart of the pools with the real Karpenter, from one fleet file: it buys, isolates and drains nodes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TYPE = "karpenter.sh/capacity-type"
 POOL = "karpenter.sh/nodepool"
 TEAM = "vision"
 GRACE = 25
-"""Seconds that the pods of the test of grace periods have to end."""
+"""Grace period in seconds of the pods in the test of grace periods."""
 
 FLEET = read_fleet(Path(__file__).parent / "fleet.yaml", date(2026, 11, 22)).fleet
 T = TypeVar("T")
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @pytest.fixture(scope="module")
 def site(tag: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A cluster whose nodes Karpenter buys, but for the one of the heads."""
+    """A cluster whose nodes Karpenter buys, except the head's node."""
     if not program("karpenter").exists():
         absent("not installed: karpenter (`cluster install karpenter`)", "e2e")
     file = tmp_path_factory.mktemp("pools") / "values.json"
@@ -128,7 +128,7 @@ def test_what_the_grace_period_of_a_node_does_to_its_pods(kube: Kube) -> None:
 def test_spot_nodes_go_spot_is_dry_on_demand_is_bought_and_everything_is_removed(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A TieredJob of a team: its namespace, quota, service account and NodePools are all from the fleet file.
+    """A TieredJob of a team, whose namespace, quota, service account and NodePools come from the fleet file.
 
     At the end the in-cluster part of `spotladder infra destroy` removes the platform under the running job.
     """
@@ -148,7 +148,7 @@ def test_spot_nodes_go_spot_is_dry_on_demand_is_bought_and_everything_is_removed
         here.cluster.remove(here.worker_node())
         here.runs("on-demand", past=here.steps(), limit=240)
         assert stands_on(here) == {"on-demand"}
-        *noticed, last = here.path()  # Karpenter drains what it takes back: that is a notice
+        *noticed, last = here.path()  # Karpenter drains the nodes that it removes, which counts as a notice.
         assert {tier for tier, _ in noticed} <= {"spot"}
         assert last == ("spot", "InsufficientCapacity")
         before = here.steps()
@@ -183,7 +183,7 @@ def removed(site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[s
 
 
 def training(here: E2eCluster) -> Object:
-    """Two workers that fit one node each, as the Pod Security Standard `restricted` wants them."""
+    """Two workers that fit one node each, with the Pod Security Standard `restricted`."""
     spec = here.ray("chain.py --steps 100000")
     cluster = spec["rayClusterSpec"]
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
@@ -198,7 +198,7 @@ def training(here: E2eCluster) -> Object:
 
 
 def stands_on(here: E2eCluster) -> set[str]:
-    """Of which capacity type the workers' nodes are."""
+    """The capacity types of the workers' nodes."""
     types = {node["metadata"]["name"]: node["metadata"]["labels"].get(TYPE, "") for node in here.kube.list("nodes")}
     return {types[pod["spec"]["nodeName"]] for pod in here.pods("worker")}
 
@@ -231,7 +231,7 @@ def pod(name: str, tier: str, script: str = "sleep 3600", grace: int = 1) -> Obj
 
 
 def budget(name: str) -> Object:
-    """A PodDisruptionBudget that refuses every eviction of the pod, as the controller makes one for each attempt."""
+    """A PodDisruptionBudget that refuses every eviction of the pod, like the controller's for each attempt."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -252,7 +252,7 @@ def node_of(kube: Kube, name: str) -> Object:
 
 
 def until(what: str, met: Callable[[], T | None], limit: float = 180.0) -> T:
-    """The first answer that is true. Fails after `limit` seconds."""
+    """The first true result. Fails after `limit` seconds."""
     end = time.monotonic() + limit
     while time.monotonic() < end:
         if found := met():

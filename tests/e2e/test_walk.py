@@ -1,4 +1,4 @@
-"""The product's promise: a real training job walks down its tiers, loses nothing, and is followed by a person."""
+"""The product's promise: a real training job falls back tier by tier and loses no commit, while a user follows it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.e2e.world import E2eCluster
 
 
 def test_notice_then_no_capacity_then_killed_nodes_then_on_demand(here: E2eCluster) -> None:
-    """As `make demo`, on real nodes: digits with TensorFlow."""
+    """Like `make demo`, on real nodes: digits with TensorFlow."""
     here.pool("spot-a", 2, notice="30s")
     here.pool("spot-b", 0)
     here.pool("spot-c", 3)

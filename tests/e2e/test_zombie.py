@@ -1,4 +1,4 @@
-"""An attempt that nobody can stop: its machines are cut off from the API server and train on."""
+"""An attempt that cannot be stopped: its machines are cut off from the API server and continue to train."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def test_a_zombie_trains_on_and_commits_nothing(here: E2eCluster) -> None:
 
 
 def silent(here: E2eCluster, attempt: int, seconds: float = 5.0) -> bool:
-    """Whether nothing is heard of an attempt any more, while the next one goes on."""
+    """Whether an attempt is silent while the next one runs."""
     newest = max(step.at for step in here.done())
     return max(step.at for step in here.done() if step.attempt == attempt) < newest - seconds

@@ -1,4 +1,4 @@
-"""The end of an installation, after everything else: it was refused nothing, and it leaves nothing."""
+"""The removal of an installation after all other tests: no call was refused, and no object remains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNUSED = {
     ("serviceaccounts", "get"): "",
     ("persistentvolumeclaims", "get"): "",
 }
-"""Rights that no test here needs to make use of, and why."""
+"""Permissions that no test here uses, and the reasons."""
 
 
 def test_the_rights_are_what_was_called(site: Site) -> None:
@@ -38,7 +38,7 @@ def test_the_rights_are_what_was_called(site: Site) -> None:
 
 
 def verbs(called: str, status: str) -> tuple[str, ...]:
-    """As RBAC has them: an apply is a patch, and one that creates needs that right, too."""
+    """Permissions as RBAC names them: an apply is a patch, and an apply that creates needs `create`, too."""
     if called != "apply":
         return (called,)
     return ("patch", "create") if status == "201" else ("patch",)
@@ -58,6 +58,6 @@ def test_upgrade_and_uninstall_leave_nothing(here: E2eCluster, site: Site) -> No
     left = [found["metadata"]["name"] for found in system.list(kinds, "app.kubernetes.io/part-of=spotladder")]
     cluster = system.list("clusterroles,clusterrolebindings", "app.kubernetes.io/part-of=spotladder")
     assert left + [found["metadata"]["name"] for found in cluster] == []
-    # Helm keeps the CRDs: with them go all jobs, and that is for a person to say.
+    # Helm keeps the CRDs: their deletion removes all jobs, so the user must do it.
     system.run("delete", "crd", "tieredjobs.spotladder.io", "capacitytiers.spotladder.io")
     assert "tieredjobs" not in system.run("api-resources", "--api-group=spotladder.io")

@@ -1,4 +1,4 @@
-"""One test's namespace, machines and jobs. What a test waits for has a limit; what it saw instead is printed."""
+"""One test's namespace, machines and jobs. Every wait has a limit and reports the actual state when it expires."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 PROGRAMS = Path(__file__).parent / "programs"
 HEADS = "head"
-"""The pool that the heads are on."""
+"""The pool of the heads."""
 
 SHARED = "heads"
-"""Its machine, which is there from the start; the installed controllers are on it, too."""
+"""Its machine, which exists from the start and also runs the installed controllers."""
 
 SECRET = "bucket"
 _numbers = itertools.count(1)
@@ -51,7 +51,7 @@ class E2eCluster:
     def namespace(self) -> str:
         return self.kube.namespace
 
-    # --- what there is ----------------------------------------------------------------------------------------------
+    # --- resources --------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """The namespace, the bucket's credentials and the programs."""
@@ -73,7 +73,7 @@ class E2eCluster:
         )
 
     def pool(self, name: str, machines: int, **spec: Any) -> str:
-        """A CapacityTier with so many machines of its own; its name."""
+        """Create a CapacityTier with this number of machines; returns its name."""
         tier = f"{self.namespace}-{name}"
         spot = "on-demand" not in name
         price = {"perNodeHour": "0.12" if spot else "0.40", "onDemandPerNodeHour": "0.40"}
@@ -95,7 +95,7 @@ class E2eCluster:
         return tier
 
     def give(self, pool: str, machines: int = 1) -> list[str]:
-        """More machines for a pool; their names."""
+        """Add machines to a pool; returns their names."""
         names = [f"n{next(_numbers)}" for _ in range(machines)]
         if names:
             self.cluster.add(f"{self.namespace}-{pool}", *names)
@@ -103,12 +103,12 @@ class E2eCluster:
         return names
 
     def heads(self, machines: int) -> None:
-        """Machines for the heads of this test's jobs alone, so that they can be lost."""
+        """Machines only for the heads of this test's jobs, so that they can be lost."""
         self.own_heads = f"{self.namespace}-{HEADS}"
         self.nodes.setdefault(HEADS, [])
         self.give(HEADS, machines)
 
-    # --- the user ---------------------------------------------------------------------------------------------------
+    # --- user actions -----------------------------------------------------------------------------------------------
 
     def submit(self, *tiers: str | Object, name: str = "job", program: str = "chain.py", **spec: Any) -> None:
         """A TieredJob on these pools, in this order."""
@@ -127,7 +127,7 @@ class E2eCluster:
         })  # fmt: skip
 
     def submit_alone(self, pool: str, name: str = "job", program: str = "chain.py") -> None:
-        """The RayJob that a user without spotladder would submit, with the program and the library as they are."""
+        """The RayJob of a user without spotladder, with the same program and library."""
         environment = {
             "SPOTLADDER_JOB": name,
             "SPOTLADDER_NAMESPACE": self.namespace,
@@ -152,7 +152,7 @@ class E2eCluster:
         })  # fmt: skip
 
     def tier(self, tier: str | Object) -> Object:
-        """A tier that is named like its pool."""
+        """A tier with the name of its pool."""
         given = {"name": tier} if isinstance(tier, str) else tier
         limits = {"maxFailures": 0, "provisionTimeout": "3m"}
         return {"capacityTier": f"{self.namespace}-{given['name']}", **limits, **given}
@@ -195,11 +195,11 @@ class E2eCluster:
         }
 
     def suspend(self, name: str = "job") -> None:
-        """`spotladder stop`: it commits and gives its machines back."""
+        """Run `spotladder stop`: the job commits and releases its machines."""
         self.kube.patch("tieredjob", name, {"spec": {"suspend": True}})
         self.until(f"{name} is suspended", lambda: self.status(name).get("phase") == "Suspended")
 
-    # --- what is seen -----------------------------------------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------------------------------------------
 
     def status(self, name: str = "job") -> Object:
         """The TieredJob's status."""
@@ -210,7 +210,7 @@ class E2eCluster:
         return next((found for found in self.status(name).get("conditions", []) if found["type"] == kind), {})
 
     def commits(self, name: str = "job") -> list[Commit]:
-        """What the commit log says."""
+        """The content of the commit log."""
         return list(self.bucket.log(self.namespace, name).read().commits)
 
     def steps(self, name: str = "job") -> int:
@@ -218,32 +218,32 @@ class E2eCluster:
         return max((commit.step for commit in self.commits(name)), default=0)
 
     def printed(self, attempt: int, name: str = "job") -> dict[str, str]:
-        """What is kept of the output of an attempt, by source."""
+        """The stored output of an attempt, by source."""
         store = self.bucket.log(self.namespace, name).store
         found = outputs.kept(store, attempt)
         return {output.source: text for output, text in zip(found, outputs.read(store, found), strict=True)}
 
     def done(self, name: str = "job") -> list[Step]:
-        """Every step that the job's program has done, also those that were done twice."""
+        """Every step of the job's program, including repeated ones."""
         return self.told.of(f"{self.namespace}/{name}")
 
     def pods(self, role: str = "", name: str = "job") -> list[Object]:
-        """The job's pods that are not on their way out."""
+        """The job's pods that are not being deleted."""
         labels = f"spotladder.io/job={name}" + (f",spotladder.io/role={role}" if role else "")
         return [pod for pod in self.kube.list("pods", labels) if "deletionTimestamp" not in pod["metadata"]]
 
     def worker_node(self, name: str = "job") -> str:
-        """A machine with a worker on it."""
+        """A machine with a worker."""
         return str(next(pod["spec"]["nodeName"] for pod in self.pods("worker", name)))
 
     def path(self, name: str = "job") -> list[tuple[str, str]]:
-        """Tier and reason of each attempt that has ended."""
+        """Tier and reason of each ended attempt."""
         return [(attempt["tier"], attempt["reason"]) for attempt in self.status(name).get("attempts", [])]
 
-    # --- waiting ----------------------------------------------------------------------------------------------------
+    # --- waits ------------------------------------------------------------------------------------------------------
 
     def until(self, what: str, met: Callable[[], T], limit: float = 180.0) -> T:
-        """Wait for a condition. When it does not come about: what is there instead."""
+        """Wait for a condition; if it is not met in time, report the actual state."""
         end = time.monotonic() + limit
         last: object = None
         while time.monotonic() < end:
@@ -254,7 +254,7 @@ class E2eCluster:
         raise AssertionError(f"{what}: not in {limit:g} s\n{self.picture()}")
 
     def runs(self, tier: str, name: str = "job", *, past: int = 0, limit: float = 300.0) -> None:
-        """The job runs on this tier, and its present attempt has committed a step beyond `past`."""
+        """Wait until the job runs on this tier and its current attempt has committed a step after `past`."""
 
         def met() -> bool:
             status = self.status(name)
@@ -265,7 +265,7 @@ class E2eCluster:
         self.until(f"{name} runs on {tier} past step {past}", met, limit)
 
     def succeeds(self, name: str = "job", *, limit: float = 400.0) -> Object:
-        """Its status once it has succeeded."""
+        """Wait until the job has succeeded; returns its status."""
 
         def met() -> bool:
             phase = self.status(name).get("phase")
@@ -278,7 +278,7 @@ class E2eCluster:
         return status
 
     def is_the_uninterrupted_result(self, name: str = "job", steps: int = 100) -> None:
-        """The last commit is what one process without any loss comes to, and no commit is of a fenced attempt."""
+        """The last commit equals the result of one uninterrupted process, and no commit is from a fenced attempt."""
         log = self.bucket.log(self.namespace, name)
         history = log.read()
         attempts = [commit.attempt for commit in history.commits]
@@ -291,7 +291,7 @@ class E2eCluster:
         assert value == chain(steps)
 
     def picture(self) -> str:
-        """Everything that helps to see why."""
+        """All information that helps to find the cause."""
         shown = []
         for command in (
             ["get", "tieredjobs,rayjobs,rayclusters,pods", "-o", "wide"],
@@ -309,10 +309,10 @@ class E2eCluster:
             job.pop("state", None)
         return "\n".join([json.dumps(jobs, indent=1), *shown])
 
-    # --- the end ----------------------------------------------------------------------------------------------------
+    # --- removal ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Remove the machines and the namespace, whatever state they are in."""
+        """Remove the machines and the namespace in any state."""
         for process in self.processes:
             process.kill()
             process.wait()
@@ -333,7 +333,7 @@ class E2eCluster:
 
 
 def chain(steps: int) -> str:
-    """What `programs/chain.py` comes to."""
+    """The result of `programs/chain.py`."""
     value = ""
     for step in range(1, steps + 1):
         value = hashlib.sha256(f"{value}{step}".encode()).hexdigest()
@@ -342,7 +342,7 @@ def chain(steps: int) -> str:
 
 @contextmanager
 def world(cluster: Cluster, bucket: Bucket, told: Steps, image: str) -> Iterator[E2eCluster]:
-    """A namespace of a test's own."""
+    """A namespace for one test."""
     made = E2eCluster(cluster, Kube(cluster.kubeconfig, f"t{next(_numbers)}"), bucket, told, image)
     made.prepare()
     try:

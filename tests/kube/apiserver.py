@@ -1,4 +1,4 @@
-"""An API server of our own: two processes on free ports of 127.0.0.1 that end with the tests, whatever happens."""
+"""A local API server: two processes on free ports of 127.0.0.1 that always end with the tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def missing() -> str:
-    """Why there can be no API server here; "" when there can."""
+    """Why no API server can run here; "" if it can."""
     wanted = [name for name in ("etcd", "kube-apiserver") if find(name) is None]
     return f"not found: {', '.join(wanted)} (KUBEBUILDER_ASSETS, SPOTLADDER_TOOLS or PATH)" if wanted else ""
 
@@ -72,7 +72,7 @@ class ApiServer:
         )  # fmt: skip
 
     def start(self) -> None:
-        """Start the API server, also again, and wait until it is ready."""
+        """Start or restart the API server, and wait until it is ready."""
         self._run(
             "kube-apiserver",
             "--etcd-servers", f"http://127.0.0.1:{self._etcd_port}",
@@ -82,28 +82,28 @@ class ApiServer:
             "--service-account-issuer", "https://kubernetes.default.svc",
             "--service-account-key-file", str(self.folder / "sa.key"),
             "--service-account-signing-key-file", str(self.folder / "sa.key"),
-            # Nobody is here who would make service accounts; quotas are counted by a controller that is not here.
+            # No controller creates service accounts or counts quotas here.
             "--disable-admission-plugins", "ServiceAccount",
             "--etcd-compaction-interval", "0",
         )  # fmt: skip
         self._wait("kube-apiserver", lambda: self._answers("/readyz"))
 
     def stop(self) -> None:
-        """Kill the API server; etcd goes on."""
+        """Kill the API server; etcd continues."""
         self._stop("kube-apiserver")
 
     def compact(self) -> None:
-        """Make etcd forget all old revisions, so that watching from one of them answers 410."""
+        """Compact all old revisions of etcd, so that a watch from one of them gets 410."""
         base = f"http://127.0.0.1:{self._etcd_port}/v3/kv"
         revision = _post(f"{base}/range", {"key": "AA=="})["header"]["revision"]
         _post(f"{base}/compaction", {"revision": revision, "physical": True})
 
     def freeze(self, *, frozen: bool) -> None:
-        """SIGSTOP or SIGCONT the API server: connections stay, nobody answers."""
+        """SIGSTOP or SIGCONT the API server: connections stay open without responses."""
         self._processes["kube-apiserver"].send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
 
     def processor_time(self) -> float:
-        """Seconds of a core that the API server has used; etcd's are not among them."""
+        """CPU seconds of the API server, without etcd."""
         return processor_time(self._processes["kube-apiserver"].pid)
 
     def close(self) -> None:
@@ -190,7 +190,7 @@ class ApiServer:
 
 
 def processor_time(pid: int) -> float:
-    """Seconds of a core that a process has used, on Linux."""
+    """CPU seconds of a process, on Linux."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -210,4 +210,5 @@ def _post(url: str, body: dict[str, object]) -> dict[str, dict[str, str]]:
 
 def _die_with_parent() -> None:
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; elsewhere the fixture's finally must do
+        # PR_SET_PDEATHSIG; on other systems the fixture's finally block kills it.
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""`spotladder …` as a user types it, beside a test's own event loop."""
+"""Runs `spotladder …` as a user does, beside a test's event loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Cli = Callable[..., Awaitable[Answer]]
 
 
 def commands(capsys: pytest.CaptureFixture[str]) -> Cli:
-    """Runs a command and answers what it printed."""
+    """Runs a command and returns its output."""
 
     async def run(*arguments: object) -> Answer:
         code = await asyncio.to_thread(main, [str(argument) for argument in arguments])
@@ -28,5 +28,5 @@ def commands(capsys: pytest.CaptureFixture[str]) -> Cli:
 
 
 async def set_status(here: World, **status: Any) -> None:
-    """The TieredJob as a controller might have left it."""
+    """The TieredJob in a state that a controller may have left."""
     await here.client.merge(TIEREDJOBS, "digits", here.namespace, body={"status": status}, subresource="status")

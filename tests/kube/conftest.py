@@ -1,4 +1,4 @@
-"""One API server for all tests here; each test has a namespace of its own, and runs in an event loop of its own."""
+"""One API server for all tests here; each test has its own namespace and its own event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second cluster beside the test's world, and the way to it."""
+"""A second cluster in addition to the test's world, and the connection to it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Elsewhere(World):
 
 
 class Fixed:
-    """A `ConnectionSource` that a test sets. `broken` is what it raises."""
+    """A `ConnectionSource` that a test controls. `broken` is the error that it raises."""
 
     def __init__(self, connection: Connection) -> None:
         self.now = connection

@@ -1,4 +1,4 @@
-"""What the API server asks on behalf of who reads logs: a kubelet, and the dashboard of a Ray head."""
+"""The servers that the API server calls to read logs: a kubelet, and the dashboard of a Ray head."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def ray_pod(
     more: dict[str, str] | None = None,
     job_uid: str = "",
 ) -> str:
-    """A pod of the job `digits` that runs on that node. `job_uid`: of a job that is in another cluster."""
+    """A pod of the job `digits` on that node. `job_uid` is for a job in another cluster."""
     job_uid = job_uid or (await here.job())["metadata"]["uid"]
     labels = {names.JOB: "digits", names.JOB_UID: job_uid, names.ATTEMPT: attempt, names.ROLE: role, **(more or {})}
     body = {
@@ -96,7 +96,7 @@ async def ray_pod(
 
 
 class Dashboard:
-    """One job was submitted to it."""
+    """A dashboard with one submitted job."""
 
     def __init__(self) -> None:
         self.printed, self.status, self.asked = "", "RUNNING", 0
@@ -120,10 +120,10 @@ class Dashboard:
 
 @asynccontextmanager
 async def dashboard() -> AsyncIterator[tuple[Dashboard, str, int]]:
-    """A dashboard, its address and port. API servers refuse to ask loopback addresses."""
+    """A dashboard, with its address and port. API servers refuse loopback addresses."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing; chooses the address that is seen from outside
+            probe.connect(("192.0.2.1", 9))  # Sends nothing; selects this machine's external address.
         except OSError:
             pytest.skip("this machine has no address but 127.0.0.1")
         address = probe.getsockname()[0]

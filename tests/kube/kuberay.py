@@ -1,4 +1,4 @@
-"""KubeRay, kubelets and the programs of many jobs at once: what a RayJob asks for runs at once, and is gone at once."""
+"""Simulates KubeRay, kubelets and programs of many jobs: a RayJob runs at once and is removed at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from tests.kube.world import quietly
 
 AT_ONCE = 24
-"""Calls in flight."""
+"""Maximum number of concurrent calls."""
 
 NEVER_ENDS = 3600.0
 
@@ -45,7 +45,7 @@ class KubeRay:
         self._workers: dict[str, list[str]] = {}
 
     async def run(self) -> None:
-        """Play, for ever. Use it before there are any RayJobs."""
+        """Run until cancelled. Start it before there are any RayJobs."""
         async with asyncio.TaskGroup() as tasks:
             version = [page.version async for page in self._client.pages(RAYJOBS, self._namespace)][-1]
             watch = self._client.watch(RAYJOBS, self._namespace, version=version, seconds=NEVER_ENDS)
@@ -60,7 +60,7 @@ class KubeRay:
                     tasks.create_task(self._end(name))
 
     async def evict(self, job: str) -> float:
-        """A worker of the job's attempt loses its node to somebody else. Returns when."""
+        """Reclaim the node of a worker of the job's attempt. Returns the time."""
         rayjob = self.attempt[job]
         ended = {"exitCode": 137, "reason": "Error"}
         status = {
@@ -75,7 +75,7 @@ class KubeRay:
         return at
 
     async def finish(self, job: str) -> None:
-        """The job's program is done; its cluster is shut down."""
+        """Finish the job's program; its cluster is shut down."""
         name = self.attempt[job]
         await self._report(name, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
         await self._end(name)
@@ -124,13 +124,13 @@ class KubeRay:
         )
 
     def _commit(self, labels: dict[str, str]) -> None:
-        """The program starts, and commits once."""
+        """Start the program, which commits once."""
         job, attempt = labels[names.JOB], int(labels[names.ATTEMPT])
         log = CommitLog(self._store, job, namespace=self._namespace, uid=labels[names.JOB_UID])
         log.start(attempt, "").commit(10 * attempt, [], total=1000)
 
     async def _end(self, name: str) -> None:
-        """What KubeRay, the garbage collector and the kubelets do, without the time that they take for it."""
+        """Do the work of KubeRay, the garbage collector and the kubelets, without their delays."""
         await self._do(lambda: self._client.delete(RAYCLUSTERS, name, self._namespace))
         pods = [*self._workers.pop(name, ()), *([f"{name}-head"] if name in self.made else ())]
         await asyncio.gather(*(self._remove(pod) for pod in pods))
@@ -139,7 +139,7 @@ class KubeRay:
         await self._do(lambda: self._client.delete(PODS, pod, self._namespace, grace=0))
 
     async def _do(self, call: Callable[[], Awaitable[Any]]) -> None:
-        """Until the API server answers: it may have more to do than it can."""
+        """Retry until the API server answers: it may be overloaded."""
         async with self._turn:
             while True:
                 try:

@@ -1,4 +1,4 @@
-"""A controller as a process of its own, with what it logs and what it answers."""
+"""A controller as a separate process, with its logs and its endpoints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.kube.world import eventually
 
 
 class Process:
-    """One controller. `lines` is what it logged so far."""
+    """One controller. `lines` are its log lines so far."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process

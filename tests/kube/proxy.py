@@ -1,4 +1,4 @@
-"""Between the operator and the API server: plain HTTP in front, and everything that can go wrong on the way."""
+"""A proxy between the operator and the API server that speaks plain HTTP and injects faults."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from spotladder.clusters.connection import Connection
 
 
 class Proxy:
-    """`storm` are statuses for the next requests, `hide` a path that does not exist, `delay` seconds for each; `passed`
-    is what was answered: method, path, query and status."""
+    """`storm` are the statuses of the next responses, `hide` is a path that does not exist, `delay` the seconds for
+    each request; `passed` are the responses: method, path, query and status."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -52,7 +52,7 @@ class Proxy:
         await self._runner.cleanup()
 
     async def cut(self) -> None:
-        """Break every connection, and let none through."""
+        """Break every connection, and accept no new one."""
         self._open.clear()
         for task in list(self._tasks):
             task.cancel()

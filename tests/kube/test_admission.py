@@ -1,4 +1,4 @@
-"""The admission policy on a real API server decides as the controller does, and holds up nothing that exists."""
+"""The admission policy on a real API server decides like the controller, and does not affect existing objects."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ async def test_the_policy_and_the_controller_decide_alike(api_server: ApiServer,
         rule = AccessRule(namespaces=(namespace,), uris=("s3://team", "s3://shared/jobs/", "gs://*", "file:///data"))
         found = await install(here, tmp_path, rule)
         try:
-            await eventually(lambda: refused(here, "s3://team/../x", secret=True))  # the API server has taken it up
+            # The API server has loaded the policy.
+            await eventually(lambda: refused(here, "s3://team/../x", secret=True))
             for uri in URIS:
                 for secret in (False, True):
                     try:
@@ -54,7 +55,7 @@ async def test_the_policy_and_the_controller_decide_alike(api_server: ApiServer,
                         allowed = True
                     except AccessDenied:
                         allowed = False
-                    # of a Secret the policy sees the name alone; the controller also what it holds
+                    # The policy sees only the name of a Secret; the controller also its content.
                     if uri.startswith("az:") and secret and not ruled:
                         allowed = True
                     assert bool(await refused(here, uri, secret=secret)) is not allowed, (uri, secret)
@@ -100,7 +101,7 @@ async def remove(here: World, found: list[dict[str, Any]]) -> None:
 
 
 async def refused(here: World, uri: str, *, secret: bool) -> str:
-    """Why the API server takes no such job; empty when it does."""
+    """Why the API server rejects such a job; empty if it does not."""
     try:
         await here.client.create(TIEREDJOBS, body_of(here, uri, secret=secret), dry_run=True)
     except Invalid as error:

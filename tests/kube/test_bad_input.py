@@ -1,4 +1,5 @@
-"""What users get wrong: each has its condition and its Event, nothing is launched, and putting it right is enough."""
+"""User errors: each has its condition and its Event, no attempt is launched, and the job starts once it is
+corrected."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ BINDINGS = APIResource("rbac.authorization.k8s.io", "v1", "clusterrolebindings",
 
 
 async def says(here: World, kind: str, status: str, reason: str, name: str = "digits") -> str:
-    """The message of that condition, once it is so; the Event with the same reason must be there too."""
+    """The message of that condition, once it is True; the Event with the same reason must exist too."""
 
     async def condition() -> Any:
         found = await here.condition(kind, name)
@@ -103,7 +104,7 @@ async def test_two_jobs_with_one_checkpoint_folder_the_younger_waits(api_server:
 
 
 async def test_two_new_jobs_with_one_checkpoint_folder_only_one_begins(api_server: ApiServer) -> None:
-    """Times of creation are in seconds: of two of the same second the one with the smaller uid is the older."""
+    """Creation times have a resolution of one second: of two equal ones, the smaller uid counts as older."""
     async with world(api_server) as one, world(api_server) as two:
         await one.submit()
         await two.submit(tiers=[{"name": "a", "capacityTier": f"{one.namespace}-spot-a"}])
@@ -136,7 +137,7 @@ async def test_kuberay_is_not_installed_and_then_it_is(api_server: ApiServer) ->
                 await here.submit()
                 message = await says(here, "Degraded", "True", "NotInstalled")
                 assert "KubeRay is not installed" in message
-                await here.pass_time(3600)  # longer than any provisionTimeout: no tier is burnt
+                await here.pass_time(3600)  # Longer than any provisionTimeout: no tier is exhausted.
                 assert await here.is_on("spot-a", 1)
                 await install_kinds(api_server, crd_files()[-2:])
                 await here.pass_time(60)
@@ -208,7 +209,7 @@ async def test_a_rayjob_that_was_invalid_is_made_anew_under_its_number_once_the_
         first = await eventually(lambda: here.rayjob(1))
         await here.report(1, jobDeploymentStatus="ValidationFailed", reason="ValidationFailed", message="no such field")
         await says(here, "Degraded", "True", "Blocked")
-        await here.pass_time(60)  # what is wrong is not tried again and again
+        await here.pass_time(60)  # The invalid object is not created again repeatedly.
         assert (await here.rayjob(1))["metadata"]["uid"] == first["metadata"]["uid"]
         await here.patch(workload={"ray": {"template": {"spec": ray_spec(entrypoint="python right.py")}}})
 
@@ -265,7 +266,7 @@ async def test_an_image_that_cannot_be_pulled_burns_no_tier_and_stops_the_clock(
 
 
 async def test_pods_that_a_quota_forbids_burn_no_tier(api_server: ApiServer) -> None:
-    """KubeRay says so on the RayCluster."""
+    """KubeRay reports this on the RayCluster."""
     async with world(api_server) as here, here.operator():
         await here.submit()
         labels = (await eventually(lambda: here.rayjob(1)))["metadata"]["labels"]
@@ -289,7 +290,7 @@ async def test_pods_that_a_quota_forbids_burn_no_tier(api_server: ApiServer) -> 
 
 
 async def test_pods_of_a_jobset_that_a_quota_forbids_burn_no_tier(api_server: ApiServer) -> None:
-    """Kubernetes' job controller says so in an Event about the Job, which has no label of ours."""
+    """Kubernetes' job controller reports this in an Event about the Job, which has none of spotladder's labels."""
     (crd,) = (tools() / "crds" / "jobset").glob("*jobsets*.yaml")
     await install_kinds(api_server, [crd])
     try:
@@ -327,7 +328,7 @@ async def test_what_contradicts_a_later_tier_is_told_before_the_job_comes_to_it(
         await here.patch(workload={"ray": {"template": {"spec": spec}}}, updateStrategy="AtNextAttempt")
         message = await says(here, "Degraded", "True", "InvalidSpec")
         assert "tier on-demand" in message
-        assert await here.has_phase("Running")  # what is under way is not held up by it
+        assert await here.has_phase("Running")  # It does not affect a running attempt.
         await here.client.merge(CAPACITYTIERS, f"{here.namespace}-on-demand", body={"spec": {"extraSelectors": None}})
         await says(here, "Degraded", "False", "AsExpected")
 
@@ -354,7 +355,8 @@ async def test_a_bucket_that_cannot_be_read_is_told_and_stops_nothing(api_server
         here.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
         await here.clock.advance(120)
         assert "no route" in await says(here, "Degraded", "True", "StoreUnavailable")
-        await here.pass_time(3600)  # stallTimeout is 10 minutes: without the log nobody knows whether the job moves
+        # stallTimeout is 10 minutes: without the log the controller cannot tell whether the job makes progress.
+        await here.pass_time(3600)
         assert await here.is_on("spot-a", 1)
         here.bucket.broken = None
         await here.clock.advance(120)
@@ -437,9 +439,9 @@ async def test_the_buckets_secret_is_missing_and_then_it_is_there(api_server: Ap
     async with world(api_server) as here, here.operator():
         uri = {"uri": "s3://bucket/prefix", "interval": "30s", "credentials": {"secretName": "bucket"}}
         await here.submit(checkpoints=uri)
-        message = await says(here, "Degraded", "True", "ReferencesMissing")  # the pods would wait for it
+        message = await says(here, "Degraded", "True", "ReferencesMissing")  # The pods would wait for it.
         assert f"namespace {here.namespace} lacks Secret bucket" in message
-        assert f"Secret {here.namespace}/bucket does not exist" in message  # nor can the log be read
+        assert f"Secret {here.namespace}/bucket does not exist" in message  # The log cannot be read either.
         assert await here.rayjobs() == []
         keys = {"AWS_ACCESS_KEY_ID": "who", "AWS_SECRET_ACCESS_KEY": "hidden"}
         data = {name: base64.b64encode(value.encode()).decode() for name, value in keys.items()}

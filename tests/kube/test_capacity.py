@@ -1,4 +1,4 @@
-"""What a provisioner says, and what a tier makes of it; what is known of each CapacityTier."""
+"""Reports of provisioners and their effect on tiers; the status of each CapacityTier."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tiers(here: World, *, asks: str = "fallback") -> list[Object]:
 
 
 def claim(name: str) -> Object:
-    """Karpenter deletes it within a second: its Event is all there is."""
+    """Karpenter deletes it within a second, so only its Event remains."""
     return {"kind": "NodeClaim", "metadata": {"name": name, "uid": f"uid-{name}"}}
 
 
@@ -89,7 +89,7 @@ async def test_what_is_said_of_others_does_not_count(api_server: ApiServer) -> N
 
 
 async def test_a_refusal_does_not_outlive_its_attempt(api_server: ApiServer) -> None:
-    """The pods of the next attempt are new, and nobody has refused them."""
+    """The pods of the next attempt are new and have no refusal."""
     async with world(api_server) as here, here.operator():
         await here.submit(tiers=tiers(here), exhausted="Restart")
         (pod, *_) = await here.waiting(1)
@@ -139,7 +139,7 @@ async def test_a_capacity_tiers_status_says_who_uses_it_and_how_it_was_had(api_s
             await here.clock.advance(WRITE_INTERVAL)
             found = await about(here, "spot-a")
             used = (found["jobsInUse"], found["nodesInUse"])
-            return found if found["evictions"] == 2 and used == (0, 0) else None  # it may be written while it ends
+            return found if found["evictions"] == 2 and used == (0, 0) else None  # It may be written while it ends.
 
         status = await eventually(counted)
         assert 0.3 <= float(status["observedHours"]) < 0.4
@@ -202,7 +202,7 @@ async def test_a_tier_gives_no_more_nodes_than_its_limit(api_server: ApiServer) 
         await here.run(1, "first")
         await eventually(lambda: here.has_phase("Running", "first"))
         await here.submit("second", tiers=tiers(here))
-        await eventually(lambda: here.is_on("on-demand", 1, "second"))  # passed over, not spent
+        await eventually(lambda: here.is_on("on-demand", 1, "second"))  # skipped, not exhausted
 
         async def told() -> bool:
             return "LimitReached" in await here.events("second")
@@ -226,7 +226,7 @@ async def test_a_tier_gives_no_more_nodes_than_its_limit(api_server: ApiServer) 
 async def test_a_job_holds_the_nodes_that_its_attempt_was_launched_with(
     api_server: ApiServer, change: int, room: bool
 ) -> None:
-    """Not those that its spec asks for meanwhile: these come with the next attempt."""
+    """Not with those in its new spec, which apply to the next attempt."""
     async with world(api_server, tiers=()) as here:
         await here.capacity("spot-a", limits={"nodes": 4 if room else 3})
         await here.capacity("on-demand", capacityType="on-demand")
@@ -238,6 +238,6 @@ async def test_a_job_holds_the_nodes_that_its_attempt_was_launched_with(
             spec["rayClusterSpec"]["workerGroupSpecs"][0]["replicas"] = change
             await here.patch("first", workload={"ray": {"template": {"spec": spec}}})
             await here.quiet()
-        async with here.operator():  # which knows it from the status alone
+        async with here.operator():  # A new controller knows it only from the status.
             await here.submit("second", tiers=tiers(here))
             await eventually(lambda: here.is_on("spot-a" if room else "on-demand", 1, "second"))

@@ -1,4 +1,4 @@
-"""The chart on a real API server: it takes every object, and the controller's rights are what it calls, both ways."""
+"""The chart on a real API server: every object is accepted, and the controller's permissions equal its calls."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ NEVER_CALLED = {
 
 
 class Recording(Client):
-    """Remembers which right each call needed, and which it did not have."""
+    """Records which permission each call needed, and which it lacked."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -100,10 +100,10 @@ class Recording(Client):
 def _rights(method: str, path: str, query: Mapping[str, str], *, created: bool) -> Iterator[Right]:
     parts = path.strip("/").split("/")
     if parts[0] not in ("api", "apis"):
-        return  # /version and /readyz need no right
+        return  # /version and /readyz need no permission.
     group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
     if not rest:
-        return  # which kinds there are, every account may ask
+        return  # Every account may read the list of kinds.
     if rest[0] == "namespaces" and len(rest) > 2:
         rest = rest[2:]
     resource, name, subresource = rest[0], "".join(rest[1:2]), "".join(rest[2:3])
@@ -121,7 +121,7 @@ def _rights(method: str, path: str, query: Mapping[str, str], *, created: bool) 
 
 
 def granted(installed: list[dict[str, Any]]) -> set[Right]:
-    """What the roles give that are bound to the controller."""
+    """The permissions of the roles that are bound to the controller."""
     bound = {found["roleRef"]["name"] for found in installed if found["kind"].endswith("RoleBinding")}
     return {
         (group, resource, verb)
@@ -136,7 +136,7 @@ def granted(installed: list[dict[str, Any]]) -> set[Right]:
 
 @asynccontextmanager
 async def installed(here: World, folder: Path, *values: str) -> AsyncIterator[list[dict[str, Any]]]:
-    """The chart's objects, on the API server while it lasts."""
+    """The chart's objects, on the API server inside the block."""
     found = objects(rendered(folder, *values, namespace=here.namespace))
     try:
         for body in found:
@@ -149,7 +149,7 @@ async def installed(here: World, folder: Path, *values: str) -> AsyncIterator[li
 
 
 def as_controller(server: ApiServer, namespace: str) -> Recording:
-    """A client with the rights of the chart's service account."""
+    """A client with the permissions of the chart's service account."""
     user = {
         "Authorization": f"Bearer {TOKEN}",
         "Impersonate-User": f"system:serviceaccount:{namespace}:spotladder",
@@ -177,7 +177,7 @@ async def test_the_rights_are_what_the_controller_calls(
 async def test_the_rights_in_a_member_are_what_the_controller_calls_there(
     api_server: ApiServer, second_server: ApiServer, tmp_path: Path
 ) -> None:
-    """From the Secret with the kubeconfig to the member's roles: nothing is stood in for."""
+    """From the Secret with the kubeconfig to the member's roles, without stubs."""
     async with world(api_server) as here, elsewhere(second_server, here) as east:
         await here.capacity("spot-east", cluster="east")
         member = ("--set", "member.enabled=true,member.copies=true,rbac.secrets=true,serviceAccount.create=false",
@@ -261,7 +261,7 @@ NEEDED: dict[APIResource, dict[str, Any]] = {
 
 
 async def provide(there: World, but: Collection[APIResource] = ()) -> None:
-    """Everything that a template can name."""
+    """All objects to which a template can refer."""
     for kind, fields in NEEDED.items():
         if kind not in but:
             await make(there, kind, "needed", **fields)
@@ -301,11 +301,11 @@ async def replace_worker(here: World, there: World) -> None:
 
 
 async def walk(here: World) -> None:
-    """Everything that a controller does: launch, notice, delete, sweep what is left behind, let go."""
+    """All actions of a controller: launch, notice, delete, sweep remaining objects, release the lease."""
     await provide(here)
     await here.submit(workload=needing_everything())
     await eventually(lambda: here.is_on("spot-a", 1))
-    await here.clock.advance(WRITE_INTERVAL)  # the tiers' book is written
+    await here.clock.advance(WRITE_INTERVAL)  # The status of the CapacityTiers is written.
     await here.run(1)
     await eventually(lambda: here.has_phase("Running"))
     await replace_worker(here, here)
@@ -321,14 +321,14 @@ async def walk(here: World) -> None:
     await eventually(lambda: no_rayclusters(here))
 
     await eventually(lambda: all_deleted(here))
-    await here.collect(1)  # no kubelet is here that would end them
+    await here.collect(1)  # There is no kubelet that would end them.
     await eventually(lambda: here.has_phase("Suspended"))
     await here.delete()
     await eventually(lambda: gone(here, "digits"))
     await here.submit("odd")
     await eventually(lambda: here.rayjob(1, "odd"))
     await here.patch("odd", policy={"name": "no-such"})
-    await here.delete("odd")  # nobody knows what it was made of any more: all kinds are swept
+    await here.delete("odd")  # Their kinds are unknown by now: all kinds are swept.
     await eventually(lambda: gone(here, "odd"))
     for kind in (PRIORITY_CLASSES, RUNTIME_CLASSES):
         await here.client.delete(kind, "needed")
@@ -364,7 +364,7 @@ async def gone(here: World, name: str) -> bool:
 
 
 async def test_without_a_right_the_call_is_refused(api_server: ApiServer, tmp_path: Path) -> None:
-    """Or the test above would pass for a controller that may do everything."""
+    """Otherwise the test above would pass for a controller with all permissions."""
     async with world(api_server) as here, as_controller(api_server, here.namespace) as client:
         with pytest.raises(ApiError, match="forbidden"):
             await client.delete(PODS, "any", here.namespace)
@@ -398,7 +398,7 @@ def rights_of(role: dict[str, Any]) -> Iterator[Right]:
 
 
 async def may(client: Client, right: Right, namespace: str) -> bool:
-    """Whether the user of this client has the right in that namespace; in all when it is empty."""
+    """Whether the user of this client has the permission in that namespace; in all if it is empty."""
     group, resource, verb = right
     name, _, subresource = resource.partition("/")
     asked = {"group": group, "resource": name, "subresource": subresource, "verb": verb, "namespace": namespace}

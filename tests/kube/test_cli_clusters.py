@@ -1,4 +1,4 @@
-"""The commands for a job whose attempts ran in another cluster than the one that it is in."""
+"""The commands for a job whose attempts ran in another cluster than the job's own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *files: Path) -> None:
 
 
 async def left_east(here: World) -> str:
-    """A job whose first attempt was in east, and whose second is at home. Its uid."""
+    """A job whose first attempt was in east, and whose second is in the home cluster. Returns its uid."""
     job = await here.submit()
     await set_status(here, phase="Running", attempt=2, tier="spot-b", cluster="home", attempts=[ATTEMPT])
     return str(job["metadata"]["uid"])

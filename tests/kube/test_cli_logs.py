@@ -16,7 +16,7 @@ from tests.kube.world import eventually, world
 
 
 async def test_logs_with_a_submitter_of_its_own(api_server: ApiServer, cli: Cli) -> None:
-    """K8sJobMode: a pod that a Job of the RayJob's name has made; it has none of our labels."""
+    """K8sJobMode: a pod that a Job with the RayJob's name has created; it has none of spotladder's labels."""
     async with world(api_server) as here, kubelet(here) as (logs, node):
         await here.submit()
         await set_status(here, phase="Running", attempt=1, tier="spot-a", attempts=[])
@@ -86,7 +86,7 @@ async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tm
 
 
 async def test_what_the_dashboard_knows(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With HTTPMode, KubeRay's default here, no container prints what the program prints."""
+    """With HTTPMode, KubeRay's default here, no container prints the program's output."""
     async with world(api_server) as here, dashboard() as (ray, address, port):
         monkeypatch.setattr("spotladder.cli.cluster.dashboard.PORT", port)
         await here.submit()

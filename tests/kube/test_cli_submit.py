@@ -154,7 +154,7 @@ async def test_an_update_removes_what_the_file_has_no_longer(
 async def test_a_team_submits_jobs_and_an_administrator_makes_their_capacity(
     api_server: ApiServer, cli: Cli, tmp_path: Path
 ) -> None:
-    """With the chart's role for `edit`, bound in the team's namespace, as a user without any other right has it."""
+    """With the chart's role for `edit`, bound in the team's namespace, for a user without other permissions."""
     async with world(api_server) as here:
         roles = [
             body for body in objects(rendered(tmp_path, namespace=here.namespace)) if body["kind"] == "ClusterRole"

@@ -1,4 +1,4 @@
-"""Two clusters: a job goes from one to the other, whatever happens to the one that it left."""
+"""Two clusters: a job moves from one to the other, even if the first one fails."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIMITS = {"maxFailures": 1, "provisionTimeout": "10m"}
 async def two_clusters(
     api_server: ApiServer, second_server: ApiServer, *, namespace: bool = True
 ) -> AsyncIterator[tuple[World, Elsewhere]]:
-    """Home, and `east` with a tier of its own: `spot-east`."""
+    """The home cluster, and `east` with its own tier `spot-east`."""
     async with world(api_server) as here, elsewhere(second_server, here, namespace=namespace) as east:
         await here.capacity("spot-east", cluster="east")
         yield here, east
@@ -118,18 +118,19 @@ async def test_a_cluster_that_is_lost_is_left_behind_and_swept_when_it_is_back(
         await eventually(lambda: here.has_phase("Running"))
         assert await east.rayjobs() == ["digits-a001"]
         east.proxy.mend()
-        await here.pass_time(45)  # the pause between two looks is longer by now
+        await here.pass_time(45)  # The interval between two checks is longer by now.
         await eventually(lambda: none_left(east))
         await east.collect(1)
         await eventually(lambda: degraded(here, "AsExpected"))
         assert await here.rayjobs() == ["digits-a002"]
-        assert (await here.status())["failures"] == 1  # an attempt that was lost with its cluster
+        assert (await here.status())["failures"] == 1  # An attempt that was lost with its cluster.
 
 
 async def test_a_deleted_job_says_at_once_that_it_waits_for_a_cluster_that_is_lost(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
-    """The job went on elsewhere long ago, and its tier there is exhausted: nothing else speaks of that cluster."""
+    """The job moved to another cluster long ago, and its tier there is exhausted: nothing else refers to
+    that cluster."""
     async with (
         two_clusters(api_server, second_server) as (here, east),
         here.operator(sources={"east": east.source}) as session,
@@ -160,7 +161,7 @@ async def test_a_short_outage_costs_nothing(api_server: ApiServer, second_server
         await running_in_east(here, east)
         await east.proxy.cut()
         await down(here, session)
-        await east.kill_worker(1)  # nobody sees it
+        await east.kill_worker(1)  # No observer notices it.
         await east.pod(1, "worker", 7)
         east.proxy.mend()
         await up(session)
@@ -234,7 +235,7 @@ async def test_what_a_deleted_job_left_is_swept_and_nobody_elses(
         await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
         await eventually(lambda: gone(here))
         east.proxy.mend()
-        await here.pass_time(45)  # the pause between two looks is longer by now
+        await here.pass_time(45)  # The interval between two checks is longer by now.
 
         async def swept() -> bool:
             return await east.rayjobs() == ["of-another-home", "of-nobody"]
@@ -243,7 +244,7 @@ async def test_what_a_deleted_job_left_is_swept_and_nobody_elses(
 
 
 async def foreign(east: Elsewhere, like: dict[str, Any], name: str, labels: dict[str, str | None]) -> None:
-    """A RayJob that looks like ours."""
+    """A RayJob that looks like an attempt of the controller."""
     found = {key: value for key, value in {**like["metadata"]["labels"], **labels}.items() if value is not None}
     metadata = {"name": name, "namespace": east.namespace, "labels": found}
     body = {"apiVersion": RAYJOBS.api_version, "kind": "RayJob", "metadata": metadata, "spec": like["spec"]}
@@ -299,7 +300,7 @@ async def test_a_namespace_that_is_missing_there_is_named(api_server: ApiServer,
             in (await here.condition("Degraded"))["message"]
         )
         await here.pass_time(3600)
-        assert await here.is_on("spot-east", 1)  # no tier is spent for it
+        assert await here.is_on("spot-east", 1)  # No tier is exhausted for it.
         await east.make_namespace()
         await here.pass_time(11)
         await eventually(lambda: east.rayjob(1))
@@ -358,11 +359,11 @@ async def test_a_kubeconfig_secret_is_followed_while_everything_goes_on(
             await eventually(lambda: degraded(here, "ClusterMisconfigured"))
             assert "is not YAML" in (await here.condition("Degraded"))["message"]
             await east.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-            await eventually(lambda: here.has_phase("Succeeded"))  # by the connection that worked
+            await eventually(lambda: here.has_phase("Succeeded"))  # Through the connection that worked.
 
 
 async def put_kubeconfig(here: World, east: Elsewhere, *, token: str) -> None:
-    """Write the Secret with the kubeconfig of east; without a token it is no kubeconfig."""
+    """Write the Secret with the kubeconfig of east; without a token the kubeconfig is invalid."""
     text = east.server.kubeconfig_of("any", token).read_text().replace(east.server.url, east.proxy.url)
     data = {"kubeconfig": base64.b64encode((text if token else "a: [").encode()).decode()}
     metadata = {"name": "cluster-east", "namespace": here.namespace}
@@ -370,7 +371,7 @@ async def put_kubeconfig(here: World, east: Elsewhere, *, token: str) -> None:
 
 
 class Expiring:
-    """Credentials whose token is taken away; a fresh one is to be had for the asking."""
+    """Credentials whose token is revoked; a fresh one is available on request."""
 
     def __init__(self) -> None:
         self.token = TOKEN

@@ -33,7 +33,8 @@ def simulate(
     ] = None,
     hours: Annotated[float, typer.Option(help="Hours of training without interruptions.")],
     deadline: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="The job must end so long after its start, for example 70h.")
+        str | None,
+        typer.Option(metavar="DURATION", help="Time from the start of the job to its deadline, for example 70h."),
     ] = None,
     start: Annotated[
         str | None,

@@ -1,1 +1,1 @@
-"""Kubernetes clusters: how each is reached, its client, and what a controller needs: caches, queue, election."""
+"""Kubernetes clusters: connections, the API client, and the controller's caches, workqueue and leader election."""

@@ -1,4 +1,4 @@
-"""Where a cluster is to be found, as a platform engineer writes it: in the controller's settings, or as a flag.
+"""The address of a cluster in the controller's settings or in a flag.
 
 | settings (`clusters.NAME`) | flag (`--cluster NAME=…`) |
 |---|---|
@@ -68,7 +68,7 @@ class ClusterAddress(_Part):
 
 
 def parse_flag(text: str) -> tuple[str, ClusterAddress]:
-    """The name and the address that a `--cluster` flag gives. Raises InvalidSpec."""
+    """The name and the address in a `--cluster` flag. Raises InvalidSpec."""
     name, equals, found = text.partition("=")
     kind, colon, rest = found.partition(":")
     parts = rest.split("/")
@@ -83,6 +83,6 @@ def parse_flag(text: str) -> tuple[str, ClusterAddress]:
         if kind == "gke" and len(parts) == 3:
             return name, ClusterAddress(gke=GkeAddress(project=parts[0], location=parts[1], name=parts[2]))
     raise InvalidSpec(
-        "give NAME=secret:SECRET, NAME=kubeconfig:FILE#CONTEXT, NAME=eks:REGION/NAME or NAME=gke:PROJECT/LOCATION/NAME",
+        "use NAME=secret:SECRET, NAME=kubeconfig:FILE#CONTEXT, NAME=eks:REGION/NAME or NAME=gke:PROJECT/LOCATION/NAME",
         path=f"--cluster {text}",
     )

@@ -1,12 +1,13 @@
-"""What exists of one kind in one cluster, kept current by list and watch, as trimmed records.
+"""The objects of one kind in one cluster as trimmed records, kept current by list and watch.
 
-1. A listing is consistent: at least as new as every write that was answered before it began. So a controller that
-   lists after it was elected sees everything its predecessor saw.
-2. Between listings only a watch changes the cache, and `put` with the answer to our own write: who has written, reads
-   what was written. A version older than the one that is held is dropped; resourceVersions of one kind are ordered
-   numbers (Kubernetes promises it since 1.35, etcd always did).
-3. A lost connection watches on from the last version seen; 410 lists again.
-4. Caches of different kinds are not equally new: `is_gone` distinguishes a deleted object from one not yet known.
+1. A list is consistent: at least as new as every write that was acknowledged before it began. So a controller that
+   lists after its election observes everything that its predecessor observed.
+2. Between lists, only a watch and `put`, with the response to the controller's own write, change the cache, so that
+   the controller reads its own writes. A version older than the cached one is dropped; resourceVersions of one kind
+   are ordered numbers (guaranteed since Kubernetes 1.35, and by etcd always).
+3. After a lost connection the watch resumes from the last version; 410 triggers a relist.
+4. Caches of different kinds are not equally new: `is_gone` distinguishes a deleted object from an object that the
+   cache has not received yet.
 5. A kind that the server does not know, or that may not be read, is a `problem` to report, and is tried again. So is a
    defect of ours.
 """
@@ -32,13 +33,13 @@ from spotladder.errors import SpotladderError, described
 from spotladder.resources import APIResource
 
 WATCH: Seconds = 300.0
-"""How long one watch lasts before it is asked for again: at least so long, at most twice."""
+"""Minimum duration of one watch; the maximum is twice as long."""
 
 INTERRUPTION: Seconds = 5.0
-"""Tries without an answer over at least this time are an interruption; a watch that goes on at once is none."""
+"""Failed attempts over at least this time count as an interruption; a watch that resumes at once does not."""
 
 OPTIONAL_RETRY_INTERVAL: Seconds = 60.0
-"""Interval between two looks for a kind that need not be installed."""
+"""Interval between two checks for a kind that is optional."""
 
 FIRST_PAUSE: Seconds = 0.2
 LONGEST_PAUSE: Seconds = 15.0
@@ -46,11 +47,11 @@ LONGEST_PAUSE: Seconds = 15.0
 _log = structlog.get_logger("spotladder")
 
 REMEMBERED = 1024
-"""So many deleted objects are remembered, so that late news of one does not bring it back."""
+"""Number of deleted objects that are recorded, so that a late event of one does not restore it."""
 
 
 class CachedRecord(Protocol):
-    """What a cache can hold. Equality leaves out the version."""
+    """A record that a cache can hold. Equality ignores the version."""
 
     @property
     def name(self) -> str: ...
@@ -66,7 +67,7 @@ Key = tuple[str, str]
 """Namespace and name."""
 
 Changed = Callable[[R | None, R | None], None]
-"""Told of a record before and after; not of updates that leave it equal."""
+"""Called with a record before and after a change; not for updates without a difference."""
 
 
 class Cache(Generic[R]):
@@ -120,25 +121,25 @@ class Cache(Generic[R]):
         self._gone: dict[str, None] = {}
         self._left: dict[Key, None] = {}
 
-    # --- reading ----------------------------------------------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------------------------------------------
 
     @property
     def has_synced(self) -> bool:
-        """Whether everything has been listed once."""
+        """Whether all objects have been listed once."""
         return self.lists > 0
 
     async def wait_for_sync(self) -> None:
-        """Return when everything is listed, or when `problem` says why it cannot be."""
+        """Return when all objects are listed, or when `problem` is set."""
         await self._sync_known.wait()
 
     def get(self, name: str, namespace: str = "") -> R | None:
-        """The record of that name."""
+        """The record with this name."""
         return self._records.get((namespace, name))
 
     def is_gone(self, name: str, namespace: str, *, at: str) -> bool:
-        """Whether the object is known to be gone, to one who has seen it exist at version `at` of anything.
+        """Whether the object is known to be gone, for a caller that observed it at version `at` of any kind.
 
-        What is not here may also be so new that nobody has told this cache yet.
+        A missing object may also be so new that this cache has not received it yet.
         """
         key = namespace, name
         return key not in self._records and (key in self._left or _number(self._version) >= _number(at))
@@ -154,23 +155,24 @@ class Cache(Generic[R]):
     def __len__(self) -> int:
         return len(self._records)
 
-    # --- writing ----------------------------------------------------------------------------------------------------
+    # --- updates ----------------------------------------------------------------------------------------------------
 
     def put(self, found: Object) -> None:
-        """Take in the answer to a write of our own; the watch will bring the same, later or, seldom, before."""
+        """Add the response to a write of the controller; the watch delivers the same object later or,
+        seldom, before."""
         if found["metadata"].get("uid", "") not in self._gone:
             self._take(found)
 
     def require_relist(self) -> None:
-        """The records may be old: list again before `wait_for_sync` returns. Not while it runs."""
+        """The records may be outdated: list again before `wait_for_sync` returns. Not while `run` is active."""
         self._version = ""
         self._interrupted = self.has_synced
         self._sync_known.clear()
 
-    # --- keeping current --------------------------------------------------------------------------------------------
+    # --- list and watch ---------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """List, then watch, for ever."""
+        """List, then watch, until cancelled."""
         failures = 0
         while True:
             self._heard_now = False
@@ -184,7 +186,7 @@ class Cache(Generic[R]):
                 self._failed(error)
                 self._sync_known.set()
             except Exception as error:  # noqa: BLE001 – who follows nothing any more must not look healthy
-                _log.error("a cache has failed by a defect", kind=self.kind.plural, exc_info=error)
+                _log.error("a cache has failed with an unexpected error", kind=self.kind.plural, exc_info=error)
                 self._version, self.problem = "", described(error)
                 self._sync_known.set()
             if self._heard_now and not self.problem:
@@ -202,7 +204,7 @@ class Cache(Generic[R]):
             self._silent_until = self._clock.ticks()
             self._silent_since = min(self._silent_since, self._silent_until)
         if self.silent and self.has_synced:
-            return  # what is held is as good as it was; the watch goes on from there
+            return  # The cached objects stay valid; the watch resumes from them.
         self._version, self.problem = "", str(error)
         self.absent = isinstance(error, NotFound)
         if self.absent:
@@ -224,7 +226,7 @@ class Cache(Generic[R]):
         self._sync_known.set()
 
     async def _watch(self) -> None:
-        """Follow changes until the server ends it. `_version` is where to go on."""
+        """Watch until the server ends the watch. `_version` is where the next watch resumes."""
         lasting = WATCH * (1 + self._jitter())
         stream = self._client.watch(
             self.kind, self.namespace, version=self._version, labels=self._labels, fields=self._fields, seconds=lasting
@@ -257,7 +259,8 @@ class Cache(Generic[R]):
         metadata = thing["metadata"]
         key = _key(metadata)
         held = self._records.get(key)
-        if held is None or held.resource_version != metadata.get("resourceVersion"):  # else our own write comes back
+        # Otherwise the controller's own write is delivered again.
+        if held is None or held.resource_version != metadata.get("resourceVersion"):
             self._keep(key, self._trim(thing))
 
     def _keep(self, key: Key, record: R) -> None:
@@ -309,7 +312,7 @@ def _number(version: str) -> int:
 
 
 class Scoped(Generic[R]):
-    """The caches of one kind for several namespaces, or the one for all, as if they were one."""
+    """The caches of one kind for several namespaces, or the one for all, as one cache."""
 
     def __init__(self, caches: Iterable[Cache[R]]) -> None:
         self._by_namespace = {cache.namespace: cache for cache in caches}
@@ -319,11 +322,11 @@ class Scoped(Generic[R]):
         return list(self._by_namespace.values())
 
     def within(self, namespace: str) -> Cache[R] | None:
-        """The cache that holds this namespace; None when it is not watched."""
+        """The cache for this namespace; None if the namespace is not watched."""
         return self._by_namespace.get(namespace, self._by_namespace.get(""))
 
     def get(self, name: str, namespace: str) -> R | None:
-        """The record of that name."""
+        """The record with this name."""
         cache = self.within(namespace)
         return cache.get(name, namespace) if cache is not None else None
 
@@ -336,7 +339,7 @@ class Scoped(Generic[R]):
         return chain.from_iterable(cache.all() for cache in self._by_namespace.values())
 
     def put(self, found: Object) -> None:
-        """Take in the answer to a write of our own."""
+        """Add the response to a write of the controller."""
         cache = self.within(found["metadata"].get("namespace", ""))
         if cache is not None:
             cache.put(found)

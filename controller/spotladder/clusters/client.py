@@ -1,7 +1,8 @@
-"""One cluster's API, as much of it as spotladder uses: objects are dicts, kinds are `APIResource`s, errors are typed.
+"""A client of the parts of one cluster's API that spotladder uses: objects are dicts, kinds are `APIResource`s, errors
+are typed.
 
-Requests are made by `transport`, with aiohttp alone. Beside lightkube 1.0, httpx and kubernetes-asyncio a request
-needs between a third and a twentieth of the CPU; no models of unused kinds are loaded (docs/operator.md has the
+`transport` sends the requests with aiohttp. Compared with lightkube 1.0, httpx and kubernetes-asyncio, a request needs
+between a third and a twentieth of the CPU time, and no models of unused kinds are loaded (docs/operator.md has the
 figures).
 """
 
@@ -24,7 +25,7 @@ from spotladder.resources import PODS, APIResource
 
 PAGE = 500
 SILENCE: Seconds = 150.0
-"""A watch that hears nothing for so long is dead: bookmarks come every minute."""
+"""A watch without an event for this time is dead: bookmarks arrive every minute."""
 
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -35,7 +36,7 @@ METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a listing, all parts at the same `version`."""
+    """A page of a list; all pages have the same `version`."""
 
     items: list[Object]
     version: str
@@ -52,20 +53,20 @@ class WatchEvent:
 class Client(Transport):
     """Use as `async with Client(connection) as client`. All methods raise ApiError or ClusterUnreachable."""
 
-    # --- reading ----------------------------------------------------------------------------------------------------
+    # --- reads ------------------------------------------------------------------------------------------------------
 
     async def get(self, kind: APIResource, name: str, namespace: str = "") -> Object:
-        """The object as it is now."""
+        """The current object."""
         return await self._call("get", kind, "GET", path_of(kind, namespace, name))
 
     async def metadata(self, kind: APIResource, name: str, namespace: str = "") -> Object:
-        """The object without its content: what a Secret holds is not sent."""
+        """The object's metadata without its content: the content of a Secret is not sent."""
         return await self._call("get", kind, "GET", path_of(kind, namespace, name), accept=METADATA)
 
     async def pages(
         self, kind: APIResource, namespace: str = "", *, labels: str = "", fields: str = "", limit: int = PAGE
     ) -> AsyncIterator[Page]:
-        """All objects of the kind, at least as new as everything written before the call."""
+        """All objects of the kind, at least as new as every write before the call."""
         query = {"limit": str(limit), **_selectors(labels, fields)}
         while True:
             data = await self._call("list", kind, "GET", path_of(kind, namespace), query=query)
@@ -108,7 +109,7 @@ class Client(Transport):
             async for line in lines(answer):
                 event = from_json(line)
                 found = event.get("object") if isinstance(event, dict) else None
-                if not isinstance(found, dict):  # what stands between has something to say
+                if not isinstance(found, dict):  # Events between bookmarks have changes.
                     raise ClusterUnreachable(f"{where}: no event: {line[:200].decode(errors='replace')}")
                 if event["type"] == "ERROR":
                     raise api_error(
@@ -119,7 +120,7 @@ class Client(Transport):
     async def log(
         self, pod: str, namespace: str, *, container: str, follow: bool = False, tail: int | None = None
     ) -> AsyncIterator[bytes]:
-        """What a container has printed, in pieces as they come; with `follow` until it ends."""
+        """The output of a container, in chunks as they arrive; with `follow` until it ends."""
         query = {"container": container, "follow": "true" if follow else "false"}
         if tail is not None:
             query["tailLines"] = str(tail)
@@ -130,7 +131,7 @@ class Client(Transport):
     async def read(
         self, pod: str, namespace: str, port: int, path: str, query: Mapping[str, str]
     ) -> AsyncIterator[bytes]:
-        """What an HTTP server in a pod answers, by way of the API server, in pieces as they come."""
+        """The response of an HTTP server in a pod, through the API server, in chunks as they arrive."""
         base = path_of(PODS, namespace, f"{pod}:{port}", "proxy")
         async for piece in self._pieces(f"{path} of pod {namespace}/{pod}", f"{base}/{path}", query, TIMEOUT):
             yield piece
@@ -151,7 +152,7 @@ class Client(Transport):
                 yield chunk
 
     async def ask(self, pod: str, namespace: str, port: int, path: str) -> Any:
-        """What an HTTP server in a pod answers, as parsed JSON, by way of the API server."""
+        """The response of an HTTP server in a pod, through the API server, as parsed JSON."""
         base = path_of(PODS, namespace, f"{pod}:{port}", "proxy")
         return await self._call("get", PODS, "GET", f"{base}/{path}")
 
@@ -166,7 +167,7 @@ class Client(Transport):
         return any(entry.get("name") == kind.plural for entry in data.get("resources") or [])
 
     async def ping(self, seconds: Seconds) -> None:
-        """Return when the API server says within so many seconds that it is ready."""
+        """Return when the API server reports within this time that it is ready."""
         where, limits = "get /readyz", aiohttp.ClientTimeout(total=seconds)
         async with (
             typed(where),
@@ -188,31 +189,30 @@ class Client(Transport):
                 raise await refused(answer, where)
             return str(from_json(await answer.read()).get("gitVersion", ""))
 
-    # --- writing ----------------------------------------------------------------------------------------------------
+    # --- writes -----------------------------------------------------------------------------------------------------
 
     async def apply(self, kind: APIResource, body: Object, *, force: bool = False) -> Object:
-        """Server-side apply as our field manager. Raises Conflict where another manager owns a field."""
+        """Server-side apply with spotladder's field manager. Raises Conflict if another manager owns a field."""
         meta = body["metadata"]
         query = {"fieldManager": self.manager, "force": "true" if force else "false"}
         path = path_of(kind, meta.get("namespace", ""), meta["name"])
         return await self._call("apply", kind, "PATCH", path, query=query, body=body, content_type=APPLY)
 
     async def create(self, kind: APIResource, body: Object, *, dry_run: bool = False) -> Object:
-        """Create it; with `dry_run` only go through everything that could refuse it. Raises Conflict when the name is
-        taken."""
+        """Create the object; with `dry_run` only validate and admit it. Raises Conflict if the name is taken."""
         path = path_of(kind, body["metadata"].get("namespace", ""))
         query = {"fieldManager": self.manager, **({"dryRun": "All"} if dry_run else {})}
         return await self._call("create", kind, "POST", path, query=query, body=body)
 
     async def replace(self, kind: APIResource, body: Object) -> Object:
-        """Put this in the place of what is there. Raises Conflict when that is not of the body's resourceVersion."""
+        """Replace the object. Raises Conflict if the body's resourceVersion is not the current one."""
         path = path_of(kind, body["metadata"].get("namespace", ""), body["metadata"]["name"])
         return await self._call("update", kind, "PUT", path, query={"fieldManager": self.manager}, body=body)
 
     async def merge(
         self, kind: APIResource, name: str, namespace: str = "", *, body: Object, subresource: str = ""
     ) -> Object:
-        """JSON merge patch; with a resourceVersion in its metadata it raises Conflict when the object is newer."""
+        """JSON merge patch. With a resourceVersion in its metadata, raises Conflict if the object is newer."""
         path = path_of(kind, namespace, name, subresource)
         query = {"fieldManager": self.manager}
         return await self._call("patch", kind, "PATCH", path, query=query, body=body, content_type=MERGE)
@@ -229,7 +229,7 @@ class Client(Transport):
     async def delete(
         self, kind: APIResource, name: str, namespace: str = "", *, uid: str = "", grace: int | None = None
     ) -> Object:
-        """Delete it, and what hangs on it in the background. With `uid`: only if it is that very object."""
+        """Delete the object and, in the background, its dependents. With `uid`: only the object with this uid."""
         options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
         if uid:
             options["preconditions"] = {"uid": uid}
@@ -238,7 +238,7 @@ class Client(Transport):
         return await self._call("delete", kind, "DELETE", path_of(kind, namespace, name), body=options)
 
     async def delete_all(self, kind: APIResource, namespace: str, *, labels: str, grace: int | None = None) -> None:
-        """Delete all of the kind that are labelled so, and what hangs on them in the background."""
+        """Delete all objects of the kind with these labels and, in the background, their dependents."""
         options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
         if grace is not None:
             options["gracePeriodSeconds"] = grace

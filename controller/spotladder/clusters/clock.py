@@ -1,4 +1,4 @@
-"""Time as the operator uses it, injected everywhere, so that a test steps it instead of waiting."""
+"""The operator's clock, injected everywhere, so that tests step it instead of waiting."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from spotladder.core.model import Instant, Seconds
 
 
 class Clock(Protocol):
-    """The wall clock for what is written down, ticks for how long something takes."""
+    """The wall clock for recorded times, ticks for durations."""
 
     def now(self) -> Instant:
         """Seconds since the Unix epoch; may step."""
 
     def ticks(self) -> Seconds:
-        """Seconds since some start; never steps back, and runs on while the process is stopped."""
+        """Seconds since an arbitrary start; never steps back, and continues while the process is stopped."""
 
     async def sleep(self, seconds: Seconds) -> None:
-        """Return when that much time has passed by `ticks`."""
+        """Return when this much time has passed by `ticks`."""
 
 
-# CLOCK_MONOTONIC stands still while the machine is suspended, and a lease does not.
+# CLOCK_MONOTONIC stops while the machine is suspended, but a lease does not.
 _TICKING = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
-    """The machine's own."""
+    """The machine's own clock."""
 
     def now(self) -> Instant:
         return time.time()
@@ -55,7 +55,7 @@ async def wait_at_most(clock: Clock, seconds: Seconds, event: asyncio.Event) -> 
 
 
 class SteppedClock:
-    """A clock that a test moves on. Who sleeps is woken in order of time."""
+    """A clock that a test advances. Sleepers are woken in order of time."""
 
     def __init__(self, start: Instant = 1_800_000_000.0) -> None:
         self._now = start
@@ -79,11 +79,11 @@ class SteppedClock:
 
     @property
     def sleepers(self) -> int:
-        """How many wait for this clock."""
+        """The number of sleepers on this clock."""
         return sum(1 for *_, done in self._sleeping if not done.done())
 
     async def advance(self, seconds: Seconds) -> None:
-        """Let time pass: every sleeper that is due runs on, at its own time, before this returns."""
+        """Advance the time: every sleeper that is due runs, at its own time, before this returns."""
         await self._settle()
         end = self._ticks + seconds
         while self._sleeping and self._sleeping[0][0] <= end:
@@ -96,14 +96,14 @@ class SteppedClock:
         await self._settle()
 
     def _move_to(self, ticks: Seconds) -> None:
-        if ticks > self._ticks:  # somebody else may have moved it on meanwhile
+        if ticks > self._ticks:  # Another task may have advanced it meanwhile.
             self._now += ticks - self._ticks
             self._ticks = ticks
 
     def step_wall(self, seconds: Seconds) -> None:
-        """Set the wall clock by that much, as a time server does; ticks go on as if nothing had happened."""
+        """Step the wall clock, as a time server does; ticks are not affected."""
         self._now += seconds
 
     async def _settle(self) -> None:
-        for _ in range(20):  # a woken task may wake another, which may wake another
+        for _ in range(20):  # A woken task may wake another, and so on.
             await asyncio.sleep(0)

@@ -24,8 +24,9 @@ class CloudCluster(ABC):
 
     @abstractmethod
     def _describe(self) -> tuple[str, str]:
-        """The server's address, and its certificate authority in base64; "" for a public one. Waits for the cloud."""
+        """The server's address, and its certificate authority in base64 ("" for a public one). Blocks until the cloud
+        responds."""
 
     @abstractmethod
     def _connected(self, server: str, authority: str) -> Connection:
-        """How to reach what was described."""
+        """The connection for a description."""

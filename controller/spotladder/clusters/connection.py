@@ -1,4 +1,4 @@
-"""Where an API server is and how it is spoken to: from a kubeconfig, or from inside of a pod."""
+"""The address and the credentials of an API server, from a kubeconfig or from inside a pod."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from spotladder.errors import EnvironmentFailure
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
-_GIVE = "give a cluster with --kubeconfig or KUBECONFIG"
+_GIVE = "set a cluster with --kubeconfig or KUBECONFIG"
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """`namespace` is the one that the context, or the pod, stands in."""
+    """`namespace` is that of the context, or of the pod."""
 
     server: str
     credentials: Credentials
@@ -37,9 +37,9 @@ class Connection:
 
 
 def connect(kubeconfig: str | None = None, context: str | None = None) -> Connection:
-    """As kubectl finds its cluster: the file given, $KUBECONFIG, the pod's service account, ~/.kube/config.
+    """Find the cluster like kubectl: the given file, $KUBECONFIG, the pod's service account, ~/.kube/config.
 
-    Raises EnvironmentFailure: there is none, or it cannot be used.
+    Raises EnvironmentFailure if there is no cluster or its configuration is not usable.
     """
     named = kubeconfig or os.environ.get("KUBECONFIG")
     if not named and not context and (SERVICE_ACCOUNT / "token").exists():
@@ -55,13 +55,13 @@ def configured() -> bool:
 
 
 def contexts(kubeconfig: str | None = None) -> tuple[str, ...]:
-    """The contexts that `connect` can be asked for. Raises EnvironmentFailure as it does."""
+    """The contexts that `connect` accepts. Raises the same EnvironmentFailure."""
     config, _ = _read(kubeconfig)
     return tuple(str(entry["name"]) for entry in config.get("contexts") or [])
 
 
 def _read(kubeconfig: str | None) -> tuple[dict[str, Any], str]:
-    """The kubeconfig of all files, and their names."""
+    """The merged kubeconfig of all files, and their names."""
     named = kubeconfig or os.environ.get("KUBECONFIG")
     files = [Path(part).expanduser() for part in (named or "~/.kube/config").split(os.pathsep) if part]
     where = ", ".join(map(str, files)) or f"KUBECONFIG={named}"
@@ -82,7 +82,7 @@ def _read(kubeconfig: str | None) -> tuple[dict[str, Any], str]:
 
 
 def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> Connection:
-    """The API server of the cluster that this pod runs in."""
+    """The API server of the cluster in which this pod runs."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         raise EnvironmentFailure("KUBERNETES_SERVICE_HOST is not set: this is no pod; give --kubeconfig")
@@ -97,19 +97,21 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = 
 
 
 def trusting(authority: str) -> ssl.SSLContext:
-    """TLS with a server whose certificate authority is given in base64; "": one that everybody trusts."""
+    """TLS with a server whose certificate authority is given in base64; "" uses the public authorities."""
     data = _data({"certificate authority": authority}, "certificate authority", "the cluster")
     return _context(None, data)
 
 
 def parse(text: str, where: str) -> dict[str, Any]:
-    """A kubeconfig's text, or a part's. Raises EnvironmentFailure without quoting it: it may hold secrets."""
+    """Parse a kubeconfig or a part of it. Raises EnvironmentFailure without quoting the text, which may
+    have secrets."""
     from ruamel.yaml import YAML  # noqa: PLC0415 – only who reads a kubeconfig pays for it
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
 
     try:
         data = YAML(typ="safe", pure=True).load(text) or {}
-    except (YAMLError, LookupError, RecursionError, ValueError):  # the reader lets out what its tags and dates raise
+    # The YAML reader raises these for invalid tags and dates.
+    except (YAMLError, LookupError, RecursionError, ValueError):
         raise EnvironmentFailure(f"{where}: is not YAML; it should be a kubeconfig") from None
     if not isinstance(data, dict):
         raise EnvironmentFailure(f"{where}: is no mapping; it should be a kubeconfig")
@@ -118,7 +120,7 @@ def parse(text: str, where: str) -> dict[str, Any]:
 
 
 def from_kubeconfig(config: Mapping[str, Any], context: str | None = None, *, where: str = "kubeconfig") -> Connection:
-    """The connection that a kubeconfig's context describes. Raises EnvironmentFailure."""
+    """The connection of a kubeconfig's context. Raises EnvironmentFailure."""
     if not config.get("clusters"):
         raise EnvironmentFailure(f"{where}: has no clusters; it should be a kubeconfig")
     chosen = context or config.get("current-context") or ""
@@ -157,12 +159,12 @@ def _is_address(server: str) -> bool:
     try:
         parts = urlsplit(server)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # its port, or an IPv6 address
+    except ValueError:  # Its port, or an IPv6 address.
         return False
 
 
 def _merged(first: dict[str, Any], second: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """As kubectl merges: the first to set a value wins. Relative paths are relative to their own file."""
+    """Merge like kubectl: the first file that sets a value wins. Relative paths are relative to their own file."""
     for section, inner, keys in (
         ("clusters", "cluster", ("certificate-authority",)),
         ("users", "user", ("client-certificate", "client-key", "tokenFile")),
@@ -208,7 +210,7 @@ def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any], where: str) -> ssl
     files = user.get("client-certificate"), user.get("client-key")
     if not (certificate or files[0]):
         return context
-    # The ssl module reads a key from files only: for the length of this call it is one, for this user alone.
+    # The ssl module reads keys only from files: for this call the key is in a file that only this user can read.
     with tempfile.TemporaryDirectory(prefix="spotladder-") as folder:
         paths = []
         for name, data, file in (("certificate", certificate, files[0]), ("key", key, files[1])):

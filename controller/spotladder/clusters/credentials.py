@@ -1,4 +1,4 @@
-"""Who we are to an API server: a fixed token, a token in a file that is renewed, or a program that gives one."""
+"""Credentials for an API server: a fixed token, a token file that is renewed, or a credentials program."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from spotladder.core.model import Instant, Seconds
 from spotladder.errors import EnvironmentFailure
 
 REREAD: Seconds = 60.0
-"""The kubelet renews a token's file long before the token expires."""
+"""Interval of reading the token file. The kubelet renews it long before the token expires."""
 
 EXEC_TIMEOUT: Seconds = 30.0
-"""How long a credentials program may take."""
+"""Timeout of a credentials program."""
 
 EARLY: Seconds = 60.0
-"""A token is renewed so long before it expires."""
+"""A token is renewed this long before it expires."""
 
 
 class Credentials(Protocol):
-    """What a request carries to say who sends it."""
+    """The headers that authenticate a request."""
 
     async def headers(self, *, fresh: bool = False) -> dict[str, str]:
-        """The headers to send; `fresh`: what was given before was refused."""
+        """The headers to send. `fresh`: the server refused the previous ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Fixed:
 
 
 class TokenFile:
-    """A token in a file that somebody else renews, as a service account's."""
+    """A token in a file that another process renews, such as a service account's."""
 
     def __init__(self, path: Path, clock: Clock | None = None) -> None:
         self._path = path

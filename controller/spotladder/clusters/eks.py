@@ -1,7 +1,7 @@
 """EKS clusters by name and region, with the identity that boto3 finds: Pod Identity, a service account's role, …
 
 The token is that of `aws eks get-token`: a presigned URL of STS GetCallerIdentity that carries the cluster's name. It
-is made without asking anybody, and the cluster takes it for 15 minutes.
+is created without a request, and the cluster accepts it for 15 minutes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure
 
 LASTS: Seconds = 14 * 60.0
-"""A token is taken for 15 minutes; a minute is for clocks that differ."""
+"""A token is accepted for 15 minutes; one minute of these is for clock differences."""
 
 EARLY: Seconds = 120.0
-"""A token is renewed so long before it expires."""
+"""A token is renewed this long before it expires."""
 
 PRESIGNED: Seconds = 60.0
-"""What `aws eks get-token` asks for; the cluster accepts the token for longer."""
+"""The expiry that `aws eks get-token` sets; the cluster accepts the token for longer."""
 
 PREFIX = "k8s-aws-v1."
 HEADER = "x-k8s-aws-id"
@@ -40,7 +40,7 @@ _CALLS = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard",
 
 
 class Eks(CloudCluster):
-    """Implements `clusters.registry.ConnectionSource`. `role` is taken on first; "": none."""
+    """Implements `clusters.registry.ConnectionSource`. `role` is assumed first; "" for none."""
 
     def __init__(self, name: str, region: str, *, role: str = "", clock: Clock) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Eks(CloudCluster):
         self._session = _session(region, role)
 
     def credentials(self) -> EksToken:
-        """Tokens for this cluster; it need not be described for them."""
+        """Tokens for this cluster, which need no description of the cluster."""
         return EksToken(self._name, self._sign, clock=self._clock)
 
     def _connected(self, server: str, authority: str) -> Connection:
@@ -71,7 +71,7 @@ class Eks(CloudCluster):
         return cluster["endpoint"], authority
 
     def _sign(self) -> str:
-        """The presigned URL. Credentials that are about to expire are renewed by boto3 on the way."""
+        """The presigned URL. boto3 renews credentials that are about to expire."""
         try:
             sts = self._session.client("sts", config=_CALLS)
             signer = RequestSigner(
@@ -95,7 +95,7 @@ class Eks(CloudCluster):
 
 
 class EksToken:
-    """Implements `Credentials`. `sign` gives a presigned URL; it may ask the network for credentials."""
+    """Implements `Credentials`. `sign` returns a presigned URL; it may request credentials over the network."""
 
     def __init__(self, cluster: str, sign: Callable[[], str], *, clock: Clock) -> None:
         self._cluster = cluster
@@ -117,7 +117,7 @@ class EksToken:
 
 
 def _session(region: str, role: str) -> Any:
-    """The session whose identity asks: the process's own, or one that takes on the role whenever that is due."""
+    """The session with the identity: the process's own, or one that assumes the role when needed."""
     if not role:
         return boto3.session.Session(region_name=region)
     own, taken = get_session(), get_session()

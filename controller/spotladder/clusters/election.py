@@ -1,12 +1,12 @@
-"""Which of several controllers may act: a Lease in the home cluster, and a leader that stops itself in time.
+"""Leader election: a Lease in the home cluster decides which controller may act, and a leader stops itself in time.
 
-1. Nobody compares clocks of two machines. A candidate takes the lease when it has watched it for `DURATION` by its own
-   ticks and nothing in it changed.
-2. A leader counts from the moment *before* it sent its last successful renewal. `MARGIN` before `DURATION` is over it
-   may not write any more: `fence` raises, and gives every write no more time than is left. A process that was stopped
-   and comes back finds its time over, since ticks run on.
-3. All writes carry the resourceVersion that was read, so of two candidates one wins.
-4. A leader that ends in peace gives the lease back, and the next one need not wait.
+1. Clocks of different machines are never compared. A candidate takes the lease if it has not changed for `DURATION` by
+   the candidate's own ticks.
+2. A leader measures from the moment *before* it sent its last successful renewal. `MARGIN` before the end of
+   `DURATION` it must stop writing: `fence` raises, and limits every write to the remaining time. A stopped process
+   that continues finds its time over, because ticks continue.
+3. All writes have the resourceVersion that was read, so only one of two candidates succeeds.
+4. A leader that stops gracefully releases the lease, so that the next one need not wait.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RENEW_INTERVAL: Seconds = 2.0
 
 
 class NotLeading(SpotladderError):
-    """This controller may not act, or not any more."""
+    """This controller does not lead, or does not lead any more."""
 
     exit_code = ExitCode.FENCED
 
@@ -41,7 +41,7 @@ class NotLeading(SpotladderError):
 class Election:
     """One candidate's view of the lease. `identity` is unique for each process, `holder` who has the lease.
 
-    `problem` is why the last try was refused or answered by nobody, "" when it was not.
+    `problem` is why the last attempt was refused or got no response; "" if it succeeded.
     """
 
     def __init__(self, client: Client, *, namespace: str, name: str, identity: str, clock: Clock) -> None:
@@ -64,7 +64,7 @@ class Election:
         return self._clock.ticks() < self._leading_until
 
     def fence(self) -> Seconds:
-        """How many seconds writing is still allowed. Raises NotLeading when it is not."""
+        """The number of seconds for which writes are still allowed. Raises NotLeading if they are not."""
         left = self._leading_until - self._clock.ticks()
         if left <= 0:
             raise NotLeading(f"the lease {self._namespace}/{self._name} was not renewed in time: another may lead now")
@@ -76,14 +76,14 @@ class Election:
             await self._clock.sleep(RENEW_INTERVAL)
 
     async def keep(self) -> None:
-        """Renew for as long as it works; returns when the lead is lost, at the latest when its time is over."""
+        """Renew the lease while possible; returns when it is lost, at the latest when its time is over."""
         while (left := self._leading_until - self._clock.ticks()) > 0:
             await self._clock.sleep(min(RENEW_INTERVAL, left))
             if self._clock.ticks() < self._leading_until:
                 await self.attempt()
 
     async def attempt(self) -> bool:
-        """Take the lease, or renew it, if that is possible now."""
+        """Take or renew the lease, if that is possible now."""
         began = self._clock.ticks()
         try:
             async with asyncio.timeout(DURATION - MARGIN):
@@ -94,12 +94,12 @@ class Election:
                     return False
                 written = await self._write(held)
         except Conflict:
-            self._doubtful = True  # somebody else wrote it: look at it first, the next time
+            self._doubtful = True  # Another candidate has written it: read it first, and retry later.
             return self.leading
         except (SpotladderError, TimeoutError) as error:
-            self._doubtful |= isinstance(error, NotFound)  # the lease is gone, or its namespace
+            self._doubtful |= isinstance(error, NotFound)  # The lease or its namespace does not exist.
             self._write_failed(str(error) or f"no answer in {DURATION - MARGIN:g} s")
-            return self.leading  # what was won stays so until its time is over
+            return self.leading  # An acquired lease stays valid until its time is over.
         self.problem = ""
         self._notice(written)
         self._doubtful = False
@@ -112,7 +112,7 @@ class Election:
         self.problem = why
 
     async def release(self) -> None:
-        """Give the lease back."""
+        """Release the lease."""
         if not self.leading:
             return
         self._leading_until = float("-inf")
@@ -121,7 +121,7 @@ class Election:
             try:
                 await self._client.replace(LEASES, body)
             except SpotladderError:
-                return  # then the next leader waits until it is over
+                return  # Then the next leader waits until the lease expires.
 
     async def _read(self) -> Object | None:
         try:
@@ -132,7 +132,7 @@ class Election:
         return held
 
     def _notice(self, lease: Object) -> None:
-        """Remember the lease, and when it last changed, by our own ticks."""
+        """Record the lease, and when it last changed by this process's ticks."""
         known = self._lease["metadata"].get("resourceVersion") if self._lease else None
         if lease["metadata"].get("resourceVersion") != known:
             self._changed_at = self._clock.ticks()

@@ -1,4 +1,4 @@
-"""What a Kubernetes API server may answer that is no success, by what the caller must do."""
+"""The error responses of a Kubernetes API server, by the reaction of the caller."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from spotladder.errors import EnvironmentFailure, SpotladderError
 
 
 class ClusterUnreachable(EnvironmentFailure):
-    """Nobody answered, or the answer was that nobody can: try again later. A write may or may not have happened."""
+    """The server did not answer or is unavailable: retry later. A write may or may not have happened."""
 
 
 class ServerTrouble(ClusterUnreachable):
-    """The API server, or what stands before it, was reached and answered that something is wrong with itself."""
+    """The API server, or a proxy before it, answered with an internal error."""
 
 
 class ApiError(SpotladderError):
-    """The API server answered and refused. `status` is the HTTP code, `reason` Kubernetes' own word for it, `about` the
-    resource that it speaks of, which need not be the one asked for."""
+    """The API server answered and refused. `status` is the HTTP code, `reason` Kubernetes' reason, `about` the
+    resource in the response, which may differ from the requested one."""
 
     exit_code = 5
 
@@ -32,15 +32,15 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """Somebody else changed the object, owns the field, or took the name: read again."""
+    """Another client changed the object, owns the field, or took the name: read again."""
 
 
 class Expired(ApiError):
-    """The version to watch from is too old: list again."""
+    """The version from which to watch is too old: list again."""
 
 
 class Forbidden(ApiError):
-    """No rights, or a quota: a person must act."""
+    """Missing permissions, or a quota: a user must act."""
 
 
 class Unauthorized(ApiError):
@@ -52,7 +52,7 @@ class Invalid(ApiError):
 
 
 class Throttled(ApiError):
-    """Too many requests, also after waiting as long as the server asked for."""
+    """Too many requests, even after the delay that the server requested."""
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {
@@ -68,7 +68,7 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 
 
 def api_error(status: int, reason: str, message: str, *, where: str = "", about: str = "") -> SpotladderError:
-    """The error for this answer."""
+    """The error for this response."""
     if status >= 500:
         said = " ".join(f"{status} {reason}: {message}".split())
         return ServerTrouble(f"{where}: the API server answers {said}")

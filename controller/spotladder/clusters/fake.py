@@ -1,6 +1,6 @@
-"""An API server in memory, and a `Client` of it: for tests of what reads and writes a cluster, without sockets.
+"""An API server in memory, and a `Client` of it, for tests without sockets.
 
-What it does as the real one:
+It behaves like the real one in these points:
  1. Every write that changes something raises the one version; an object's `resourceVersion` is that of its last change.
  2. A patch with a `resourceVersion` or `uid` in its metadata, a replacement, and a deletion with a `uid` conflict when
     the object is another one.
@@ -9,8 +9,7 @@ What it does as the real one:
     last finalizer, or with a deletion without grace.
  5. A watch begins after the version that it names; a list is consistent.
 
-What it leaves out: schemas, defaults, admission, ownership of fields, and every controller, the garbage collector
-included.
+It has no schemas, defaults, admission, field ownership or controllers, and no garbage collector.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _Key = tuple[str, str]
 
 
 class FakeApiServer:
-    """The objects of one cluster. `down`: no call is answered. `writes` are the verb and kind of each write."""
+    """The objects of one cluster. `down`: no call gets a response. `writes` has the verb and kind of each write."""
 
     def __init__(self, clock: Clock) -> None:
         self.down = False
@@ -46,7 +45,7 @@ class FakeApiServer:
         self._uids = itertools.count(1)
 
     def objects(self, kind: APIResource) -> dict[_Key, Object]:
-        """The stored objects of the kind by namespace and name; not to be changed."""
+        """The stored objects of the kind by namespace and name; do not modify them."""
         return self._objects.setdefault(kind, {})
 
     def find(self, kind: APIResource, name: str, namespace: str) -> Object:
@@ -57,7 +56,7 @@ class FakeApiServer:
         return found
 
     async def put(self, kind: APIResource, body: Object, *, verb: str) -> Object:
-        """Create the object, or store it in the place of the one of its name. An equal one changes nothing."""
+        """Create or replace the object. An equal object changes nothing."""
         metadata = body["metadata"]
         key = metadata.get("namespace", ""), metadata["name"]
         before = self.objects(kind).get(key)
@@ -87,7 +86,7 @@ class FakeApiServer:
         return await self.put(kind, body, verb="delete")
 
     async def changes(self, kind: APIResource, after: int) -> AsyncIterator[WatchEvent]:
-        """All changes of the kind after that version, for ever."""
+        """All changes of the kind after that version, without end."""
         seen = 0
         while True:
             while seen < len(self._changes):
@@ -244,11 +243,11 @@ class FakeClient(Client):
         return self._process(namespace, pod)
 
     def _process(self, namespace: str, pod: str) -> bytes:
-        """What a process in the pod prints or answers. Raises NotFound: pods here have none."""
+        """The output or response of a process in the pod. Raises NotFound: these pods have no processes."""
         raise NotFound(404, "NotFound", f"no process runs in pod {namespace}/{pod}", about=PODS.plural)
 
     def _answer(self, *, write: bool = False) -> None:
-        """Raises ClusterUnreachable, and for a write what the guard raises."""
+        """Raises ClusterUnreachable and, for a write, the errors of the guard."""
         if self.server.down:
             raise ClusterUnreachable("the API server is down")
         if write and self.guard:
@@ -290,7 +289,7 @@ def _operate(body: Any, operation: Mapping[str, Any]) -> None:
 
 
 def _selected(namespace: str, labels: str, fields: str) -> Callable[[Object], bool]:
-    """Whether an object is in that namespace and fits both selectors; these know `key=value` only."""
+    """Whether an object is in that namespace and matches both selectors, which support only `key=value`."""
 
     def fits(body: Object) -> bool:
         metadata = body["metadata"]

@@ -1,7 +1,7 @@
 """GKE clusters by project, location and name, with the identity that google-auth finds: Workload Identity, …
 
-A cluster whose DNS endpoint may be used from outside is reached by that one: it needs no certificate of its own and no
-path into the cluster's network.
+If a cluster's DNS endpoint allows external access, it is used: it needs no certificate of its own and no route into
+the cluster's network.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure
 
 EARLY: Seconds = 300.0
-"""A token is renewed so long before it expires; they last an hour."""
+"""A token is renewed this long before it expires; tokens are valid for an hour."""
 
 ANSWER: Seconds = 15.0
-"""How long Google's APIs may take."""
+"""Timeout of requests to Google's APIs."""
 
 _SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 
 
 class GoogleCredentials(Protocol):
-    """google-auth's credentials, as much of them as is used."""
+    """The part of google-auth's credentials that is used."""
 
     token: str | None
     expiry: datetime | None
@@ -42,7 +42,7 @@ class GoogleCredentials(Protocol):
 
 
 class Gke(CloudCluster):
-    """Implements `clusters.registry.ConnectionSource`. `identity` and `manager` are made when they are needed first."""
+    """Implements `clusters.registry.ConnectionSource`. `identity` and `manager` are created at their first use."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class GkeToken:
         return {"Authorization": f"Bearer {self._identity.token}"}
 
     def _is_old(self) -> bool:
-        expiry = self._identity.expiry  # google-auth writes UTC without saying so
+        expiry = self._identity.expiry  # google-auth returns UTC without a time zone.
         return expiry is not None and self._clock.now() > expiry.replace(tzinfo=UTC).timestamp() - EARLY
 
 

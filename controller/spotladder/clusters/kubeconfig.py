@@ -1,7 +1,7 @@
-"""Clusters by a kubeconfig, in a Secret of the home cluster or in a file; read again now and then.
+"""Clusters with a kubeconfig in a Secret of the home cluster or in a file, which is read again at intervals.
 
-A kubeconfig from a Secret must hold everything itself: who may write the Secret is not thereby to run programs in the
-controller's pod, or to have its files sent somewhere.
+A kubeconfig in a Secret must be self-contained: write access to the Secret must not allow running programs in the
+controller's pod or reading its files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.resources import SECRETS
 
 REREAD: Seconds = 30.0
-"""A rotated Secret is noticed after so long, or at once when the connection does not work any more."""
+"""Interval after which a rotated Secret is noticed; a failed connection triggers a read at once."""
 
 _OUTSIDE = {
     "cluster": ("certificate-authority",),

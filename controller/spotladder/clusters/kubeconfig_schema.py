@@ -7,7 +7,7 @@ from typing import Any
 from spotladder.errors import EnvironmentFailure
 
 _SCALAR = str | int | float
-"""Kubernetes' own reader takes a number for text: passwords are often written so."""
+"""Kubernetes' own reader accepts a number as text: passwords are often written so."""
 
 _KUBECONFIG: dict[str, Any] = {
     "current-context": str,
@@ -52,7 +52,7 @@ _WORDS = {dict: "a mapping", list: "a list", bool: "true or false"}
 
 
 def check(config: dict[str, Any], where: str) -> None:
-    """Raises EnvironmentFailure, which quotes nothing: what stands in a wrong place may be a secret."""
+    """Raises EnvironmentFailure without quoting a value: a misplaced value may be a secret."""
     _check(config, _KUBECONFIG, "", where)
 
 
@@ -67,5 +67,5 @@ def _check(value: Any, shape: Any, field: str, where: str) -> None:
                 raise EnvironmentFailure(f"{where}: {field}[{index}].name: is missing in this kubeconfig")
     elif isinstance(shape, dict):
         for key, inner in shape.items():
-            if value.get(key) is not None:  # null is as good as nothing
+            if value.get(key) is not None:  # null is the same as absent
                 _check(value[key], inner, f"{field}.{key}".lstrip("."), where)

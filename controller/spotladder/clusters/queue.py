@@ -1,12 +1,11 @@
-"""The work queue: keys to look at, each at most once at a time.
+"""The workqueue: keys to reconcile, each by at most one worker at a time.
 
-1. A key that is added while it waits is there once; added while it is worked on, it comes again afterwards. So no
-   change is missed and no key is ever worked on by two.
-2. `add_at` asks for a later look: the earliest one that was asked for stands.
-3. A key whose pass failed comes back after a pause that doubles, with jitter, up to a limit; success forgets it. What
-   happens to a key in the meantime does not cut its pause short: an object that fails and is changed all the time must
-   not keep everybody busy.
-4. A throttle bounds how many passes begin per second in all.
+1. A key that is added while it waits is queued once; a key that is added while it is reconciled is queued again
+   afterwards. So no change is missed and no two workers reconcile the same key.
+2. `add_at` requeues a key with a delay; the earliest requested time applies.
+3. A key whose reconcile failed is requeued after a backoff that doubles, with jitter, up to a limit; a success resets
+   it. Events do not shorten the backoff: an object that fails and changes all the time must not occupy the workers.
+4. A throttle limits the total number of reconciles per second.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LONGEST_PAUSE: Seconds = 60.0
 
 
 class Queue(Generic[K]):
-    """Use `get` … `done` in each worker, and run `run` beside them: it wakes keys whose time has come."""
+    """Use `get` … `done` in each worker, and run `run` beside them, which queues keys whose time has come."""
 
     def __init__(
         self, clock: Clock, *, throttle: Throttle | None = None, jitter: Callable[[], float] = random.random
@@ -53,7 +52,7 @@ class Queue(Generic[K]):
         self._timer_set = asyncio.Event()
 
     def add(self, key: K) -> None:
-        """Look at this key as soon as possible."""
+        """Queue this key as soon as possible."""
         if key in self._working:
             self._again.add(key)
             return
@@ -67,17 +66,17 @@ class Queue(Generic[K]):
             self._something.set()
 
     def add_at(self, key: K, after: Seconds) -> None:
-        """Look at this key in so many seconds at the latest."""
+        """Queue this key in at most this many seconds."""
         if after <= 0:
             self.add(key)
         else:
             self._schedule(key, self._clock.ticks() + after)
 
     async def get(self) -> K:
-        """The next key; it is this worker's until `done`.
+        """The next key, which no other worker gets until `done`.
 
-        Others have their turn first: a pass may find everything as it should be and wait for nothing, and thousands of
-        those in a row would hold up the lease, the watches and whoever asks whether we are alive.
+        Yields to other tasks first: a reconcile may finish without any wait, and thousands of these in a row would
+        delay the lease, the watches and the health endpoint.
         """
         await asyncio.sleep(0)
         if self._throttle:
@@ -91,7 +90,7 @@ class Queue(Generic[K]):
         return key
 
     def done(self, key: K, *, failed: bool = False) -> None:
-        """The pass over this key has ended."""
+        """The reconcile of this key has ended."""
         self._working.discard(key)
         again = key in self._again
         self._again.discard(key)
@@ -107,13 +106,13 @@ class Queue(Generic[K]):
             self.add(key)
 
     def forget(self, key: K) -> None:
-        """The key's object is gone: no timer brings it back."""
+        """The key's object is gone: drop its timers."""
         self._due.pop(key, None)
         self._failures.pop(key, None)
         self._paused.pop(key, None)
 
     async def run(self) -> None:
-        """Wake keys when their time comes, for ever."""
+        """Queue keys when their time comes, until cancelled."""
         while True:
             self._timer_set.clear()
             now = self._clock.ticks()
@@ -126,16 +125,16 @@ class Queue(Generic[K]):
 
     @property
     def depth(self) -> int:
-        """Keys that wait for a worker now."""
+        """The number of keys that wait for a worker."""
         return len(self._ready)
 
     @property
     def busy(self) -> bool:
-        """Whether a key waits or is worked on."""
+        """Whether a key waits or is being reconciled."""
         return bool(self._ready or self._working)
 
     def failures(self, key: K) -> int:
-        """How many passes over the key have failed since the last that did not."""
+        """The number of failed reconciles of the key since its last success."""
         return self._failures.get(key, 0)
 
     def _schedule(self, key: K, at: Seconds) -> None:

@@ -1,7 +1,7 @@
 """The clusters that tiers may be in, by name. `home` is the one with the TieredJobs.
 
-A `ConnectionSource` returns the connection to one cluster. It is asked repeatedly, since the answer changes when a
-kubeconfig's Secret is rotated.
+A `ConnectionSource` returns the connection to one cluster. It is called repeatedly, because the connection changes
+when a kubeconfig's Secret is rotated.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ HOME = "home"
 
 
 class ConnectionSource(Protocol):
-    """Where the connection to one cluster comes from."""
+    """The source of the connection to one cluster."""
 
     async def connection(self, *, fresh: bool = False) -> Connection:
-        """How the cluster is reached now: the very same object for as long as nothing has changed.
+        """The current connection; the same object while nothing has changed.
 
-        `fresh`: what was given before does not work; look again. Raises EnvironmentFailure, ClusterUnreachable: it
-        cannot be known now, and why.
+        `fresh`: the previous connection does not work; read it again. Raises EnvironmentFailure, ClusterUnreachable if
+        the connection is unknown now.
         """
 
 
@@ -42,7 +42,7 @@ def sources(
 
 
 class Late:
-    """A source that is made when it is asked first, in a thread: what clouds need takes seconds to import."""
+    """A source that is created at its first use, in a thread: the import of a cloud's library takes seconds."""
 
     def __init__(self, make: Callable[[], ConnectionSource], extra: str) -> None:
         self._make = make

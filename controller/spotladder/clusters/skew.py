@@ -1,4 +1,5 @@
-"""By how much a cluster's clock differs from ours, from the `Date` of its answers (RFC 9110, section 6.6.1)."""
+"""The difference between a cluster's clock and this machine's, from the `Date` of its responses (RFC 9110, section
+6.6.1)."""
 
 from __future__ import annotations
 
@@ -7,13 +8,13 @@ from email.utils import parsedate_to_datetime
 from spotladder.core.model import Instant, Seconds
 
 NOISE: Seconds = 3.0
-"""Clocks that differ by less are taken for equal."""
+"""Seconds of difference up to which clocks count as equal."""
 
 
 def ahead(date: str | None, asked: Instant, answered: Instant) -> Seconds:
-    """By how much the server's clock is ahead of ours at least; negative when it is behind, 0 when it may be right.
+    """The minimum difference by which the server's clock is ahead; negative if it is behind, 0 if it may be right.
 
-    The server wrote `date`, cut to the second, at some time between `asked` and `answered` (our clock).
+    The server wrote `date`, truncated to the second, between `asked` and `answered` (this machine's clock).
     """
     try:
         there = parsedate_to_datetime(date or "").timestamp()

@@ -1,4 +1,4 @@
-"""A token bucket: so many calls a second on average, so many at once after a pause."""
+"""A token bucket with an average rate in calls per second and a burst."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Throttle:
             await self._clock.sleep(wait)
 
     def _book(self) -> Seconds:
-        """Book the next slot; how long to wait for it."""
+        """Reserve the next slot; returns the seconds until then."""
         now = self._clock.ticks()
         slot = max(self._booked_until, now - self._tolerance)
         self._booked_until = slot + self._gap

@@ -1,8 +1,9 @@
 """Requests to one API server.
 
-1. A write asks its `guard` first, and gives up when the guard's time is over: a controller whose lease may have been
-   taken writes nothing more, and nothing that it sent can arrive much later.
-2. After 429 the request is repeated as the server asks, a few times. Any other error is raised to the caller.
+1. A write calls its `guard` first, and is aborted when the guard's time is over: a controller that may have lost its
+   lease writes nothing more, and no request of it can arrive much later.
+2. After 429 the request is repeated a few times after the delay that the server requests. Any other error is raised to
+   the caller.
 3. After 401 the credentials are renewed once.
 """
 
@@ -31,13 +32,13 @@ Object = dict[str, Any]
 TIMEOUT: Seconds = 30.0
 TRIES = 4
 LONGEST_WAIT: Seconds = 10.0
-"""A longer Retry-After than this is the caller's to wait."""
+"""Maximum Retry-After in seconds; the caller handles longer ones."""
 
 Guard = Callable[[], Seconds]
-"""How many more seconds writing is allowed; raises when it is not."""
+"""Returns the number of seconds for which writes are allowed; raises if they are not."""
 
 Watcher = Callable[[str, str, int, Seconds], None]
-"""Told of every answer: verb, resource (`pods` or `pods/status`), HTTP status (0: none), seconds."""
+"""Called for every response: verb, resource (`pods` or `pods/status`), HTTP status (0: none), seconds."""
 
 
 class Transport:
@@ -63,17 +64,17 @@ class Transport:
         self._connection = connection
         self._session: aiohttp.ClientSession | None = None
         self.ahead: Seconds = 0.0
-        """By how much the cluster's clock is ahead of this machine's, as of its last answer."""
+        """The difference by which the cluster's clock is ahead of this machine's, from its last response."""
 
     @property
     def connection(self) -> Connection:
-        """How the cluster is reached. Raises ClusterUnreachable when that is not known yet."""
+        """The current connection. Raises ClusterUnreachable if it is unknown."""
         if self._connection is None:
             raise ClusterUnreachable("the connection to this cluster is not configured yet")
         return self._connection
 
     async def connect(self, connection: Connection) -> None:
-        """Go on by way of this connection; what is under way on the one before breaks."""
+        """Use this connection from now on; requests on the previous one fail."""
         before, self._connection = self._session, connection
         connector = aiohttp.TCPConnector(limit=0, socket_factory=watched_socket, ssl=connection.tls or True)
         self._session = aiohttp.ClientSession(
@@ -147,7 +148,7 @@ class Transport:
             connection = self.connection
             ours = await connection.credentials.headers(fresh=fresh)
             assert self._session, "use the client in `async with`"  # noqa: S101 – our own defect, not the cluster's
-            asked = time.time()  # not the injected clock's: a test steps how time passes, not what this machine's says
+            asked = time.time()  # Not the injected clock's: a test steps durations, but not this machine's time.
             answer = await self._session.request(
                 method,
                 connection.server + path,

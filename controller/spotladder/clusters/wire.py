@@ -1,4 +1,4 @@
-"""How an API server's answers are read, and what the network does called by its name."""
+"""Parses an API server's responses and converts network errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spotladder.errors import SpotladderError
 
 
 async def refused(answer: aiohttp.ClientResponse, where: str) -> SpotladderError:
-    """What an answer that is no success says, as an error."""
+    """The error in an error response."""
     content = await answer.read()
     try:
         status = from_json(content)
@@ -29,7 +29,7 @@ async def refused(answer: aiohttp.ClientResponse, where: str) -> SpotladderError
 
 
 def retry_after(answer: aiohttp.ClientResponse) -> Seconds:
-    """For how long the server asks its callers to wait."""
+    """The delay that the server requests."""
     try:
         return float(answer.headers.get("Retry-After", "1"))
     except ValueError:
@@ -37,7 +37,7 @@ def retry_after(answer: aiohttp.ClientResponse) -> Seconds:
 
 
 async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """The stream's lines; one object is one line, of any length."""
+    """The stream's lines; each object is one line of any length."""
     rest = bytearray()
     async for chunk in answer.content.iter_any():
         rest += chunk
@@ -50,7 +50,7 @@ async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
 
 
 class typed:  # noqa: N801 – reads as a statement
-    """Turns what the network does into ClusterUnreachable."""
+    """Converts network errors to ClusterUnreachable."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -67,7 +67,7 @@ class typed:  # noqa: N801 – reads as a statement
 
 
 def watched_socket(address: Any) -> socket.socket:
-    """A connection whose silent death is noticed within half a minute."""
+    """A connection that detects the silent loss of its peer within half a minute."""
     family, kind, protocol, *_ = address
     made = socket.socket(family, kind, protocol)
     made.setblocking(False)

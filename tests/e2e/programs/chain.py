@@ -1,4 +1,4 @@
-"""A training loop that cannot hide a lost, repeated or foreign step: each step hashes what the last one left.
+"""A training loop that shows every lost, repeated or foreign step: each step hashes the result of the previous one.
 
 Two workers of Ray Train that wait for each other in every step, as an all-reduce makes them. Each finished step is
 told to the test (STEPS=address:port), so that nobody has to guess what was done twice.

@@ -14,7 +14,7 @@ from spotladder_infra.topology.fleet import Bucket
 
 ABORT_UPLOAD_DAYS = 7
 NONCURRENT_DAYS = 30
-"""Versions that spotladder itself has deleted or replaced are kept for so long. Current objects never expire."""
+"""Days for which versions are kept that spotladder itself has deleted or replaced. Current objects never expire."""
 
 KEY_DELETION_DAYS = 30
 
