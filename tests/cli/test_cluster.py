@@ -163,10 +163,10 @@ def waiting(**more: Any) -> dict[str, Any]:
 
 
 def test_the_waits_for_column_appears_when_a_job_waits() -> None:
-    limit = {"timer": "provisionTimeout", "until": "2026-11-22T12:10:00Z", "then": "the tier is left"}
+    limit = {"timer": "provisionTimeout", "until": "2026-11-22T12:10:00Z", "then": "the job leaves the tier"}
     now = datetime(2026, 11, 22, 12, 5, 50, tzinfo=UTC).timestamp()
     assert display.waits(waiting(**limit)["status"]["waiting"], now) == (
-        "0/5 nodes are available (for 5m 50s; provisionTimeout in 4m 10s: the tier is left)"
+        "0/5 nodes are available (for 5m 50s; provisionTimeout in 4m 10s: the job leaves the tier)"
     )
     assert display.waits(waiting(timer="", then="")["status"]["waiting"], now) == "0/5 nodes are available (for 5m 50s)"
     assert display.waits(None, now) == ""
