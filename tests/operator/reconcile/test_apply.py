@@ -66,6 +66,7 @@ def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
         job=made,
         workload=workload_of(made),
         tiers=Tiers({"spot-a": tier(made, provider="aws")}, {}),
+        state=JobState(),
         found=JobObjects({}, ()),
     )
     clock = SteppedClock()
