@@ -88,6 +88,43 @@ def test_the_policies_that_wait_in_any_world(seed: int, crashes: float, name: st
     assert all(record.exhausted_by is not Reason.INSUFFICIENT_CAPACITY for record in decider.state.tiers)
 
 
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
+def test_worlds_in_which_nodes_are_only_reclaimed_with_notice(seed: int, crashes: float) -> None:
+    """Replacements inside the attempt, with a decider that dies between any two effects: every notice is one failure,
+    and the job finishes."""
+    world = world_of_notices(seed)
+    decider = Decider(world, crashes)
+    decider.run(120)
+    identities = [loss.pod for loss in decider.losses]
+    note(f"{decider.state}")
+    assert len(identities) == len(set(identities)), "a failure was counted twice"
+    assert decider.state.failures == len(identities)
+    world.calm_down("spot-a")
+    decider.crashes = 0.0
+    decider.wake_at = decider.wake_at if decider.wake_at is not None else world.now
+    decider.run_on_timers_only(300)
+    assert (decider.state.stage, world.committed) == (Stage.SUCCEEDED, TOTAL)
+
+
+def test_most_of_these_worlds_hand_over() -> None:
+    """Else the test before would say nothing about it."""
+    handed_over = 0
+    for seed in range(40):
+        world = world_of_notices(seed)
+        Decider(world, 0.0).run(120)
+        handed_over += world.handovers > 0
+    assert handed_over > 10
+
+
+def world_of_notices(seed: int) -> RandomWorld:
+    dice = Random(seed)
+    grace = dice.choice([5.0, 30.0])
+    # The decider's clock jumps in these worlds, and provisionTimeout with it.
+    job = spec(tier("spot-a", -1, surge=True), workers=dice.randint(1, 3), grace=grace, exhausted=Exhausted.RESTART)
+    return RandomWorld(job, dice, notices_only=True)
+
+
 @many
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.3]))
 def test_never_stuck(seed: int, crashes: float) -> None:

@@ -93,6 +93,7 @@ class RandomWorld:
     spec: JobSpec
     random: Random
     calm: bool = False
+    notices_only: bool = False
     silences: float = 0.0
     crashing: set[str] = field(default_factory=set)
     slow: set[str] = field(default_factory=set)
@@ -267,8 +268,18 @@ class RandomWorld:
         elif going:
             self._hand_over(program)
 
+    def _notices(self) -> None:
+        dice = self.random
+        for program in self.programs.values():
+            for pod in program.pods:
+                worker = pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING
+                if worker and pod.dies_at is None and dice.random() < 0.1:
+                    pod.dies_at = self.now + dice.choice([8.0, 30.0, 60.0])
+
     def _trouble(self) -> None:
         dice = self.random
+        if self.notices_only:
+            return self._notices()
         for tier in self.spec.tiers:
             if dice.random() < 0.15:
                 (self.dry.discard if tier.name in self.dry else self.dry.add)(tier.name)
