@@ -53,7 +53,7 @@ def measure() -> list[Row]:
 
 
 def commit_rows(where: str, address: str, folder: Path, bare: Callable[[Path, str], object]) -> list[Row]:
-    """A commit of 257 MiB against an upload of the same files that remembers nothing."""
+    """A commit of 257 MiB, compared with an upload of the same files without a log."""
     source = files(folder / f"commit-{where}", COMMIT_FILES)
     log = CommitLog(open_store(address), f"commit-{where}")
     writer = log.start(1)

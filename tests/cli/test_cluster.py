@@ -172,7 +172,7 @@ def test_the_waits_for_column_appears_when_a_job_waits() -> None:
     assert display.waits(None, now) == ""
     runs = {"metadata": {"name": "b", "namespace": "team-a"}, "status": {"phase": "Running"}}
     columns, rows = display.rows([waiting(), runs], namespaces=True)
-    assert (columns[0], columns[-1]) == ("Namespace", "Waits for")
+    assert (columns[0], columns[-1]) == ("Namespace", "Message")
     assert [(row[0], row[1], row[-1].startswith("0/5")) for row in rows] == [
         ("team-a", "digits", True), ("team-a", "b", False),
     ]  # fmt: skip

@@ -330,8 +330,8 @@ class Decider:
         seen = world.observe()
         self.pictures.append(seen)
         if self.crashes and world.random.random() < 0.1:
-            # An old picture, or the same one again. The port promises the effects of all earlier calls in every
-            # picture that is not refused: those from before the last effect are shown only when they will be.
+            # Repeat an earlier observation. By the port, every accepted observation has the effects of all earlier
+            # calls, so one from before the last effect is repeated only if its revision makes it rejected.
             shown = [old for old in self.pictures[-5:] if old.revision < before.revision or old.revision > self.acted]
             seen = world.random.choice(shown)
         now = world.now - (world.random.choice([0.5, 3600.0]) if self.crashes and world.random.random() < 0.03 else 0)

@@ -1,4 +1,4 @@
-"""The report: its numbers against a run made by the real core, its page against what a page may not do."""
+"""The report: its figures match a run of the real core, and its page loads nothing and runs no script."""
 
 from __future__ import annotations
 

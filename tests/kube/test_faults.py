@@ -1,4 +1,4 @@
-"""The API server fails, forgets, hangs, refuses and is written to by others: nothing is done twice, nothing hangs."""
+"""The API server fails, forgets, hangs, refuses, and has other clients: no action is repeated or lost."""
 
 from __future__ import annotations
 

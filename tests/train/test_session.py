@@ -64,7 +64,7 @@ def test_a_later_attempt_goes_on_where_the_last_commit_was(tmp_path: Path) -> No
 
 
 def test_the_last_step_leaves_only_the_newest_commits(tmp_path: Path) -> None:
-    """Without a controller that may delete: until then the newest commit of each attempt stays."""
+    """No controller deletes checkpoints here, so the newest commit of each attempt is kept until the end."""
 
     def die_at(last: int, step: int) -> None:
         if step == last:

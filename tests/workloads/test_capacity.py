@@ -111,7 +111,7 @@ SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu. preemption: 0/5 nodes 
     ("waits", "events", "expected"),
     [
         pytest.param(pod("w-0"), [event("FailedScheduling", NONE)], "", id="it runs"),
-        pytest.param(pod("w-0", phase="Pending"), [], "", id="nobody has said anything"),
+        pytest.param(pod("w-0", phase="Pending"), [], "", id="without any message"),
         pytest.param(
             pod("w-0", phase="Pending", unschedulable=SCHEDULER), [],
             "0/5 nodes are available: 2 Insufficient cpu.", id="the scheduler",

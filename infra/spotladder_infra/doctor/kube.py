@@ -16,7 +16,7 @@ from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 TIMEOUT = 20.0
-"""Seconds for one answer of an API server."""
+"""Timeout in seconds of one request to an API server."""
 
 
 def examine(fleet: Fleet, cluster: Cluster, state: Path) -> Iterator[CheckResult]:

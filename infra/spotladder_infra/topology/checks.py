@@ -71,7 +71,7 @@ def known_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def team_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """A team's namespace is none that Kubernetes or the platform uses."""
+    """Check that Kubernetes and the platform do not use a team's namespace."""
     for index, team in enumerate(fleet.spec.teams):
         if team.name.startswith("kube-") or team.name in RESERVED_NAMESPACES:
             message = f"{quoted(team.name)} is a namespace of the cluster's own: rename the team"
@@ -79,7 +79,7 @@ def team_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def accounts(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """An AWS account id has 12 digits."""
+    """Check that an AWS account id has 12 digits."""
     for index, cluster in enumerate(fleet.spec.clusters):
         if cluster.account is not None and not re.fullmatch("[0-9]{12}", cluster.account):
             message = f"{quoted(cluster.account)} is not an account id of AWS (expected 12 digits): correct it"
@@ -87,7 +87,7 @@ def accounts(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def name_lengths(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """The names that are made of a cluster's name stay within the cloud's limits."""
+    """Check that names derived from a cluster's name stay within the cloud's limits."""
     for index, cluster in created(fleet):
         longest = LONGEST_NAME[cluster.cloud]
         if len(cluster.name) > longest:

@@ -39,7 +39,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Run:
-    """What came of it. `finished` is in seconds after the start; None: the deadline was missed."""
+    """The result of a run. `finished` is in seconds after the start; None: the deadline was missed."""
 
     cost: float
     finished: float | None

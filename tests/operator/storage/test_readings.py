@@ -22,7 +22,7 @@ JOB = job(ray_template())
 
 
 class Followed:
-    """Stands for the logs, and for the Secrets: `held` is what the job's Secret holds."""
+    """A fake of the logs and of the Secrets. `held` is the content of the job's Secret."""
 
     def __init__(self, held: dict[str, str] | Exception) -> None:
         self.held = held
