@@ -68,7 +68,6 @@ def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
         tiers=Tiers({"spot-a": tier(made, provider="aws")}, {}),
         state=JobState(),
         found=JobObjects({}, ()),
-        state=JobState(),
     )
     clock = SteppedClock()
     home = Cluster(HOME, cast("Any", client), inventory, most=1)
