@@ -142,6 +142,7 @@ class Executor:
             result.blocked = await self._applier.launch(loaded, action)
         except ClusterUnreachable as error:
             result.blocked = Diagnosis(Reason.OPERATOR_SILENT, str(error))
+            raise
 
     async def _finish(
         self, loaded: Loaded, action: Finish, address: Callable[[], Awaitable[LogAddress]]
