@@ -1,0 +1,143 @@
+"""The rendered ComputeClasses and GCENodeClasses have only documented fields, with values of the documented types.
+
+The CRDs themselves are part of GKE, and of a chart that is not available to the tests. The schemas below are written
+from the reference of ComputeClass (cloud.google.com/kubernetes-engine/docs/reference/crds/computeclass) and that of
+karpenter-provider-gcp 0.5, for the fields that are rendered. An API server prunes unknown fields without an error.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from spotladder_infra.rendering.values import values
+from tests.topology.builders import fleet_file
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string", "minLength": 1}
+FLAG: Schema = {"type": "boolean"}
+LABELS: Schema = {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 20}
+
+
+def record(required: tuple[str, ...] = (), **fields: Schema) -> Schema:
+    """An object with these fields and no other."""
+    return {"type": "object", "properties": fields, "required": list(required), "additionalProperties": False}
+
+
+def each(entry: Schema, **limits: int) -> Schema:
+    """A list."""
+    return {"type": "array", "items": entry, **limits}
+
+
+def one_of(*values: str) -> Schema:
+    return {"enum": list(values)}
+
+
+SECONDARY_DISK = record(
+    ("diskImageName",), diskImageName=TEXT, project=TEXT, mode=one_of("CONTAINER_IMAGE_CACHE", "MODE_UNSPECIFIED")
+)
+RULE: Schema = {
+    **record(
+        machineType=TEXT,
+        machineFamily=TEXT,
+        spot=FLAG,
+        gpu=record(("type", "count"), type=TEXT, count={"type": "integer", "minimum": 1}, driverVersion=TEXT),
+        placement=record(("policyName",), policyName=TEXT),
+        location=record(("zones",), zones=each(TEXT, minItems=1)),
+        reservations=record(
+            ("affinity",),
+            affinity=one_of("Specific", "AnyBestEffort", "None"),
+            specific=each(record(("name",), name=TEXT, project=TEXT)),
+        ),
+        storage=record(
+            bootDiskSize={"type": "integer", "minimum": 10},
+            bootDiskType=TEXT,
+            secondaryBootDisks=each(SECONDARY_DISK),
+        ),
+    ),
+    "oneOf": [{"required": ["machineType"]}, {"required": ["machineFamily"]}],
+}
+COMPUTE_CLASS = record(
+    ("priorities",),
+    priorities=each(RULE, minItems=1),
+    nodePoolAutoCreation=record(("enabled",), enabled=FLAG),
+    activeMigration=record(optimizeRulePriority=FLAG),
+    whenUnsatisfiable=one_of("DoNotScaleUp", "ScaleUpAnyway"),
+    autoscalingPolicy=record(consolidationDelayMinutes={"type": "integer", "minimum": 1, "maximum": 1440}),
+    nodePoolConfig=record(
+        serviceAccount={"type": "string", "pattern": r"^[^@]+@[^@]+\.iam\.gserviceaccount\.com$"},
+        imageStreaming=record(("enabled",), enabled=FLAG),
+        nodeLabels=LABELS,
+        taints=each(
+            record(
+                ("key", "effect"), key=TEXT, value=TEXT, effect=one_of("NoSchedule", "PreferNoSchedule", "NoExecute")
+            )
+        ),
+    ),
+)
+GCE_NODE_CLASS = record(
+    ("imageSelectorTerms",),
+    imageSelectorTerms=each(
+        record(("alias",), alias={"type": "string", "pattern": "^(ContainerOptimizedOS|Ubuntu)@.+$", "maxLength": 60}),
+        minItems=1,
+        maxItems=30,
+    ),
+    serviceAccount={"type": "string", "pattern": r"^[^@]+@[^@]+\.iam\.gserviceaccount\.com$"},
+    shieldedInstanceConfig=record(enableSecureBoot=FLAG, enableIntegrityMonitoring=FLAG, enableVtpm=FLAG),
+    networkConfig=record(enablePrivateNodes=FLAG, subnetwork=TEXT),
+    disks=each(
+        record(
+            boot=FLAG,
+            category=one_of("pd-balanced", "pd-ssd", "pd-standard", "pd-extreme", "local-ssd", "hyperdisk-balanced"),
+            sizeGiB={"type": "integer", "minimum": 10},
+            secondaryBootImage=TEXT,
+            secondaryBootMode=one_of("CONTAINER_IMAGE_CACHE", "MODE_UNSPECIFIED"),
+        ),
+        maxItems=10,
+    ),
+    labels=LABELS,
+)
+
+OPTIONS = (
+    "{name: l4-on-demand, placementGroup: compact, taints: [{key: example.com/own, value: x, effect: NoSchedule}], "
+    "diskGiB: 500, secondaryBootDisk: projects/acme-ml/global/images/train-1, "
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("{name: l4-on-demand, ", "{name: l4-on-demand, "),
+        ("{name: l4-on-demand, ", "{name: l4-on-demand, capacityType: reserved, reservation: {ids: [block-1]}, "),
+        ("{name: l4-on-demand, ", OPTIONS + "zones: [us-central1-a], "),
+    ],
+    ids=["plain", "reserved", "every option"],
+)
+def test_compute_classes(change: tuple[str, str], tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path, change).fleet
+    found = values(fleet, fleet.cluster("west"))["computeClasses"]
+    assert len(found) == 3
+    for entry in found:
+        assert (entry["apiVersion"], entry["kind"]) == ("cloud.google.com/v1", "ComputeClass")
+        jsonschema.validate(entry["spec"], COMPUTE_CLASS)
+
+
+@pytest.mark.parametrize("options", ["", "diskGiB: 500, secondaryBootDisk: projects/acme-ml/global/images/train-1, "])
+def test_gce_node_classes(options: str, tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path, ("{name: n2-spot, ", f"{{name: n2-spot, {options}")).fleet
+    found = values(fleet, fleet.cluster("alpha"))["nodeClasses"]
+    assert len(found) == 2
+    for entry in found:
+        assert (entry["apiVersion"], entry["kind"]) == ("karpenter.k8s.gcp/v1alpha1", "GCENodeClass")
+        jsonschema.validate(entry["spec"], GCE_NODE_CLASS)
+
+
+def test_a_misspelt_field_is_found(tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path).fleet
+    wrong = {**values(fleet, fleet.cluster("west"))["computeClasses"][0]["spec"], "whenUnsatisfied": "DoNotScaleUp"}
+    with pytest.raises(jsonschema.ValidationError, match="whenUnsatisfied"):
+        jsonschema.validate(wrong, COMPUTE_CLASS)
