@@ -162,6 +162,10 @@ REFUSED = {
         ("cloud: gcp, region: us-central1}", "cloud: gcp, region: us-central1, replicateTo: us-east1}"),
         "exists on aws only",
     ),
+    "replica in another cloud": (
+        ("cloud: aws, region: us-east-1}", "cloud: aws, region: us-east-1, replicateTo: us-central1}"),
+        'spec.buckets[0].replicateTo: "us-central1" is not a region of aws: buckets are not replicated to another',
+    ),
     "state without a region": (("fleet, region: us-east-1}", "fleet}"), "spec.state.region: is required for s3"),
     "state is no bucket": (("uri: s3://acme-state/fleet", "uri: ./state"), "is not a bucket for state"),
     "misspelt field": (("    bucket: acme-east\n", "    buket: acme-east\n"), "did you mean bucket?"),
@@ -330,6 +334,7 @@ def test_the_rules() -> None:
         "fallback",
         "grace",
         "known_prices",
+        "replicas",
         "buckets",
         "state",
     }

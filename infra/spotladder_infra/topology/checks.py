@@ -238,6 +238,17 @@ def buckets(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             yield FleetFinding(path, message, warning=True)
 
 
+def replicas(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """A bucket is replicated within AWS only: S3 has no replication to another cloud."""
+    for index, bucket in enumerate(fleet.spec.buckets):
+        if bucket.replicate_to is not None and not regions.is_region(bucket.cloud, bucket.replicate_to):
+            message = (
+                f"{quoted(bucket.replicate_to)} is not a region of {bucket.cloud}: buckets are not replicated to "
+                f"another cloud; name a region of {bucket.cloud}, or remove it"
+            )
+            yield FleetFinding(("spec", "buckets", index, "replicateTo"), message)
+
+
 def state(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """State in local files is lost with the machine."""
     if fleet.spec.state is None and any(created(fleet)):
@@ -260,6 +271,7 @@ CHECKS: tuple[Check, ...] = (
     end_of_support,
     *POOL_CHECKS,
     buckets,
+    replicas,
     state,
 )
 
