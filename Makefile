@@ -98,7 +98,7 @@ INFRA   := $(BIN)/spotladder infra
 CHOSEN  = --fleet $(FLEET) $(if $(CLUSTER),--cluster $(CLUSTER)) $(if $(CLOUD),--cloud $(CLOUD))
 ANSWER  = $(if $(filter yes,$(YES)),--yes)
 
-doctor: setup-infra ## Check programs, credentials, quotas and names before anything is created
+doctor: setup-infra ## Check programs, credentials, quotas and names before bootstrap
 	@$(INFRA) doctor $(CHOSEN)
 
 state: setup-infra ## Create the bucket for Terraform's state
@@ -122,9 +122,9 @@ preview rollout status drift rollback upgrade: setup-infra
 preview: ## What a rollout would change
 rollout: ## Install or upgrade Karpenter, pools, KubeRay and the controller, in waves (ROLLOUT='--no-smoke')
 status: ## Versions and readiness of the components in each cluster
-drift: ## What was changed by hand in the clusters
+drift: ## Manual changes in the clusters
 rollback: ## Take clusters back to their last good rollout
-upgrade: ## Upgrade Karpenter and KubeRay while no node is given back (ROLLOUT=--apply)
+upgrade: ## Upgrade Karpenter and KubeRay while Karpenter removes no node (ROLLOUT=--apply)
 
 kind-up: setup-infra ## A kind cluster with KubeRay and the controller (needs docker, kind, kubectl, helm, pulumi)
 	@SPOTLADDER=$(BIN)/spotladder infra/kind/up

@@ -15,7 +15,7 @@ from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Bucket, Fleet
 
 KEY_DELETION_DAYS = 30
-"""Until then, the deletion of a key can be cancelled in KMS."""
+"""Waiting period in which the deletion of a key can be cancelled in KMS."""
 
 CONCURRENT_DELETIONS = 8
 """Requests at a time; GCS deletes one object with each."""

@@ -1,4 +1,4 @@
-"""Prices of today for the pools of a fleet, from AWS's price list and its history of spot prices.
+"""Current prices for the pools of a fleet, from AWS's price list and its history of spot prices.
 
 A price in the fleet file wins, since jobs are charged by it. Google Cloud has no API for the price of a machine:
 its pools keep the prices of the table.
@@ -30,7 +30,7 @@ class LivePrices:
 
 
 def asked(fleet: Fleet, rates: Sequence[Rate], connect: Connect) -> LivePrices:
-    """The same rates at the prices of today. Spot prices are the mean of the pool's zones and instance types."""
+    """The same rates at current prices. Spot prices are the mean of the pool's zones and instance types."""
     pools = {pool.name: (cluster, pool) for cluster in fleet.spec.clusters for pool in cluster.pools}
     found, unknown = [], []
     for rate in rates:

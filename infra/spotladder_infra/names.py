@@ -1,4 +1,4 @@
-"""The names of what is created in a cloud, all made of the cluster's name, and the tags that mark it as ours.
+"""The names of what is created in a cloud, all made of the cluster's name, and the tags that mark their owner.
 
 Stacks and renderers both use them: a NodeClass refers to the role and the subnets by these names.
 """

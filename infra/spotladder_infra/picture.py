@@ -34,7 +34,7 @@ DRAWN: Mapping[str, tuple[str, str]] = {
     "google_storage_bucket": ("Storage", "bucket"),
     "google_artifact_registry_repository": ("Storage", "repository"),
 }
-"""The types that are drawn: the group they are in, and what people call them."""
+"""The types that are drawn: their group and their label."""
 
 GROUPS = ("Network", "Cluster", "Identity", "Storage", "Interruption")
 
@@ -67,7 +67,7 @@ def _label(address: str) -> str:
 
 
 def _targets(address: str, uses: Mapping[str, list[str]], seen: set[str]) -> Iterator[str]:
-    """What is drawn and used by this resource, directly or through resources that are not drawn."""
+    """The drawn resources that this resource uses, directly or through resources that are not drawn."""
     for name in uses[address]:
         if name in seen:
             continue

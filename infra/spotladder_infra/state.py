@@ -1,4 +1,4 @@
-"""The bucket for Terraform's state: made before every stack, and part of none, so that no destroy takes it along.
+"""The bucket for Terraform's state: created before every stack and part of none, so that no destroy deletes it.
 
 Every step may be repeated: a bucket that is there and ours is brought to the same settings.
 """
@@ -97,7 +97,7 @@ GCS_SETTINGS: dict[str, Any] = {
     "versioning": {"enabled": True},
     "softDeletePolicy": {"retentionDurationSeconds": str(30 * 24 * 3600)},
 }
-"""Access by IAM alone and never public; old versions are kept, and for 30 days what is deleted."""
+"""Access by IAM alone and never public; old versions are kept, deleted objects for 30 days."""
 
 
 def _ensure_gcs(bucket: str, fleet: Fleet, state: State) -> str:

@@ -86,7 +86,7 @@ def test_programs_that_are_missing_old_or_broken(programs: Path, tmp_path: Path)
     found = of_machine(tmp_path)
     assert found["terraform or tofu"] == (Status.FAILED, f"{programs}/tofu is OpenTofu 1.10.2")
     assert found["helm"] == (Status.FAILED, "not found (needed for rollout)")
-    assert found["pulumi"] == (Status.FAILED, f"{programs}/pulumi does not tell its version")
+    assert found["pulumi"] == (Status.FAILED, f"{programs}/pulumi does not print its version")
     assert found["kubectl"] == (Status.WARNING, "1.32.4 (the cluster has 1.35)")
 
 

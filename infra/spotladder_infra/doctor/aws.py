@@ -86,7 +86,7 @@ class Account:
             yield from look()
         except (BotoCoreError, ClientError, EnvironmentFailure) as error:
             fix = "allow this identity to ask for it" if "AccessDenied" in str(error) else ""
-            yield CheckResult(scope, check, Status.SKIPPED, f"AWS does not tell: {' '.join(str(error).split())}", fix)
+            yield CheckResult(scope, check, Status.SKIPPED, f"AWS does not answer: {' '.join(str(error).split())}", fix)
 
     def _identity(self, region: str) -> CheckResult:
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – with boto3

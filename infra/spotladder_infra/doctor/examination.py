@@ -1,4 +1,4 @@
-"""All checks of a fleet, in the order in which they are worth mending."""
+"""All checks of a fleet, in the order in which to fix the problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spotladder_infra.topology.fleet import Fleet
 def examine(
     fleet: Fleet, clusters: Sequence[Cluster], today: date, state: Path, *, offline: bool
 ) -> Iterator[CheckResult]:
-    """The results, as they come.
+    """Yields the results one by one.
 
     Args:
         clusters: Those to look at.

@@ -121,7 +121,7 @@ def _region_quotas(cloud: Google, project: str, region: str, clusters: Sequence[
             demands[name] = demands[name] + demand if name in demands else demand
     for metric, demand in demands.items():
         if metric not in limits:
-            yield CheckResult(f"gcp {region}", metric, Status.SKIPPED, f"{region} does not tell this quota")
+            yield CheckResult(f"gcp {region}", metric, Status.SKIPPED, f"{region} does not report this quota")
             continue
         limit, used = limits[metric]
         how = HOW.format(metric=metric, place=region)

@@ -20,7 +20,7 @@ from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 
 SCOPE = "machine"
 TIMEOUT = 30.0
-"""Seconds for a program to tell its version."""
+"""Seconds for a program to print its version."""
 
 _VERSION = re.compile(r"v?([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 
@@ -88,7 +88,7 @@ def program(needed: RequiredProgram) -> CheckResult:
     found = _VERSION.search(text or "")
     if found is None:
         return CheckResult(
-            SCOPE, name, Status.FAILED, f"{path} does not tell its version", f"reinstall it: {needed.where}"
+            SCOPE, name, Status.FAILED, f"{path} does not print its version", f"reinstall it: {needed.where}"
         )
     if parse(found[1]) < needed.oldest:
         oldest = ".".join(map(str, needed.oldest))

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """`failed` must be mended before the fleet works; a warning names a risk."""
+    """`failed` must be fixed before the fleet works; a warning names a risk."""
 
     OK = "ok"
     WARNING = "warning"

@@ -18,7 +18,7 @@ NODE_IMAGE = "al2023@v20260903"
 """Release of 3 September 2026; it has images for Kubernetes 1.33 to 1.36."""
 
 OLDEST = timedelta(days=120)
-"""Age of an image from which on a fleet is warned."""
+"""Age of an image at which validation warns."""
 
 ALIAS = re.compile(r"(al2023|bottlerocket)@(?:latest|v[0-9]{8}|v?[0-9]+\.[0-9]+\.[0-9]+)")
 """The form of an alias in Karpenter: a family and a release."""

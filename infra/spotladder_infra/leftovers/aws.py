@@ -21,7 +21,7 @@ _GONE = {
     "VPC endpoint": ("deleted", "deleting"),
     "volume": ("deleted", "deleting"),
 }
-"""States of what AWS still describes and no longer bills."""
+"""States of resources that AWS still describes and no longer bills."""
 
 
 def tags_of(cluster: Cluster) -> tuple[tuple[str, str], ...]:
@@ -132,7 +132,7 @@ def _balancers(session: Any, cluster: Cluster) -> Iterator[Leftover]:
 
 
 def _batches(names: list[str]) -> Iterator[list[str]]:
-    """As many as one call for tags may ask for."""
+    """Largest number of resources in one call for tags."""
     for start in range(0, len(names), _TAGS_PER_CALL):
         yield names[start : start + _TAGS_PER_CALL]
 

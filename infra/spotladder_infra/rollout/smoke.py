@@ -19,7 +19,7 @@ from spotladder_infra.topology.pool import PoolRole
 
 POLL_INTERVAL = 2.0
 BLOCKED_TIMEOUT = 60.0
-"""Seconds in which pods that the API server refuses may still be accepted."""
+"""Seconds that the smoke job may be blocked because the API server refuses its pods."""
 
 DELETE_TIMEOUT = "180s"
 

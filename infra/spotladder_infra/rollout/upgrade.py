@@ -1,4 +1,4 @@
-"""The upgrade of a cluster's platform while jobs run: no node is given back from its beginning to its end.
+"""The upgrade of a cluster's platform while jobs run: Karpenter removes no node meanwhile.
 
 A new Karpenter or a new node image makes nodes drift. The chart of the pools holds all of them for the time of the
 upgrade: its budgets allow no disruption. Nodes with the old image go when they are empty.

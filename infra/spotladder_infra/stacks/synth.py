@@ -64,7 +64,7 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
 
 
 def _cdktn() -> Any:
-    """The module cdktn. Importing it starts Node.js, which then loads modules of the bindings when they are used."""
+    """The module cdktn. Importing it starts Node.js, which loads modules of the bindings on first use."""
     before = os.environ.get("NODE_OPTIONS")
     os.environ["NODE_OPTIONS"] = f'{before or ""} --require="{LAZY_BINDINGS.as_posix()}"'.strip()
     try:

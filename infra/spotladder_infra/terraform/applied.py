@@ -1,4 +1,4 @@
-"""The stacks of a fleet, ready for Terraform's commands, and what their last apply wrote down."""
+"""The stacks of a fleet for Terraform's commands, and the outputs of their last apply."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Runs one command of Terraform: hands on its lines, and Ctrl-C to it.
+"""Runs one command of Terraform, and forwards its lines and the user's Ctrl-C.
 
 Terraform gets a process group of its own, so that a terminal's Ctrl-C reaches it once, from here. On the first
-interrupt it finishes what it has begun and writes its state; the second one kills it. A watchdog kills Terraform and
-its providers when this process dies.
+interrupt it finishes the running operations and writes its state; the second one kills it. A watchdog kills
+Terraform and its providers when this process dies.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def run(
         environment: All of its environment.
         on_start: Gets the process id.
         on_line: Gets each line of standard output as it is printed.
-        on_interrupt: Called when the first interrupt was handed on.
+        on_interrupt: Called when the first interrupt was forwarded.
 
     Raises:
         EnvironmentFailure: The program cannot be started.
@@ -108,7 +108,7 @@ def _started(command: Sequence[str], folder: Path, environment: Mapping[str, str
 
 @contextmanager
 def _forwarded(process: subprocess.Popen[str], on_interrupt: Callable[[], None] | None) -> Iterator[list[int]]:
-    """Hands interrupts on while the block runs; yields those that came. Only the main thread can do that."""
+    """Forwards interrupts while the block runs; yields those received. Only the main thread can do that."""
     came: list[int] = []
 
     def forward(number: int, _frame: object) -> None:

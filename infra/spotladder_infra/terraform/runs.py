@@ -1,4 +1,4 @@
-"""Remembers which process of this machine works on a state, so that the lock of one that was killed can be released."""
+"""Records which process of this machine works on a state, to release the lock of a killed one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLOCKS_DIFFER = timedelta(minutes=1)
 
 
 def remember(path: Path, process: int) -> None:
-    """Writes down that this process of this machine works on the state."""
+    """Records that this process of this machine works on the state."""
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {"host": platform.node(), "process": process, "started": datetime.now(UTC).isoformat()}
     path.write_text(json.dumps(record), encoding="utf-8")

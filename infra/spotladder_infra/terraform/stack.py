@@ -88,7 +88,7 @@ class TerraformStack:
         return [event for event in events if isinstance(event, Finished)]
 
     def drop_plan(self) -> None:
-        """Removes the kept plan and what it was to take over."""
+        """Removes the kept plan and its imports."""
         for name in (PLAN, IMPORTS):
             (self.folder / name).unlink(missing_ok=True)
 

@@ -33,7 +33,7 @@ _INTERNET = "0.0.0.0/0"
 
 
 def check(fleet: Fleet, today: date) -> list[FleetFinding]:
-    """All that is wrong or risky. `today` decides which versions are near the end of their support."""
+    """All problems and risks. `today` decides which versions are near the end of their support."""
     return [found for rule in CHECKS for found in rule(fleet, today)]
 
 

@@ -79,7 +79,7 @@ class SystemNodes(Record):
 
 
 class BudgetAlarm(Record):
-    """A mail when the cluster becomes expensive (AWS)."""
+    """An e-mail alert for the monthly cost of the cluster (AWS)."""
 
     monthly: Usd = Field(description="USD a month.")
     email: Email = Field(description="Recipient.")

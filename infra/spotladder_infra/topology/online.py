@@ -150,7 +150,7 @@ def offered_minors(cloud: Google, cluster: Cluster) -> list[str]:
         config = cloud.clusters().get_server_config(name=name, timeout=TIMEOUT)
     except (GoogleAPIError, GoogleAuthError) as error:
         reason = " ".join(str(error).split())
-        raise EnvironmentFailure(f"cluster {cluster.name}: GKE does not tell its versions: {reason}") from None
+        raise EnvironmentFailure(f"cluster {cluster.name}: GKE does not print its versions: {reason}") from None
     regular = [entry for entry in config.channels if entry.channel.name == "REGULAR"]
     versions = regular[0].valid_versions if regular else config.valid_master_versions
     minors = {".".join(version.split(".")[:2]) for version in versions}

@@ -1,4 +1,4 @@
-"""Pools of a cluster: what nodes there may be, when they are given back and what they cost."""
+"""Pools of a cluster: their instances, disruption settings and prices."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Disruption(Record):
 
     consolidate_after: PositiveDuration = Field(
         default=1800.0,
-        description="How long a node stays empty before it is given back. Longer than a restart of a job: otherwise a "
-        "scarce spot node is lost between two attempts.",
+        description="Time that a node stays empty before Karpenter removes it. Longer than a restart of a job: "
+        "otherwise a scarce spot node is lost between two attempts.",
     )
     expire_after: PositiveDuration | None = Field(
         default=None, description="Age at which a node is replaced; never when absent."

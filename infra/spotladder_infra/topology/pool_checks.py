@@ -40,7 +40,7 @@ def instance_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def efa(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """EFA is as fast as the nodes are near each other."""
+    """Nodes with EFA are in one zone and one placement group: the distance between nodes limits EFA."""
     for c, p, _cluster, pool in pools(fleet):
         if pool.efa and pool.placement_group is None:
             message = "without placementGroup, nodes may be far apart: name a cluster placement group"

@@ -82,7 +82,9 @@ class ApplyProgress:
 
 def say_stopping() -> None:
     """Prints what happens after the first Ctrl-C."""
-    typer.echo("stopping: Terraform finishes what it has begun; press Ctrl-C again to kill it", err=True)
+    typer.echo(
+        "stopping: Terraform finishes the operations that it has started; press Ctrl-C again to kill it", err=True
+    )
 
 
 def show(cluster: str, changes: list[Planned]) -> None:

@@ -36,7 +36,7 @@ def plan(
     offline: Annotated[
         bool, typer.Option("--offline", help="Only what it costs: run no Terraform, ask no cloud.")
     ] = False,
-    online: Annotated[bool, typer.Option("--online", help="Ask AWS for the prices of its nodes of today.")] = False,
+    online: Annotated[bool, typer.Option("--online", help="Ask AWS for the current prices of its nodes.")] = False,
     to: ToOption = OUT,
     state: StateOption = STATE,
     output: OutputOption = Format.TABLE,
@@ -45,7 +45,7 @@ def plan(
 
     Changes are Terraform's own plan, by concern; nothing is changed. Costs are those of each cluster while it is idle,
     and of an hour of a node of each tier, by on-demand list prices of one region of each cloud, from a table with its
-    date; with --online, tiers on AWS have the spot and on-demand prices of today. Where Terraform cannot make its plan,
+    date; with --online, tiers on AWS have current spot and on-demand prices. Where Terraform cannot make its plan,
     the costs are printed all the same, and the exit code is 5.
 
     \b
@@ -91,15 +91,15 @@ def _costs(
 
     idle = {entry.name: costs.idle(fleet, entry) for entry in clusters if entry.cloud in CREATED}
     rates = [rate for rate in costs.rates(fleet) if rate.cluster in {entry.name for entry in clusters}]
-    of_today = online
+    current = online
     if online:
         from spotladder_infra import live_prices
         from spotladder_infra.amazon import connect
 
         live = live_prices.asked(fleet, rates, connect)
-        rates, of_today = list(live.rates), not live.unknown
+        rates, current = list(live.rates), not live.unknown
         for reason in live.unknown:
-            typer.echo(f"warning: no price of today: {reason}", err=True)
+            typer.echo(f"warning: no current price: {reason}", err=True)
     if output is not Format.TABLE:
         from dataclasses import asdict
 
@@ -127,7 +127,7 @@ def _costs(
         for rate in rates
     ]
     print_table(("Tier", "Cluster", "Capacity", "USD/node-h", "On demand", "Disk"), prices)
-    which = "Prices of tiers on AWS are of today, others" if of_today else "Prices are"
+    which = "Prices of tiers on AWS are current, others are those" if current else "Prices are those"
     typer.echo(f"{which} of {AS_OF}. A spot price of AWS without a figure is looked up by the controller.")
 
 

@@ -1,4 +1,4 @@
-"""`spotladder infra destroy`: deletes the clusters of a fleet, and says what is left."""
+"""`spotladder infra destroy`: deletes the clusters of a fleet and lists the remaining resources."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _refuse_while_nodes_run(cluster: Cluster) -> None:
         named = ", ".join(entry.identifier for entry in running[:5]) + (" …" if len(running) > 5 else "")
         raise EnvironmentFailure(
             f"cluster {cluster.name}: {len(running)} nodes that Karpenter launched still run ({named}): delete the "
-            "NodePools and wait until no NodeClaim is left; instances without a cluster are terminated by hand"
+            "NodePools and wait until no NodeClaim is left; instances without a cluster are terminated manually"
         )
 
 

@@ -18,7 +18,7 @@ def doctor(
     offline: Annotated[bool, typer.Option("--offline", help="Check only the programs of this machine.")] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Check programs, credentials, quotas and names before anything is created. Changes nothing.
+    """Check programs, credentials, quotas and names before bootstrap. Changes nothing.
 
     Each line says what was found and what to do. A check that cannot be done is skipped, with the reason. Exit code 5
     when a check fails, 2 when the fleet file is wrong.

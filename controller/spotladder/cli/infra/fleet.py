@@ -1,4 +1,4 @@
-"""`spotladder infra validate|schema|render`: the fleet file, its checks, and what its pools become."""
+"""`spotladder infra validate|schema|render`: the fleet file, its checks and the objects of its pools."""
 
 from __future__ import annotations
 

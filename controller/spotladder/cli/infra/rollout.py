@@ -1,4 +1,4 @@
-"""`spotladder infra rollout|preview|status|drift|rollback`: what runs in the clusters of a fleet."""
+"""`spotladder infra rollout|preview|status|drift|rollback`: the platform components in the clusters of a fleet."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def drift(
     *,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Find what was changed in the clusters by hand. Exit code 1 when something differs; a rollout undoes it.
+    """Find manual changes in the clusters. Exit code 1 when something differs; a rollout undoes it.
 
     \b
     Examples:
@@ -178,7 +178,7 @@ def upgrade(
 ) -> None:
     """Show the stages of an upgrade and what each waits for; with --apply, upgrade the releases.
 
-    Nodes are held meanwhile: Karpenter gives none back, so no job loses one to the upgrade. Kubernetes itself is
+    Nodes are held meanwhile: Karpenter removes none, so no job loses a node to the upgrade. Kubernetes itself is
     upgraded by Terraform afterwards, and nodes get a new image when they are empty.
 
     \b

@@ -1,4 +1,4 @@
-"""A mail when a cluster becomes expensive."""
+"""An e-mail alert for the monthly cost of a cluster."""
 
 from __future__ import annotations
 

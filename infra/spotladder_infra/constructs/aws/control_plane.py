@@ -21,7 +21,7 @@ ONLY_AT_CREATION = (
     "bootstrap_self_managed_addons",
     "access_config[0].bootstrap_cluster_creator_admin_permissions",
 )
-"""EKS does not say later what these were: a cluster that is taken over would be replaced."""
+"""EKS does not return these arguments later: Terraform would replace a cluster that it imports."""
 
 ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 

@@ -1,4 +1,4 @@
-"""The queue from which Karpenter learns that an instance is about to go, and the five rules that fill it."""
+"""The queue of interruption notices for Karpenter, and the five rules that write to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spotladder_infra.names import interruption_queue
 from spotladder_infra.topology.cluster import Cluster
 
 RETENTION_SECONDS = 300
-"""A notice that is older than this is of no use: the instance has gone."""
+"""Seconds after which a notice expires: its instance is gone by then."""
 
 RULES = {
     "health": ("aws.health", "AWS Health Event"),

@@ -46,8 +46,8 @@ def trust(service: str) -> Policy:
 
 
 def karpenter(place: PolicyScope, cluster: str, node_role_arn: str, instance_profile: str, queue_arn: str) -> Policy:
-    """Karpenter 1.14: instances of this cluster only, told apart by their tags; no IAM changes, since the instance
-    profile is made beforehand. Follows the policy that karpenter.sh publishes."""
+    """Karpenter 1.14: instances of this cluster only, recognised by their tags; no IAM changes, since the stack
+    creates the instance profile. Follows the policy that karpenter.sh publishes."""
     owned = _OWNED.format(cluster)
     requested: Policy = {
         "StringEquals": {f"aws:RequestTag/{owned}": "owned", "aws:RequestTag/eks:eks-cluster-name": cluster},

@@ -14,7 +14,7 @@ from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Bucket, Fleet, Team
 
 SOFT_DELETE_SECONDS = 7 * 86_400
-"""For so long a deleted object can be restored. Current objects never expire."""
+"""Time in which a deleted object can be restored. Current objects never expire."""
 
 ABORT_UPLOAD_DAYS = 7
 
