@@ -220,7 +220,7 @@ def test_nothing_is_written_to_a_log_of_a_newer_version(log: CommitLog, store: M
 
 @pytest.mark.parametrize("job", ["a/b", "..", ".hidden", "/"])
 def test_a_job_name_that_leaves_its_folder_is_refused(store: MemoryStore, job: str) -> None:
-    with pytest.raises(InvalidSpec, match="no job name"):
+    with pytest.raises(InvalidSpec, match="is not a job name"):
         CommitLog(store, job)
 
 

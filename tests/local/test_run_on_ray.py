@@ -155,7 +155,7 @@ def committed(site: Site) -> int:
 
 
 def test_stopped_killed_and_resumed(site: Callable[[str], Site]) -> None:
-    """kill -9, then Ctrl-C, then Ctrl-C twice; each time --resume goes on, and no step is lost or done twice."""
+    """kill -9, then Ctrl-C, then Ctrl-C twice: --resume continues each time; no step is lost or done twice."""
     job = site("stubborn")
     job.lay_out(total=300)
     runner = job.start()
@@ -171,7 +171,7 @@ def test_stopped_killed_and_resumed(site: Callable[[str], Site]) -> None:
 
     code, said = job.end(job.start(), 30)
     assert code == 2
-    assert "--resume goes on" in said
+    assert "--resume continues from its newest commit" in said
 
     newest = CommitLog(open_store(job.folder / "checkpoints"), "stubborn").newest()
     assert newest is not None
