@@ -297,6 +297,8 @@ async def test_pods_of_a_jobset_that_a_quota_forbids_burn_no_tier(api_server: Ap
         async with world(api_server) as here, here.operator():
             await here.submit(workload={"jobSet": {"template": jobset_template()}})
             await eventually(lambda: here.client.get(JOBSETS, "digits-a001", here.namespace))
+            acted = {"status": {"restarts": 0}}  # JobSet's controller has created the Job
+            await here.client.merge(JOBSETS, "digits-a001", here.namespace, body=acted, subresource="status")
             job = {"name": "digits-a001-workers-0", "namespace": here.namespace, "uid": "of-the-job"}
             said = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exceeded quota: gpu'
             await here.say("FailedCreate", said, about={"kind": "Job", "metadata": job}, source="job-controller")
