@@ -1,4 +1,4 @@
-"""Builders for the core's tests: a job under a stepped clock, fed with hand-made observations."""
+"""Builders for the core's tests: a job with a stepped clock and constructed observations."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def whole(number: int, workers: int = 2, **more: Any) -> AttemptSeen:
 
 
 class Job:
-    """One job: `see` lets the decider look until it stands still, as a controller would, and remembers what it did.
+    """One job: `see` reconciles until a decision makes no more moves, as a controller does, and records the results.
 
     The state goes through JSON between any two decisions, so that nothing lives outside of what is persisted.
     """
@@ -105,7 +105,7 @@ class Job:
         raise AssertionError(f"the decider does not come to rest: {[move.reason for move in self.moves]}")
 
     def planned(self) -> Job:
-        """The first attempt is written down, and nothing of it exists."""
+        """Bring the job to a first attempt that is planned but not launched."""
         self.see()
         return self
 
@@ -116,7 +116,7 @@ class Job:
         return self.see(*seen.attempts, after=after, **more)
 
     def running(self, number: int | None = None) -> Job:
-        """Bring the job from rest to a whole attempt."""
+        """Bring an idle job to an attempt with all workers ready."""
         self.see()
         number = number or self.state.last_number
         self.see(attempt(number))
@@ -125,7 +125,7 @@ class Job:
         return self
 
     def lose_attempt(self, *pods: PodSeen) -> Job:
-        """The live attempt loses these pods, and its objects go when they are deleted."""
+        """The observation of the live attempt has only these pods; once it ends, its objects are gone."""
         live = self.number
         self.see(attempt(live, head(), *pods), after=1)
         if self.state.stage is Stage.ENDING:

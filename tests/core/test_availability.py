@@ -21,7 +21,7 @@ def view(job: Job, *, live: bool = True) -> TierView:
     return Situation(job.spec, job.state, job.last_seen, job.now).view(live=live)
 
 
-def test_a_sighting_of_the_same_kind_extends_the_spell() -> None:
+def test_an_observation_of_the_same_availability_extends_the_spell() -> None:
     state = JobState()
     for at, available in ((0.0, True), (10.0, True), (20.0, False), (15.0, False), (30.0, True)):
         state = with_sightings(state, {"a": available}, at)
@@ -35,13 +35,13 @@ def test_only_the_newest_spells_are_kept() -> None:
     assert [spell.since for spell in state.record("a").spells] == [float(at) for at in range(2 * SPELLS, 3 * SPELLS)]
 
 
-def test_a_longer_spell_alone_needs_no_write() -> None:
+def test_extending_a_spell_does_not_cause_a_status_write() -> None:
     before = with_sightings(JobState(), {"a": True}, 1.0)
     assert with_sightings(before, {"a": True}, 9.0).lasting == before.lasting
     assert with_sightings(before, {"a": False}, 9.0).lasting != before.lasting
 
 
-def test_a_tier_is_available_while_the_job_runs_on_it_and_where_the_backend_says_so() -> None:
+def test_a_tier_is_available_while_the_job_runs_on_it_or_the_backend_offers_it() -> None:
     job = Job().running()
     job.see(whole(1), after=5, unavailable={"spot-b": "limit"}, offered=frozenset({"on-demand"}))
     outlooks = {outlook.name: outlook for outlook in view(job).outlooks}
@@ -55,7 +55,7 @@ def test_a_tier_is_available_while_the_job_runs_on_it_and_where_the_backend_says
     assert view(job).outlook("spot-a").capacity is None, "pods that wait for a node do not tell for how long"
 
 
-def test_what_is_known_survives_a_restart() -> None:
+def test_availability_and_pace_survive_a_restart_of_the_controller() -> None:
     job = Job().running()
     job.commit(10).see(whole(1), after=5)
     job.commit(30).see(whole(1), after=40)
@@ -64,7 +64,7 @@ def test_what_is_known_survives_a_restart() -> None:
     assert view(restarted) == view(job)
 
 
-def test_the_work_left_follows_from_the_pace_of_the_commits() -> None:
+def test_the_remaining_work_is_estimated_from_the_pace_of_the_commits() -> None:
     job = Job().running()
     assert (view(job).work, view(job).remaining) == (None, None)
     job.commit(10).see(whole(1), after=500)
@@ -76,14 +76,14 @@ def test_the_work_left_follows_from_the_pace_of_the_commits() -> None:
     assert view(job).remaining == pytest.approx(20.0), "steps of another attempt are not timed"
 
 
-def test_the_work_that_the_spec_states_needs_no_commit() -> None:
+def test_work_in_the_spec_makes_the_remaining_work_known_before_the_first_commit() -> None:
     job = Job(spec(work=1000.0)).running()
     assert (view(job).work, view(job).remaining) == (1000.0, 1000.0)
     job.commit(25).see(whole(1), after=5)
     assert view(job).remaining == 750.0
 
 
-def test_the_overhead_of_on_demand_covers_its_longest_start() -> None:
+def test_the_on_demand_overhead_includes_the_longest_observed_start() -> None:
     job = Job(spec(tier("on-demand", -1), overhead=60.0))
     assert view(job, live=False).outlook("on-demand").overhead == 60.0
     job.see()
@@ -111,7 +111,7 @@ def test_a_spot_tier_without_capacity_is_not_exhausted() -> None:
     assert job.state.stage is Stage.STARTING, "the new attempt has its own provisionTimeout"
 
 
-def test_the_safety_net_wakes_the_decider_and_moves_the_job_in_time() -> None:
+def test_the_safety_net_requeues_the_job_and_moves_it_to_on_demand_in_time() -> None:
     job = deadline_job(3).running()
     latest = START + 3 * HOUR - 2 * HOUR - 300.0 - 90.0 - 60.0
     assert job.last.wake_at is not None
@@ -134,7 +134,7 @@ def test_uniform_progress_falls_back_after_a_wait_without_capacity() -> None:
     assert job.moves[-1].message.endswith("the job is behind uniform progress and no spot capacity is available")
 
 
-def test_a_choice_of_none_waits_without_an_attempt() -> None:
+def test_a_policy_that_chooses_no_tier_waits_without_an_attempt() -> None:
     job = deadline_job(10)
     decision = job.see(unavailable={"spot-a": "no capacity"})
     assert (job.state.stage, decision.actions) == (Stage.IDLE, ())
@@ -142,14 +142,14 @@ def test_a_choice_of_none_waits_without_an_attempt() -> None:
     assert job.state.tier == "spot-a"
 
 
-def test_a_lost_gang_waits_in_place_for_its_capacity() -> None:
+def test_an_attempt_that_lost_all_workers_waits_in_place_for_capacity() -> None:
     job = deadline_job(10).running()
     job.see(attempt(1, head(), lost("w1-0"), lost("w1-1")), after=5, unavailable={"spot-a": "no capacity"})
     job.see(attempt(1, head(), pending("n-0"), pending("n-1")), after=5, unavailable={"spot-a": "no capacity"})
     assert (job.state.stage, job.state.record("spot-a").spells[-1].available) == (Stage.RECOVERING, False)
 
 
-def test_ordered_still_exhausts_a_tier_without_capacity() -> None:
+def test_the_ordered_policy_exhausts_a_tier_without_capacity() -> None:
     job = Job(spec(tier("spot-a", 0, 60), tier("on-demand", 0))).planned()
     job.see(attempt(1, head(), pending("w1-0"), pending("w1-1")), after=1)
     job.see_again(after=60)
@@ -162,6 +162,6 @@ class Reviewed:
         return TierChoice("spot-a", review_at=START - 5)
 
 
-def test_a_review_in_the_past_makes_no_busy_loop() -> None:
+def test_a_review_time_in_the_past_does_not_cause_a_busy_loop() -> None:
     job = Job(policy=Reviewed()).running()
     assert job.last.wake_at == job.now + 1.0

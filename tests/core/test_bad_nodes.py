@@ -1,4 +1,4 @@
-"""A node on which pods fail again and again is avoided by later attempts, and costs the tier no more than it must."""
+"""A node on which pods fail repeatedly is avoided by later attempts, and its further failures do not count."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def replaced(job: Job, *pods: PodSeen) -> None:
     job.see(whole(number), after=5)
 
 
-def test_a_node_is_avoided_after_two_failures_and_costs_the_tier_no_more() -> None:
+def test_a_node_is_avoided_after_two_failures_and_further_ones_do_not_count() -> None:
     job = Job(spec(tier("spot-a", 9))).running()
     replaced(job, failed("a"))
     assert bad_nodes(job.state) == ()
@@ -35,7 +35,7 @@ def test_a_node_is_avoided_after_two_failures_and_costs_the_tier_no_more() -> No
     assert job.state.failures == before + 1
 
 
-def test_the_next_attempt_says_which_nodes_it_avoids() -> None:
+def test_the_message_of_the_next_attempt_names_the_avoided_nodes() -> None:
     job = Job(spec(tier("spot-a", 9), recovery_timeout=10.0)).running()
     replaced(job, failed("a"))
     job.see(attempt(1, head(), worker("w1-0"), failed("b")), after=1)
@@ -45,7 +45,7 @@ def test_the_next_attempt_says_which_nodes_it_avoids() -> None:
     assert "avoids n1 (2 failed pods)" in job.state.message
 
 
-def test_crashes_at_the_start_blame_the_node() -> None:
+def test_crashes_at_the_start_count_against_the_node() -> None:
     job = Job(spec(tier("spot-a", 9)))
     for number in (1, 2):
         job.see(after=301)
@@ -61,12 +61,12 @@ def test_crashes_at_the_start_blame_the_node() -> None:
 @pytest.mark.parametrize(
     "cause", [Cause.INTERRUPTION, Cause.NODE_LOST, Cause.MAINTENANCE, Cause.PREEMPTED, Cause.DELETED]
 )
-def test_a_node_that_goes_is_not_bad(cause: Cause) -> None:
+def test_losses_of_the_node_itself_do_not_mark_it_as_bad(cause: Cause) -> None:
     state = with_node_failures(JobState(), [failed(str(index), cause=cause) for index in range(9)])
     assert state.node_failures == ()
 
 
-def test_what_is_remembered_and_avoided_is_bounded() -> None:
+def test_the_numbers_of_recorded_and_avoided_nodes_are_bounded() -> None:
     pods = [failed(f"{node}-{again}", f"n{node}") for node in range(100) for again in range(2)]
     state = with_node_failures(JobState(), pods)
     assert len(state.node_failures) == REMEMBERED_NODES

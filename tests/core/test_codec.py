@@ -1,4 +1,4 @@
-"""The state on disk: nothing is lost, older versions are read, newer and foreign ones are refused."""
+"""The stored state: nothing is lost, states of older versions are loaded, newer and invalid ones are rejected."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ states = st.builds(
 
 
 @given(states)
-def test_a_state_comes_back_as_it_was(state: JobState) -> None:
+def test_a_dumped_state_is_loaded_unchanged(state: JobState) -> None:
     assert codec.load_state(codec.dump(state)) == state
 
 
 @given(states, st.sets(st.sampled_from([field.name for field in fields(JobState)])))
-def test_fields_that_an_older_version_did_not_write_get_their_defaults(state: JobState, absent: set[str]) -> None:
+def test_fields_missing_in_older_states_get_their_defaults(state: JobState, absent: set[str]) -> None:
     plain = {name: value for name, value in json.loads(codec.dump(state)).items() if name not in absent}
     assert codec.load_state(json.dumps(plain)) == replace(state, **{name: getattr(JobState(), name) for name in absent})
 
@@ -82,7 +82,7 @@ V1 = (
 )
 
 
-def test_a_state_written_by_the_first_version_is_read() -> None:
+def test_a_state_written_by_the_first_version_is_loaded() -> None:
     state = codec.load_state(V1)
     assert (state.stage, state.tier, state.failures) == (Stage.RECOVERING, "spot-b", 3)
     assert state.attempt is not None
@@ -104,23 +104,23 @@ def test_a_state_written_by_the_first_version_is_read() -> None:
         ('{"version":1,"tiers":[{}]}', "name"),
     ],
 )
-def test_what_is_not_a_state_of_ours_is_refused(text: str, message: str) -> None:
+def test_an_invalid_or_newer_state_is_rejected(text: str, message: str) -> None:
     with pytest.raises(InvalidSpec, match=message):
         codec.load_state(text)
 
 
-def test_defaults_are_left_out() -> None:
+def test_default_values_are_omitted() -> None:
     plain: dict[str, Any] = json.loads(codec.dump(JobState()))
     assert plain == {"version": 1}
 
 
 @given(states)
-def test_a_packed_state_is_read_back(state: JobState) -> None:
+def test_a_packed_state_is_loaded_unchanged(state: JobState) -> None:
     assert codec.load_state(codec.pack(state)) == state
 
 
-def test_a_packed_state_is_short() -> None:
-    """`kubectl describe` prints it: twenty attempts took four kilobytes of JSON."""
+def test_a_packed_state_is_less_than_half_the_size_of_its_json() -> None:
+    """`kubectl describe` prints the state: twenty attempts took four kilobytes of JSON."""
     history = tuple(
         AttemptRecord(n, "spot-us-east-1a", 1.8e9 + 917.123 * n, 1.8e9 + 917.9 * n, 1.8e9 + 918.4 * (n + 1),
                       Reason.EVICTION_NOTICE, 1, 100 * n, 100 * n + 87)
@@ -140,6 +140,6 @@ def test_a_packed_state_is_short() -> None:
         "zlib:" + base64.b64encode(zlib.compress(b" " * (codec.LARGEST + 1))).decode(),
     ],
 )
-def test_a_packed_state_that_was_damaged_is_refused(text: str) -> None:
+def test_a_damaged_packed_state_is_rejected(text: str) -> None:
     with pytest.raises(InvalidSpec, match="the saved state cannot be unpacked"):
         codec.load_state(text)

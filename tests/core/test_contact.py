@@ -1,4 +1,4 @@
-"""Contact is not capacity: nodes that fall silent together are not lost yet, one that falls silent alone is."""
+"""Loss of contact is not loss of capacity: nodes that fall silent together are not lost yet, a single one is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def job(max_failures: int = 0, **more: Any) -> Job:
     return Job(spec(tier("spot-a", max_failures), tier("on-demand", -1), **more)).running()
 
 
-def test_a_cut_of_all_nodes_for_25_s_ends_and_counts_nothing() -> None:
+def test_a_loss_of_contact_with_all_nodes_for_25_s_ends_and_counts_nothing() -> None:
     one = job()
     one.see(cut_off(), after=1)
     assert (one.state.stage, one.state.failures) == (Stage.RUNNING, 0)
@@ -35,13 +35,13 @@ def test_a_cut_of_all_nodes_for_25_s_ends_and_counts_nothing() -> None:
     assert (one.state.stage, one.state.failures, one.state.impeded, one.number) == (Stage.RUNNING, 0, None, 1)
 
 
-def test_the_first_node_that_is_marked_is_judged_with_those_whose_heartbeats_stopped_too() -> None:
+def test_a_node_marked_lost_is_judged_together_with_all_nodes_without_heartbeats() -> None:
     one = job()
     one.see(attempt(1, head(), silent("w1-0"), worker("w1-1"), nodes=3, silent_nodes=3), after=1)
     assert one.state.failures == 0
 
 
-def test_contact_that_comes_back_node_by_node_counts_nothing() -> None:
+def test_contact_that_is_restored_node_by_node_counts_nothing() -> None:
     one = job()
     one.see(cut_off(), after=1)
     one.see(attempt(1, head(), silent("w1-0"), worker("w1-1"), nodes=3, silent_nodes=1), after=20)
@@ -59,13 +59,13 @@ def test_contact_that_comes_back_node_by_node_counts_nothing() -> None:
         pytest.param({"nodes": 3, "silent_nodes": 1, "contact_restored_at": 0.0}, id="an interruption long ago"),
     ],
 )
-def test_a_node_that_falls_silent_alone_is_lost_at_once(more: dict[str, Any]) -> None:
+def test_a_single_silent_node_counts_as_lost_at_once(more: dict[str, Any]) -> None:
     one = job()
     one.see(attempt(1, head(), silent("w1-0"), worker("w1-1"), **more), after=1)
     assert (one.reasons[-1], one.state.failures) == (Reason.MAX_FAILURES_EXCEEDED, 1)
 
 
-def test_most_nodes_of_a_cluster_or_a_restored_watch_are_a_loss_of_contact_too() -> None:
+def test_silence_of_most_cluster_nodes_or_a_restored_watch_is_a_loss_of_contact() -> None:
     for more in (
         {"cluster_nodes": 5, "cluster_silent_nodes": 3},
         {"contact_restored_at": job().now},
@@ -76,7 +76,7 @@ def test_most_nodes_of_a_cluster_or_a_restored_watch_are_a_loss_of_contact_too()
 
 
 @pytest.mark.parametrize(("max_failures", "stage"), [(0, Stage.ENDING), (5, Stage.ENDING)])
-def test_after_contact_timeout_it_is_counted_as_ever_and_once(max_failures: int, stage: Stage) -> None:
+def test_losses_count_once_after_contact_timeout(max_failures: int, stage: Stage) -> None:
     one = job(max_failures, contact_timeout=60.0)
     one.see(cut_off(), after=1)
     assert one.last.wake_at == pytest.approx(one.now + 60)
@@ -88,13 +88,13 @@ def test_after_contact_timeout_it_is_counted_as_ever_and_once(max_failures: int,
     assert one.state.failures == 3
 
 
-def test_without_a_contact_timeout_everything_counts_at_once() -> None:
+def test_with_contact_timeout_zero_losses_count_at_once() -> None:
     one = job(5, contact_timeout=0.0)
     one.see(cut_off(), after=1)
     assert one.state.failures == 3
 
 
-def test_the_timers_of_a_job_that_recovers_or_starts_stand_still_without_contact() -> None:
+def test_timers_of_a_recovering_job_stop_during_a_loss_of_contact() -> None:
     one = job(5, recovery_timeout=30.0)
     one.see(attempt(1, head(), worker("w1-0", ready=False), worker("w1-1")), after=1)
     assert one.state.stage is Stage.RECOVERING
@@ -105,7 +105,7 @@ def test_the_timers_of_a_job_that_recovers_or_starts_stand_still_without_contact
     assert one.state.stage is Stage.RUNNING
 
 
-def test_a_pod_that_is_lost_for_a_known_cause_meanwhile_counts() -> None:
+def test_a_loss_with_a_known_cause_counts_during_a_loss_of_contact() -> None:
     one = job(5)
     lost = PodSeen("w1-0", phase=PodPhase.LOST, ready=False, cause=Cause.INTERRUPTION)
     one.see(attempt(1, silent("head", PodRole.HEAD), lost, silent("w1-1"), nodes=2, silent_nodes=2), after=1)

@@ -30,12 +30,12 @@ def test_only_an_eviction_is_announced_as_a_notice(reason: Reason) -> None:
     "text",
     ["", "stop", "[]", "7", '{"deadline": "soon"}', '{"deadline": []}', '{"deadline": 1' + "0" * 400 + "}"],
 )
-def test_other_text_is_not_a_notice(text: str) -> None:
+def test_invalid_text_is_rejected_as_a_notice(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         Notice.decode(text)
 
 
-def test_the_wire_values_stay() -> None:
+def test_exit_codes_variables_and_the_notice_format_are_stable() -> None:
     """Programs with an older or a newer library run under this controller: values are added, never changed."""
     assert {code.name: code.value for code in ExitCode} == {"INTERRUPTED": 75, "FENCED": 76, "ACCESS_DENIED": 77}
     assert json.loads(Notice.of(Reason.EVICTION_NOTICE, 12.5).encode()) == {
@@ -60,5 +60,5 @@ def test_the_wire_values_stay() -> None:
         (255, Exit.FAILED),
     ],
 )
-def test_the_meaning_of_an_exit_code(code: int, expected: Exit) -> None:
+def test_each_exit_code_maps_to_its_outcome(code: int, expected: Exit) -> None:
     assert Exit.of_code(code) is expected

@@ -1,4 +1,4 @@
-"""The cost model: its published reference values, its directions, and real accounting."""
+"""The cost model: its published reference values, its monotonicity, and the bill of a real job."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_published_example() -> None:
     ("accounting", "cost"),
     [(Accounting.CONSERVATIVE, 3.30), (Accounting.BLENDED, 2.76), (Accounting.AT_SPOT_PRICE, 2.40)],
 )
-def test_the_three_readings_of_the_published_example(accounting: Accounting, cost: float) -> None:
+def test_the_published_example_in_the_three_accountings(accounting: Accounting, cost: float) -> None:
     assert estimate(REFERENCE, accounting).cost == pytest.approx(cost)
 
 
@@ -53,32 +53,32 @@ def test_the_break_even_table(fraction: float, percent: float) -> None:
     assert 100 * break_even(fraction) == pytest.approx(percent, abs=0.005)
 
 
-def test_217_percent_is_the_ratio_and_117_percent_the_extra() -> None:
+def test_the_published_217_percent_are_117_percent_of_extra_time() -> None:
     assert 100 * (1 + break_even(0.6)) == pytest.approx(217.39, abs=0.005)
 
 
-def test_the_published_example_saves_up_to_29_failures() -> None:
+def test_the_published_example_breaks_even_at_29_failures() -> None:
     assert estimate(REFERENCE).break_even_failures == 29
     assert estimate(CostScenario(5, 0.6, 29, 0.2)).savings > 0 > estimate(CostScenario(5, 0.6, 30, 0.2)).savings
 
 
-def test_nothing_on_spot_saves_nothing() -> None:
+def test_a_job_without_spot_time_saves_nothing() -> None:
     result = estimate(CostScenario(5, 0.0, 0, 0.2))
     assert (result.savings, result.break_even, result.break_even_failures) == (0.0, 0.0, 0)
 
 
-def test_failures_that_cost_no_time_may_be_any_number() -> None:
+def test_failures_without_overhead_have_no_break_even() -> None:
     assert math.isinf(estimate(CostScenario(5, 0.6, 5, 0.0)).break_even_failures)
     assert math.isinf(estimate(CostScenario(5, 0.6, 5, 1e-320)).break_even_failures)
 
 
-def test_free_spot_may_take_any_time_where_spot_pays() -> None:
+def test_the_break_even_is_infinite_when_spot_is_free() -> None:
     assert math.isinf(break_even(0.5, 1.0, Accounting.AT_SPOT_PRICE))
     assert math.isinf(break_even(1.0, 1.0, Accounting.BLENDED))
     assert break_even(0.0, 1.0, Accounting.AT_SPOT_PRICE) == 0.0
 
 
-# --- directions ------------------------------------------------------------------------------------------------------
+# --- monotonicity ----------------------------------------------------------------------------------------------------
 
 HOURS = st.floats(0.01, 1e4)
 FRACTION = st.floats(0.0, 1.0)
@@ -97,13 +97,13 @@ def savings(kind: Accounting, scenario: CostScenario, **changes: float) -> float
 
 
 @given(SCENARIO, KIND, FRACTION)
-def test_more_on_spot_saves_more(scenario: CostScenario, kind: Accounting, other: float) -> None:
+def test_a_larger_spot_fraction_saves_more(scenario: CostScenario, kind: Accounting, other: float) -> None:
     assume(other > scenario.spot_fraction + 1e-6)
     assert savings(kind, scenario, spot_fraction=other) > savings(kind, scenario)
 
 
 @given(SCENARIO, KIND, FAILURES)
-def test_more_failures_on_the_same_work_save_less(scenario: CostScenario, kind: Accounting, other: int) -> None:
+def test_more_failures_save_less(scenario: CostScenario, kind: Accounting, other: int) -> None:
     assume(other > scenario.max_failures)
     assert savings(kind, scenario, max_failures=other) < savings(kind, scenario)
 
@@ -123,13 +123,15 @@ def test_a_longer_restart_saves_less(scenario: CostScenario, kind: Accounting, o
 
 
 @given(SCENARIO, KIND, HOURS)
-def test_in_a_longer_job_one_failure_matters_less(scenario: CostScenario, kind: Accounting, other: float) -> None:
+def test_the_same_failures_cost_a_longer_job_a_smaller_fraction(
+    scenario: CostScenario, kind: Accounting, other: float
+) -> None:
     assume(scenario.max_failures > 0 and other > scenario.hours * 1.001)
     assert savings(kind, scenario, hours=other) > savings(kind, scenario)
 
 
 @given(SCENARIO)
-def test_the_readings_are_in_order(scenario: CostScenario) -> None:
+def test_the_accountings_are_ordered_from_cheapest_to_most_conservative(scenario: CostScenario) -> None:
     spot, blended, conservative = (
         estimate(scenario, kind).cost
         for kind in (Accounting.AT_SPOT_PRICE, Accounting.BLENDED, Accounting.CONSERVATIVE)
@@ -139,7 +141,7 @@ def test_the_readings_are_in_order(scenario: CostScenario) -> None:
 
 
 @given(SCENARIO, KIND)
-def test_it_saves_exactly_below_the_break_even(scenario: CostScenario, kind: Accounting) -> None:
+def test_the_job_saves_money_exactly_below_the_break_even(scenario: CostScenario, kind: Accounting) -> None:
     result = estimate(scenario, kind)
     assume(abs(scenario.overhead_share - result.break_even) > 1e-9 * (1 + result.break_even))
     assert (result.savings > 0) == (scenario.overhead_share < result.break_even)
@@ -168,19 +170,19 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("said", REFUSED)
-def test_arguments_that_make_no_sense(said: str) -> None:
+def test_invalid_arguments_are_rejected_with_their_range(said: str) -> None:
     with pytest.raises(InvalidSpec) as caught:
         savings(Accounting.BLENDED, REFERENCE, **REFUSED[said])
     assert str(caught.value) == said
 
 
-# --- real accounting -------------------------------------------------------------------------------------------------
+# --- bills -----------------------------------------------------------------------------------------------------------
 
 SPOT = Price(0.42, 1.41)
 ON_DEMAND = Price(1.41, 1.41)
 
 
-def test_a_bill() -> None:
+def test_a_bill_adds_up_nodes_storage_and_egress() -> None:
     held = [
         Held("spot-a", 2, 0.0, HOUR, SPOT),
         Held("on-demand", 2, HOUR, 1.5 * HOUR, ON_DEMAND),
@@ -197,20 +199,20 @@ def test_a_bill() -> None:
     assert result.savings_fraction == pytest.approx(1 - 4.60 / 8.20)
 
 
-def test_units() -> None:
+def test_prices_are_per_node_hour_and_per_gigabyte_month() -> None:
     assert bill([Held("t", 1, 0.0, 3600.0, Price(2.0, 3.0))]).total == pytest.approx(2.0)
     assert bill([], [Stored(1, 730 * 3600.0, 0.5)]).storage == pytest.approx(0.5)
     assert bill([Held("t", 2, 100.0, 160.0, SPOT)]).tiers[0].node_seconds == 120.0
 
 
-def test_the_most_that_is_taken() -> None:
+def test_arguments_above_one_million_are_rejected() -> None:
     assert CostScenario(1_000_000, 1, 1_000_000, 1_000_000, 1).total_hours > 0
     for field in ("hours", "max_failures", "overhead"):
         with pytest.raises(InvalidSpec):
             savings(Accounting.BLENDED, REFERENCE, **{field: 1_000_001})
 
 
-def test_a_bill_for_nothing() -> None:
+def test_an_empty_bill_is_zero() -> None:
     assert Bill(()).total == 0.0
 
 
@@ -220,19 +222,19 @@ def test_records_cannot_be_changed(record: type) -> None:
     assert not hasattr(record, "__dict__") or "__slots__" in vars(record)
 
 
-def test_names_of_the_accountings_are_those_of_the_command_line() -> None:
+def test_the_accountings_have_the_names_of_the_command_line() -> None:
     assert [str(kind) for kind in Accounting] == ["conservative", "blended", "at-spot-price"]
 
 
-def test_no_yardstick_no_savings() -> None:
+def test_no_savings_are_reported_without_an_on_demand_price() -> None:
     assert bill([Held("t", 1, 0.0, HOUR, Price(0.42))]).savings_fraction == 0.0
 
 
-def test_nothing_held_costs_nothing() -> None:
+def test_a_job_that_held_no_nodes_costs_nothing() -> None:
     assert (bill([]).total, bill([]).savings_fraction) == (0.0, 0.0)
 
 
-def test_a_clock_that_steps_back_charges_nothing() -> None:
+def test_an_interval_that_ends_before_it_starts_costs_nothing() -> None:
     assert bill([Held("t", 3, 10.0, 5.0, SPOT)]).total == 0.0
 
 
@@ -247,14 +249,14 @@ def test_a_bill_is_the_sum_of_its_parts(held: list[Held]) -> None:
 
 
 @given(st.integers(1, 64), TIMES, st.floats(0, 1e6), st.floats(0, 1e6))
-def test_cutting_an_interval_changes_nothing(nodes: int, start: float, first: float, second: float) -> None:
+def test_splitting_an_interval_does_not_change_the_bill(nodes: int, start: float, first: float, second: float) -> None:
     middle, end = start + first, start + first + second
     cut = bill([Held("t", nodes, start, middle, SPOT), Held("t", nodes, middle, end, SPOT)])
     assert cut.total == pytest.approx(bill([Held("t", nodes, start, end, SPOT)]).total, abs=1e-6)
 
 
 @given(SCENARIO)
-def test_real_accounting_agrees_with_the_formula_that_it_stands_for(scenario: CostScenario) -> None:
+def test_the_bill_of_a_scenario_equals_its_estimate(scenario: CostScenario) -> None:
     """Work and overhead laid out as intervals: overhead on spot is `at-spot-price`, on demand `conservative`."""
     spot, on_demand = Price(1 - scenario.spot_discount, 1.0), Price(1.0, 1.0)
     work = [

@@ -1,4 +1,4 @@
-"""Attempts that end before they are ready: no tier pays for a crash of the job's own, no loop is without a pause."""
+"""Attempts that end before they are ready: a crash of the program exhausts no tier, and restart loops back off."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def job(**more: Any) -> Job:
 
 
 def crash(one: Job, **more: Any) -> float:
-    """Let the next attempt crash at its start. Returns after how many seconds of pause it was planned."""
+    """Let the next attempt crash at its start. Returns the backoff before it was planned, in seconds."""
     paused = one.now
     while one.state.attempt is None and one.state.stage is Stage.IDLE:
         one.see(after=max(0.0, (one.last.wake_at or one.now) - one.now))
@@ -38,7 +38,7 @@ def crash(one: Job, **more: Any) -> float:
 
 
 @pytest.mark.parametrize("role", list(PodRole))
-def test_a_start_that_crashes_for_ever_exhausts_no_tier_and_fails_after_so_many(role: PodRole) -> None:
+def test_a_crash_loop_at_the_start_exhausts_no_tier_and_fails_the_job_at_the_limit(role: PodRole) -> None:
     one = job()
     pauses = [crash(one, role=role, words="Error: No such option: --bogus-flag") for _ in range(CRASH_LIMIT)]
     assert pauses == [0, *(FIRST_BACKOFF * 2**doublings for doublings in range(CRASH_LIMIT - 1))]
@@ -52,7 +52,7 @@ def test_a_start_that_crashes_for_ever_exhausts_no_tier_and_fails_after_so_many(
 
 
 @pytest.mark.parametrize("exhausted", [Exhausted.RESTART, Exhausted.WAIT])
-def test_a_job_that_is_never_to_fail_tries_again_with_the_longest_pause(exhausted: Exhausted) -> None:
+def test_with_exhausted_restart_or_wait_a_crash_loop_continues_with_the_longest_backoff(exhausted: Exhausted) -> None:
     one = job(exhausted=exhausted)
     pauses = [crash(one) for _ in range(CRASH_LIMIT + 5)]
     assert one.state.stage is Stage.IDLE
@@ -60,14 +60,14 @@ def test_a_job_that_is_never_to_fail_tries_again_with_the_longest_pause(exhauste
     assert (one.state.failures, one.state.tier) == (0, "spot")
 
 
-def test_different_crashes_are_not_one_loop_and_the_pause_grows_all_the_same() -> None:
+def test_crashes_with_different_exit_codes_are_no_crash_loop_but_the_backoff_grows() -> None:
     one = job()
     pauses = [crash(one, code=2 + index % 2) for index in range(CRASH_LIMIT + 2)]
     assert one.state.stage is Stage.IDLE
     assert pauses[-1] == LONGEST_BACKOFF
 
 
-def test_an_attempt_that_was_ready_ends_the_row() -> None:
+def test_an_attempt_that_becomes_ready_resets_the_crash_count() -> None:
     one = job()
     for _ in range(CRASH_LIMIT - 1):
         crash(one)
@@ -76,21 +76,21 @@ def test_an_attempt_that_was_ready_ends_the_row() -> None:
     assert (one.state.stage, one.state.crashes, one.state.unready) == (Stage.RUNNING, 0, 0)
 
 
-def test_a_crash_of_an_attempt_that_was_ready_counts_as_ever() -> None:
+def test_a_crash_after_the_attempt_was_ready_counts_as_a_failure() -> None:
     one = job().running()
     gone = PodSeen("head", PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, exit_code=2)
     one.see(attempt(1, gone, *whole(1).pods[1:]), after=1)
     assert (one.reasons[-1], one.state.failures) == (Reason.MAX_FAILURES_EXCEEDED, 1)
 
 
-def test_a_head_that_dies_under_a_quota_is_a_crash_of_the_start() -> None:
+def test_a_head_that_crashes_while_a_quota_blocks_the_workers_is_a_crash_at_the_start() -> None:
     one = job()
     one.see()
     one.see(crashed(1, blocked="exceeded quota: gpu"), after=5)
     assert (one.reasons[-1], one.state.failures) == (Reason.START_CRASHED, 0)
 
 
-def test_a_node_that_is_lost_while_the_attempt_starts_is_counted() -> None:
+def test_a_node_lost_while_the_attempt_starts_counts_as_a_failure() -> None:
     one = Job(spec(tier("spot", 5), tier("od", -1)))
     one.see()
     lost = PodSeen("w1-0", phase=PodPhase.LOST, ready=False, cause=Cause.NODE_LOST)
@@ -98,7 +98,7 @@ def test_a_node_that_is_lost_while_the_attempt_starts_is_counted() -> None:
     assert [(loss.pod, loss.cause) for loss in one.losses] == [("w1-0", Cause.NODE_LOST)]
 
 
-def test_the_first_attempt_after_a_counted_loss_starts_at_once_and_the_next_ones_after_a_pause() -> None:
+def test_after_counted_losses_the_first_restart_is_immediate_and_later_ones_back_off() -> None:
     one = Job(spec(tier("spot", -1)))
     one.see()
     starts = []
@@ -113,7 +113,7 @@ def test_the_first_attempt_after_a_counted_loss_starts_at_once_and_the_next_ones
     assert starts == [0, FIRST_BACKOFF, 2 * FIRST_BACKOFF, 4 * FIRST_BACKOFF]
 
 
-def test_suspending_and_resuming_a_job_that_pauses_starts_it_at_once() -> None:
+def test_suspending_and_resuming_a_job_resets_the_backoff() -> None:
     one = job()
     for _ in range(4):
         crash(one)
@@ -122,7 +122,7 @@ def test_suspending_and_resuming_a_job_that_pauses_starts_it_at_once() -> None:
     assert (one.state.stage, one.state.crashes) == (Stage.STARTING, 0)
 
 
-def test_a_change_of_the_pods_ends_the_pause() -> None:
+def test_a_changed_pod_template_resets_the_backoff() -> None:
     one = job()
     for _ in range(4):
         crash(one)
@@ -131,7 +131,7 @@ def test_a_change_of_the_pods_ends_the_pause() -> None:
     assert (one.state.stage, one.state.crashes, one.number) == (Stage.STARTING, 0, 5)
 
 
-def test_a_slow_start_ends_the_attempt_and_not_the_tier() -> None:
+def test_start_timeout_ends_the_attempt_and_does_not_exhaust_the_tier() -> None:
     placed = PodSeen("w-0", phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
     one = Job(spec(tier("spot", 0, 40), tier("od", -1), workers=1, start_timeout=900.0))
     one.see()

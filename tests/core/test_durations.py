@@ -1,4 +1,4 @@
-"""Durations: what is read, what is refused with which words, and that writing and reading agree."""
+"""Durations: valid and invalid text, the error messages, and that parsing and formatting agree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READ = {
 
 
 @pytest.mark.parametrize("text", READ)
-def test_reads(text: str) -> None:
+def test_valid_durations_are_parsed(text: str) -> None:
     assert parse_duration(text) == READ[text]
 
 
@@ -47,7 +47,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_refuses(text: str) -> None:
+def test_an_invalid_duration_is_rejected_with_a_suggestion(text: str) -> None:
     with pytest.raises(ValueError, match=r"^must|^is not") as caught:
         parse_duration(text)
     assert str(caught.value) == REFUSED[text]
@@ -64,26 +64,26 @@ WORDS = {
 
 
 @pytest.mark.parametrize(("word", "meant"), [(word, meant) for meant, words in WORDS.items() for word in words.split()])
-def test_words_for_units_are_understood_but_not_taken(word: str, meant: str) -> None:
+def test_a_unit_in_words_is_rejected_with_the_correct_spelling(word: str, meant: str) -> None:
     with pytest.raises(ValueError, match=rf"^is not a duration: write {meant}$"):
         parse_duration(f"2 {word}")
 
 
-def test_long_numbers_are_not_guessed_at() -> None:
+def test_no_correction_is_suggested_for_very_long_numbers() -> None:
     for text, said in (("9" * 9 + " s", "write 277777h46m39s"), ("9" * 10 + " s", "write one like")):
         with pytest.raises(ValueError, match=said):
             parse_duration(text)
 
 
 @given(st.integers(min_value=0, max_value=10**12))
-def test_reads_back_what_it_writes(milliseconds: int) -> None:
+def test_a_formatted_duration_is_parsed_to_the_same_value(milliseconds: int) -> None:
     text = format_duration(milliseconds / 1000)
     assert parse_duration(text) == pytest.approx(milliseconds / 1000)
     assert format_duration(parse_duration(text)) == text
 
 
 @given(st.text(max_size=80))
-def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
+def test_any_text_is_parsed_or_rejected_with_a_one_line_message(text: str) -> None:
     try:
         said = str(parse_duration(text))
     except ValueError as error:
@@ -92,7 +92,7 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
 
 
 @given(st.text(alphabet="0123456789hmsd.:, ", max_size=40))
-def test_what_is_suggested_can_be_read(text: str) -> None:
+def test_a_suggested_duration_is_valid(text: str) -> None:
     try:
         parse_duration(text)
     except ValueError as error:
@@ -101,17 +101,17 @@ def test_what_is_suggested_can_be_read(text: str) -> None:
             parse_duration(suggestion)
 
 
-def test_negative_durations_can_be_shown() -> None:
+def test_negative_durations_can_be_formatted() -> None:
     assert format_duration(-90) == "-1m30s"
 
 
-def test_the_longest_text_that_is_read() -> None:
+def test_the_text_of_a_duration_has_a_maximum_length() -> None:
     assert parse_duration("1s" * 32) == 32
     with pytest.raises(ValueError, match="is not a duration"):
         parse_duration("1s" * 33)
 
 
 @pytest.mark.parametrize("text", ["-soon", "x90s"])
-def test_only_a_duration_with_a_minus_is_called_negative(text: str) -> None:
+def test_only_a_valid_duration_with_a_minus_sign_is_reported_as_negative(text: str) -> None:
     with pytest.raises(ValueError, match=r"^is not a duration"):
         parse_duration(text)

@@ -39,7 +39,7 @@ def test_success_finishes_the_job_and_removes_what_is_left() -> None:
     assert job.see(after=1).wake_at is None
 
 
-def test_the_programs_own_error_fails_the_job_and_never_changes_the_tier() -> None:
+def test_an_application_error_fails_the_job_without_changing_the_tier() -> None:
     job = Job().running()
     job.see(whole(1, exit=Exit.FAILED, message="exit code 1"), after=1)
     assert (job.state.stage, job.state.reason, job.state.message) == (
@@ -50,7 +50,7 @@ def test_the_programs_own_error_fails_the_job_and_never_changes_the_tier() -> No
     assert job.state.failures == 0
 
 
-def test_application_failures_start_again_on_the_same_tier_up_to_the_limit() -> None:
+def test_application_failures_restart_on_the_same_tier_up_to_the_limit() -> None:
     job = Job(spec(application_failures=2))
     for number in (1, 2, 3):
         job.running(number)
@@ -69,7 +69,7 @@ def test_application_failures_start_again_on_the_same_tier_up_to_the_limit() -> 
     ],
     ids=["lost with it", "noticed before"],
 )
-def test_an_application_error_that_coincides_with_an_eviction_is_an_eviction(ending: object) -> None:
+def test_an_application_error_during_an_eviction_counts_as_the_eviction(ending: object) -> None:
     job = Job(spec(tier("spot-a", 1), tier("on-demand"))).running()
     job.see(ending, after=1)  # type: ignore[arg-type]
     assert job.reasons[-1] is Reason.INTERRUPTED
@@ -77,13 +77,13 @@ def test_an_application_error_that_coincides_with_an_eviction_is_an_eviction(end
     assert (job.state.tier, job.state.failures, job.state.application_failures) == ("spot-a", 1, 0)
 
 
-def test_pods_that_go_because_the_program_ended_are_not_an_eviction() -> None:
+def test_pods_that_disappear_after_the_program_ended_are_not_an_eviction() -> None:
     job = Job().running()
     job.see(attempt(1, head(), lost("w1-0", Cause.UNKNOWN), exit=Exit.FAILED), after=1)
     assert job.state.reason is Reason.APPLICATION_FAILED
 
 
-def test_a_failure_waits_for_a_loss_to_come_to_light() -> None:
+def test_a_failure_is_judged_only_after_the_failure_attribution_window() -> None:
     job = Job(spec(tier("spot-a", 1), settle=20)).running()
     decision = job.see(whole(1, exit=Exit.FAILED), after=1)
     assert (job.state.stage, decision.wake_at) == (Stage.RUNNING, job.now + 20)
@@ -92,8 +92,8 @@ def test_a_failure_waits_for_a_loss_to_come_to_light() -> None:
 
 
 @pytest.mark.parametrize(("later", "reason"), [(19, Reason.INTERRUPTED), (20, Reason.APPLICATION_FAILED)])
-def test_a_failure_soon_after_a_recovery_is_the_losss(later: float, reason: Reason) -> None:
-    """Pods may be back before the program has ended because of those that went."""
+def test_a_failure_soon_after_a_recovery_is_attributed_to_the_loss(later: float, reason: Reason) -> None:
+    """Replacement pods may be ready before the program ends because of the lost ones."""
     job = Job(spec(tier("spot-a", 1), settle=20)).running()
     job.see(attempt(1, head(), lost("w1-0", Cause.NODE_LOST), worker("w1-1")), after=1)
     job.see(attempt(1, head(), worker("w1-2"), worker("w1-1")), after=15)
@@ -105,7 +105,7 @@ def test_a_failure_soon_after_a_recovery_is_the_losss(later: float, reason: Reas
     assert (job.state.failures, job.state.application_failures) == (1, 0 if reason is Reason.INTERRUPTED else 1)
 
 
-def test_a_failure_of_the_program_alone_is_its_own_after_settling() -> None:
+def test_a_failure_without_a_loss_is_an_application_failure_after_the_window() -> None:
     job = Job(spec(tier("spot-a", 1), settle=20)).running()
     job.see(whole(1, exit=Exit.FAILED), after=1)
     job.see(whole(1, exit=Exit.FAILED), after=20)
@@ -119,13 +119,13 @@ def test_exit_75_without_any_visible_loss_is_one_failure() -> None:
     assert [loss.cause for loss in job.losses] == [Cause.INTERRUPTION]
 
 
-def test_fenced_by_an_older_self_inside_the_attempt_starts_again() -> None:
+def test_an_attempt_fenced_by_its_own_log_restarts() -> None:
     job = Job(spec(tier("spot-a", 1))).running()
     job.see(whole(1, exit=Exit.FENCED), after=1)
     assert job.reasons[-1] is Reason.INTERRUPTED
 
 
-def test_fenced_by_another_controller_gives_the_job_up() -> None:
+def test_a_job_fenced_by_another_controller_fails() -> None:
     job = Job().running()
     job.progress = Progress(5, 10, START, attempt=7)
     job.see(whole(1, exit=Exit.FENCED), after=1)
@@ -139,7 +139,7 @@ def test_exhausted_fail_ends_the_job() -> None:
     assert "spot-a (MaxFailuresExceeded)" in job.state.message
 
 
-def test_exhausted_restart_begins_again_at_the_first_tier_with_fresh_counts() -> None:
+def test_exhausted_restart_returns_to_the_first_tier_with_reset_counts() -> None:
     job = Job(spec(tier("spot-a", 0), tier("spot-b", 0), exhausted=Exhausted.RESTART)).running()
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
     job.running(2).lose_attempt(lost("w2-0"), worker("w2-1"))
@@ -148,7 +148,7 @@ def test_exhausted_restart_begins_again_at_the_first_tier_with_fresh_counts() ->
     assert job.state.record("spot-a").attempts == 2
 
 
-def test_exhausted_wait_holds_nothing_and_then_begins_again() -> None:
+def test_exhausted_wait_holds_no_nodes_and_then_returns_to_the_first_tier() -> None:
     job = Job(spec(tier("spot-a", 0, 60), tier("spot-b", 0, 30), exhausted=Exhausted.WAIT)).running()
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
     job.running(2).lose_attempt(lost("w2-0"), worker("w2-1"))
@@ -159,7 +159,7 @@ def test_exhausted_wait_holds_nothing_and_then_begins_again() -> None:
     assert (job.state.tier, job.number) == ("spot-a", 3)
 
 
-def test_suspend_drains_and_resume_goes_on_with_the_same_tier() -> None:
+def test_suspend_drains_the_attempt_and_resume_continues_on_the_same_tier() -> None:
     job = Job().running()
     job.edit(suspend=True).see(whole(1), after=1)
     assert job.state.stage is Stage.DRAINING
@@ -171,13 +171,13 @@ def test_suspend_drains_and_resume_goes_on_with_the_same_tier() -> None:
     assert decision.actions == (Launch(2, "spot-a"),)
 
 
-def test_suspended_before_it_started_it_launches_nothing() -> None:
+def test_a_job_suspended_before_its_start_launches_nothing() -> None:
     job = Job(spec(suspend=True))
     assert job.see().actions == ()
     assert job.state.stage is Stage.SUSPENDED
 
 
-def test_suspend_of_an_attempt_that_is_not_whole_removes_it() -> None:
+def test_suspending_a_job_whose_workers_are_not_ready_deletes_the_attempt() -> None:
     job = Job()
     job.see()
     job.edit(suspend=True).see(attempt(1, head(), pending("w")), after=1)
@@ -198,7 +198,7 @@ def test_later_tiers_may_change_while_the_job_runs() -> None:
     assert job.state.tier == "on-demand-new"
 
 
-def test_the_present_tier_removed_from_the_spec_is_drained_and_left() -> None:
+def test_removing_the_current_tier_from_the_spec_drains_the_attempt_and_moves_on() -> None:
     job = Job(spec(tier("spot-a", 0), tier("spot-b"))).running()
     job.edit(tiers=(tier("spot-b"),)).see(whole(1), after=1)
     assert (job.state.stage, job.reasons[-1]) == (Stage.DRAINING, Reason.TIER_REMOVED)
@@ -207,14 +207,14 @@ def test_the_present_tier_removed_from_the_spec_is_drained_and_left() -> None:
     assert job.state.tier == "spot-b"
 
 
-def test_more_allowed_failures_are_respected_at_once() -> None:
+def test_a_raised_max_failures_applies_to_the_running_attempt() -> None:
     job = Job(spec(tier("spot-a", 0), tier("spot-b"))).running()
     job.edit(tiers=(tier("spot-a", 1), tier("spot-b")))
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     assert job.state.stage is Stage.RECOVERING
 
 
-def test_fenced_handover_does_not_wait_for_an_attempt_that_will_not_go() -> None:
+def test_fenced_handover_falls_back_before_a_stuck_attempt_is_gone() -> None:
     job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
     stuck = attempt(1, head(), lost("w1-0"), worker("w1-1"))
     job.see(stuck, after=1)
@@ -225,7 +225,7 @@ def test_fenced_handover_does_not_wait_for_an_attempt_that_will_not_go() -> None
     assert decision.actions == (Delete(1, Reason.FELL_BACK), Launch(2, "on-demand"))
 
 
-def test_who_goes_while_the_attempt_is_removed_is_nothing_to_remember() -> None:
+def test_pods_that_disappear_while_the_attempt_is_deleted_are_not_recorded() -> None:
     job = Job(spec(tier("spot-a"), tier("on-demand", -1))).running()
     job.see(attempt(1, head(), worker("w1-0"), lost("w1-1")))
     assert job.state.stage is Stage.ENDING
@@ -236,7 +236,7 @@ def test_who_goes_while_the_attempt_is_removed_is_nothing_to_remember() -> None:
     assert job.state.failures == 1
 
 
-def test_handover_when_gone_waits_however_long_it_takes() -> None:
+def test_handover_when_gone_waits_without_a_limit_for_the_old_attempt() -> None:
     job = Job(spec(tier("spot-a", 0), tier("on-demand"), handover=Handover.WHEN_GONE)).running()
     stuck = attempt(1, head(), lost("w1-0"), worker("w1-1"))
     job.see(stuck, after=1)
@@ -248,7 +248,7 @@ def test_handover_when_gone_waits_however_long_it_takes() -> None:
     assert job.state.tier == "on-demand"
 
 
-def test_when_gone_does_not_launch_beside_a_stranger() -> None:
+def test_handover_when_gone_first_deletes_an_unknown_attempt() -> None:
     job = Job(spec(handover=Handover.WHEN_GONE))
     decision = job.see(attempt(9, worker("old")))
     assert decision.actions == (Delete(9, Reason.STARTED),)
@@ -266,7 +266,7 @@ def test_an_unreachable_cluster_is_not_a_vanished_attempt() -> None:
     assert job.last.actions == (Launch(2, "on-demand"),)
 
 
-def test_a_tier_that_cannot_be_used_is_passed_over() -> None:
+def test_an_unavailable_tier_is_skipped() -> None:
     job = Job()
     decision = job.see(unavailable={"spot-a": "its CapacityTier does not exist"})
     assert decision.actions == (Launch(1, "spot-b"),)
@@ -280,7 +280,7 @@ def test_an_older_observation_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("step", [1.0, 59.0, 86_400.0])
-def test_a_clock_that_steps_back_neither_loses_nor_repeats_anything(step: float) -> None:
+def test_a_clock_that_steps_back_does_not_extend_timers_or_reduce_node_time(step: float) -> None:
     job = Job(spec(tier("spot-a", -1, 60), tier("on-demand")))
     job.see()
     stuck = attempt(1, head(), pending("w"))
@@ -292,7 +292,7 @@ def test_a_clock_that_steps_back_neither_loses_nor_repeats_anything(step: float)
     assert job.state.record("spot-a").node_seconds >= spent
 
 
-def test_invented_attempts_are_deleted_and_their_numbers_never_used_again() -> None:
+def test_unknown_attempts_are_deleted_and_their_numbers_never_reused() -> None:
     job = Job().running()
     decision = job.see(whole(1), attempt(40, worker("x")), after=1)
     assert decision.actions == (Delete(40, Reason.WHOLE),)
@@ -300,7 +300,7 @@ def test_invented_attempts_are_deleted_and_their_numbers_never_used_again() -> N
     assert job.number == 41
 
 
-def test_a_lost_state_goes_on_behind_the_newest_attempt_of_the_log() -> None:
+def test_a_job_whose_state_was_lost_continues_after_the_newest_attempt_in_the_log() -> None:
     job = Job()
     job.progress = Progress(30, 100, START, attempt=12)
     job.see()
@@ -315,7 +315,7 @@ class Prefers:
         return TierChoice(self.name)
 
 
-def test_a_policy_moves_a_live_attempt_by_draining_it() -> None:
+def test_a_policy_that_chooses_another_tier_drains_the_live_attempt() -> None:
     job = Job(policy=Prefers("on-demand")).running()
     job.policy = Prefers("spot-a")
     job.see(whole(1), after=1)
@@ -326,14 +326,14 @@ def test_a_policy_moves_a_live_attempt_by_draining_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["no-such-tier", None])
-def test_a_policy_that_names_no_usable_tier_waits(name: str | None) -> None:
+def test_a_job_waits_when_its_policy_names_no_usable_tier(name: str | None) -> None:
     job = Job(policy=Prefers(name))
     decision = job.see()
     assert (job.state.stage, decision.actions) == (Stage.IDLE, ())
     assert decision.wake_at is not None
 
 
-def test_suspending_a_job_that_cannot_be_reached_waits_for_the_grace_and_leaves_it_behind() -> None:
+def test_suspending_a_job_on_an_unreachable_cluster_waits_for_the_grace_period_only() -> None:
     job = Job(spec(tier("spot-a", 5, 600), grace=90)).running()
     cut_off = {"spot-a": "the API server does not answer"}
     job.edit(suspend=True).see(unavailable=cut_off, after=1)
@@ -344,7 +344,7 @@ def test_suspending_a_job_that_cannot_be_reached_waits_for_the_grace_and_leaves_
     assert job.reasons[-3:] == [Reason.GRACE_EXCEEDED, Reason.LEFT_BEHIND, Reason.SUSPEND_REQUESTED]
 
 
-def test_fenced_during_a_drain() -> None:
+def test_a_fence_during_a_drain_fails_the_job_only_if_another_controller_owns_the_log() -> None:
     for owner, stage in ((0, Stage.ENDING), (7, Stage.FAILED)):
         job = Job().running()
         job.edit(suspend=True).see(whole(1), after=1)
@@ -355,7 +355,7 @@ def test_fenced_during_a_drain() -> None:
         assert job.state.stage is stage
 
 
-def test_beginning_again_begins_a_new_wait() -> None:
+def test_restarting_at_the_first_tier_restarts_provision_timeout() -> None:
     job = Job(spec(tier("spot-a", 0, 60), exhausted=Exhausted.RESTART))
     job.see()
     job.see(attempt(1, head(), pending("w")), after=60)
@@ -363,7 +363,7 @@ def test_beginning_again_begins_a_new_wait() -> None:
     assert (job.reasons[-1], job.state.waiting_since) == (Reason.STARTED, job.now)
 
 
-def test_a_terminal_job_is_never_left() -> None:
+def test_a_finished_job_never_leaves_its_stage() -> None:
     job = Job().running()
     job.see(whole(1, exit=Exit.SUCCEEDED), after=1)
     for edit in ({"suspend": True}, {"deadline": START}, {"tiers": (tier("x"),)}):
@@ -371,7 +371,7 @@ def test_a_terminal_job_is_never_left() -> None:
         assert job.state.stage is Stage.SUCCEEDED
 
 
-def test_a_spec_without_tiers_is_refused() -> None:
+def test_a_spec_without_tiers_is_rejected() -> None:
     with pytest.raises(InvalidSpec, match=r"^spec\.tiers: a job needs at least one tier$"):
         decide(spec().__class__(tiers=()), JobState(), Observation(0), START, Ordered())
 
@@ -388,7 +388,7 @@ def test_the_history_keeps_the_newest_twenty_attempts_with_their_steps() -> None
     assert {record.reason for record in records} == {Reason.VANISHED}
 
 
-def test_a_defect_raises_and_changes_nothing() -> None:
+def test_an_illegal_transition_raises_and_changes_nothing() -> None:
     broken = JobState(stage=Stage.SUSPENDED, attempt=Attempt(1, "spot-a", START))
     before = broken
     from spotladder.core.transitions import target
@@ -399,7 +399,7 @@ def test_a_defect_raises_and_changes_nothing() -> None:
     assert isinstance(decide(spec(suspend=True), broken, Observation(0), START, Ordered()), Decision)
 
 
-def test_after_a_clock_stepped_back_no_timer_starts_in_the_future_and_every_wait_ends_as_it_would_have() -> None:
+def test_a_clock_that_steps_back_moves_timers_with_it_and_keeps_the_length_of_waits() -> None:
     late, early, step = START + 90, START + 10, 50.0
     live = Attempt(1, "spot-a", late, True, late, late, ending_since=late, exited_at=late, drain_by=START + 130)
     timers = {"started_at": late, "waiting_since": late, "progress_at": late, "recovering_since": late}
@@ -416,12 +416,12 @@ def test_after_a_clock_stepped_back_no_timer_starts_in_the_future_and_every_wait
     assert rewound(state, state.clock) == state
 
 
-def test_without_an_attempt_nothing_is_held() -> None:
+def test_a_job_without_an_attempt_holds_no_nodes() -> None:
     job = Job(spec(suspend=True))
     job.state = replace(JobState(), nodes=3)
     assert job.see().state.nodes == 0
 
 
-def test_a_look_at_which_nothing_moves_says_so() -> None:
+def test_a_decision_without_a_move_has_reason_steady() -> None:
     job = Job().running()
     assert job.see(whole(1), after=1).reason is Reason.STEADY

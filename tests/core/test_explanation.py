@@ -1,4 +1,4 @@
-"""What users read while a job waits: whose words, since when, and what follows when."""
+"""What users read while a job waits: the message and its source, since when, and the next step with its time."""
 
 from __future__ import annotations
 
@@ -100,7 +100,9 @@ def placed(uid: str) -> PodSeen:
         ),
     ],
 )  # fmt: skip
-def test_what_it_waits_for(build: Callable[[], Job], message: str, timer: str, length: float | None, then: str) -> None:
+def test_the_explanation_has_the_cause_of_the_wait_its_timer_and_the_next_step(
+    build: Callable[[], Job], message: str, timer: str, length: float | None, then: str
+) -> None:
     made = build()
     found = told(made)
     assert found is not None
@@ -114,7 +116,7 @@ def test_what_it_waits_for(build: Callable[[], Job], message: str, timer: str, l
     assert START <= found.since <= made.now
 
 
-def test_the_end_of_a_timer_stands_still_while_it_runs() -> None:
+def test_the_end_of_a_running_timer_does_not_change() -> None:
     made = waiting(says("w-0", SCHEDULER), says("w-1", SCHEDULER))()
     first = told(made)
     made.see_again(after=120)
@@ -122,14 +124,14 @@ def test_the_end_of_a_timer_stands_still_while_it_runs() -> None:
     assert told(made) == first
 
 
-def test_pods_that_come_one_by_one_change_nothing() -> None:
+def test_pods_that_start_one_by_one_do_not_change_the_explanation() -> None:
     made = waiting(says("w-0", SCHEDULER), says("w-1", SCHEDULER))()
     first = told(made)
     made.see(attempt(1, head(), worker("w-0"), says("w-1", SCHEDULER)), after=1)
     assert told(made) == first
 
 
-def test_when_the_tier_is_left_it_is_left() -> None:
+def test_the_job_leaves_the_tier_exactly_when_the_explanation_says() -> None:
     made = waiting(says("w-0", SCHEDULER), says("w-1", SCHEDULER))()
     found = told(made)
     assert found is not None
@@ -140,7 +142,7 @@ def test_when_the_tier_is_left_it_is_left() -> None:
     assert [move.reason for move in made.moves][-1] is Reason.INSUFFICIENT_CAPACITY
 
 
-def test_the_pause_after_the_last_tier_ends_at_a_time() -> None:
+def test_the_explanation_of_the_pause_after_the_last_tier_has_an_end() -> None:
     made = Job(spec(tier("spot-a", 0, PROVISION), exhausted=Exhausted.WAIT))
     made.see()
     made.see(attempt(1, head(), pending("w-0")), after=PROVISION + 1)
@@ -151,11 +153,11 @@ def test_the_pause_after_the_last_tier_ends_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("build", [lambda: job().running(), ended])
-def test_a_job_that_runs_does_not_wait(build: Callable[[], Job]) -> None:
+def test_a_running_job_has_no_explanation(build: Callable[[], Job]) -> None:
     assert told(build()) is None
 
 
-def test_a_refusal_ends_the_wait_at_once_where_the_tier_says_so() -> None:
+def test_with_fallback_on_insufficient_capacity_a_refusal_ends_the_wait_at_once() -> None:
     impatient = tier("spot-a", 0, PROVISION, on_insufficient_capacity=OnInsufficientCapacity.FALLBACK)
     made = Job(spec(impatient, tier("on-demand", -1)))
     made.see()

@@ -1,4 +1,4 @@
-"""maxFailures, failureUnit and backoffLimit: what counts, how often, and what follows."""
+"""maxFailures, failureUnit and backoffLimit: which losses count, how often, and the effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import START, Job, attempt, head, lost, noticed, priced, spec, tier, whole, worker
 
 
-def test_the_first_attempt_is_written_down_before_it_is_launched() -> None:
+def test_the_first_attempt_is_planned_before_it_is_launched() -> None:
     job = Job()
     decision = job.see()
     assert job.reasons == [Reason.STARTED]
@@ -25,7 +25,7 @@ def test_the_first_attempt_is_written_down_before_it_is_launched() -> None:
     ("max_failures", "losses", "tier_after"),
     [(0, 1, "spot-b"), (1, 1, "spot-a"), (1, 2, "spot-b"), (3, 3, "spot-a"), (3, 4, "spot-b"), (-1, 50, "spot-a")],
 )
-def test_failure_number_max_failures_plus_one_falls_back(max_failures: int, losses: int, tier_after: str) -> None:
+def test_one_failure_more_than_max_failures_falls_back(max_failures: int, losses: int, tier_after: str) -> None:
     job = Job(spec(tier("spot-a", max_failures), tier("spot-b", 0))).running()
     for index in range(losses):
         job.see(attempt(1, head(), lost(f"w1-{index}"), worker(f"w1-{index + 1}")), after=1)
@@ -42,14 +42,14 @@ def test_a_pod_seen_lost_twice_counts_once() -> None:
     assert job.state.record("spot-a").failures == 1
 
 
-def test_a_pod_that_vanishes_without_a_trace_counts_as_unknown_and_once() -> None:
+def test_a_pod_that_vanishes_counts_once_with_cause_unknown() -> None:
     job = Job(spec(tier("spot-a", 5))).running()
     job.see(attempt(1, head(), worker("w1-1")), after=1)
     job.see(attempt(1, head(), worker("w1-1")), after=1)
     assert [(loss.pod, loss.cause) for loss in job.losses] == [("w1-0", Cause.UNKNOWN)]
 
 
-def test_a_backend_that_forgets_a_pod_and_shows_it_again_costs_one_failure_at_most() -> None:
+def test_a_pod_that_disappears_and_reappears_counts_at_most_once() -> None:
     job = Job(spec(tier("spot-a", 5))).running()
     for seen in (attempt(1, head(), worker("w1-1")), whole(1)) * 4:
         job.see(seen, after=1)
@@ -58,7 +58,7 @@ def test_a_backend_that_forgets_a_pod_and_shows_it_again_costs_one_failure_at_mo
 
 
 @pytest.mark.parametrize("cause", sorted(set(Cause) - UNCOUNTED))
-def test_every_cause_counts(cause: Cause) -> None:
+def test_a_loss_of_every_counted_cause_exhausts_the_tier(cause: Cause) -> None:
     job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
     job.lose_attempt(lost("w1-0", cause), worker("w1-1"))
     assert job.reasons[-3:] == [Reason.MAX_FAILURES_EXCEEDED, Reason.GONE, Reason.FELL_BACK]
@@ -81,7 +81,7 @@ def test_both_workers_lost_at_once_are_two_failures_by_pod_and_one_by_interrupti
         assert job.state.failures == failures
 
 
-def test_by_interruption_a_new_episode_begins_when_the_job_was_whole_again() -> None:
+def test_with_unit_interruption_a_loss_counts_again_after_all_workers_were_ready() -> None:
     job = Job(spec(tier("spot-a", 5), failure_unit=FailureUnit.INTERRUPTION)).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), worker("new-0"), lost("w1-1")), after=1)
@@ -91,7 +91,7 @@ def test_by_interruption_a_new_episode_begins_when_the_job_was_whole_again() -> 
     assert job.state.failures == 2
 
 
-def test_the_backoff_limit_counts_over_all_tiers_and_ends_the_job() -> None:
+def test_backoff_limit_counts_failures_over_all_tiers_and_fails_the_job() -> None:
     job = Job(spec(tier("spot-a", 0), tier("spot-b", -1), backoff_limit=1)).running()
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
     job.running(2)
@@ -101,14 +101,14 @@ def test_the_backoff_limit_counts_over_all_tiers_and_ends_the_job() -> None:
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.BACKOFF_LIMIT_EXCEEDED)
 
 
-def test_a_notice_counts_the_pod_once_even_when_it_is_lost_afterwards() -> None:
+def test_a_noticed_pod_that_is_lost_afterwards_counts_once() -> None:
     job = Job(spec(tier("spot-a", 2))).running()
     job.see(attempt(1, head(), noticed("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     assert [loss.cause for loss in job.losses] == [Cause.INTERRUPTION]
 
 
-def test_a_second_notice_while_draining_counts_too() -> None:
+def test_a_second_notice_during_the_drain_counts() -> None:
     job = Job(spec(tier("spot-a", 1), tier("on-demand"))).running()
     job.see(attempt(1, head(), noticed("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), noticed("w1-0"), noticed("w1-1")), after=1)
@@ -118,7 +118,7 @@ def test_a_second_notice_while_draining_counts_too() -> None:
     assert (job.state.tier, job.reasons[-1]) == ("on-demand", Reason.FELL_BACK)
 
 
-def test_pods_lost_while_we_take_the_attempt_down_are_not_failures() -> None:
+def test_pods_lost_while_the_attempt_is_drained_for_a_suspension_are_not_failures() -> None:
     job = Job(spec(tier("spot-a", 0))).running()
     job.edit(suspend=True)
     job.see(whole(1), after=1)
@@ -141,22 +141,22 @@ def test_a_vanished_attempt_is_one_failure_and_starts_again_on_the_same_tier() -
     assert (job.state.tier, job.state.record("spot-a").failures, job.number) == ("spot-a", 1, 2)
 
 
-def test_deleting_is_repeated_until_the_attempt_is_gone() -> None:
+def test_the_delete_action_is_repeated_until_the_attempt_is_gone() -> None:
     job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
     gone = attempt(1, head(), lost("w1-0"), worker("w1-1"))
     assert job.see(gone, after=1).actions == (Delete(1, Reason.MAX_FAILURES_EXCEEDED),)
     assert job.see(gone, after=1).actions == (Delete(1, Reason.MAX_FAILURES_EXCEEDED),)
 
 
-def test_two_pods_lost_within_max_failures_leave_the_job_recovering_in_place() -> None:
+def test_losses_within_max_failures_are_recovered_within_the_attempt() -> None:
     job = Job(spec(tier("spot-a", 2))).running()
     decision = job.see(attempt(1, head(), lost("w1-0"), lost("w1-1")), after=1)
     assert job.state.stage is Stage.RECOVERING
     assert decision.actions == ()
 
 
-def test_a_failure_that_no_pod_shows_is_counted_under_a_name_of_its_own() -> None:
-    """The name is what makes it count once; users see it beside the names of pods."""
+def test_a_failure_without_a_lost_pod_is_recorded_under_the_name_of_the_attempt() -> None:
+    """The name makes the failure count only once; users see it next to the names of pods."""
     ends = {"interrupted": Exit.INTERRUPTED, "lost": Exit.LOST}
     for name, end in ends.items():
         job = Job(spec(tier("spot-a", -1))).running()
@@ -170,7 +170,7 @@ def test_a_failure_that_no_pod_shows_is_counted_under_a_name_of_its_own() -> Non
     assert [loss.pod for loss in job.losses] == ["attempt-1/stalled"]
 
 
-def test_held_nodes_are_paid_for_from_look_to_look_and_beside_the_price_on_demand() -> None:
+def test_each_reconcile_adds_the_cost_of_the_held_nodes_and_their_on_demand_cost() -> None:
     job = Job(spec(priced("spot-a", 0.42, 1.41, max_failures=1), stall_timeout=1e9)).running()
     before = job.state.record("spot-a")
     job.see(whole(1), after=3600)
@@ -180,12 +180,12 @@ def test_held_nodes_are_paid_for_from_look_to_look_and_beside_the_price_on_deman
     assert record.on_demand_cost - before.on_demand_cost == pytest.approx(2 * 1.41)
 
 
-def test_nothing_is_paid_before_the_first_look() -> None:
+def test_no_cost_is_recorded_before_the_first_reconcile() -> None:
     state = JobState(nodes=2, tier="spot-a")
     assert account(state, spec(priced("spot-a", 0.42, 1.41)), START) == replace(state, clock=START)
 
 
-def test_node_time_without_a_price_is_known_as_such() -> None:
+def test_node_time_without_a_known_price_is_recorded_as_unpriced() -> None:
     for one, unpriced in (
         (priced("spot-a", 0.42, 1.41, max_failures=1), 0.0),
         (tier("spot-a", 1, price=Price(known=False)), 2 * 3600),
@@ -196,6 +196,6 @@ def test_node_time_without_a_price_is_known_as_such() -> None:
         assert job.state.record("spot-a").unpriced - before == pytest.approx(unpriced)
 
 
-def test_an_attempt_that_is_not_seen_holds_nothing() -> None:
+def test_an_unobserved_attempt_holds_no_nodes() -> None:
     assert held_nodes(None) == 0
-    assert held_nodes(whole(1)) == 2, "the head stands elsewhere"
+    assert held_nodes(whole(1)) == 2, "the head is not on a node of the tier"

@@ -1,4 +1,4 @@
-"""Every row of the table of impediments: what shows it, which timer runs, what is counted, what the user reads."""
+"""Every row of the table of impediments: its facts, its timer, whether it counts, and its message."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def crash(job: Job) -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """How the rule's facts come about, and what the user then reads; `ends` is the reason with which it expires."""
+    """How the facts of the rule are produced, and the message for the user; `ends` is the reason at the timer's end."""
 
     shown_by: Callable[[Job], None]
     says: str
@@ -147,7 +147,7 @@ ROWS = {
 }  # fmt: skip
 
 
-def test_the_table_has_a_row_for_every_impediment_and_this_test_one_for_every_row() -> None:
+def test_the_table_covers_every_impediment_and_this_test_every_row() -> None:
     assert {rule.impediment for rule in RULES} == set(Impediment)
     assert set(ROWS) == set(BY_REASON)
     assert len(BY_REASON) == len(RULES), "one reason, one row"
@@ -157,14 +157,14 @@ def test_the_docs_show_the_table() -> None:
     assert markdown() in (Path(__file__).parents[2] / "docs/attempts.md").read_text()
 
 
-def test_only_missing_capacity_or_quota_exhausts_a_tier_by_itself() -> None:
+def test_only_missing_capacity_or_quota_exhausts_a_tier_without_a_failure() -> None:
     exhausting = [rule.reason for rule in RULES if rule.exhausts]
     assert exhausting == [Reason.INADMISSIBLE, Reason.WAITING_FOR_QUOTA, Reason.WAITING_FOR_CAPACITY]
     assert {rule.impediment for rule in RULES if rule.counted} == {Impediment.CONTACT, Impediment.STORE}
 
 
 @pytest.mark.parametrize("reason", ROWS)
-def test_a_row(reason: Reason) -> None:
+def test_an_impediment_has_the_message_timer_and_effect_of_its_row(reason: Reason) -> None:
     row, rule = ROWS[reason], BY_REASON[reason]
     job = row.begin()
     row.shown_by(job)
@@ -201,7 +201,7 @@ def test_a_row(reason: Reason) -> None:
     assert (exhausted is Reason.MAX_FAILURES_EXCEEDED) is rule.counted
 
 
-def test_the_time_since_when_is_kept_while_the_reason_stays() -> None:
+def test_since_is_kept_while_the_reason_of_the_impediment_stays() -> None:
     job = starting()
     first = job.state.impeded
     job.see(attempt(1, head(), pending("w-0"), pending("w-1")), after=60)
@@ -216,7 +216,7 @@ def test_a_job_that_trains_has_no_impediment() -> None:
 
 
 @pytest.mark.parametrize("end", list(Exhausted))
-def test_a_wait_before_beginning_again_is_one_for_capacity(end: Exhausted) -> None:
+def test_the_wait_before_a_restart_at_the_first_tier_is_a_wait_for_capacity(end: Exhausted) -> None:
     job = Job(spec(tier("spot-a", 0, 30), exhausted=end))
     job.see()
     job.see(attempt(1, head(), pending("w-0")), after=31)

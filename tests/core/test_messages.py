@@ -1,4 +1,4 @@
-"""What users read beside each move: the words are part of the interface."""
+"""The message of each move: the wording is part of the interface."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def message(job: Job, reason: Reason) -> str:
     return next(move.message for move in reversed(job.moves) if move.reason is reason)
 
 
-def test_starting_falling_back_and_migrating_back() -> None:
+def test_messages_of_starts_and_fallbacks_name_the_attempt_and_the_tier() -> None:
     job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
     assert message(job, Reason.STARTED) == "attempt 1 on spot-a"
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
@@ -29,7 +29,7 @@ def test_a_loss_within_the_limit_names_the_pods_and_their_causes() -> None:
     assert message(job, Reason.RECOVERING) == "w1-0 (Interruption)"
 
 
-def test_not_whole_without_a_loss_says_what_is_missing() -> None:
+def test_a_recovery_without_a_loss_has_its_cause_in_the_message() -> None:
     job = Job(spec(tier("spot-a", 5))).running()
     job.see(attempt(1, head(), worker("w1-0", ready=False), worker("w1-1")), after=1)
     assert message(job, Reason.RECOVERING) == "not every pod is ready"
@@ -48,7 +48,7 @@ def test_a_notice_names_its_pods() -> None:
         assert job.state.failures == len([pod for pod in extra if not pod.ready]) + 1
 
 
-def test_timeouts_say_how_long() -> None:
+def test_messages_of_timeouts_have_their_length() -> None:
     job = Job(
         spec(tier("spot-a", 5, 60), tier("on-demand", -1), recovery_timeout=30, stall_timeout=300, grace=20)
     ).running()
@@ -67,22 +67,22 @@ def test_timeouts_say_how_long() -> None:
     assert message(job, Reason.GRACE_EXCEEDED) == "did not stop within 20 s"
 
 
-def test_a_drain_that_is_cut_says_how_long_it_had() -> None:
-    """Seen: "did not stop within 15 s" of an attempt whose node went after 6 s."""
+def test_the_message_of_a_shortened_drain_has_its_actual_length() -> None:
+    """Regression: "did not stop within 15 s" for an attempt whose node was lost after 6 s."""
     job = Job(spec(grace=15)).running()
     job.see(attempt(1, head(), noticed("w1-0", job.now + 7), worker("w1-1")), after=1)
     job.see(attempt(1, head(), noticed("w1-0", job.now + 6), worker("w1-1")), after=6)
     assert message(job, Reason.GRACE_EXCEEDED) == "did not stop within 6 s"
 
 
-def test_the_end_of_the_tiers_names_them_all() -> None:
+def test_the_message_after_the_last_tier_lists_all_tiers() -> None:
     for end, reason in ((Exhausted.FAIL, Reason.TIERS_EXHAUSTED), (Exhausted.RESTART, Reason.BEGIN_AGAIN)):
         job = Job(spec(tier("spot-a", 0), exhausted=end)).running()
         job.lose_attempt(lost("w1-0"), worker("w1-1"))
         assert message(job, reason) == "every tier is exhausted: spot-a (MaxFailuresExceeded)"
 
 
-def test_a_wait_after_the_last_tier_says_how_long() -> None:
+def test_the_message_of_the_wait_after_the_last_tier_has_its_length() -> None:
     tiers = tier("spot-a", 0, 90.0), tier("spot-b", 0, 600.0)
     job = Job(spec(*tiers, exhausted=Exhausted.WAIT)).running()
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
@@ -93,7 +93,7 @@ def test_a_wait_after_the_last_tier_says_how_long() -> None:
     assert job.reasons[-1] is Reason.STARTED
 
 
-def test_the_field_whose_time_is_over_is_named() -> None:
+def test_the_message_names_the_field_whose_deadline_has_passed() -> None:
     job = Job(spec(max_duration=7200.0, deadline=START + 9000)).running()
     job.see(whole(1), after=7200)
     assert message(job, Reason.DEADLINE_EXCEEDED) == (
@@ -104,7 +104,7 @@ def test_the_field_whose_time_is_over_is_named() -> None:
     assert message(job, Reason.DEADLINE_EXCEEDED) == "spec.deadline has passed: 0 steps are committed"
 
 
-def test_limits_say_where_the_job_stood() -> None:
+def test_messages_of_exceeded_limits_have_the_progress_of_the_job() -> None:
     job = Job(spec(priced("spot-a", 3.6, 3.6), budget=0.5, stall_timeout=1e9)).running()
     job.see(whole(1), after=1000)
     assert message(job, Reason.BUDGET_EXCEEDED) == "2.00 of 0.50 USD are spent"
@@ -117,7 +117,7 @@ def test_limits_say_where_the_job_stood() -> None:
     assert message(job, Reason.BACKOFF_LIMIT_EXCEEDED) == "1 failure over all tiers, 0 tolerated"
 
 
-def test_what_was_left_behind_and_who_owns_the_log() -> None:
+def test_messages_of_abandoned_and_fenced_attempts() -> None:
     job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
     stuck = attempt(1, head(), lost("w1-0"), worker("w1-1"))
     job.see(stuck, after=1)
@@ -129,7 +129,7 @@ def test_what_was_left_behind_and_who_owns_the_log() -> None:
     assert message(job, Reason.FENCED) == "attempt 7 of another controller owns the commit log"
 
 
-def test_the_program_s_words_are_passed_on() -> None:
+def test_the_message_of_the_program_is_passed_on() -> None:
     job = Job().running()
     job.see(attempt(1, head(), lost("w1-0"), exit=Exit.FAILED, message="exit code 3"), after=1)
     assert (job.state.stage, message(job, Reason.INTERRUPTED)) == (Stage.ENDING, "exit code 3")
@@ -138,13 +138,13 @@ def test_the_program_s_words_are_passed_on() -> None:
     assert message(job, Reason.HEAD_LOST) == "Ray head pod not found."
 
 
-def test_a_tier_that_was_removed_or_is_not_preferred() -> None:
+def test_the_message_names_the_tier_that_was_removed() -> None:
     job = Job(spec(tier("spot-a", 0), tier("spot-b"))).running()
     job.edit(tiers=(tier("spot-b"),)).see(whole(1), after=1)
     assert message(job, Reason.TIER_REMOVED) == "spot-a is no longer among the tiers"
 
 
-def test_a_refusal_of_the_provisioner_is_told_in_its_words() -> None:
+def test_a_refusal_of_the_provisioner_has_its_own_message() -> None:
     mode = OnInsufficientCapacity.FALLBACK
     job = Job(spec(tier("spot-a", 1, on_insufficient_capacity=mode), tier("on-demand")))
     job.see()
@@ -152,7 +152,7 @@ def test_a_refusal_of_the_provisioner_is_told_in_its_words() -> None:
     assert message(job, Reason.INSUFFICIENT_CAPACITY) == "the provisioner has no capacity"
 
 
-def test_a_move_names_the_tier_that_it_is_about_and_says_nothing_where_the_reason_does() -> None:
+def test_a_move_names_its_tier_and_has_no_message_where_the_reason_suffices() -> None:
     job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
     assert message(job, Reason.WHOLE) == ""
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
@@ -170,7 +170,7 @@ def test_a_move_names_the_tier_that_it_is_about_and_says_nothing_where_the_reaso
         (0.0000031, 0.000003, "0.00000310 of 0.00000300 USD are spent"),
     ],
 )
-def test_a_small_budget_is_not_told_as_nothing(spent: float, budget: float, said: str) -> None:
+def test_a_small_budget_is_not_rounded_to_zero(spent: float, budget: float, said: str) -> None:
     job = Job(spec(tier("spot-a"), budget=budget)).running()
     job.state = replace(job.state, tiers=(replace(job.state.record("spot-a"), cost=spent),))
     job.see(whole(1), after=0.001)

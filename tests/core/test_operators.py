@@ -1,4 +1,4 @@
-"""An operator that does not act spends no tier, however long it takes."""
+"""An operator that does not act exhausts no tier, however long it takes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.core.builders import Job, attempt, spec, tier, whole
 SILENT = "KubeRay does not act: RayJob a has no status"
 
 
-def test_nothing_is_exhausted_while_kuberay_does_not_take_the_attempt_up() -> None:
+def test_no_tier_is_exhausted_while_kuberay_does_not_act_on_the_attempt() -> None:
     job = Job(spec(tier("spot-a", 0, 20.0), tier("on-demand", -1, 20.0)))
     job.see()
     job.see(after=10)
@@ -22,7 +22,7 @@ def test_nothing_is_exhausted_while_kuberay_does_not_take_the_attempt_up() -> No
     assert job.state.stage is Stage.RUNNING
 
 
-def test_the_wait_for_capacity_goes_on_where_it_stood() -> None:
+def test_provision_timeout_resumes_when_the_operator_acts_again() -> None:
     job = Job(spec(tier("spot-a", 0, 60.0)))
     job.see()
     for _ in range(10):
@@ -33,8 +33,8 @@ def test_the_wait_for_capacity_goes_on_where_it_stood() -> None:
     assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
 
 
-def test_a_short_provision_timeout_ends_only_after_the_operator_has_acted() -> None:
-    """Until an operator has had time to act, nothing says whether there is capacity."""
+def test_provision_timeout_expires_only_after_the_operator_has_acted() -> None:
+    """Before the operator has acted, it is unknown whether there is capacity."""
     job = Job(spec(tier("spot-a", 0, 3.0), tier("on-demand", -1, 3.0)))
     job.see()
     job.see(launched=True, after=1)

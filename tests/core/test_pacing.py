@@ -1,4 +1,4 @@
-"""A program that exits with 75 again and again, without a notice, a loss or a commit, is started ever more slowly."""
+"""A program that repeatedly exits with 75 without a notice, a loss or a commit is restarted with growing backoff."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def forever() -> Job:
 
 
 def stops(job: Job, **ended: object) -> float:
-    """The live attempt stops with exit code 75; how long the job waits before the next."""
+    """The live attempt stops with exit code 75. Returns the wait before the next attempt in seconds."""
     number = job.number
     job.see(whole(number, exit=Exit.INTERRUPTED, **ended), after=1)
     job.see(after=1)
@@ -26,14 +26,14 @@ def stops(job: Job, **ended: object) -> float:
     return job.now - began
 
 
-def test_the_pause_doubles_up_to_its_limit() -> None:
-    """Seen: `exit 75` at maxFailures: -1 started attempts without end, and without a pause."""
+def test_the_backoff_doubles_up_to_its_limit() -> None:
+    """Regression: `exit 75` with maxFailures: -1 started attempts endlessly and without backoff."""
     job = forever()
     pauses = [round(stops(job.running()), 1) for _ in range(8)]
     assert pauses == [0.0, 9.0, 19.0, 39.0, 79.0, 159.0, 299.0, 299.0]
 
 
-def test_the_pause_says_why() -> None:
+def test_the_backoff_is_explained_as_a_crash_loop() -> None:
     job = forever()
     stops(job.running())
     number = job.running().number
@@ -46,7 +46,7 @@ def test_the_pause_says_why() -> None:
     assert found.message.startswith("attempts end with exit code 75 in succession")
 
 
-def test_an_attempt_that_commits_ends_the_pauses() -> None:
+def test_an_attempt_that_commits_resets_the_backoff() -> None:
     job = forever()
     for _ in range(3):
         stops(job.running())
@@ -55,7 +55,7 @@ def test_an_attempt_that_commits_ends_the_pauses() -> None:
     assert stops(job.running()) == 0.0, "the first without a commit"
 
 
-def test_after_a_notice_the_next_attempt_starts_at_once() -> None:
+def test_the_next_attempt_after_a_notice_starts_without_backoff() -> None:
     job = forever()
     for _ in range(3):
         job.running()

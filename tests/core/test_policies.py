@@ -29,7 +29,9 @@ from tests.core.builders import START, spec, tier
         ("a", "", "", False, None),
     ],
 )
-def test_ordered(current: str, open_tiers: str, available: str, live: bool, chosen: str | None) -> None:
+def test_the_ordered_policy_keeps_the_current_tier_or_takes_the_next_open_one(
+    current: str, open_tiers: str, available: str, live: bool, chosen: str | None
+) -> None:
     view = TierView(
         now=START,
         current=current,
@@ -52,7 +54,7 @@ class Restless:
         return TierChoice(next(tier.name for tier in view.tiers if tier.name != view.current))
 
 
-def test_a_policy_that_contradicts_itself_does_not_make_a_decision_endless() -> None:
+def test_a_policy_that_always_prefers_another_tier_does_not_loop_within_one_decision() -> None:
     wanted, state = spec(tier("a", -1), tier("b", -1)), JobState()
     for number in (1, 2, 3):
         decision = decide(wanted, state, Observation(0), START, Restless())
@@ -64,7 +66,7 @@ def test_policies_are_found_by_name() -> None:
     assert isinstance(registry.by_name("ordered"), Ordered)
 
 
-def test_an_unknown_policy_names_the_installed_ones() -> None:
+def test_the_error_for_an_unknown_policy_lists_the_installed_ones() -> None:
     with pytest.raises(
         InvalidSpec, match=r"spec\.policy\.name: no policy is called 'orderd'; installed are: .*ordered"
     ):

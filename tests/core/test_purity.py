@@ -1,4 +1,4 @@
-"""The core imports the standard library, itself and the errors; nothing that waits, draws or talks."""
+"""The core imports only the standard library, itself and the errors; no clock, randomness, logging or IO."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORBIDDEN = {
 
 
 @pytest.mark.parametrize("module", sorted(CORE.rglob("*.py")), ids=lambda path: str(path.relative_to(CORE)))
-def test_only_the_standard_library_and_no_io(module: Path) -> None:
+def test_the_core_imports_only_the_standard_library_and_no_io(module: Path) -> None:
     for node in ast.walk(ast.parse(module.read_text())):
         names = []
         if isinstance(node, ast.Import):

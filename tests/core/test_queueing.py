@@ -1,4 +1,4 @@
-"""An attempt in an admission queue: waiting for quota costs nothing, and a preemption is one eviction."""
+"""An attempt in an admission queue: waiting for quota counts no failure, and a preemption is one eviction."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def evicted(why: QueueEviction, *, held: bool = True) -> QueueSeen:
     return QueueSeen("team", held=held, message="Preempted to accommodate a workload", eviction=why)
 
 
-def test_an_attempt_that_the_queue_holds_is_not_lost_and_costs_no_tier() -> None:
+def test_an_attempt_held_by_its_queue_is_not_lost_and_exhausts_no_tier() -> None:
     job = waiting()
     for _ in range(30):
         job.see(held(1), after=DAY)
@@ -47,7 +47,7 @@ def test_an_attempt_that_the_queue_holds_is_not_lost_and_costs_no_tier() -> None
     assert (told.message, told.until) == (SAID, None)
 
 
-def test_provision_timeout_begins_when_the_queue_has_admitted_the_attempt() -> None:
+def test_provision_timeout_starts_when_the_queue_admits_the_attempt() -> None:
     job = waiting()
     job.see(held(1), after=DAY)
     admitted = QueueSeen("team")
@@ -99,7 +99,7 @@ def test_a_preemption_is_one_eviction_and_no_failure_of_the_program(seen: Attemp
     assert (job.state.tier, job.state.last_number) == ("spot-a", 2), "the next attempt joins the queue"
 
 
-def test_preemptions_exhaust_a_tier_as_evictions_do() -> None:
+def test_a_preemption_counts_towards_max_failures() -> None:
     job = Job(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
     job.see(held(1, queue=evicted(QueueEviction.PREEMPTED)), after=5)
     assert job.state.record("spot-a").exhausted_by is Reason.MAX_FAILURES_EXCEEDED
@@ -112,7 +112,7 @@ def test_preemptions_exhaust_a_tier_as_evictions_do() -> None:
         (QueueEviction.STOPPED, Reason.QUOTA_WITHDRAWN),
     ],
 )
-def test_what_the_queue_or_its_administrator_ends_is_no_failure(why: QueueEviction, reason: Reason) -> None:
+def test_an_attempt_ended_by_the_queue_or_its_administrator_is_no_failure(why: QueueEviction, reason: Reason) -> None:
     job = Job(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
     job.see(held(1, *PODS, queue=evicted(why)), after=5)
     assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, reason, 0)
@@ -121,7 +121,7 @@ def test_what_the_queue_or_its_administrator_ends_is_no_failure(why: QueueEvicti
 
 
 def test_waiting_for_quota_again_does_not_use_up_provision_timeout() -> None:
-    """waitForPodsReady of the queue is not provisionTimeout: that goes on where it stood."""
+    """waitForPodsReady of the queue does not restart provisionTimeout: it continues where it stopped."""
     job = waiting()
     admitted = QueueSeen("team")
     job.see(held(1, pending("w-0"), queue=admitted), after=1)
@@ -146,7 +146,7 @@ def test_a_deactivated_workload_pauses_the_job_until_it_is_activated() -> None:
     assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, Reason.QUOTA_WITHDRAWN, 0)
 
 
-def test_an_object_that_is_suspended_without_a_queue_waits_if_it_never_ran_and_is_lost_if_it_did() -> None:
+def test_an_attempt_suspended_without_a_queue_waits_before_its_start_and_is_lost_after_it() -> None:
     by_hand = QueueSeen(held=True, message="suspended by somebody else", eviction=QueueEviction.SUSPENDED)
     job = waiting()
     job.see(held(1, queue=by_hand), after=DAY)
@@ -156,7 +156,7 @@ def test_an_object_that_is_suspended_without_a_queue_waits_if_it_never_ran_and_i
     assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, Reason.HEAD_LOST, 1)
 
 
-def test_a_program_that_ended_well_is_not_preempted_afterwards() -> None:
+def test_a_program_that_succeeded_is_not_preempted_afterwards() -> None:
     job = Job(spec(tier("spot-a", 0))).running()
     job.see(held(1, queue=evicted(QueueEviction.PREEMPTED), exit=Exit.SUCCEEDED), after=5)
     assert job.state.stage is Stage.SUCCEEDED

@@ -1,4 +1,4 @@
-"""Replacing pods before their nodes go: when it is done, in which steps, and what happens when it does not work out."""
+"""Replacing pods before their nodes are reclaimed: the preconditions, the steps, and the fallbacks."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def give_notice(made: Job, **more: object) -> Decision:
 
 
 def asked(decision: Decision) -> list[tuple[bool, bool]]:
-    """Whether the program is to be handed over, and the pods to be removed."""
+    """For each Replace action: whether it hands the program over, and whether it removes the noticed pods."""
     return [(action.hand_over, action.remove) for action in decision.actions if isinstance(action, Replace)]
 
 
-def test_a_notice_starts_a_replacement_and_the_training_goes_on() -> None:
+def test_a_notice_requests_a_replacement_pod_while_training_continues() -> None:
     made = job()
     decision = give_notice(made)
     assert (made.state.stage, made.state.phase) == (Stage.REPLACING, "Running")
@@ -61,7 +61,7 @@ def test_a_notice_starts_a_replacement_and_the_training_goes_on() -> None:
     assert decision.wake_at is not None
 
 
-def test_the_program_is_handed_over_when_the_replacement_is_ready() -> None:
+def test_the_program_continues_on_the_replacement_when_it_is_ready() -> None:
     made = job()
     give_notice(made)
     going = noticed("w1-0", START + NOTICE)
@@ -80,7 +80,7 @@ def test_the_program_is_handed_over_when_the_replacement_is_ready() -> None:
     assert (made.state.attempt and made.state.attempt.leaving) == ()
 
 
-def test_a_pod_that_lingers_and_a_worker_too_many_are_seen_to_after_the_handover() -> None:
+def test_a_lingering_pod_and_the_surplus_worker_are_removed_after_the_handover() -> None:
     made = job()
     give_notice(made)
     for _ in range(2):
@@ -98,7 +98,9 @@ def test_a_pod_that_lingers_and_a_worker_too_many_are_seen_to_after_the_handover
         pytest.param(True, Stage.REPLACING, id="on a node: the program waits for it inside the attempt"),
     ],
 )
-def test_when_the_notice_is_nearly_over(placed: bool, then: Stage) -> None:
+def test_near_the_end_of_the_notice_the_job_drains_unless_the_replacement_is_scheduled(
+    placed: bool, then: Stage
+) -> None:
     made = job()
     give_notice(made)
     fresh = PodSeen("w1-2", phase=PodPhase.PENDING, ready=False, scheduled=placed, image_pulled=placed)
@@ -112,7 +114,7 @@ def test_when_the_notice_is_nearly_over(placed: bool, then: Stage) -> None:
     assert made.state.failures == 1
 
 
-def test_handed_over_before_the_replacement_is_ready_it_recovers_inside_the_attempt() -> None:
+def test_an_attempt_handed_over_before_the_replacement_is_ready_recovers_in_place() -> None:
     made = job()
     give_notice(made)
     fresh = PodSeen("w1-2", phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
@@ -137,7 +139,7 @@ NOT_POSSIBLE = {
 
 
 @pytest.mark.parametrize(("wanted", "log", "more"), NOT_POSSIBLE.values(), ids=list(NOT_POSSIBLE))
-def test_where_it_is_not_possible_the_attempt_is_drained(
+def test_a_notice_drains_the_attempt_when_no_replacement_is_possible(
     wanted: dict[str, object], log: dict[str, object], more: dict[str, object]
 ) -> None:
     made = job()
@@ -148,20 +150,20 @@ def test_where_it_is_not_possible_the_attempt_is_drained(
 
 
 @pytest.mark.parametrize(("room", "then"), [(0, Stage.DRAINING), (1, Stage.REPLACING), (None, Stage.REPLACING)])
-def test_the_limits_of_the_capacity_tier_hold(room: int | None, then: Stage) -> None:
+def test_a_replacement_respects_the_limits_of_the_capacity_tier(room: int | None, then: Stage) -> None:
     made = job()
     made.see(seen(noticed("w1-0", made.now + NOTICE), worker("w1-1")), after=1, surge_room=room)
     assert made.state.stage is then
 
 
 @pytest.mark.parametrize("left", [5.0, COMMIT_RESERVE])
-def test_a_notice_that_leaves_only_the_time_to_commit_drains(left: float) -> None:
+def test_a_notice_too_short_for_a_replacement_drains_the_attempt(left: float) -> None:
     made = job()
     made.see(seen(noticed("w1-0", made.now + 1 + left), worker("w1-1")), after=1)
     assert made.state.stage is Stage.DRAINING
 
 
-def test_a_commit_that_took_longer_keeps_more_time() -> None:
+def test_the_time_reserved_for_the_commit_grows_with_measured_commits() -> None:
     made = job()
     made.state = replace(made.state, commit_seconds=30.0)
     give_notice(made)
@@ -169,7 +171,7 @@ def test_a_commit_that_took_longer_keeps_more_time() -> None:
     assert made.state.attempt.replace_by == START + 10 + NOTICE - 30
 
 
-def test_the_time_of_a_requested_commit_is_measured() -> None:
+def test_the_duration_of_a_requested_commit_is_measured() -> None:
     made = job()
     made.edit(suspend=True)
     made.see(seen(worker("w1-0"), worker("w1-1")), after=1)
@@ -178,21 +180,21 @@ def test_the_time_of_a_requested_commit_is_measured() -> None:
     assert made.state.commit_seconds == 12
 
 
-def test_a_head_that_will_go_is_not_replaced() -> None:
+def test_a_notice_for_the_head_drains_the_attempt() -> None:
     made = job()
     going = PodSeen("head", PodRole.HEAD, noticed=True, notice_ends_at=made.now + NOTICE)
     made.see(attempt(1, going, worker("w1-0"), worker("w1-1"), surplus=0), after=1)
     assert made.state.stage is Stage.DRAINING
 
 
-def test_maintenance_moves_the_attempt_as_before() -> None:
+def test_maintenance_drains_the_attempt_without_a_replacement() -> None:
     made = job()
     going = PodSeen("w1-0", noticed=True, cause=Cause.MAINTENANCE)
     made.see(seen(going, worker("w1-1")), after=1)
     assert (made.state.stage, made.state.reason) == (Stage.DRAINING, Reason.MAINTENANCE)
 
 
-def test_a_second_notice_joins_the_first() -> None:
+def test_a_second_notice_extends_the_replacement() -> None:
     made = job()
     give_notice(made)
     made.see(seen(noticed("w1-0", START + 60), noticed("w1-1", START + 40), surplus=1), after=1)
@@ -201,7 +203,7 @@ def test_a_second_notice_joins_the_first() -> None:
     assert (made.state.stage, made.state.failures) == (Stage.REPLACING, 2)
 
 
-def test_a_second_notice_that_exhausts_the_tier_drains() -> None:
+def test_a_second_notice_that_exhausts_the_tier_drains_the_attempt() -> None:
     made = job(tier("spot-a", 1, surge=True))
     give_notice(made)
     made.see(seen(noticed("w1-0", START + 60), noticed("w1-1", START + 60), surplus=1), after=1)
@@ -209,7 +211,7 @@ def test_a_second_notice_that_exhausts_the_tier_drains() -> None:
     assert made.state.record("spot-a").exhausted_by is Reason.MAX_FAILURES_EXCEEDED
 
 
-def test_another_loss_meanwhile_recovers_and_the_noticed_pod_goes_at_once() -> None:
+def test_a_loss_during_a_replacement_removes_the_noticed_pod_at_once() -> None:
     made = job()
     give_notice(made)
     decision = made.see(seen(noticed("w1-0", START + 60), lost("w1-1"), surplus=1), after=1)
@@ -217,7 +219,7 @@ def test_another_loss_meanwhile_recovers_and_the_noticed_pod_goes_at_once() -> N
     assert asked(decision) == [(True, True)]
 
 
-def test_a_program_that_does_not_continue_is_drained() -> None:
+def test_a_program_that_does_not_continue_within_grace_is_drained() -> None:
     made = job()
     give_notice(made)
     pods = (noticed("w1-0", START + 999), worker("w1-1"), worker("w1-2"))
@@ -226,7 +228,7 @@ def test_a_program_that_does_not_continue_is_drained() -> None:
     assert (made.state.stage, made.state.reason) == (Stage.DRAINING, Reason.EVICTION_NOTICE)
 
 
-def test_the_overlap_is_paid_and_counted() -> None:
+def test_the_surplus_node_time_is_billed_and_recorded() -> None:
     made = job(tier("spot-a", 3, surge=True, price=Price(3.6, 7.2)))
     give_notice(made)
     paid = made.state.spent_usd
@@ -238,8 +240,8 @@ def test_the_overlap_is_paid_and_counted() -> None:
     assert made.state.spent_usd - paid == pytest.approx(3 * 10 * 3.6 / 3600)
 
 
-def test_a_decider_that_dies_at_any_step_hands_over_once() -> None:
-    """Every action is carried out and then forgotten: the next decider starts from what was persisted before it."""
+def test_a_controller_that_crashes_between_any_two_steps_hands_over_once() -> None:
+    """Each action is executed twice: the first controller crashes before it persists the new state."""
     backend, made = FakeBackend(2), spec(tier("spot-a", 3, surge=True), grace=20.0)
     state, now, moves = JobState(), START, []
 

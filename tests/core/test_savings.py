@@ -27,7 +27,7 @@ def test_an_uninterrupted_job_on_spot_saves_the_discount() -> None:
     assert savings(job.spec, job.state) == pytest.approx(0.75, abs=0.01)
 
 
-def test_repeated_steps_and_waits_are_a_cost() -> None:
+def test_repeated_steps_and_waits_reduce_the_savings() -> None:
     job = trained(50, 100)
     job.see(whole(1), after=HOUR)  # an hour of training that the loss takes away
     job.see(attempt(1, head(), worker("w1-0"), lost("w1-1")), after=1)
@@ -39,7 +39,7 @@ def test_repeated_steps_and_waits_are_a_cost() -> None:
     assert savings(job.spec, job.state) == pytest.approx(1 - 5.03 / 12.0, abs=0.01)
 
 
-def test_the_same_nodes_on_demand_are_no_saving_when_most_of_the_work_is_repeated() -> None:
+def test_savings_are_negative_when_most_of_the_work_is_repeated() -> None:
     job = trained(50, 100)
     for _ in range(9):
         job.see(whole(1), after=HOUR)
@@ -50,12 +50,12 @@ def test_the_same_nodes_on_demand_are_no_saving_when_most_of_the_work_is_repeate
 
 
 @pytest.mark.parametrize("job", [trained(), trained(50)], ids=["nothing committed", "one commit"])
-def test_without_the_time_of_a_step_nothing_is_claimed(job: Job) -> None:
+def test_no_savings_are_reported_before_the_time_of_a_step_is_known(job: Job) -> None:
     assert uninterrupted_usd(job.spec, job.state) is None
     assert savings(job.spec, job.state) is None
 
 
-def test_without_prices_nothing_is_claimed() -> None:
+def test_no_savings_are_reported_without_prices() -> None:
     job = Job(spec()).running()
     for step in (50, 100):
         job.commit(step)

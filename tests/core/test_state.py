@@ -1,4 +1,4 @@
-"""Which changes of a job's state are worth a write of their own."""
+"""Which changes of a job's state cause a status write."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STATE = JobState(
         replace(STATE, tiers=(replace(STATE.tiers[0], unpriced=20.0),)),
     ],
 )
-def test_what_time_alone_changes_does_not_last(later: JobState) -> None:
+def test_changes_by_time_alone_need_no_status_write(later: JobState) -> None:
     assert later != STATE
     assert later.lasting == STATE.lasting
 
@@ -54,5 +54,5 @@ def test_what_time_alone_changes_does_not_last(later: JobState) -> None:
         replace(STATE, message="something else"),
     ],
 )
-def test_everything_else_lasts(later: JobState) -> None:
+def test_all_other_changes_need_a_status_write(later: JobState) -> None:
     assert later.lasting != STATE.lasting

@@ -1,4 +1,4 @@
-"""The checkpoint store is not the job: an outage, refused credentials and a fence are no failure of a tier."""
+"""Problems of the checkpoint store (an outage, refused credentials, a fence) are no failure of a tier."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def running() -> Job:
 
 
 def untouched(job: Job) -> bool:
-    """Nothing was counted, and the job is on its first tier."""
+    """Whether no failure was counted and the job is on its first tier."""
     return (job.state.failures, job.state.tier, job.state.record("spot-a").exhausted_by) == (0, "spot-a", None)
 
 
@@ -34,7 +34,7 @@ def refuse(job: Job) -> Job:
     return job
 
 
-def test_training_that_goes_on_during_an_outage_is_not_stalled() -> None:
+def test_a_program_that_progresses_during_a_bucket_outage_is_not_stalled() -> None:
     job = running().commit(10)
     began = job.now
     for _ in range(24):
@@ -54,7 +54,7 @@ def test_training_that_goes_on_during_an_outage_is_not_stalled() -> None:
     assert untouched(job)
 
 
-def test_a_program_that_stands_still_during_an_outage_is_stalled() -> None:
+def test_a_program_without_progress_during_a_bucket_outage_is_stalled() -> None:
     job = running().commit(10)
     stood = job.now
     job.see(whole(1, moved_at=stood, store_unavailable_since=stood), after=1)
@@ -62,7 +62,7 @@ def test_a_program_that_stands_still_during_an_outage_is_stalled() -> None:
     assert job.reasons[-1] in (Reason.STALLED, Reason.MAX_FAILURES_EXCEEDED)
 
 
-def test_after_an_outage_the_stall_timeout_begins_anew() -> None:
+def test_stall_timeout_restarts_after_a_bucket_outage() -> None:
     job = running().commit(10)
     job.see(whole(1, store_unavailable_since=job.now), after=STALL - 1)
     job.see(whole(1), after=1)
@@ -72,7 +72,7 @@ def test_after_an_outage_the_stall_timeout_begins_anew() -> None:
     assert job.state.stage is not Stage.RUNNING
 
 
-def test_refused_credentials_are_no_failure_and_the_next_attempt_waits_longer_each_time() -> None:
+def test_refused_credentials_are_no_failure_and_back_off() -> None:
     job = running()
     pauses = []
     for _ in range(8):
@@ -97,7 +97,7 @@ def test_refused_credentials_are_no_failure_and_the_next_attempt_waits_longer_ea
 
 
 @pytest.mark.parametrize("stage", [Stage.STARTING, Stage.RUNNING, Stage.RECOVERING])
-def test_refused_credentials_end_the_attempt_in_every_stage(stage: Stage) -> None:
+def test_refused_credentials_end_the_attempt_in_every_live_stage(stage: Stage) -> None:
     job = running()
     if stage is Stage.RECOVERING:
         job.edit(tiers=(tier("spot-a", 5), tier("on-demand", 0)))
@@ -112,7 +112,7 @@ def test_refused_credentials_end_the_attempt_in_every_stage(stage: Stage) -> Non
     assert job.state.failures == failures
 
 
-def test_being_fenced_is_no_failure_of_a_tier() -> None:
+def test_a_fenced_attempt_is_no_failure_of_its_tier() -> None:
     job = running()
     for _ in range(3):
         job.see(whole(job.number, exit=Exit.FENCED), after=1)
@@ -122,7 +122,7 @@ def test_being_fenced_is_no_failure_of_a_tier() -> None:
     assert untouched(job)
 
 
-def test_a_job_that_a_foreign_attempt_has_fenced_ends() -> None:
+def test_a_job_whose_log_another_controller_owns_fails() -> None:
     job = running()
     job.progress = Progress(attempt=7)
     job.see(whole(1, exit=Exit.FENCED), after=1)

@@ -1,4 +1,4 @@
-"""provisionTimeout, recoveryTimeout, stallTimeout, grace, deadline and budget: what time alone brings about."""
+"""provisionTimeout, recoveryTimeout, stallTimeout, grace, deadline and budget: transitions caused by time alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def waiting(number: int) -> tuple[object, ...]:
     return (attempt(number, head(), pending("w-0"), pending("w-1")),)
 
 
-def test_nothing_running_for_provision_timeout_falls_back() -> None:
+def test_an_attempt_not_ready_within_provision_timeout_falls_back() -> None:
     job = Job(spec(tier("spot-a", -1, 60), tier("on-demand")))
     job.see()
     job.see(*waiting(1), after=59.9)
@@ -34,7 +34,7 @@ def test_nothing_running_for_provision_timeout_falls_back() -> None:
     assert job.state.tier == "on-demand"
 
 
-def test_provision_timeout_runs_again_from_the_moment_the_job_is_not_whole() -> None:
+def test_provision_timeout_starts_again_when_a_worker_is_lost() -> None:
     job = Job(spec(tier("spot-a", -1, 60), tier("on-demand"), recovery_timeout=1e6)).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=500)
     job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=59)
@@ -43,8 +43,8 @@ def test_provision_timeout_runs_again_from_the_moment_the_job_is_not_whole() -> 
     assert job.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
 
 
-def test_while_capacity_is_missing_recovery_timeout_does_not_wake_the_decider() -> None:
-    """It has no effect then: a decider that is woken by it would be woken every second."""
+def test_recovery_timeout_does_not_requeue_the_job_while_capacity_is_missing() -> None:
+    """recoveryTimeout has no effect then, and a requeue for it would reconcile the job every second."""
     job = Job(spec(tier("spot-a", -1, 600), tier("on-demand"), recovery_timeout=90)).running()
     job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=10)
     job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=100)
@@ -52,7 +52,7 @@ def test_while_capacity_is_missing_recovery_timeout_does_not_wake_the_decider() 
     assert job.last.wake_at == job.state.waiting_since + 600
 
 
-def test_becoming_whole_cancels_provision_timeout() -> None:
+def test_provision_timeout_is_cancelled_when_all_workers_are_ready() -> None:
     job = Job(spec(tier("spot-a", -1, 60), tier("on-demand"))).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), worker("new"), worker("w1-1")), after=30)
@@ -60,7 +60,7 @@ def test_becoming_whole_cancels_provision_timeout() -> None:
     assert (job.state.stage, job.state.waiting_since) == (Stage.RUNNING, None)
 
 
-def test_provision_timeout_goes_on_over_a_new_attempt_on_the_same_tier() -> None:
+def test_provision_timeout_continues_across_attempts_on_the_same_tier() -> None:
     job = Job(spec(tier("spot-a", -1, 100), tier("on-demand"), recovery_timeout=30)).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), worker("w1-1")), after=30)
@@ -82,14 +82,14 @@ def test_recovery_timeout_starts_a_new_attempt_on_the_same_tier() -> None:
     assert (job.state.tier, job.number, job.state.failures) == ("spot-a", 2, 1)
 
 
-def test_a_new_attempt_is_no_remedy_for_missing_capacity() -> None:
+def test_recovery_timeout_starts_no_new_attempt_while_capacity_is_missing() -> None:
     job = Job(spec(tier("spot-a", 3, 600), recovery_timeout=90)).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=300)
     assert job.state.stage is Stage.RECOVERING
 
 
-def test_recovered_means_whole_and_moving() -> None:
+def test_a_job_has_recovered_when_all_workers_are_ready_and_progress_resumes() -> None:
     job = Job(spec(tier("spot-a", 3), recovery_timeout=90)).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1"), moved_at=job.now), after=1)
     stuck = attempt(1, head(), worker("new"), worker("w1-1"), moved_at=job.now - 1)
@@ -99,7 +99,7 @@ def test_recovered_means_whole_and_moving() -> None:
     assert job.state.stage is Stage.RUNNING
 
 
-def test_unready_for_recovery_timeout_without_a_lost_pod_is_a_failure_too() -> None:
+def test_a_worker_not_ready_for_recovery_timeout_is_a_failure_even_without_a_loss() -> None:
     job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
     unready = attempt(1, head(), worker("w1-0", ready=False), worker("w1-1"))
     job.see(unready, after=1)
@@ -107,7 +107,7 @@ def test_unready_for_recovery_timeout_without_a_lost_pod_is_a_failure_too() -> N
     assert job.reasons[-1] is Reason.MAX_FAILURES_EXCEEDED
 
 
-def test_whole_without_a_commit_for_stall_timeout_is_one_failure_and_a_new_attempt() -> None:
+def test_no_commit_for_stall_timeout_is_one_failure_and_starts_a_new_attempt() -> None:
     job = Job(spec(tier("spot-a", 1), stall_timeout=600)).running()
     job.commit(10).see(whole(1), after=500)
     job.see(whole(1), after=599)
@@ -126,7 +126,7 @@ def test_a_job_that_has_committed_its_last_step_does_not_stall() -> None:
 
 
 @pytest.mark.parametrize("skew", [-3600.0, 3600.0])
-def test_a_clock_of_the_jobs_machines_an_hour_off_does_not_make_it_stall(skew: float) -> None:
+def test_clock_skew_between_controller_and_job_does_not_cause_a_stall(skew: float) -> None:
     job = Job(spec(tier("spot-a", 1), stall_timeout=600)).running()
     for step in range(1, 20):
         job.commit(step)
@@ -135,7 +135,7 @@ def test_a_clock_of_the_jobs_machines_an_hour_off_does_not_make_it_stall(skew: f
     assert job.state.stage is Stage.RUNNING
 
 
-def test_a_drain_that_exceeds_grace_is_cut() -> None:
+def test_an_attempt_that_does_not_stop_within_grace_is_ended() -> None:
     job = Job(spec(tier("spot-a", 1), grace=90)).running()
     job.edit(suspend=True)
     decision = job.see(whole(1), after=1)
@@ -146,7 +146,7 @@ def test_a_drain_that_exceeds_grace_is_cut() -> None:
     assert (job.state.stage, job.reasons[-1]) == (Stage.ENDING, Reason.GRACE_EXCEEDED)
 
 
-def test_a_notice_drains_within_the_notice_and_starts_again_on_the_same_tier() -> None:
+def test_a_notice_drains_the_attempt_by_its_end_and_restarts_on_the_same_tier() -> None:
     job = Job(spec(tier("spot-a", 1), grace=90)).running()
     ends_at = job.now + 31
     decision = job.see(attempt(1, head(), noticed("w1-0", ends_at), worker("w1-1")), after=1)
@@ -160,13 +160,13 @@ def test_a_notice_drains_within_the_notice_and_starts_again_on_the_same_tier() -
 @pytest.mark.parametrize(
     ("began", "cause", "seconds"),
     [
-        (None, Cause.INTERRUPTION, 30),  # nobody says when: the cloud's notice begins now
-        (-9, Cause.UNKNOWN, 21),  # … or began while nobody looked
-        (+60, Cause.INTERRUPTION, 30),  # by a clock that is ahead
-        (None, Cause.CONSOLIDATED, 90),  # no cloud's doing
+        (None, Cause.INTERRUPTION, 30),  # no start time: the cloud's notice begins now
+        (-9, Cause.UNKNOWN, 21),  # the notice began before this reconcile
+        (+60, Cause.INTERRUPTION, 30),  # the clock that set the start time is ahead
+        (None, Cause.CONSOLIDATED, 90),  # not caused by the cloud
     ],
 )
-def test_a_notice_that_names_no_end_lasts_as_long_as_the_tiers_do(
+def test_a_notice_without_an_end_has_the_notice_period_of_the_tier(
     began: float | None, cause: Cause, seconds: float
 ) -> None:
     job = Job(spec(tier("spot-a", 1, notice=30.0), grace=90)).running()
@@ -177,14 +177,14 @@ def test_a_notice_that_names_no_end_lasts_as_long_as_the_tiers_do(
     )
 
 
-def test_a_notice_to_a_job_that_is_not_whole_ends_the_attempt_at_once() -> None:
+def test_a_notice_while_workers_are_missing_ends_the_attempt_at_once() -> None:
     job = Job(spec(tier("spot-a", 5))).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), lost("w1-0"), noticed("w1-1")), after=1)
     assert (job.state.stage, job.reasons[-1]) == (Stage.ENDING, Reason.EVICTION_NOTICE)
 
 
-def test_when_nobody_is_left_to_commit_a_drain_ends() -> None:
+def test_a_drain_ends_when_no_worker_is_left() -> None:
     job = Job(spec(tier("spot-a", 5), grace=90)).running()
     job.see(attempt(1, head(), noticed("w1-0"), noticed("w1-1")), after=1)
     job.see(attempt(1, head(), lost("w1-0"), lost("w1-1")), after=1)
@@ -199,7 +199,9 @@ def test_when_nobody_is_left_to_commit_a_drain_ends() -> None:
         ({"budget": 2.0}, Reason.BUDGET_EXCEEDED),
     ],
 )
-def test_a_limit_of_the_job_drains_and_fails_it(limits: dict[str, float], reason: Reason) -> None:
+def test_a_job_that_reaches_its_deadline_or_budget_is_drained_and_fails(
+    limits: dict[str, float], reason: Reason
+) -> None:
     job = Job(spec(priced("spot-a", 3.6, 3.6, max_failures=1), stall_timeout=1e9, **limits)).running()
     job.see(whole(1), after=980)
     assert job.state.stage is Stage.RUNNING
@@ -211,13 +213,13 @@ def test_a_limit_of_the_job_drains_and_fails_it(limits: dict[str, float], reason
 
 
 @pytest.mark.parametrize("price", [3.6, 0.36])
-def test_the_decider_asks_to_be_woken_when_the_budget_ends(price: float) -> None:
+def test_the_job_is_requeued_for_the_time_when_its_budget_ends(price: float) -> None:
     job = Job(spec(priced("spot-a", price, price, max_failures=1), budget=2.0, stall_timeout=1e9)).running()
     decision = job.see(whole(1))
     assert decision.wake_at == pytest.approx(job.now + (2.0 - job.state.spent_usd) / (2 * price / 3600))
 
 
-def test_a_refusal_of_the_provisioner_falls_back_only_when_the_tier_asks_for_it() -> None:
+def test_a_refusal_of_the_provisioner_falls_back_only_with_on_insufficient_capacity_fallback() -> None:
     for mode, stage in ((OnInsufficientCapacity.WAIT, Stage.STARTING), (OnInsufficientCapacity.FALLBACK, Stage.ENDING)):
         job = Job(spec(tier("spot-a", 1, on_insufficient_capacity=mode), tier("on-demand")))
         job.see()
@@ -225,7 +227,7 @@ def test_a_refusal_of_the_provisioner_falls_back_only_when_the_tier_asks_for_it(
         assert job.state.stage is stage
 
 
-def test_what_blocks_for_another_reason_than_capacity_burns_no_tier() -> None:
+def test_an_attempt_that_is_blocked_for_another_reason_than_capacity_exhausts_no_tier() -> None:
     job = Job(spec(tier("spot-a", 1, 60), tier("on-demand")))
     job.see()
     blocked = attempt(1, head(), pending("w", unschedulable=False), blocked="ImagePullBackOff: no such image")
@@ -236,14 +238,14 @@ def test_what_blocks_for_another_reason_than_capacity_burns_no_tier() -> None:
     assert job.state.stage is Stage.STARTING
 
 
-def test_a_launch_that_is_refused_is_tried_again_and_burns_no_tier() -> None:
+def test_a_refused_launch_is_retried_and_exhausts_no_tier() -> None:
     job = Job(spec(tier("spot-a", 1, 60), tier("on-demand")))
     job.see()
     decision = job.see(after=3600, blocked="exceeded quota: team-a")
     assert (decision.actions, decision.reason) == ((Launch(1, "spot-a"),), Reason.BLOCKED)
 
 
-def test_the_decider_always_asks_to_be_woken_while_something_is_pending() -> None:
+def test_a_job_in_transition_is_always_requeued() -> None:
     job = Job()
     assert job.see().wake_at is not None
     job.running(1)
@@ -253,7 +255,7 @@ def test_the_decider_always_asks_to_be_woken_while_something_is_pending() -> Non
     assert job.last.wake_at <= job.now + HANDOVER_GRACE_PERIOD
 
 
-def test_what_blocks_a_replacement_ends_no_attempt() -> None:
+def test_a_blocked_replacement_pod_does_not_end_the_attempt() -> None:
     job = Job(spec(tier("spot-a", 3), tier("on-demand"), recovery_timeout=60)).running()
     hurt = (head(), worker("w1-0"), lost("w1-1"), pending("w1-2", unschedulable=False))
     job.see(attempt(1, *hurt), after=1)

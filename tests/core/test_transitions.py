@@ -1,4 +1,4 @@
-"""The table itself: every stage can be reached, every live stage can be left, and the docs show the table as it is."""
+"""The transition table: every stage is reachable, every live stage has a way out, and the docs show this table."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def test_every_stage_has_a_row_and_a_phase() -> None:
     assert set(TRANSITIONS) == set(Stage) == set(PHASE_OF)
 
 
-def test_terminal_stages_and_only_those_have_no_way_out() -> None:
+def test_exactly_the_terminal_stages_have_no_transitions() -> None:
     assert {stage for stage, row in TRANSITIONS.items() if not row} == TERMINAL
 
 
-def test_every_stage_is_reached_from_idle() -> None:
+def test_every_stage_is_reachable_from_idle() -> None:
     reached, frontier = {Stage.IDLE}, [Stage.IDLE]
     while frontier:
         new = set(TRANSITIONS[frontier.pop()].values()) - reached
@@ -31,7 +31,7 @@ def test_every_stage_is_reached_from_idle() -> None:
 
 @pytest.mark.parametrize("stage", list(Stage))
 @pytest.mark.parametrize("reason", list(Reason))
-def test_what_the_table_does_not_have_is_refused(stage: Stage, reason: Reason) -> None:
+def test_a_transition_that_is_not_in_the_table_raises(stage: Stage, reason: Reason) -> None:
     if reason in TRANSITIONS[stage]:
         assert target(stage, reason) in Stage
     else:

@@ -15,7 +15,7 @@ def first(workers: int = 2, template: str = "one", **more: object) -> JobSpec:
     return spec(tier("spot-a", 1, template=template), tier("on-demand", -1, template=template), workers=workers, **more)
 
 
-def test_more_workers_do_not_make_a_healthy_attempt_incomplete() -> None:
+def test_more_workers_in_the_spec_do_not_make_a_running_attempt_incomplete() -> None:
     job = Job(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
     job.spec = first(3, "two", update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)
     for _ in range(10):
@@ -24,7 +24,7 @@ def test_more_workers_do_not_make_a_healthy_attempt_incomplete() -> None:
     assert (job.state.stage, job.state.failures) == (Stage.RUNNING, 0)
 
 
-def test_the_next_attempt_has_the_new_spec() -> None:
+def test_the_next_attempt_uses_the_new_spec() -> None:
     job = Job(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
     job.spec = first(3, "two", update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)
     job.see(whole(1), after=1)
@@ -39,7 +39,7 @@ def test_the_next_attempt_has_the_new_spec() -> None:
 
 
 @pytest.mark.parametrize("changed", [first(3, "two"), first(1, "two"), first(2, "two")], ids=["more", "fewer", "image"])
-def test_now_commits_first_and_stays_on_the_tier(changed: JobSpec) -> None:
+def test_update_strategy_now_drains_the_attempt_and_stays_on_the_tier(changed: JobSpec) -> None:
     job = Job(first()).running()
     job.spec = changed
     job.see(whole(1), after=1)
@@ -69,7 +69,7 @@ def test_an_attempt_that_never_ran_is_replaced_at_once(strategy: UpdateStrategy)
     assert job.state.stage is Stage.STARTING, "provisionTimeout begins anew with the new pods"
 
 
-def test_an_attempt_that_is_not_launched_yet_follows_the_spec_and_is_written_down_first() -> None:
+def test_an_attempt_that_is_not_launched_yet_is_persisted_with_the_new_spec_first() -> None:
     job = Job(first())
     job.see()
     job.spec = first(3, "two")
@@ -81,7 +81,7 @@ def test_an_attempt_that_is_not_launched_yet_follows_the_spec_and_is_written_dow
     assert job.see(after=1).actions == (Launch(1, "spot-a"),)
 
 
-def test_an_object_that_exists_is_never_changed_but_replaced_although_nobody_acts_on_it_yet() -> None:
+def test_an_existing_object_is_replaced_even_if_its_operator_has_not_acted_on_it() -> None:
     job = Job(first())
     job.see()
     job.spec = first(3, "two")
@@ -91,7 +91,7 @@ def test_an_object_that_exists_is_never_changed_but_replaced_although_nobody_act
     assert (job.state.attempt.number, job.state.attempt.workers) == (2, 3)
 
 
-def test_an_attempt_that_cannot_be_looked_at_may_be_launched_already() -> None:
+def test_an_attempt_on_an_unreachable_cluster_keeps_its_launched_spec() -> None:
     job = Job(first())
     job.see()
     job.spec = first(3, "two")
@@ -100,8 +100,8 @@ def test_an_attempt_that_cannot_be_looked_at_may_be_launched_already() -> None:
     assert job.state.attempt.workers == 2
 
 
-def test_a_state_without_the_launched_spec_takes_that_of_now() -> None:
-    """As a version before this one wrote it: nothing is known of what the attempt was launched with."""
+def test_a_state_without_the_launched_spec_takes_the_current_one() -> None:
+    """Earlier versions did not store the spec that an attempt was launched with."""
     job = Job(first()).running()
     assert job.state.attempt is not None
     job.state = replace(job.state, attempt=replace(job.state.attempt, workers=None, template=""))
@@ -111,7 +111,7 @@ def test_a_state_without_the_launched_spec_takes_that_of_now() -> None:
     assert (job.state.attempt.workers, job.state.attempt.template) == (2, "one")
 
 
-def test_losses_are_recovered_from_by_the_spec_of_the_launch() -> None:
+def test_recovery_uses_the_worker_count_of_the_launched_spec() -> None:
     job = Job(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
     job.spec = first(3, "two", update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)
     job.see(attempt(1, head(), worker("w1-0"), lost("w1-1"), pending("w1-2")), after=1)

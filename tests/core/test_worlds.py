@@ -1,4 +1,4 @@
-"""What holds in every world. A failing example prints the seed of its world; put it into `@example` to keep it."""
+"""Invariants in random worlds. A failing example prints the seed of its world; add it as `@example` to keep it."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def specs(dice: Random, **fixed: object) -> JobSpec:
 
 @many
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
-def test_in_any_world(seed: int, crashes: float) -> None:
-    """≤ 1 program without a fence, one tier a number, growing numbers, no busy loop, terminal is terminal (asserted by
-    the world and the decider as they go), and every failure is counted once."""
+def test_the_decider_keeps_its_invariants_in_any_world(seed: int, crashes: float) -> None:
+    """At most one program without a fence, one tier for each attempt number, growing numbers, no busy loop and no way
+    out of a terminal stage (asserted by the world and the decider), and every failure is counted once."""
     dice = Random(seed)
     world = RandomWorld(specs(dice), dice, silences=dice.choice([0.0, 30.0, 300.0]))
     decider = Decider(world, crashes)
@@ -72,7 +72,7 @@ def test_in_any_world(seed: int, crashes: float) -> None:
     st.sampled_from([0.0, 0.05, 0.3]),
     st.sampled_from(["greedy", "uniform-progress", "adaptive", "on-demand"]),
 )
-def test_the_policies_that_wait_in_any_world(seed: int, crashes: float, name: str) -> None:
+def test_policies_that_wait_keep_the_invariants_in_any_world(seed: int, crashes: float, name: str) -> None:
     """The invariants hold, and such a policy never exhausts a tier for lack of capacity."""
     dice = Random(seed)
     limits = {"deadline": START + dice.choice([300.0, 900.0, 3600.0]), "work": dice.choice([None, 120.0, 400.0])}
@@ -90,9 +90,9 @@ def test_the_policies_that_wait_in_any_world(seed: int, crashes: float, name: st
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
-def test_worlds_in_which_nodes_are_only_reclaimed_with_notice(seed: int, crashes: float) -> None:
-    """Replacements inside the attempt, with a decider that dies between any two effects: every notice is one failure,
-    and the job finishes."""
+def test_a_job_finishes_when_nodes_are_only_reclaimed_with_notice(seed: int, crashes: float) -> None:
+    """Replacements within the attempt, with a decider that crashes between any two effects: every notice is one
+    failure, and the job finishes."""
     world = world_of_notices(seed)
     decider = Decider(world, crashes)
     decider.run(120)
@@ -107,8 +107,8 @@ def test_worlds_in_which_nodes_are_only_reclaimed_with_notice(seed: int, crashes
     assert (decider.state.stage, world.committed) == (Stage.SUCCEEDED, TOTAL)
 
 
-def test_most_of_these_worlds_hand_over() -> None:
-    """Else the test before would say nothing about it."""
+def test_most_worlds_with_notices_contain_a_handover() -> None:
+    """Otherwise the previous test would not cover handovers."""
     handed_over = 0
     for seed in range(40):
         world = world_of_notices(seed)
@@ -127,8 +127,8 @@ def world_of_notices(seed: int) -> RandomWorld:
 
 @many
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.3]))
-def test_never_stuck(seed: int, crashes: float) -> None:
-    """From wherever trouble left the job: if one tier works for ever, the job finishes, woken by nothing but itself."""
+def test_a_job_finishes_if_one_tier_works_permanently(seed: int, crashes: float) -> None:
+    """After any disturbance: if one tier works permanently, the job finishes, driven by its own requeues alone."""
     dice = Random(seed)
     lasting = dice.choice([Exhausted.RESTART, Exhausted.WAIT])
     world = RandomWorld(
@@ -148,7 +148,7 @@ def test_never_stuck(seed: int, crashes: float) -> None:
 
 @many
 @given(st.integers(0, 2**32))
-def test_a_job_that_fails_had_no_other_way(seed: int) -> None:
+def test_a_job_fails_only_when_its_limits_or_all_tiers_are_exhausted(seed: int) -> None:
     dice = Random(seed)
     world = RandomWorld(specs(dice, exhausted=Exhausted.FAIL), dice)
     decider = Decider(world, 0.0)
@@ -167,7 +167,7 @@ def test_a_job_that_fails_had_no_other_way(seed: int) -> None:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
-def test_losses_of_contact_shorter_than_contact_timeout_cost_no_failure_and_no_attempt(seed: int) -> None:
+def test_losses_of_contact_below_contact_timeout_cause_no_failure_and_no_new_attempt(seed: int) -> None:
     dice = Random(seed)
     world = RandomWorld(spec(tier("spot-a", 0), contact_timeout=60.0), dice, calm=True, silences=59.0)
     decider = Decider(world, 0.0)
@@ -181,7 +181,7 @@ def test_losses_of_contact_shorter_than_contact_timeout_cost_no_failure_and_no_a
 
 
 @pytest.mark.parametrize("unit", list(FailureUnit))
-def test_a_calm_world_costs_no_failure(unit: FailureUnit) -> None:
+def test_a_job_without_disturbances_succeeds_in_one_attempt(unit: FailureUnit) -> None:
     world = RandomWorld(spec(failure_unit=unit), Random(1), calm=True)
     decider = Decider(world, 0.0)
     decider.run_on_timers_only(200)

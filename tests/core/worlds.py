@@ -1,5 +1,5 @@
-"""A random world around the decider: capacity that comes and goes, nodes that die, clusters that fall silent, a log
-that fences, and a decider that crashes between any two effects and is shown old pictures.
+"""A random world around the decider: changing capacity, lost nodes, unreachable clusters, a log that fences, and a
+decider that crashes between any two effects and sees stale observations.
 
 The world keeps the truth; the decider only sees observations. Everything random comes from one seeded generator.
 """
@@ -56,7 +56,7 @@ class Pod:
 
 @dataclass
 class Program:
-    """One attempt as it really is."""
+    """The true state of one attempt."""
 
     number: int
     tier: str
@@ -67,7 +67,7 @@ class Program:
     drained_at: float | None = None
     unheard_until: float = 0.0
     heard: bool = True
-    workers: int = 0  # as the spec said when it was launched
+    workers: int = 0  # spec.workers at launch
     wanted: int = 0  # workers asked for
     hands_over: bool = False
     leaving: set[str] = field(default_factory=set)  # pods that the program was asked to continue without
@@ -85,7 +85,7 @@ class Program:
 
 @dataclass
 class Crash(Exception):
-    """The decider dies here."""
+    """The decider crashes here."""
 
 
 @dataclass
@@ -145,7 +145,7 @@ class RandomWorld:
             return
         assert program.hands_over, "only a program that can continue without pods is asked to"
         assert self.spec.handover is Handover.FENCED, "a replacement needs the fence"
-        if action.hand_over and self.random.random() < 0.8:  # else the notice is on its way still
+        if action.hand_over and self.random.random() < 0.8:  # otherwise the notice has not arrived yet
             program.leaving |= set(action.pods)
         going = {pod.uid for pod in program.pods if pod.uid in action.pods and pod.phase is PodPhase.RUNNING}
         program.wanted = program.workers + (0 if action.remove else len(going))
@@ -196,7 +196,7 @@ class RandomWorld:
         return AttemptSeen(program.number, pods, program.exit, surplus=surplus)
 
     def _unheard(self, program: Program) -> AttemptSeen:
-        """All nodes of the attempt are silent; what runs there runs on."""
+        """All nodes of the attempt are silent; their pods keep running."""
         pods = tuple(
             PodSeen(pod.uid, pod.role, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
             if pod.phase is PodPhase.RUNNING
@@ -231,7 +231,7 @@ class RandomWorld:
         if program.whole:
             self._train(program, seconds)
         for pod in [pod for pod in program.pods if pod.phase is PodPhase.LOST and pod.role is PodRole.WORKER]:
-            if self.random.random() < 0.5:  # KubeRay removes it, at some time
+            if self.random.random() < 0.5:  # KubeRay removes it eventually
                 program.pods.remove(pod)
         while self._workers(program) < program.wanted:
             program.pods.append(self._pod(PodRole.WORKER))
@@ -241,7 +241,7 @@ class RandomWorld:
         return sum(pod.role is PodRole.WORKER for pod in program.pods)
 
     def _hand_over(self, program: Program) -> None:
-        """The program commits, and continues without these pods, which are removed."""
+        """The program commits and continues without the leaving pods, which are removed."""
         program.pods = [pod for pod in program.pods if pod.uid not in program.leaving]
         program.leaving.clear()
         self.handovers += 1
@@ -253,7 +253,7 @@ class RandomWorld:
         program.step = min(TOTAL, program.step + int(seconds * STEPS_PER_SECOND) + 1)
         going = any(pod.uid in program.leaving for pod in program.pods)
         draining = program.drained_at is not None
-        if not program.hands_over:  # it hears of its nodes itself, and stops
+        if not program.hands_over:  # the program sees the notice of its nodes itself, and stops
             draining = draining or any(pod.dies_at for pod in program.pods)
         if program.step - self.committed >= COMMIT_EVERY or program.step == TOTAL or draining or going:
             if program.number < self.newest_start:
@@ -297,12 +297,12 @@ class RandomWorld:
                 elif pod.phase is PodPhase.RUNNING and pod.dies_at is None and fate < 0.12:
                     pod.dies_at = self.now + dice.choice([1.0, 30.0])
             if dice.random() < 0.02 and program.tier not in self.cut_off:
-                del self.programs[program.number]  # somebody deletes it by hand
+                del self.programs[program.number]  # a user deletes it
             elif dice.random() < 0.02 and program.runs:
                 program.exit = Exit.LOST
 
     def calm_down(self, lasting: str) -> None:
-        """From now on one tier works for ever, and everything can be reached."""
+        """From now on one tier works permanently, and every cluster is reachable."""
         self.calm = True
         self.dry = {tier.name for tier in self.spec.tiers} - {lasting}
         self.cut_off, self.crashing, self.slow, self.silences = set(), set(), set(), 0.0
@@ -313,7 +313,7 @@ class RandomWorld:
 
 
 class Decider:
-    """Drives the decision core like a controller: load, decide, apply, persist – and dies in between."""
+    """Drives the decision core like a controller (load, decide, apply, persist) and crashes between the steps."""
 
     def __init__(self, world: RandomWorld, crashes: float, policy: Policy | None = None) -> None:
         self.world, self.crashes = world, crashes
@@ -321,11 +321,11 @@ class Decider:
         self.state = JobState()
         self.losses: list[Loss] = []
         self.pictures: list[Observation] = []
-        self.acted = -1  # the revision of the newest picture that lacks an effect
+        self.acted = -1  # the revision of the newest observation that lacks an effect
         self.wake_at: float | None = world.now
 
     def look(self) -> None:
-        """One pass."""
+        """Reconcile once."""
         world, before = self.world, self.state
         seen = world.observe()
         self.pictures.append(seen)
@@ -381,7 +381,7 @@ class Decider:
             raise Crash
 
     def run(self, passes: int) -> None:
-        """Let the world live; the decider looks when it asked to, or when something happens."""
+        """Advance the world; the decider reconciles at its `wake_at` or after an event."""
         for _ in range(passes):
             if self.state.stage in TERMINAL:
                 return
@@ -393,7 +393,7 @@ class Decider:
             self.look()
 
     def run_on_timers_only(self, passes: int) -> None:
-        """Nobody tells the decider of changes: only its own `wake_at` brings it back."""
+        """The decider gets no events: it reconciles only at its own `wake_at`."""
         for _ in range(passes):
             if self.state.stage in TERMINAL:
                 return
@@ -411,7 +411,7 @@ def suspend(world: RandomWorld, suspended: bool) -> None:
 
 
 def edit(world: RandomWorld) -> None:
-    """The user changes the pods of the job, or when such a change takes effect."""
+    """The user changes the pods of the job or its update strategy."""
     dice = world.random
     template = str(dice.randint(1, 3))
     world.spec = replace(

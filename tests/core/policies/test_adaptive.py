@@ -1,4 +1,4 @@
-"""The adaptive policy: its model, what it does with it, and when it does not trust it."""
+"""The adaptive policy: its model, its choices, and when it does not trust the model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USUAL = (180.0, 3.145)
 
 
 def spells(*lengths: int, available: bool = True) -> tuple[Spell, ...]:
-    """Spells of so many ticks, by turns available and not."""
+    """Spells of these lengths in ticks, alternately available and unavailable."""
     found, start = [], 0.0
     for ticks in lengths:
         found.append(Spell(available, start, start + (ticks - 1) * TICK))
@@ -47,14 +47,14 @@ def test_the_shipped_model_is_complete() -> None:
 
 
 @pytest.mark.parametrize("available", [True, False])
-def test_the_probabilities_of_all_lengths_add_up(available: bool) -> None:
+def test_the_probabilities_of_all_spell_lengths_sum_to_one(available: bool) -> None:
     model = shipped()
     for zone in model.zones:
         ended = sum(math.exp(ending(model, zone, available, ticks)) for ticks in range(1, 200))
         assert ended + math.exp(survival(model, zone, available, 200)) == pytest.approx(1.0)
 
 
-def test_the_slack_that_waiting_needs() -> None:
+def test_waiting_needs_more_slack_for_more_work_and_for_a_longer_outage() -> None:
     """More work, and an outage that has lasted, need more slack."""
     model = shipped()
 
@@ -67,13 +67,13 @@ def test_the_slack_that_waiting_needs() -> None:
     assert wait(ratio=100.0) == wait(ratio=8.0), "beyond the fitted ratios the last one counts"
 
 
-def test_leaving_on_demand_needs_less_slack_for_capacity_that_has_lasted() -> None:
+def test_leaving_on_demand_needs_less_slack_when_the_spot_capacity_has_lasted() -> None:
     model = shipped()
     young, old = (least_slack(model, EVEN, (720.0, 3.145), age, 24 * HOUR).leave for age in (0.0, 6 * HOUR))
     assert old < young
 
 
-def test_the_zones_are_weighted_by_the_spells_of_the_job() -> None:
+def test_zones_are_weighted_by_the_spells_that_the_job_observed() -> None:
     model = shipped()
     assert weights(model, ()) == EVEN
     for seen, low, high in ((spells(200, 1, 150, 1, 100), 0.9, 1.0), (spells(1, 60, 1, 90, 1, 80), 0.0, 0.4)):
@@ -87,14 +87,14 @@ def misfit() -> Model:
     return replace(shipped(), hazards=(((0.001,) * len(AGES),) * 2,) * len(shipped().shares))
 
 
-def test_spells_that_no_zone_explains_are_not_trusted() -> None:
+def test_the_model_is_not_trusted_when_no_zone_explains_the_observed_spells() -> None:
     often = spells(3, 5, 20, 40, 1, 2, 9, 4, 1, 30)
     assert explains(shipped(), ())
     assert explains(shipped(), often)
     assert not explains(misfit(), often)
 
 
-def test_without_trust_the_choice_is_that_of_uniform_progress() -> None:
+def test_an_untrusted_model_falls_back_to_uniform_progress() -> None:
     trace = ([True] * 9 + [False] * 3) * 35
     job = Job(deadline=70 * HOUR)
     ours, theirs = run(Adaptive(misfit()), trace, job), run(UniformProgress(), trace, job)
@@ -102,7 +102,7 @@ def test_without_trust_the_choice_is_that_of_uniform_progress() -> None:
     assert ours.why[:60] != theirs.why[:60], "trusted until the spells say otherwise"
 
 
-def test_it_waits_where_uniform_progress_does_not_and_explains_it() -> None:
+def test_the_adaptive_policy_waits_through_short_outages_and_explains_why() -> None:
     trace = ([True] * 40 + [False] * 4) * 10
     job = Job(deadline=70 * HOUR)
     ours, theirs = run(Adaptive(shipped()), trace, job), run(UniformProgress(), trace, job)
@@ -111,7 +111,7 @@ def test_it_waits_where_uniform_progress_does_not_and_explains_it() -> None:
     assert all(ours.held[tick] == "" and ours.why[tick].startswith("waits for spot capacity") for tick in outage[:4])
 
 
-def test_a_long_outage_ends_the_wait() -> None:
+def test_a_long_outage_moves_the_job_to_on_demand() -> None:
     done = run(Adaptive(shipped()), [True] * 12 + [False] * 300, Job())
     assert done.held[12:].count("") > 0
     assert done.held[-1] == ON_DEMAND
@@ -119,7 +119,7 @@ def test_a_long_outage_ends_the_wait() -> None:
     assert done.why[first].startswith("no spot capacity, and waiting needs ")
 
 
-def test_it_returns_to_spot_capacity_while_there_is_slack() -> None:
+def test_the_adaptive_policy_returns_to_spot_while_there_is_slack() -> None:
     done = run(Adaptive(shipped()), [True] * 12 + [False] * 60 + [True] * 288, Job(deadline=60 * HOUR))
     assert ON_DEMAND in done.held
     assert done.held[-1] == SPOT

@@ -1,4 +1,4 @@
-"""The deadline-aware policies on availability that nobody chose: no deadline is missed that on-demand could keep."""
+"""The deadline-aware policies on random availability: none misses a deadline that on-demand could meet."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def traces(draw: st.DrawFn, ticks: int) -> list[bool]:
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_no_deadline_is_missed_that_on_demand_could_keep(name: str, data: st.DataObject) -> None:
-    """Under provisioning delays up to the known one, and overheads shorter and longer than a tick."""
+def test_no_policy_misses_a_deadline_that_on_demand_could_meet(name: str, data: st.DataObject) -> None:
+    """With provisioning delays up to the known maximum, and overheads shorter and longer than a tick."""
     job = Job(
         work=data.draw(st.sampled_from([0.5, 3.0, 11.7])) * HOUR,
         overhead=data.draw(st.sampled_from([0.0, 180.0, 720.0])),
@@ -45,14 +45,14 @@ def test_no_deadline_is_missed_that_on_demand_could_keep(name: str, data: st.Dat
 
 
 @pytest.mark.parametrize("name", ["greedy", "uniform-progress", "adaptive"])
-def test_with_spot_capacity_throughout_only_spot_is_used(name: str) -> None:
+def test_only_spot_is_used_when_spot_capacity_never_goes_away(name: str) -> None:
     done = run(registry.by_name(name), [True] * 312, Job())
     assert (set(done.held), done.starts) == ({SPOT}, 1)
     assert done.cost == pytest.approx(0.9731 * (48 + 0.05))
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_without_spot_capacity_one_on_demand_attempt_does_the_work(name: str) -> None:
+def test_one_on_demand_attempt_does_all_the_work_when_there_is_no_spot_capacity(name: str) -> None:
     done = run(registry.by_name(name), [False] * 312, Job())
     assert (set(done.held) - {""}, done.starts) == ({ON_DEMAND}, 1)
     assert done.cost == pytest.approx(3.06 * (48 + 0.05))
@@ -63,16 +63,16 @@ def test_greedy_waits_as_long_as_the_deadline_allows() -> None:
     assert done.held.index(ON_DEMAND) == int((4 * HOUR - 180 - TICK) // TICK) + 1
 
 
-def test_uniform_progress_waits_only_while_it_is_ahead() -> None:
+def test_uniform_progress_waits_only_while_the_job_is_ahead_of_schedule() -> None:
     job = Job(work=10 * HOUR, deadline=20 * HOUR, overhead=0.0)
     up = [True] * 12 + [False] * 108
     done = run(registry.by_name("uniform-progress"), up, job)
-    # Two hours of work are ahead of the line until four hours have passed.
+    # Two hours of work are ahead of uniform progress until four hours have passed.
     assert (done.held[:12], set(done.held[12:25])) == ((SPOT,) * 12, {""})
     assert done.held[25] == ON_DEMAND
 
 
-def test_uniform_progress_leaves_on_demand_two_overheads_ahead() -> None:
+def test_uniform_progress_leaves_on_demand_when_it_is_two_overheads_ahead() -> None:
     job = Job(work=10 * HOUR, deadline=20 * HOUR, overhead=600.0)
     up = [False] * 2 + [True] * 118
     done = run(registry.by_name("uniform-progress"), up, job)
@@ -95,5 +95,5 @@ class Stubborn:
         return TierChoice(SPOT)
 
 
-def test_the_test_world_lets_a_careless_policy_miss_its_deadline() -> None:
+def test_a_policy_without_a_safety_net_misses_its_deadline_in_the_test_world() -> None:
     assert run(Stubborn(), [False] * 312, Job()).finished is None

@@ -25,7 +25,7 @@ def policy() -> Any:
 
 
 @pytest.mark.parametrize(("hour", "chosen"), [(2, "spot-a"), (9, "on-demand")])
-def test_it_chooses_by_the_hour(policy: Any, hour: int, chosen: str) -> None:
+def test_the_documented_policy_chooses_the_tier_by_the_hour(policy: Any, hour: int, chosen: str) -> None:
     job = Job(spec(tier("spot-a", -1), tier("on-demand", -1)), policy)
     midnight = START - START % 86400
     job.now = midnight + hour * 3600
@@ -34,7 +34,7 @@ def test_it_chooses_by_the_hour(policy: Any, hour: int, chosen: str) -> None:
 
 
 @pytest.mark.parametrize("available", [True, False])
-def test_it_keeps_the_deadline(policy: Any, available: bool) -> None:
+def test_the_documented_policy_meets_the_deadline(policy: Any, available: bool) -> None:
     done = run(policy, [available] * 312, TickJob())
     assert done.finished is not None
     assert set(done.held) <= {SPOT, ON_DEMAND, ""}
