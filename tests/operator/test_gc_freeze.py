@@ -1,4 +1,4 @@
-"""The collector is off while everything is listed, and is on again whatever happens."""
+"""The garbage collector is disabled during the initial listing and always restored afterwards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spotladder.operator.gc_freeze import gc_frozen, gc_unfrozen
 
 
 class Thing:
-    """In a cycle with itself: only the collector removes it."""
+    """A reference cycle: only the garbage collector removes it."""
 
     def __init__(self) -> None:
         self.itself = self
@@ -21,7 +21,7 @@ def thing() -> weakref.ref[Thing]:
     return weakref.ref(Thing())
 
 
-def test_what_was_listed_is_not_looked_at_until_it_may_have_become_garbage() -> None:
+def test_listed_objects_are_exempt_from_collection_until_they_are_unfrozen() -> None:
     before = gc.get_freeze_count()
     with gc_frozen():
         assert not gc.isenabled()
@@ -39,7 +39,7 @@ def test_what_was_listed_is_not_looked_at_until_it_may_have_become_garbage() -> 
     assert gc.get_freeze_count() <= before
 
 
-def test_who_is_stopped_while_listing_leaves_the_collector_as_it_was() -> None:
+def test_an_interrupted_listing_restores_the_garbage_collector() -> None:
     listed: list[weakref.ref[Thing]] = []
 
     def stopped() -> None:
@@ -54,7 +54,7 @@ def test_who_is_stopped_while_listing_leaves_the_collector_as_it_was() -> None:
     assert listed[0]() is None
 
 
-def test_a_collector_that_was_off_stays_off() -> None:
+def test_a_disabled_garbage_collector_stays_disabled() -> None:
     gc.disable()
     try:
         with gc_frozen():

@@ -1,4 +1,4 @@
-"""What nodes cost, looked up: never waited for, and never taken for nothing when it is not known."""
+"""Price lookups: they never block the reconciler, and an unknown price is not zero."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AWS = {
 
 
 class Fake:
-    """A source that answers what it is told to, once `gate` is open."""
+    """A fake price source with a configured answer, returned once `gate` is open."""
 
     def __init__(self, answer: Price | Exception) -> None:
         self.answer, self.asked, self.gate = answer, 0, threading.Event()
@@ -51,7 +51,7 @@ async def until(what: Any) -> None:
     raise AssertionError("did not come about")
 
 
-async def test_a_price_that_is_given_wins_and_nobody_is_asked() -> None:
+async def test_a_price_in_the_spec_is_used_without_a_lookup() -> None:
     fake = Fake(Price(9.0))
     async with Prices({PriceSource.AWS: fake}, clock=SteppedClock(), changed=lambda: None) as prices:
         given = capacity(price={"perNodeHour": "0.42", "onDemandPerNodeHour": "1.41"})
@@ -62,7 +62,7 @@ async def test_a_price_that_is_given_wins_and_nobody_is_asked() -> None:
         assert fake.asked == 0
 
 
-async def test_nobody_waits_for_a_price_and_all_that_use_it_are_told() -> None:
+async def test_a_price_lookup_does_not_block_and_its_result_triggers_a_reconcile() -> None:
     fake, told, clock = Fake(Price(0.4, 1.0)), list[str](), SteppedClock()
     fake.gate.clear()
     async with Prices({PriceSource.AWS: fake}, clock=clock, changed=lambda: told.append("news")) as prices:
@@ -76,7 +76,7 @@ async def test_nobody_waits_for_a_price_and_all_that_use_it_are_told() -> None:
         assert (fake.asked, prices.problem(tier)) == (1, "")
         fake.answer = Price(0.5, 1.0)
         await clock.advance(PRICE_TTL)
-        assert prices.of(tier) == Price(0.4, 1.0)  # the old one until there is a newer
+        assert prices.of(tier) == Price(0.4, 1.0)  # the old price until the new one is known
         await until(lambda: len(told) == 2)
         assert prices.of(tier) == Price(0.5, 1.0)
 
@@ -84,7 +84,7 @@ async def test_nobody_waits_for_a_price_and_all_that_use_it_are_told() -> None:
 @pytest.mark.parametrize(
     ("error", "says"), [(PriceUnknown("no such type"), "no such type"), (KeyError("terms"), "KeyError: 'terms'")]
 )
-async def test_a_price_that_cannot_be_had_is_not_known_and_asked_for_again(error: Exception, says: str) -> None:
+async def test_a_failed_price_lookup_leaves_the_price_unknown_and_is_retried(error: Exception, says: str) -> None:
     fake, told, clock = Fake(error), list[str](), SteppedClock()
     async with Prices({PriceSource.AWS: fake}, clock=clock, changed=lambda: told.append("news")) as prices:
         tier = capacity(**AWS)
@@ -99,7 +99,7 @@ async def test_a_price_that_cannot_be_had_is_not_known_and_asked_for_again(error
         assert prices.of(tier) == Price(0.4, 1.0)
 
 
-# --- AWS: answers of the shape that boto3's own service models demand ------------------------------------------------
+# --- AWS: responses validated against boto3's service models ---------------------------------------------------------
 
 
 def product(*prices: str) -> str:
@@ -108,7 +108,7 @@ def product(*prices: str) -> str:
 
 
 class Aws:
-    """Clients of boto3 with canned answers."""
+    """boto3 clients with stubbed responses."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -145,24 +145,24 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Aws:
     return Aws(monkeypatch)
 
 
-def test_the_newest_spot_price_of_each_zone_and_the_list_price(cloud: Aws) -> None:
+def test_the_spot_price_is_the_mean_of_the_newest_price_of_each_zone(cloud: Aws) -> None:
     cloud.lists(product("1.006", "0.0"))
     cloud.history(("us-east-1a", "0.50", 8), ("us-east-1a", "0.40", 11), ("us-east-1b", "0.60", 10))
     assert cloud.price() == Price(pytest.approx(0.5), pytest.approx(1.006))
 
 
-def test_only_the_zones_of_the_tier_are_asked_for(cloud: Aws) -> None:
+def test_only_spot_prices_in_the_zones_of_the_tier_are_requested(cloud: Aws) -> None:
     cloud.lists(product("1.0"))
     cloud.history(("us-east-1b", "0.60", 10), zones=["us-east-1b"])
     assert cloud.price(zones=["us-east-1b"]).per_node_hour == pytest.approx(0.6)
 
 
-def test_on_demand_nodes_are_their_own_yardstick(cloud: Aws) -> None:
+def test_the_price_of_an_on_demand_tier_equals_its_on_demand_price(cloud: Aws) -> None:
     cloud.lists(product("1.006"))
     assert cloud.price(capacityType="on-demand") == Price(1.006, 1.006)
 
 
-def test_what_aws_does_not_know_or_does_not_say(cloud: Aws) -> None:
+def test_missing_prices_and_errors_of_aws_are_reported_with_their_cause(cloud: Aws) -> None:
     with pytest.raises(PriceUnknown, match=r"needs spec\.region and spec\.instanceTypes"):
         cloud.price(instanceTypes=[])
     with pytest.raises(PriceUnknown, match="in your contract"):
@@ -179,10 +179,10 @@ def test_what_aws_does_not_know_or_does_not_say(cloud: Aws) -> None:
         cloud.price()
 
 
-# --- a table ---------------------------------------------------------------------------------------------------------
+# --- price table -----------------------------------------------------------------------------------------------------
 
 
-def test_a_table_of_prices(tmp_path: Path) -> None:
+def test_prices_are_read_from_a_table(tmp_path: Path) -> None:
     rows = {"g2-standard-4": {"spot": 0.2, "on-demand": "0.7"}, "g2-standard-8": {"spot": 0.4, "on-demand": 1.1}}
     file = tmp_path / "prices.json"
     file.write_text(json.dumps({"us-central1": rows}))

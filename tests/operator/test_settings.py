@@ -17,7 +17,7 @@ NODE_PERIOD = 5.0
 """Kubernetes' --node-monitor-period."""
 
 
-def test_a_failure_is_judged_after_kubernetes_can_know_that_a_node_is_lost_and_while_its_pods_are_there() -> None:
+def test_the_failure_attribution_window_covers_the_node_monitor_grace_period() -> None:
     assert NODE_GRACE + NODE_PERIOD < SETTLE <= KEPT_AFTER_THE_END
 
 
@@ -35,7 +35,7 @@ def test_a_failure_is_judged_after_kubernetes_can_know_that_a_node_is_lost_and_w
         ({"namespaces": ["*"], "uri": ["s3://b"]}, "checkpointAccess.0.uri: Extra inputs are not permitted"),
     ],
 )  # fmt: skip
-def test_a_rule_that_would_never_match_is_refused(rule: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_an_invalid_access_rule_is_rejected(rule: dict[str, Any], said: str, tmp_path: Path) -> None:
     file = tmp_path / "controller.yaml"
     file.write_text(json.dumps({"checkpointAccess": [rule]}), encoding="utf-8")
     with pytest.raises(InvalidSpec) as refused:
@@ -43,7 +43,7 @@ def test_a_rule_that_would_never_match_is_refused(rule: dict[str, Any], said: st
     assert said in str(refused.value)
 
 
-def test_a_rule_is_applied_as_it_is_written() -> None:
+def test_an_access_rule_is_parsed() -> None:
     rule = AccessRule(
         namespaces=("team-a", "*"), uris=("s3://*", "file:///data/"), endpoints=("https://*.example.com",)
     )

@@ -1,4 +1,4 @@
-"""What is told of silent nodes: which fell silent together, and which stopped before they were marked."""
+"""Silent nodes: which ones stopped together, from the node status and the kubelets' Leases."""
 
 from __future__ import annotations
 
@@ -78,23 +78,25 @@ async def facts(nodes: list[NodeRecord], of_job: list[str], ages: Mapping[str, f
         pytest.param([node("a", silent_for=0), node("b", silent_for=200)], {}, 1, 1, id="one was lost long ago"),
     ],
 )
-async def test_the_nodes_of_the_job(nodes: list[NodeRecord], ages: Mapping[str, float], silent: int, of: int) -> None:
+async def test_silent_nodes_of_the_job_are_counted_from_node_status_and_leases(
+    nodes: list[NodeRecord], ages: Mapping[str, float], silent: int, of: int
+) -> None:
     seen = await facts(nodes, ["a", "b"], ages)
     assert (seen.silent_nodes, seen.nodes) == (silent, of)
 
 
-async def test_the_nodes_of_the_cluster_without_those_that_were_lost_before() -> None:
+async def test_silent_nodes_of_the_cluster_are_counted_without_those_lost_long_ago() -> None:
     others = [node("b", silent_for=3), node("c", silent_for=20), node("d"), node("e", silent_for=600)]
     seen = await facts([node("a", silent_for=0), *others], ["a"], {})
     assert (seen.cluster_silent_nodes, seen.cluster_nodes) == (3, 4)
 
 
-async def test_leases_that_may_not_be_read_tell_nothing() -> None:
+async def test_without_permission_to_list_leases_only_the_node_status_counts() -> None:
     seen = await facts([node("a", silent_for=0), node("b")], ["a", "b"], {"a": 50, "b": 43}, refuses=True)
     assert (seen.silent_nodes, seen.nodes) == (1, 2)
 
 
-async def test_they_are_listed_only_while_a_node_is_silent_and_not_at_every_pass() -> None:
+async def test_leases_are_listed_only_while_a_node_is_silent_and_at_most_once_per_interval() -> None:
     cluster: Any = Cluster(Leases({}), Inventory([]))
     heartbeats, silent = Heartbeats(cluster.clock), AttemptSeen(1, (SILENT,))
     assert not await heartbeats.refresh(cluster, AttemptSeen(1, (PodSeen("w-0"),)))

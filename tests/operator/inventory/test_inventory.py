@@ -1,4 +1,4 @@
-"""Which job an Event concerns: it may be about a thing that has no owner, or that is gone already."""
+"""Which job an Event belongs to: its object may have no owner or may be deleted already."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def said(reason: str, message: str, *, kind: str, name: str, uid: str = "", numb
 
 
 class PodAndJobSet:
-    """A pod and a JobSet of the job digits. `heard` are the jobs that were woken since the last look."""
+    """A pod and a JobSet of the job digits. `heard` returns the jobs that were requeued since its last call."""
 
     def __init__(self) -> None:
         self.woken: list[JobKey] = []
@@ -61,20 +61,20 @@ class PodAndJobSet:
         (said("InsufficientCapacityError", "", kind="NodeClaim", name="spot-x"), False),
     ],
 )
-def test_whom_an_event_concerns(event: dict[str, Any], concerns: bool) -> None:
+def test_an_event_requeues_the_job_of_its_pod_node_or_child_object(event: dict[str, Any], concerns: bool) -> None:
     assert PodAndJobSet().hear(event) == ([("team-a", "digits")] if concerns else [])
 
 
-def test_a_refused_claim_concerns_the_pods_that_were_nominated_for_it() -> None:
+def test_a_refused_nodeclaim_requeues_the_jobs_of_the_pods_nominated_for_it() -> None:
     world = PodAndJobSet()
     world.hear(said("Nominated", NOMINATED, kind="Pod", name="w-0"))
     world.hear(said("Nominated", "Pod should schedule on: nodeclaim/other", kind="Pod", name="stranger", number=9))
     refused = said("InsufficientCapacityError", "", kind="NodeClaim", name="spot-x", number=10)
     assert world.hear(refused) == [("team-a", "digits")]
-    assert world.hear(refused) == []  # the same again is no news
+    assert world.hear(refused) == []  # an unchanged event requeues nothing
 
 
-def test_refused_claims_are_found_without_looking_through_all_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_nodeclaims_are_found_by_index_without_scanning_all_events(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = list[str]()
 
     def looking(event: EventRecord) -> list[str]:
@@ -83,7 +83,7 @@ def test_refused_claims_are_found_without_looking_through_all_events(monkeypatch
 
     monkeypatch.setattr(inventory, "nominated_for", looking)
     world, crunch = PodAndJobSet(), 50
-    for number in range(crunch):  # somebody's, that Karpenter finds nothing for
+    for number in range(crunch):  # pods of other jobs for which Karpenter finds no capacity
         nominated = f"Pod should schedule on: nodeclaim/c{number}"
         world.hear(said("Nominated", nominated, kind="Pod", name=f"stranger-{number}", number=2 * number))
         world.hear(said("InsufficientCapacityError", "", kind="NodeClaim", name=f"c{number}", number=2 * number + 1))
@@ -92,7 +92,7 @@ def test_refused_claims_are_found_without_looking_through_all_events(monkeypatch
     assert world.inventory.events_of(objects, {}) == []
 
 
-def test_of_all_events_an_attempt_gets_those_that_may_concern_it() -> None:
+def test_an_attempt_gets_the_events_of_its_pods_nodes_and_child_objects_only() -> None:
     world = PodAndJobSet()
     world.inventory._nodes.put({"metadata": {**metadata("node-1"), "namespace": "", "uid": "uid-of-the-machine"}})
     for number, (reason, name, uid) in enumerate(
@@ -101,7 +101,7 @@ def test_of_all_events_an_attempt_gets_those_that_may_concern_it() -> None:
             ("Nominated", "stranger", ""),
             ("InsufficientCapacityError", "other", ""),
             ("SpotInterrupted", "node-1", "uid-of-the-machine"),
-            ("Rebooted", "node-1", "node-1"),  # as the kubelet says it
+            ("Rebooted", "node-1", "node-1"),  # the kubelet uses the node's name as uid
             ("SpotInterrupted", "node-2", ""),
             ("InsufficientCapacityError", "spot-x", ""),
             ("FailedCreate", "digits-a001-workers-0", ""),

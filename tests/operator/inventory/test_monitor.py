@@ -1,4 +1,4 @@
-"""The breaker of one cluster, on a stepped clock and an API server that is a few lines of this file."""
+"""The monitor of one cluster, with a stepped clock and a fake API server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spotladder.workloads.records import NodeRecord
 
 
 class Server:
-    """`status` is what it answers to everything; `lists` counts listings."""
+    """A fake API server. `status` is the code of every response; `lists` counts list requests."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -43,7 +43,7 @@ class Server:
 
 
 class Somewhere:
-    """A `Source` that a test sets."""
+    """A `Source` whose connection the test sets."""
 
     def __init__(self, connection: Connection) -> None:
         self.now = connection
@@ -74,7 +74,7 @@ class Scene:
         self.changes.append(self.monitor.problem or self.monitor.doubt)
 
     async def until(self, holds: Any, step: float = 0.0) -> None:
-        """Let the wire work, and time pass by so much at each look."""
+        """Poll until `holds`, and advance the clock by `step` seconds each time."""
         for _ in range(600):
             if holds():
                 return
@@ -101,7 +101,7 @@ async def scene() -> AsyncIterator[Scene]:
         await runner.cleanup()
 
 
-async def test_a_cluster_is_up_once_everything_is_listed() -> None:
+async def test_a_cluster_is_up_once_its_caches_have_synced() -> None:
     async with scene() as here:
         assert not here.monitor.known
         await here.until(lambda: here.monitor.known)
@@ -111,7 +111,7 @@ async def test_a_cluster_is_up_once_everything_is_listed() -> None:
         assert here.changes == [""]
 
 
-async def test_one_lost_answer_is_nothing_and_three_are_an_outage() -> None:
+async def test_one_failed_request_is_no_outage_and_three_are() -> None:
     async with scene() as here:
         await here.until(lambda: here.monitor.known)
         here.server.status = 500
@@ -123,7 +123,7 @@ async def test_one_lost_answer_is_nothing_and_three_are_an_outage() -> None:
         assert len(here.changes) == 2
 
 
-async def test_after_an_outage_everything_is_listed_anew_and_pauses_have_an_end() -> None:
+async def test_after_an_outage_the_caches_relist_and_the_backoff_is_bounded() -> None:
     async with scene() as here:
         await here.until(lambda: here.monitor.known)
         here.server.status = 503
@@ -138,7 +138,7 @@ async def test_after_an_outage_everything_is_listed_anew_and_pauses_have_an_end(
         assert [bool(change) for change in here.changes] == [False, True, False]
 
 
-async def test_a_call_without_an_answer_makes_it_look_at_once() -> None:
+async def test_a_request_without_an_answer_triggers_an_immediate_probe() -> None:
     async with scene() as here:
         await here.until(lambda: here.monitor.known)
         await here.until(lambda: here.clock.sleepers >= 1)
@@ -148,7 +148,7 @@ async def test_a_call_without_an_answer_makes_it_look_at_once() -> None:
         assert here.clock.ticks() < POLL_INTERVAL + RETRY_INTERVAL
 
 
-async def test_a_rotated_connection_is_taken_over_without_an_outage() -> None:
+async def test_rotated_credentials_are_used_without_an_outage() -> None:
     async with scene() as here:
         await here.until(lambda: here.monitor.known)
         here.source.now = Connection(here.source.now.server, Fixed({"Authorization": "Bearer rotated"}))
@@ -156,7 +156,7 @@ async def test_a_rotated_connection_is_taken_over_without_an_outage() -> None:
         assert here.changes == [""]
 
 
-async def test_another_address_may_be_another_cluster() -> None:
+async def test_a_changed_server_address_is_handled_as_an_outage() -> None:
     async with scene() as here:
         await here.until(lambda: here.monitor.known)
         here.source.now = Connection(here.source.now.server.replace("127.0.0.1", "localhost"), Fixed())
@@ -164,7 +164,7 @@ async def test_another_address_may_be_another_cluster() -> None:
         assert here.changes == ["", "its address has changed", ""]
 
 
-async def test_what_is_not_understood_any_more_is_told_and_what_worked_goes_on() -> None:
+async def test_an_invalid_kubeconfig_is_reported_while_the_previous_connection_stays_in_use() -> None:
     async with scene() as here:
         await here.until(lambda: here.monitor.known)
         here.source.broken = "Secret a/b: is not YAML"
@@ -175,7 +175,7 @@ async def test_what_is_not_understood_any_more_is_told_and_what_worked_goes_on()
         assert here.changes == ["", "Secret a/b: is not YAML", ""]
 
 
-async def test_a_cluster_that_never_could_be_found_says_why() -> None:
+async def test_a_cluster_that_was_never_reachable_reports_the_cause() -> None:
     async with scene() as here:
         here.source.broken = "Secret a/b does not exist"
         await here.until(lambda: here.monitor.known)

@@ -32,7 +32,7 @@ from tests.workloads.builders import job, jobset_template, node, ray_template, t
 
 @dataclass
 class Client:
-    """Takes what it is given."""
+    """A fake client that accepts every object."""
 
     made: list[Any] = field(default_factory=list)
     removed: list[Any] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Client:
 
 @dataclass
 class Refusing(Client):
-    """Takes no RayJob."""
+    """A fake client that refuses RayJobs."""
 
     async def apply(self, kind: object, body: Any) -> Any:
         if kind == RAYJOBS:
@@ -59,7 +59,7 @@ class Refusing(Client):
 
 
 def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
-    """What one pass knows of a job, who makes its attempts, and where."""
+    """The loaded job of one reconcile, the applier, and the home cluster."""
     inventory: Any = SimpleNamespace(unreadable=lambda *_: [], written=lambda *_: None)
     loaded: Any = SimpleNamespace(
         record=JobRecord(name="digits", namespace="team-a", uid="1b4e28ba"),
@@ -79,7 +79,7 @@ def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
 
 
 @pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["RayJob", "JobSet"])
-async def test_the_same_launch_makes_the_same_objects_and_leaves_the_job_as_it_is(template: dict[str, Any]) -> None:
+async def test_launching_twice_applies_identical_objects_and_does_not_modify_the_job(template: dict[str, Any]) -> None:
     made, client = job(template), Client()
     before = made.model_copy(deep=True)
     loaded, applier, _home = launching(made, client)
@@ -96,7 +96,7 @@ async def test_the_same_launch_makes_the_same_objects_and_leaves_the_job_as_it_i
     [(ray_template(), RayJobRecord), (jobset_template(), JobSetRecord)],
     ids=["RayJob", "JobSet"],
 )
-async def test_what_is_there_is_not_made_again_whatever_the_spec_says_now(
+async def test_an_existing_attempt_object_is_not_applied_again_after_a_spec_change(
     template: dict[str, Any], there: type[RayJobRecord | JobSetRecord]
 ) -> None:
     client = Client()
@@ -112,7 +112,7 @@ async def test_what_is_there_is_not_made_again_whatever_the_spec_says_now(
 
 
 @pytest.mark.parametrize("kind", [RAYJOBS, JOBSETS], ids=["RayJob", "JobSet"])
-async def test_an_attempt_is_removed_by_name_so_that_no_other_jobs_objects_are_read_for_it(kind: APIResource) -> None:
+async def test_an_attempt_is_deleted_by_name_and_its_pods_with_a_short_grace_period(kind: APIResource) -> None:
     client = Client()
     loaded, applier, home = launching(job(ray_template()), client)
     of_it: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
@@ -133,7 +133,7 @@ async def test_an_attempt_is_removed_by_name_so_that_no_other_jobs_objects_are_r
     ]
 
 
-async def test_what_was_made_for_a_refused_rayjob_is_taken_back_where_nothing_else_would_remove_it() -> None:
+async def test_a_refused_rayjob_in_a_member_cluster_gets_its_disruption_budget_deleted() -> None:
     for monitor, taken_back in (
         (None, []),
         (SimpleNamespace(problem=""), [(DISRUPTION_BUDGETS, "digits-a001", "", None)]),
@@ -147,7 +147,7 @@ async def test_what_was_made_for_a_refused_rayjob_is_taken_back_where_nothing_el
         assert client.removed == taken_back
 
 
-async def test_pods_on_silent_nodes_are_removed_but_for_the_live_attempts_while_contact_is_lost() -> None:
+async def test_pods_on_silent_nodes_are_force_deleted_except_the_live_attempt_during_lost_contact() -> None:
     client = Client()
     loaded, applier, home = launching(job(ray_template()), client)
     pods = (PodRecord(name="w-0", namespace="team-a", uid="p1", node="node-1", phase="Running"),)

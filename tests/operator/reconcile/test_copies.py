@@ -1,4 +1,4 @@
-"""Copies for other clusters: none is taken from a job that needs it, and one that is lost is made again."""
+"""Copies in member clusters: the cleanup keeps those that a job needs, and lost ones are recreated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spotladder.workloads.references import Reference
 
 
 class Api:
-    """A cluster's objects. While `gate` is closed nobody is told what exists there."""
+    """A fake API server. While `gate` is closed, requests for metadata are not answered."""
 
     def __init__(self) -> None:
         self.there: dict[tuple[APIResource, str, str], Object] = {}
@@ -52,7 +52,7 @@ class Api:
 
 @dataclass
 class Far:
-    """Another cluster; `at_work` are the jobs that have an attempt in it."""
+    """A member cluster; `at_work` are the jobs that have an attempt in it."""
 
     client: Api = field(default_factory=Api)
     at_work: set[tuple[str, str]] = field(default_factory=set)
@@ -89,12 +89,12 @@ def keeping(jobs: Jobs, far: Far, clock: SteppedClock) -> Copies:
     return Copies(cast("Clusters", Known()), cast("Any", jobs), namespaces=(), clock=clock)
 
 
-async def test_a_job_that_starts_while_copies_are_looked_through_keeps_its_own() -> None:
+async def test_a_job_that_starts_during_the_cleanup_of_copies_keeps_its_copies() -> None:
     bucket, settings = Reference(SECRETS, "bucket"), Reference(CONFIG_MAPS, "settings")
     jobs, far, clock = Jobs([job("old", bucket)]), Far(), SteppedClock()
     copies = keeping(jobs, far, clock)
     assert await copies.bring(cast("Cluster", far), "team-a", [bucket, settings]) is None
-    far.client.gate.clear()  # the round has begun, and is at the Secret
+    far.client.gate.clear()  # the cleanup has begun and waits for the Secret
     running = asyncio.create_task(copies.run())
     try:
         await clock.advance(RESYNC_INTERVAL)
@@ -109,7 +109,7 @@ async def test_a_job_that_starts_while_copies_are_looked_through_keeps_its_own()
         running.cancel()
 
 
-async def test_a_copy_that_was_lost_is_made_again_where_its_job_is() -> None:
+async def test_a_deleted_copy_is_recreated_in_the_cluster_of_its_job() -> None:
     bucket = Reference(SECRETS, "bucket")
     far, clock = Far(at_work={("team-a", "here")}), SteppedClock()
     jobs = Jobs([job("here", bucket), job("elsewhere", Reference(SECRETS, "other"))])

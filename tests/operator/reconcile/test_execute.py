@@ -1,4 +1,4 @@
-"""What keeps failing beside a job's course does not hold it up."""
+"""Failures of cleanup work do not block the job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIVE = 2
 
 
 class Refusing:
-    """Stands for everything that an executor uses: what is named is refused, the rest is done."""
+    """A fake of every collaborator of the executor: the named calls are refused, all others succeed."""
 
     def __init__(self, *refused: str) -> None:
         self._refused = refused
@@ -66,7 +66,7 @@ async def executed(refused: str, *actions: Action) -> tuple[ExecutionResult, Ref
         ("delete", Delete(LIVE - 1, Reason.LEFT_BEHIND)),
     ],
 )
-async def test_what_is_left_elsewhere_fails_beside(refused: str, action: Action) -> None:
+async def test_a_failed_cleanup_does_not_fail_the_reconcile(refused: str, action: Action) -> None:
     found, world = await executed(refused, action)
     assert (found.failed, found.untidy) == (None, REFUSED)
     assert {"delete_strays", "let_go", "sweep"} - {refused} <= set(world.done)
@@ -76,14 +76,14 @@ async def test_what_is_left_elsewhere_fails_beside(refused: str, action: Action)
     ("refused", "action"),
     [("drain", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)), ("delete", Delete(LIVE, Reason.MAX_FAILURES_EXCEEDED))],
 )
-async def test_what_the_job_waits_for_fails_the_pass(refused: str, action: Action) -> None:
+async def test_a_failed_action_of_the_live_attempt_fails_the_reconcile(refused: str, action: Action) -> None:
     found, world = await executed(refused, action)
     assert (found.failed, found.untidy) == (REFUSED, None)
     assert "sweep" in world.done
 
 
 class EndLog(Refusing):
-    """A log that answers a job's end with this: why old checkpoints stay, or an error."""
+    """A log whose `end` returns why old checkpoints are kept, or raises an error."""
 
     def __init__(self, answer: str | Exception) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class EndLog(Refusing):
         (StoreUnavailable("503"), "Unknown", "CheckpointsUnreadable", "the end is not complete in the log yet: 503"),
     ],
 )
-async def test_at_a_jobs_end_its_log_gets_the_outcome_and_keeps_what_the_spec_says(
+async def test_at_the_end_of_a_job_the_log_records_the_outcome_and_keeps_spec_keep_checkpoints(
     answer: str | Exception, status: str, reason: str, message: str
 ) -> None:
     world: Any = EndLog(answer)

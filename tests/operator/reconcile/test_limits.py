@@ -50,20 +50,20 @@ def full(me: JobRecord, *others: JobRecord, launched: tuple[str, ...] = (), pool
         ([job("a", on="on-demand"), job("b")], (), False),
     ],
 )
-def test_a_job_that_begins_needs_room_beside_all_that_hold_nodes(
+def test_a_new_job_counts_all_jobs_that_hold_nodes_of_the_tier(
     others: list[JobRecord], launched: tuple[str, ...], expected: bool
 ) -> None:
     assert full(job("me", phase=""), *others, launched=launched) is expected
 
 
-def test_of_two_that_both_wait_the_older_goes_first() -> None:
+def test_of_two_waiting_jobs_the_older_one_has_precedence() -> None:
     older, younger, third = job("a", created_at=1), job("b", created_at=2), job("c", created_at=0)
     assert not full(older, younger, third)
     assert full(younger, older, third)
-    assert full(older, younger, third, launched=("b", "c"))  # what is there is there
+    assert full(older, younger, third, launched=("b", "c"))  # launched jobs keep their nodes
 
 
-def test_what_is_being_launched_counts_before_it_is_seen() -> None:
+def test_a_launch_in_progress_counts_before_its_objects_are_observed() -> None:
     older, younger = job("a", created_at=1), job("b", created_at=2)
     made: Any = Jobs(older, younger)
     limits = Limits(made, size=lambda _job, _tier: 3, launched=lambda _key: False)
@@ -73,13 +73,13 @@ def test_what_is_being_launched_counts_before_it_is_seen() -> None:
     assert not limits.full(POOL, older)
 
 
-def test_without_a_limit_there_is_always_room() -> None:
+def test_a_capacitytier_without_limits_is_never_full() -> None:
     others = [job(name) for name in "abcdefgh"]
     assert not full(job("me"), *others, pool=CapacityRecord(name="pool", uid="p", model=capacity()))
     assert not full(job("me"), *others, pool=CapacityRecord(name="pool", uid="p"))
 
 
-def test_a_job_that_is_larger_than_the_tier_never_has_room() -> None:
+def test_a_job_larger_than_the_limit_never_fits() -> None:
     assert full(job("me"), pool=CapacityRecord(name="pool", uid="p", model=capacity(limits={"nodes": 1})))
 
 

@@ -1,4 +1,4 @@
-"""A running attempt whose CapacityTier is gone may be in any cluster: it is not lost as long as one cannot be asked."""
+"""An attempt whose CapacityTier was deleted may be in any cluster: it is not lost while a cluster is unreachable."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STATE = JobState(stage=Stage.RUNNING, tier=LIVE, attempt=Attempt(1, LIVE, create
 
 
 class Known:
-    """Home, and a cluster about which so much is known; nothing is seen in them."""
+    """The home cluster and a member cluster in the given condition, both without attempts."""
 
     names = frozenset({"home", "east"})
 
@@ -47,7 +47,7 @@ class Known:
 
 
 def tiers_of(known: Known) -> Tiers:
-    """The job's, of which no CapacityTier is there."""
+    """The tiers of the job, without any existing CapacityTier."""
     return load.resolve(JOB, lambda _: None, lambda _: None, known.names, price_of)
 
 
@@ -63,16 +63,16 @@ def observed(known: Known) -> Observation:
 
 
 @pytest.mark.parametrize(("synced", "waits"), [(False, True), (True, False)])
-def test_it_is_not_judged_before_every_cluster_is_known(synced: bool, waits: bool) -> None:
+def test_an_attempt_is_not_judged_before_every_cluster_has_synced(synced: bool, waits: bool) -> None:
     known = Known(synced=synced)
     clusters = cast("Clusters", known)
     assert load.awaits_sync(clusters, tiers_of(known), STATE) == waits
-    assert not load.awaits_sync(clusters, tiers_of(known), JobState())  # nothing of it runs
+    assert not load.awaits_sync(clusters, tiers_of(known), JobState())  # the job has no attempt
 
 
-def test_it_is_out_of_reach_while_one_of_them_is() -> None:
+def test_an_attempt_of_unknown_cluster_is_unreachable_while_any_cluster_is() -> None:
     assert observed(Known(problem="no answer")).unavailable[LIVE] == "cluster east cannot be used: no answer"
-    assert LIVE not in observed(Known()).unavailable  # it was looked for everywhere: it is gone
+    assert LIVE not in observed(Known()).unavailable  # no cluster has the attempt: it is gone
 
 
 NO_ROUTE = Reading(True, unreadable="no route", away_since=10.0)
@@ -90,14 +90,14 @@ SAID = Outage(20.0, "refused")
         (Reading(True), SAID, 20.0, "the program reports: refused"),
     ],
 )
-def test_what_is_known_of_the_store_is_a_fact_of_the_attempt(
+def test_bucket_outages_are_recorded_in_the_observed_attempt(
     reading: Reading, outage: Outage | None, since: float | None, message: str
 ) -> None:
     seen = load._with_store(AttemptSeen(1), reading, outage)
     assert (seen.store_unavailable_since, seen.store_message) == (since, message)
 
 
-def test_a_cordon_of_the_workers_nodes_of_a_spot_tier_is_a_reclaim() -> None:
+def test_a_cordon_of_worker_nodes_of_a_spot_tier_is_a_reclaim() -> None:
     pods = [PodSeen(name, role, noticed=True, cause=Cause.MAINTENANCE) for name, role in
             (("head", PodRole.HEAD), ("w-0", PodRole.WORKER))]  # fmt: skip
     found = load.reclaimed(AttemptSeen(1, (*pods, PodSeen("w-1"))))

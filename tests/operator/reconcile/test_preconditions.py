@@ -1,4 +1,4 @@
-"""What the commit log must say before a job begins."""
+"""Preconditions of an attempt that depend on the commit log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Jobs:
 
 
 class Nothing:
-    """No cluster has anything to say."""
+    """Clusters that must not be asked."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"asked for {name}")
@@ -43,7 +43,7 @@ def to_begin(state: JobState, reading: Reading, *, deleting: bool = False) -> Di
     return preconditions.to_begin(record, JOB, state, tiers=tiers, reading=reading.after(state.progress), known={})
 
 
-def test_the_first_attempt_waits_until_it_is_known_whose_log_it_is() -> None:
+def test_the_first_attempt_waits_until_the_owner_of_the_commit_log_is_known() -> None:
     problem = to_begin(NEW, AWAY)
     assert problem is not None
     assert problem.reason is Reason.STORE_UNAVAILABLE
@@ -62,7 +62,9 @@ def test_the_first_attempt_waits_until_it_is_known_whose_log_it_is() -> None:
     ],
     ids=["its log is known", "nothing new", "new commits", "a commit was stepped over", "it runs"],
 )
-def test_nothing_stands_in_the_way_of_a_job_that_is_under_way(state: JobState, reading: Reading) -> None:
+def test_a_started_job_has_no_unmet_precondition_during_a_bucket_outage_or_restart(
+    state: JobState, reading: Reading
+) -> None:
     assert to_begin(state, reading) is None
 
 
@@ -71,7 +73,7 @@ def test_nothing_stands_in_the_way_of_a_job_that_is_under_way(state: JobState, r
     [(EMPTY, "has no commit"), (Reading(True, Progress(100, 1000, 5.0, 1)), "has step 100")],
     ids=["empty", "an older one"],
 )
-def test_a_log_that_knows_less_than_before_begins_nothing(reading: Reading, says: str) -> None:
+def test_no_attempt_starts_while_the_commit_log_lacks_recorded_commits(reading: Reading, says: str) -> None:
     problem = to_begin(STARTED, reading)
     assert problem is not None
     assert problem.reason is ConditionReason.CHECKPOINTS_GONE
@@ -79,6 +81,6 @@ def test_a_log_that_knows_less_than_before_begins_nothing(reading: Reading, says
     assert problem.reason in UNBLAMED
 
 
-def test_a_log_that_knows_less_does_not_take_the_progress_back() -> None:
+def test_a_commit_log_without_recorded_commits_does_not_reduce_the_progress() -> None:
     assert EMPTY.after(STARTED.progress).progress == STARTED.progress
     assert Reading(True, unreadable="x").after(STARTED.progress).gone == ""

@@ -1,4 +1,4 @@
-"""What is looked for before an attempt, on an API server that is a few lines of this file."""
+"""The preflight check: referenced objects and component versions, with a fake API server."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ BUCKET, SETTINGS = Reference(SECRETS, "bucket"), Reference(CONFIG_MAPS, "setting
 
 
 class Place:
-    """An API server; `there` are the paths that exist, `refuses` what it answers to all others, `kubernetes` its
-    version and `releases` the labels of the Deployments that there are, by path."""
+    """A fake API server. `there` has the existing paths, `refuses` the status code for all others, `kubernetes` the
+    version, and `releases` the labels of the existing Deployments by path."""
 
     def __init__(self) -> None:
         self.there: set[str] = set()
@@ -80,7 +80,7 @@ class Scene:
                 self.woken.clear()
                 return
             await asyncio.sleep(0.005)
-        raise AssertionError("nobody was woken")
+        raise AssertionError("no job was requeued")
 
 
 @asynccontextmanager
@@ -92,7 +92,7 @@ async def scene() -> AsyncIterator[Scene]:
             yield made
 
 
-async def test_what_is_missing_is_asked_for_again_and_what_is_there_is_not() -> None:
+async def test_missing_references_are_checked_again_and_found_ones_are_cached() -> None:
     async with scene() as here:
         here.place.there.add("/api/v1/namespaces/team-a/configmaps/settings")
         for _ in range(2):
@@ -105,7 +105,7 @@ async def test_what_is_missing_is_asked_for_again_and_what_is_there_is_not() -> 
 
 @pytest.mark.parametrize("answer", [403, 404])
 @pytest.mark.parametrize("installed", [True, False])
-async def test_a_queue_is_looked_for_and_kueue_too(answer: int, installed: bool) -> None:
+async def test_a_missing_queue_is_reported_with_whether_kueue_is_installed(answer: int, installed: bool) -> None:
     queue = Reference(LOCAL_QUEUES, "team")
     async with scene() as here:
         here.place.refuses = answer
@@ -123,7 +123,7 @@ async def test_a_queue_is_looked_for_and_kueue_too(answer: int, installed: bool)
         assert lacking(here.home, "team-a", missing) == expected
 
 
-async def test_what_may_not_be_read_counts_as_there_and_classes_have_no_namespace() -> None:
+async def test_unreadable_references_count_as_existing_and_priority_classes_are_cluster_scoped() -> None:
     async with scene() as here:
         high = Reference(PRIORITY_CLASSES, "high")
         assert await here.preflight.missing(here.home, "team-a", [high]) == (high,)
@@ -132,10 +132,10 @@ async def test_what_may_not_be_read_counts_as_there_and_classes_have_no_namespac
         assert await here.preflight.missing(here.home, "team-a", [BUCKET]) == ()
 
 
-async def test_looking_ahead_holds_nobody_up_and_wakes_the_job_with_news() -> None:
+async def test_the_preflight_check_does_not_block_the_reconciler_and_requeues_the_job_on_a_change() -> None:
     async with scene() as here:
         assert here.look() is None
-        assert here.look() is None  # under way
+        assert here.look() is None  # the check is still running
         await here.woke()
         assert here.look() == Ahead("namespace team-a lacks Secret bucket: create it there")
         here.place.there.add("/api/v1/namespaces/team-a/secrets/bucket")
@@ -148,14 +148,14 @@ async def test_looking_ahead_holds_nobody_up_and_wakes_the_job_with_news() -> No
         here.look()
         await asyncio.sleep(0.05)
         assert len(here.place.asked) == asked
-        assert here.look(2, SETTINGS) is None  # another version of the job needs something else
+        assert here.look(2, SETTINGS) is None  # a new generation of the job has other references
         await here.woke()
         assert "ConfigMap settings" in str(here.look(2))
         here.preflight.forget(KEY)
         assert here.look(2) is None
 
 
-def test_what_is_copied_must_exist_at_home_and_the_rest_there() -> None:
+def test_copied_references_must_exist_in_the_home_cluster_and_others_in_the_member_cluster() -> None:
     template = ray_template()
     container = worker_spec(template)["containers"][0]
     container["envFrom"] = [{"secretRef": {"name": "bucket"}}, {"configMapRef": {"name": "settings"}}]
@@ -167,7 +167,7 @@ def test_what_is_copied_must_exist_at_home_and_the_rest_there() -> None:
     assert needs(of, [tier(of)], [BUCKET]) == (Wanted(HOME, (BUCKET, SETTINGS), ray),)
 
 
-def test_it_says_where() -> None:
+def test_the_message_names_the_cluster_and_the_namespace_of_a_missing_object() -> None:
     away = cast("Cluster", type("East", (), {"name": "east", "monitor": object()})())
     assert lacking(away, "team-a", [BUCKET]) == "cluster east, namespace team-a lacks Secret bucket: create it there"
 
@@ -208,7 +208,7 @@ KARPENTER = "/apis/apps/v1/namespaces/kube-system/deployments/karpenter"
         pytest.param("", {}, "2.9.0", "", id="no version is told"),
     ],
 )
-async def test_versions_that_do_not_work_together(
+async def test_version_conflicts_are_reported_in_the_preflight_condition(
     kubernetes: str, releases: dict[str, dict[str, str]], ray: str | None, conflicts: str
 ) -> None:
     async with scene() as here:
@@ -223,7 +223,7 @@ async def test_versions_that_do_not_work_together(
         assert claims.reason == ("VersionConflict" if conflicts else "AllFound")
 
 
-async def test_a_cluster_that_is_reached_is_logged_when_its_versions_conflict() -> None:
+async def test_version_conflicts_of_a_cluster_are_logged_when_it_is_reached() -> None:
     async with scene() as here:
         here.place.kubernetes = "v1.28.9"
         with capture_logs() as logs:
@@ -247,7 +247,9 @@ async def test_a_cluster_that_is_reached_is_logged_when_its_versions_conflict() 
         ({"image": "registry.acme.io:5000/train:nightly"}, None),
     ],
 )
-def test_the_ray_version_of_a_job(spec: dict[str, str], expected: str | None) -> None:
+def test_the_ray_version_of_a_job_is_its_rayversion_field_or_its_image_tag(
+    spec: dict[str, str], expected: str | None
+) -> None:
     head = {"template": {"spec": {"containers": [{"name": "ray", "image": spec.get("image", "ray")}]}}}
     cluster = {"rayVersion": spec.get("rayVersion"), "headGroupSpec": head}
     assert ray_version([{"kind": "RayJob", "spec": {"rayClusterSpec": cluster}}]) == expected

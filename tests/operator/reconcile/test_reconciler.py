@@ -1,4 +1,4 @@
-"""A job from the first tier to its end: load, decide, apply, persist, against an API server in memory."""
+"""The reconciler from the first tier to the end of a job, against a fake API server in memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMESPACE = "team-a"
 
 @asynccontextmanager
 async def memory() -> AsyncIterator[World]:
-    """A namespace with CapacityTiers on an API server in memory. Nothing but the operator runs by itself."""
+    """A namespace with CapacityTiers on a fake API server in memory. Only the operator runs; the test does the rest."""
     clock = SteppedClock()
     client = FakeClient(FakeApiServer(clock), clock)
     here = World(client, None, NAMESPACE)  # type: ignore[arg-type]  # the server is for subprocesses
@@ -46,7 +46,7 @@ async def running(here: World) -> None:
     await eventually(lambda: here.has_phase("Running"))
 
 
-async def test_lost_workers_lead_to_the_next_tier_and_the_job_completes() -> None:
+async def test_a_job_that_loses_its_workers_falls_back_and_completes() -> None:
     async with memory() as here:
         await running(here)
         here.bucket.commit(NAMESPACE, "digits", attempt=1, step=40)
@@ -70,7 +70,7 @@ async def test_lost_workers_lead_to_the_next_tier_and_the_job_completes() -> Non
         await eventually(recorded)
 
 
-async def test_a_job_that_does_not_change_is_not_written() -> None:
+async def test_an_unchanged_job_is_not_written() -> None:
     async with memory() as here:
         await running(here)
         await here.pass_time(15)
@@ -79,7 +79,7 @@ async def test_a_job_that_does_not_change_is_not_written() -> None:
         assert [write for write in server_of(here).writes[len(before) :] if write[1] == TIEREDJOBS.plural] == []
 
 
-async def test_an_attempt_is_persisted_before_its_objects_exist_and_these_are_created_once() -> None:
+async def test_an_attempt_is_persisted_before_its_objects_are_created_once() -> None:
     async with memory() as here:
         await running(here)
         writes = [write for write in server_of(here).writes if write[0] in ("apply", "patch status")]
@@ -88,7 +88,7 @@ async def test_an_attempt_is_persisted_before_its_objects_exist_and_these_are_cr
         assert [kind for verb, kind in writes if verb == "apply"] == [DISRUPTION_BUDGETS.plural, RAYJOBS.plural]
 
 
-async def test_the_next_controller_goes_on_with_the_same_attempt() -> None:
+async def test_the_next_leader_continues_the_same_attempt() -> None:
     async with memory() as here:
         await running(here)
         status = await here.status()
@@ -99,7 +99,7 @@ async def test_the_next_controller_goes_on_with_the_same_attempt() -> None:
             assert (await here.status())["state"] == status["state"]
 
 
-async def test_a_write_on_an_old_version_conflicts_and_the_job_is_reconciled_again() -> None:
+async def test_a_write_with_a_stale_resource_version_conflicts_and_the_job_is_reconciled_again() -> None:
     async with memory() as here:
         await running(here)
         assert here.session
@@ -114,7 +114,7 @@ async def test_a_write_on_an_old_version_conflicts_and_the_job_is_reconciled_aga
         assert (job["metadata"]["annotations"]["by"], FINALIZER in job["metadata"]["finalizers"]) == ("a user", True)
 
 
-async def test_a_missing_capacity_tier_is_named_and_the_job_begins_once_it_exists() -> None:
+async def test_a_job_with_a_missing_capacitytier_starts_once_the_capacitytier_exists() -> None:
     async with memory() as here:
         await here.submit(tiers=[{"name": "late", "capacityTier": f"{NAMESPACE}-late"}])
         await eventually(lambda: reason_is(here, "Valid", "UnknownCapacityTier"))
@@ -124,7 +124,7 @@ async def test_a_missing_capacity_tier_is_named_and_the_job_begins_once_it_exist
         assert (await here.condition("Valid"))["status"] == "True"
 
 
-async def test_an_api_server_that_is_away_costs_no_attempt() -> None:
+async def test_an_outage_of_the_api_server_does_not_end_the_attempt() -> None:
     async with memory() as here:
         await running(here)
         server_of(here).down = True
@@ -136,7 +136,7 @@ async def test_an_api_server_that_is_away_costs_no_attempt() -> None:
         await eventually(lambda: failures_are(here, 1))
 
 
-async def test_a_deleted_job_commits_before_it_goes_with_everything_that_it_created() -> None:
+async def test_a_deleted_job_is_drained_before_its_objects_are_deleted() -> None:
     async with memory() as here:
         await running(here)
         await here.delete()
@@ -173,7 +173,7 @@ async def is_noticed(here: World) -> bool:
 
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["one controller", "a new controller at every step"])
-async def test_a_noticed_worker_is_replaced_inside_the_attempt(restarts: bool) -> None:
+async def test_a_worker_with_a_notice_is_replaced_within_the_attempt(restarts: bool) -> None:
     clock = SteppedClock()
     here = World(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
     here.clock = clock
@@ -192,7 +192,7 @@ async def test_a_noticed_worker_is_replaced_inside_the_attempt(restarts: bool) -
     async def come() -> None:
         await here.pod(1, "worker", 2)
         await eventually(told)
-        assert await replicas(3), "a pod that is being deleted would not hear of it"
+        assert await replicas(3), "a pod that is being deleted would not receive the notice"
 
     async def remove() -> None:
         await clock.advance(REMOVAL_DELAY)

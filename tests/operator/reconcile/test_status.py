@@ -1,4 +1,4 @@
-"""What is worth a write of the status, and when one is due though nothing more happens."""
+"""Which changes cause a status write, and when a deferred write is due."""
 
 from __future__ import annotations
 
@@ -71,19 +71,19 @@ def with_pods(*uids: str) -> Attempt:
         pytest.param(later(1, tiers=(TierRecord("spot-a", attempts=2),)), True, id="another attempt on the tier"),
     ],
 )
-def test_what_is_worth_a_write(after: JobState, worth: bool) -> None:
+def test_which_state_changes_cause_a_status_write(after: JobState, worth: bool) -> None:
     assert worth_writing(after) is worth
 
 
-def test_a_status_that_says_nothing_of_the_job_is_written() -> None:
+def test_an_empty_status_is_written() -> None:
     assert status.worth_writing(TieredJobStatus(), [], BEFORE, BEFORE, generation=1)
 
 
-def test_an_edited_spec_is_confirmed() -> None:
+def test_a_new_generation_causes_a_status_write() -> None:
     assert worth_writing(BEFORE, generation=2)
 
 
-def test_a_condition_that_says_something_else_is_written() -> None:
+def test_a_changed_condition_causes_a_status_write() -> None:
     entries = merged([], conditions.of_validity(None), START, 1)
     assert status.worth_writing(held(), entries, BEFORE, BEFORE, generation=1)
     assert not status.worth_writing(held(BEFORE, *entries), entries, BEFORE, BEFORE, generation=1)
@@ -98,18 +98,18 @@ def test_a_condition_that_says_something_else_is_written() -> None:
         pytest.param(later(7, nodes=1), 0.1, id="overdue"),
     ],
 )
-def test_when_it_is_due(after: JobState, seconds: float) -> None:
+def test_a_deferred_status_write_is_due_after_its_interval(after: JobState, seconds: float) -> None:
     assert status.due_in(BEFORE, after) == pytest.approx(seconds)
     assert worth_writing(replace(after, clock=after.clock + seconds))
 
 
-def test_a_job_that_holds_nothing_is_never_due() -> None:
+def test_a_job_without_nodes_needs_no_periodic_status_write() -> None:
     idle = JobState(clock=START)
     assert status.due_in(idle, replace(idle, clock=START + 1e6)) is None
 
 
-def test_one_pass_says_what_the_next_will_say() -> None:
-    """A write for a reason that only the moving pass gives would be taken back by the next one."""
+def test_conditions_do_not_change_in_the_reconcile_after_a_move() -> None:
+    """A reason that only the reconcile with the move sets would be reverted by the next write."""
     job = Job(spec(tier("spot-a"), tier("on-demand", -1))).running()
     gone = attempt(1, head(), worker("w1-0"), lost("w1-1"))
     written = 0
@@ -130,7 +130,7 @@ def test_one_pass_says_what_the_next_will_say() -> None:
         written += status.worth_writing(held(job.state, *entries), entries, job.state, decision.state, generation=1)
         job.state = decision.state
     assert job.state.stage is Stage.STARTING
-    assert written == 3, "that it ends, that the next one begins, and that this one is there"
+    assert written == 3, "the attempt ends, the next one is planned, the next one exists"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_one_pass_says_what_the_next_will_say() -> None:
         pytest.param((attempt(1, blocked="quota"),), "Blocked", id="something stands in the way"),
     ],
 )
-def test_why_a_job_is_not_whole(seen: tuple[Any, ...], reason: str) -> None:
+def test_the_provisioned_condition_has_the_reason_why_workers_are_missing(seen: tuple[Any, ...], reason: str) -> None:
     job = Job()
     job.see()
     decision = job.see(*seen)
@@ -148,7 +148,7 @@ def test_why_a_job_is_not_whole(seen: tuple[Any, ...], reason: str) -> None:
     assert claims[ConditionType.PROVISIONED].reason == reason
 
 
-def test_a_suspended_job_says_why_it_is_not_there() -> None:
+def test_the_provisioned_condition_of_a_suspended_job_has_reason_suspend_requested() -> None:
     job = Job().edit(suspend=True)
     decision = job.see()
     claims = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress))
@@ -156,21 +156,21 @@ def test_a_suspended_job_says_why_it_is_not_there() -> None:
     assert (claim.status, claim.reason) == ("False", "SuspendRequested")
 
 
-def test_a_tier_that_is_no_longer_in_the_spec_keeps_its_cost_and_says_so() -> None:
+def test_a_tier_removed_from_the_spec_keeps_its_cost_and_is_marked_as_removed() -> None:
     state = JobState(tiers=(TierRecord("spot-a", cost=1.5), TierRecord("spot-b", cost=0.5)))
     written = status.of_state(state, [], generation=2, uri="", clusters={}, tiers=["spot-b"])
     assert [(tier.name, tier.removed) for tier in written.tiers] == [("spot-a", True), ("spot-b", False)]
     assert written.cost.spent == "2.00"
 
 
-def test_a_job_that_is_deleted_is_not_called_suspended() -> None:
+def test_conditions_of_a_deleted_job_have_reason_delete_requested() -> None:
     job = Job().edit(suspend=True)
     decision = job.see()
     claims = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress), deleting=True)
     assert {claims[kind].reason for kind in (ConditionType.PROVISIONED, ConditionType.RUNNING)} == {"DeleteRequested"}
 
 
-def test_messages_have_one_line() -> None:
+def test_line_breaks_in_messages_are_replaced() -> None:
     claims = {
         ConditionType.DEGRADED: conditions.ConditionUpdate("True", "InvalidSpec", "spec.a: is wrong\n\n  spec.b: too\n")
     }
@@ -179,21 +179,21 @@ def test_messages_have_one_line() -> None:
     state = replace(BEFORE, message="first\nsecond")
     written = status.of_state(state, [], generation=1, uri="", clusters={}, tiers=["spot-a"])
     assert written.message == "first; second"
-    assert not status.worth_writing(written, [], state, state, generation=1), "else it is written in every reconcile"
+    assert not status.worth_writing(written, [], state, state, generation=1), "otherwise every reconcile writes it"
 
 
-def test_a_state_that_an_older_controller_wrote_is_read() -> None:
+def test_a_state_written_by_an_older_controller_is_loaded() -> None:
     assert state_of(TieredJobStatus(state=codec.dump(BEFORE))) == BEFORE
     assert state_of(status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"])) == BEFORE
 
 
-def test_a_program_that_has_failed_does_not_run_while_a_loss_may_still_explain_it() -> None:
+def test_running_is_false_during_the_failure_attribution_window() -> None:
     job = Job(spec(settle=60.0)).running()
     seen = attempt(
         1, head(), lost("w1-0", Cause.UNKNOWN), lost("w1-1", Cause.UNKNOWN), exit=Exit.FAILED, message="exit code 1"
     )
     decision = job.see(seen, after=1)
-    assert job.state.stage is Stage.RUNNING, "nothing else is concluded from what goes with the program"
+    assert job.state.stage is Stage.RUNNING, "pods that disappear after the program ended change nothing"
     claims = conditions.of_decision(job.spec, decision, job.last_seen, Reading())
     claim = claims[ConditionType.RUNNING]
     until = datetime.fromtimestamp(job.now + 60, UTC)
@@ -208,7 +208,7 @@ def test_a_program_that_has_failed_does_not_run_while_a_loss_may_still_explain_i
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.APPLICATION_FAILED)
 
 
-def test_what_a_job_waits_for_is_written_and_taken_back() -> None:
+def test_status_waiting_is_set_and_cleared() -> None:
     waits = Explanation(Reason.WAITING_FOR_CAPACITY, "0/5\nnodes", START, "provisionTimeout", START + 600, "it is left")
     written = status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"], waits=waits)
     assert status.plain(written)["waiting"] == {
@@ -216,10 +216,10 @@ def test_what_a_job_waits_for_is_written_and_taken_back() -> None:
         "timer": "provisionTimeout", "until": "2027-01-15T08:10:00Z", "then": "it is left",
     }  # fmt: skip
     over = status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"])
-    assert status.plain(over)["waiting"] is None  # a merge patch would keep what it does not name
+    assert status.plain(over)["waiting"] is None  # a merge patch keeps absent fields
 
 
-def test_a_condition_says_since_when_and_until_when() -> None:
+def test_the_condition_message_has_the_start_and_the_end_of_the_wait() -> None:
     job = Job()
     job.see()
     waiting = replace(pending("w-0"), waiting_message="0/5 nodes are available")

@@ -136,7 +136,7 @@ async def test_a_job_of_a_third_kind_falls_back_and_succeeds() -> None:
         assert (await world.reconcile())["phase"] == "Succeeded"
 
 
-async def test_nothing_remains_of_a_deleted_job_of_a_third_kind() -> None:
+async def test_deleting_a_job_of_a_third_kind_deletes_all_its_objects() -> None:
     async with rig() as world:
         await world.reconcile()
         (first,) = await world.jobs()

@@ -1,4 +1,4 @@
-"""What Events say, and what can be read back from them."""
+"""The text of Events, and the failures that are parsed from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOSS = Loss("digits-a001-worker-x7k2 (node gone)", Cause.NODE_LOST, 12, "spot-a"
 
 
 @pytest.mark.parametrize(("noticed", "verb"), [(False, "lost"), (True, "will lose")])
-def test_a_failure_is_read_back_as_it_was(noticed: bool, verb: str) -> None:
+def test_a_failure_is_parsed_from_its_event(noticed: bool, verb: str) -> None:
     loss = replace(LOSS, noticed=noticed)
     (note,) = notes_of(Decision(JobState(), losses=(loss,)))
     assert note.message == f"attempt 12 on spot-a {verb} digits-a001-worker-x7k2 (node gone)"
@@ -35,7 +35,7 @@ def test_a_failure_is_read_back_as_it_was(noticed: bool, verb: str) -> None:
         ),
     ],
 )
-def test_a_job_that_is_deleted_is_not_called_suspended(
+def test_events_of_a_deleted_job_have_reason_delete_requested(
     target: Stage, deleting: bool, reason: str, message: str
 ) -> None:
     move = Move(Stage.RUNNING, target, Reason.SUSPEND_REQUESTED, 3, "spot-a")
@@ -52,5 +52,5 @@ def test_a_job_that_is_deleted_is_not_called_suspended(
         ("", "", ""),
     ],
 )
-def test_nothing_else_is_one(reason: str, action: str, message: str) -> None:
+def test_other_events_are_not_parsed_as_failures(reason: str, action: str, message: str) -> None:
     assert loss_of(reason, action, message) is None

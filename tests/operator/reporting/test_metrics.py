@@ -13,7 +13,7 @@ def shown(metrics: Metrics) -> list[str]:
     return [line for line in generate_latest(metrics.registry).decode().splitlines() if not line.startswith("#")]
 
 
-def test_a_job_is_shown_as_of_its_last_pass_and_not_when_it_is_gone() -> None:
+def test_job_metrics_have_the_values_of_the_last_reconcile_and_end_with_the_job() -> None:
     clock = SteppedClock()
     metrics = Metrics(clock)
     metrics.saw(("ns", "a"), JobState(progress=Progress(30, 120, clock.now() - 5.0)))
@@ -25,7 +25,7 @@ def test_a_job_is_shown_as_of_its_last_pass_and_not_when_it_is_gone() -> None:
     assert not [line for line in shown(metrics) if 'job="a"' in line]
 
 
-def test_after_its_term_a_controller_speaks_of_no_job() -> None:
+def test_a_controller_that_no_longer_leads_exports_no_job_metrics() -> None:
     metrics = Metrics(SteppedClock())
     metrics.leading.set(1)
     metrics.watch_queue(lambda: 7)
@@ -38,7 +38,7 @@ def test_after_its_term_a_controller_speaks_of_no_job() -> None:
     assert "spotladder_queue_depth 0.0" in lines
 
 
-def test_clusters_are_told_apart_and_an_outage_counts_once() -> None:
+def test_metrics_have_a_cluster_label_and_an_outage_counts_once() -> None:
     metrics = Metrics(SteppedClock())
     heard: list[int] = []
     metrics.watcher("home")("get", "pods", 200, 0.1)
@@ -78,8 +78,8 @@ def test_clusters_are_told_apart_and_an_outage_counts_once() -> None:
         ),
     ],
 )
-def test_a_job_that_has_never_committed_ages_from_when_it_first_ran(state: JobState, age: float | None) -> None:
-    """Else SpotladderCommitsOld could not fire for it."""
+def test_commit_age_of_a_job_without_commits_starts_when_it_first_ran(state: JobState, age: float | None) -> None:
+    """Otherwise the alert SpotladderCommitsOld could not fire for such a job."""
     metrics = Metrics(SteppedClock(1300.0))
     metrics.saw(("ns", "a"), state)
     ages = [line for line in shown(metrics) if line.startswith("spotladder_commit_age_seconds")]

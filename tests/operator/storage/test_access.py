@@ -1,4 +1,4 @@
-"""What a namespace may have read, with whose credentials, and where."""
+"""Which checkpoint stores a namespace may use, with which credentials and at which endpoints."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ ALL = rule("*", "s3://shared/jobs", "az://box", "https://*.blob.core.windows.net
 @pytest.mark.parametrize(
     ("rules", "namespace", "uri", "secret", "own"),
     [
-        # without a rule: a Secret, and it alone
+        # without a rule: only with the credentials of a Secret
         ((), "team-a", "s3://any/x", KEYS, False),
         ((), "team-a", "s3://any/x", {**KEYS, **MINIO}, False),
         ((), "team-a", "gs://any/x", GOOGLE, False),
         ((), "team-a", "az://any/x", SAS, False),
         ((ONE,), "team-b", "s3://any/x", KEYS, False),
-        # a rule lets the controller's identity be used
+        # a rule allows the controller's identity
         ((ONE,), "team-a", "s3://team-a/x", None, True),
         ((ONE,), "team-a", "s3://team-a", {"AWS_REGION": "us-west-2"}, True),
         ((ONE,), "team-a", "file:///data/team-a/x", None, True),
         ((ALL,), "team-b", "s3://shared/jobs/b", None, True),
         ((ONE, ALL), "team-a", "s3://shared/jobs/a", None, True),
-        # and bounds the use of Secrets
+        # and restricts the use of Secrets
         ((ONE,), "team-a", "s3://team-a/x", KEYS, False),
         ((ONE,), "team-a", "s3://team-a/x", {**KEYS, **MINIO}, False),
         ((ALL,), "team-b", "az://box/x", SAS, False),
     ],
 )
-def test_granted(
+def test_access_is_granted_with_a_secret_or_by_a_rule(
     rules: tuple[NamespaceAccess, ...], namespace: str, uri: str, secret: Mapping[str, str] | None, own: bool
 ) -> None:
     found = grant(rules, namespace, uri, secret, "bucket" if secret else "")
@@ -73,20 +73,20 @@ def test_granted(
         ((), "team-a", "az://any/x", {"AZURE_STORAGE_ACCOUNT_NAME": "victim"}, "AZURE_STORAGE_SAS_TOKEN"),
         ((), "team-a", "file:///data", KEYS, "the controller's own identity"),
         ((ONE,), "team-b", "s3://team-a/x", None, "namespace team-b may not use"),
-        # what is not listed
+        # an address that is not listed
         ((ONE,), "team-a", "s3://team-b/x", None, "allowed: file:///data/team-a, s3://team-a"),
         ((ONE,), "team-a", "s3://team-b/x", KEYS, "add it to the chart's checkpointAccess"),
         ((ONE,), "team-a", "s3://team-a-evil/x", None, "not allowed in namespace team-a"),
         ((rule("team-a"),), "team-a", "s3://team-a/x", KEYS, "none is"),
         ((ONE,), "team-a", "s3://team-a/../team-b", None, "spec.checkpoints.uri: "),
         ((), "team-a", "s3://any/%2e%2e/x", KEYS, "not normalized"),
-        # an endpoint beside the controller's identity
+        # an endpoint together with the controller's identity
         ((ONE,), "team-a", "s3://team-a/x", MINIO, "does not send its own credentials"),
         ((ALL,), "team-b", "az://box/x", {"AZURE_STORAGE_ACCOUNT_NAME": "victim"}, "not send its own credentials"),
         # an endpoint that is not listed
         ((ALL,), "team-b", "s3://shared/jobs", {**KEYS, **MINIO}, "http://minio.minio:9000 is not allowed"),
         ((ONE,), "team-a", "s3://team-a", {**KEYS, "AWS_ENDPOINT_URL": "http://minio.minio"}, "is not allowed"),
-        # what would become another host
+        # values that would change the host
         (
             (),
             "team-a",
@@ -102,7 +102,7 @@ def test_granted(
         ((), "team-a", "gs://any/x", {"GOOGLE_SERVICE_ACCOUNT_KEY": '{"gcs\\u005fbase_url": ""}'}, "gcs_base_url"),
     ],
 )
-def test_denied(
+def test_access_is_denied_with_the_cause_and_without_secrets(
     rules: tuple[NamespaceAccess, ...], namespace: str, uri: str, secret: Mapping[str, str] | None, said: str
 ) -> None:
     with pytest.raises(AccessDenied) as denied:
@@ -123,7 +123,7 @@ NAMES = [
     st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["", "x", "acc", "http://h:1", "https://evil.example"])),
     st.booleans(),
 )
-def test_no_secret_sends_the_controllers_identity_to_its_own_place(
+def test_no_secret_redirects_the_controllers_identity_to_another_endpoint(
     uri: str, secret: dict[str, str], listed: bool
 ) -> None:
     everything = rule("*", "s3://*", "gs://*", "az://*", "file:///", "http://h:1", "https://evil.example")
@@ -139,6 +139,6 @@ def test_no_secret_sends_the_controllers_identity_to_its_own_place(
     assert set(found.environment) <= {"AWS_REGION", "AWS_DEFAULT_REGION"}
 
 
-def test_a_key_that_is_no_json_is_left_to_the_store() -> None:
+def test_a_google_key_that_is_not_a_json_object_is_validated_by_the_store() -> None:
     assert grant((), "ns", "gs://b/x", {"GOOGLE_SERVICE_ACCOUNT_KEY": "{"}, "s").isolated
     assert grant((), "ns", "gs://b/x", {"GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps([])}, "s").isolated

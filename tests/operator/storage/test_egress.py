@@ -1,4 +1,4 @@
-"""Requests to an endpoint that a user has named, by the library that sends them, against servers of this machine."""
+"""Requests to a user's endpoint through the proxy, with the real client library and local servers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FORMS = ["{}", "::ffff:{}", "64:ff9b::{}", "64:ff9b:1::{}", "::{}"]
 @pytest.mark.parametrize(
     "address", [METADATA, "169.254.170.23", "168.63.129.16", "100.100.100.200", "127.0.0.1", "0.0.0.1"]
 )
-def test_refused_in_every_form(form: str, address: str) -> None:
+def test_metadata_and_local_addresses_are_refused_in_every_ipv6_form(form: str, address: str) -> None:
     assert refusal(ip_address(form.format(address)))
 
 
@@ -42,29 +42,29 @@ def test_refused_in_every_form(form: str, address: str) -> None:
     ["fe80::1", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "::1", "::", "ff02::1", "224.0.0.1", "255.255.255.255",
      "127.8.8.8", "2002:a9fe:a9fe::1", "2001:0:4136:e378:8000:63bf:5601:5601"],
 )  # fmt: skip
-def test_refused(address: str) -> None:
+def test_special_purpose_addresses_are_refused(address: str) -> None:
     assert refusal(ip_address(address))
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "192.168.1.1", "52.216.0.1", "fd12::1", "2600::1", "::ffff:10.0.0.1"])
-def test_let_through(address: str) -> None:
+def test_private_and_public_addresses_are_allowed(address: str) -> None:
     assert not refusal(ip_address(address))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
-def test_only_a_listed_endpoint_may_be_the_machine_itself(address: str) -> None:
+def test_loopback_addresses_are_allowed_only_for_listed_endpoints(address: str) -> None:
     assert refusal(ip_address(address))
     assert not refusal(ip_address(address), loopback=True)
 
 
 @given(st.ip_addresses(v=4, network="169.254.0.0/16"), st.sampled_from(FORMS), st.booleans())
-def test_link_local_addresses_are_refused_always(address: object, form: str, loopback: bool) -> None:
+def test_link_local_addresses_are_always_refused(address: object, form: str, loopback: bool) -> None:
     assert refusal(ip_address(form.format(address)), loopback=loopback)
 
 
 @dataclass
 class Server:
-    """Answers every request alike, and notes it."""
+    """Answers every request in the same way and records it."""
 
     status: int = 404
     location: str = ""
@@ -109,7 +109,7 @@ def serving(server: Server) -> Iterator[Server]:
 
 @asynccontextmanager
 async def reading(endpoint: str, *answers: Sequence[str], listed: bool = True) -> AsyncIterator[BucketLog]:
-    """A log behind the endpoint. `answers`: what its name leads to, one time after the other."""
+    """A log at the endpoint. `answers` are the results of successive name lookups."""
     left = list(answers)
 
     async def resolve(host: str, _port: int) -> Sequence[str]:
@@ -131,7 +131,7 @@ def _controllers_own_identity(monkeypatch: pytest.MonkeyPatch) -> None:
 EMPTY = b'<?xml version="1.0"?><ListBucketResult><Name>bkt</Name><IsTruncated>false</IsTruncated></ListBucketResult>'
 
 
-async def test_a_request_reaches_its_endpoint_with_the_secrets_credentials_alone() -> None:
+async def test_a_request_carries_only_the_credentials_of_the_secret() -> None:
     with serving(Server(200, body=EMPTY)) as server:
         async with reading(f"http://localhost:{server.port}", ["127.0.0.1"]) as log:
             progress = await asyncio.to_thread(log.progress)
@@ -144,7 +144,7 @@ async def test_a_request_reaches_its_endpoint_with_the_secrets_credentials_alone
     assert "CONTROLLER" not in str(server.asked)
 
 
-async def test_an_object_is_written_and_read_through_it() -> None:
+async def test_objects_are_written_and_read_through_the_proxy() -> None:
     body = b"x" * 300_000
     with serving(Server(200, body=body)) as server:
         async with Egress() as egress:
@@ -156,8 +156,8 @@ async def test_an_object_is_written_and_read_through_it() -> None:
     assert [line for line, _ in server.asked] == ["GET /bkt/x/key", "PUT /bkt/x/key"]
 
 
-async def test_the_client_is_told_that_each_connection_is_for_one_request() -> None:
-    """Or it would send the next one into a connection that is about to be closed, and not repeat a write that fails."""
+async def test_each_response_closes_its_connection() -> None:
+    """Otherwise the client would reuse a connection that is about to close, and would not retry a failed write."""
     with serving(Server(200, body=b"x")) as server:
         async with Egress() as egress:
             permit = egress.permit(Endpoint.parse(f"http://127.0.0.1:{server.port}"), loopback=True)
@@ -178,8 +178,10 @@ async def test_a_redirect_is_not_followed(status: int) -> None:
     assert not inner.asked
 
 
-async def test_an_endpoint_that_cannot_be_reached_is_named_with_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not "502 Bad Gateway", which is what the library receives."""
+async def test_the_error_for_an_unreachable_endpoint_names_the_endpoint_and_the_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The client library itself only receives "502 Bad Gateway"."""
     monkeypatch.setattr("spotladder.checkpoints.bucket.RETRY_TIMEOUT", timedelta(0))
     async with reading("http://127.0.0.1:9") as log:
         why = "^http://127.0.0.1:9 cannot be reached: connection refused: check the network and AWS_ENDPOINT_URL$"
@@ -187,8 +189,8 @@ async def test_an_endpoint_that_cannot_be_reached_is_named_with_the_cause(monkey
             await asyncio.to_thread(log.progress)
 
 
-async def test_a_name_that_changes_its_address_leads_nowhere_else() -> None:
-    """Checked when it was opened, and again at each connection: that is where the request would go."""
+async def test_an_endpoint_whose_name_resolves_to_a_refused_address_later_is_refused() -> None:
+    """The address is checked when the log is opened, and again at each connection."""
     with serving(Server(200, body=EMPTY)) as server:
         async with reading(f"http://localhost:{server.port}", ["127.0.0.1"], ["127.0.0.1", METADATA]) as log:
             await asyncio.to_thread(log.progress)
@@ -202,19 +204,19 @@ async def test_a_name_that_changes_its_address_leads_nowhere_else() -> None:
     "endpoint", [f"http://{METADATA}", f"https://[::ffff:{METADATA}]:8443", "http://[fd00:ec2::254]"]
 )
 @pytest.mark.parametrize("listed", [True, False])
-async def test_metadata_services_are_refused_before_anything_is_sent(endpoint: str, listed: bool) -> None:
+async def test_metadata_services_are_refused_before_any_request(endpoint: str, listed: bool) -> None:
     with pytest.raises(AccessDenied, match=r"spec\.checkpoints\.credentials: AWS_ENDPOINT_URL"):
         async with reading(endpoint, listed=listed):
             pass
 
 
-async def test_the_machine_itself_is_refused_unless_it_is_listed() -> None:
+async def test_an_unlisted_loopback_endpoint_is_refused() -> None:
     with pytest.raises(AccessDenied, match="a loopback address"):
         async with reading("http://localhost:9", listed=False):
             pass
 
 
-async def test_https_goes_through_a_tunnel_to_the_endpoint_and_to_nothing_else() -> None:
+async def test_https_is_tunnelled_only_to_the_permitted_endpoint() -> None:
     received = bytearray()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -234,7 +236,7 @@ async def test_https_goes_through_a_tunnel_to_the_endpoint_and_to_nothing_else()
         assert await ask(permit.proxy, "nonsense") == (403, b"")
 
 
-async def test_without_a_permit_nothing_is_sent() -> None:
+async def test_a_request_without_a_valid_permit_is_not_forwarded() -> None:
     with serving(Server(200)) as server:
         async with Egress() as egress:
             permit = egress.permit(Endpoint.parse(f"http://127.0.0.1:{server.port}"), loopback=True)
@@ -242,13 +244,13 @@ async def test_without_a_permit_nothing_is_sent() -> None:
             assert await ask(permit.proxy.replace(permit.token, "another"), line) == (407, b"")
             assert (await ask(permit.proxy, line))[0] == 200
             proxy = permit.proxy
-            del permit  # who holds none any more has no right any more
+            del permit  # dropping the permit revokes it
             assert await ask(proxy, line) == (407, b"")
     assert len(server.asked) == 1
 
 
 async def ask(proxy: str, line: str, more: bytes = b"") -> tuple[int, bytes]:
-    """One request of this proxy, as written; the status and what follows the head."""
+    """Send this request line to the proxy. Returns the status code and the bytes after the head."""
     head, rest = await exchange(proxy, line, more)
     return int(head.split(b" ")[1]), rest
 
@@ -258,7 +260,7 @@ async def ask_for_head(proxy: str, line: str) -> bytes:
 
 
 async def exchange(proxy: str, line: str, more: bytes = b"") -> tuple[bytes, bytes]:
-    """Head and rest of the answer."""
+    """The head of the response and the bytes after it."""
     user, _, place = proxy.removeprefix("http://").rpartition("@")
     reader, writer = await asyncio.open_connection("127.0.0.1", int(place.rpartition(":")[2]))
     token = base64.b64encode(user.encode()).decode()
@@ -269,6 +271,6 @@ async def exchange(proxy: str, line: str, more: bytes = b"") -> tuple[bytes, byt
     return head, rest
 
 
-def test_what_a_denied_endpoint_says_names_no_secret() -> None:
+def test_the_representation_of_a_grant_has_no_secret() -> None:
     found = grant((), "ns", "s3://b/x", {**KEYS, "AWS_ENDPOINT_URL": "http://h"}, "s")
     assert "hidden" not in repr(found)

@@ -1,4 +1,4 @@
-"""The contract of stores, on an S3 server that is reached through the controller's proxy."""
+"""The store contract on an S3 server behind the controller's proxy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def permit(endpoint: str) -> Iterator[Permit]:
-    """Of a proxy in an event loop of its own, as the controller has one."""
+    """A permit of a proxy that runs in its own event loop, as in the controller."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

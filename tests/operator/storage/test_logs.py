@@ -23,7 +23,7 @@ from spotladder.operator.storage.logs import PER_BUCKET, LogAddress, Logs
 
 @dataclass
 class Fake:
-    """A log that answers what it is told to; `gate` holds its answers back."""
+    """A fake log with a configured answer; a closed `gate` delays it."""
 
     answer: Progress | BaseException = field(default_factory=Progress)
     gate: threading.Event | None = None
@@ -64,7 +64,7 @@ async def until(what: object) -> None:
     raise AssertionError("did not come about")
 
 
-async def test_news_wake_the_job_and_no_news_do_not() -> None:
+async def test_a_new_commit_requeues_the_job_and_an_unchanged_log_does_not() -> None:
     fake, woken, clock = Fake(Progress(step=1)), list[JobKey](), SteppedClock()
     async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
         assert logs.follow(("ns", "a"), address("a"), 10) == Reading()
@@ -88,10 +88,10 @@ ELSEWHERE = "a job of another namespace"
 
 
 class Panic(BaseException):
-    """What a library that is not written in Python raises for a defect of its own."""
+    """Like the exception that a native library raises for an internal error."""
 
 
-async def test_what_cannot_be_read_says_why_and_keeps_what_was_known() -> None:
+async def test_an_unreadable_log_reports_the_cause_and_keeps_the_known_progress() -> None:
     fake, woken, clock = Fake(Progress(step=7)), list[JobKey](), SteppedClock()
     async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake) as logs:
         key = ("ns", "a")
@@ -118,7 +118,7 @@ async def test_what_cannot_be_read_says_why_and_keeps_what_was_known() -> None:
         assert logs.follow(key, address("a"), 1) == Reading(True, Progress(step=8))
 
 
-async def test_since_when_a_store_is_away_is_kept_and_a_refusal_is_no_outage() -> None:
+async def test_the_start_of_a_bucket_outage_is_kept_and_a_refusal_is_no_outage() -> None:
     fake, woken, clock = Fake(Progress(step=7)), list[JobKey](), SteppedClock(1000.0)
     key = ("ns", "a")
     async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake) as logs:
@@ -139,7 +139,7 @@ async def test_since_when_a_store_is_away_is_kept_and_a_refusal_is_no_outage() -
         assert (reading.away_since, reading.unreadable) == (None, "no rights")
 
 
-async def test_a_bucket_that_hangs_holds_up_only_its_own_jobs() -> None:
+async def test_a_bucket_that_does_not_answer_delays_only_its_own_jobs() -> None:
     gate, clock = threading.Event(), SteppedClock()
     hanging = [Fake(gate=gate) for _ in range(3 * PER_BUCKET)]
     well = Fake(Progress(step=3))
@@ -158,7 +158,7 @@ async def test_a_bucket_that_hangs_holds_up_only_its_own_jobs() -> None:
         await until(lambda: all(fake.reads for fake in hanging))
 
 
-async def test_a_job_that_is_left_is_not_read_any_more() -> None:
+async def test_the_log_of_an_unfollowed_job_is_not_read() -> None:
     fake, clock = Fake(), SteppedClock()
     async with Logs(clock=clock, changed=lambda _: None, open_log=lambda _: fake) as logs:
         logs.follow(("ns", "a"), address("a"), 1)
@@ -168,33 +168,33 @@ async def test_a_job_that_is_left_is_not_read_any_more() -> None:
         assert fake.reads == 1
 
 
-async def test_what_happens_is_behind_until_the_log_was_looked_at_after_it() -> None:
+async def test_an_exit_waits_for_a_read_of_the_log_that_began_after_it() -> None:
     gate, clock = threading.Event(), SteppedClock()
     fake, woken = Fake(Progress(step=1), gate), list[JobKey]()
     async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
         key = ("ns", "a")
-        assert logs.time_until_read(key, "exit") == 0  # nobody reads it: nothing is to come
+        assert logs.time_until_read(key, "exit") == 0  # the log is not followed: there is no read to wait for
         logs.follow(key, address("a"), 1000)
         await until(lambda: fake.reads == 1)
-        assert logs.time_until_read(key, "exit") == LAST_COMMIT_LIMIT  # the look that is under way began before
+        assert logs.time_until_read(key, "exit") == LAST_COMMIT_LIMIT  # the running read began before the exit
         gate.set()
         await until(lambda: fake.reads == 2)
         await until(lambda: logs.time_until_read(key, "exit") == 0)
-        assert len(woken) == 2  # also without news, for who waits for it
+        assert len(woken) == 2  # a waiting job is requeued even without a new commit
         gate.clear()
         assert logs.time_until_read(key, "another exit") == LAST_COMMIT_LIMIT
         await clock.advance(LAST_COMMIT_LIMIT - 1)
         assert logs.time_until_read(key, "another exit") == 1
         await clock.advance(1)
-        assert logs.time_until_read(key, "another exit") == 0  # a bucket that is away does not hold up the job for ever
+        assert logs.time_until_read(key, "another exit") == 0  # a bucket outage delays the job for a limited time
         gate.set()
 
 
 @pytest.mark.parametrize("turns", range(6))
-async def test_a_cancellation_that_comes_with_the_answer_is_not_lost(
+async def test_a_cancellation_that_coincides_with_the_answer_is_not_lost(
     turns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker that outlives its term would be waited for, for ever."""
+    """The shutdown would wait endlessly for a worker that missed its cancellation."""
     answered = asyncio.Event()
 
     async def answer(_work: object) -> None:
@@ -212,11 +212,13 @@ async def test_a_cancellation_that_comes_with_the_answer_is_not_lost(
             assert ending.cancelled()
 
 
-async def test_a_bucket_that_hangs_holds_nobody_up_at_a_jobs_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bucket_that_does_not_answer_does_not_block_the_reconciler_at_the_end_of_a_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(operator_logs, "PROMPT", 0.01)
     fake, woken = Fake(gate=threading.Event()), list[JobKey]()
     async with Logs(clock=SteppedClock(), changed=woken.append, open_log=lambda _: fake) as logs:
-        for _ in range(2):  # the second look finds the first one's try still under way
+        for _ in range(2):  # the second call finds the first one still running
             with pytest.raises(TimeoutError, match="the bucket has not answered yet"):
                 await logs.end(address("a"), "Succeeded", 7, "", keep=3)
         assert woken == []
@@ -228,7 +230,7 @@ async def test_a_bucket_that_hangs_holds_nobody_up_at_a_jobs_end(monkeypatch: py
         assert fake.ends == 1
 
 
-async def test_what_the_log_says_to_an_end_is_raised_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_of_a_pending_end_is_raised_by_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator_logs, "PROMPT", 0.01)
     fake = Fake(gate=threading.Event(), refusal=StoreUnavailable("no route"))
     woken = list[JobKey]()

@@ -1,4 +1,4 @@
-"""Which running programs are asked whether they reach the checkpoint store, how often, and what is believed."""
+"""Bucket outages that a program reports in its output: when the output is read, how often, and how it is evaluated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AWAY = Outage(BEGAN + 30, "connection refused")
 
 
 class RunningJob:
-    """A running job; `printed` is what its programs have printed."""
+    """A running job; `printed` is the output of its program."""
 
     def __init__(self, interval: str = "20steps") -> None:
         self.clock = SteppedClock(BEGAN)
@@ -75,7 +75,7 @@ class RunningJob:
 
 
 @pytest.mark.parametrize(("interval", "quiet"), [("20steps", QUIET_TIME), ("5m", 300 + QUIET_TIME)])
-async def test_a_program_that_commits_in_time_is_never_asked(interval: str, quiet: float) -> None:
+async def test_the_output_of_a_program_that_commits_in_time_is_not_read(interval: str, quiet: float) -> None:
     world = RunningJob(interval)
     world.printed = "step 1\n"
     async with world.outages() as outages:
@@ -87,7 +87,7 @@ async def test_a_program_that_commits_in_time_is_never_asked(interval: str, quie
         assert world.reads == 1
 
 
-async def test_what_it_says_is_told_with_since_when_until_it_is_over() -> None:
+async def test_an_outage_reported_by_the_program_is_kept_until_the_program_reports_its_end() -> None:
     world = RunningJob()
     async with world.outages() as outages:
         outages.watch(world.loaded())
@@ -109,7 +109,7 @@ async def test_what_it_says_is_told_with_since_when_until_it_is_over() -> None:
         assert world.woken == [KEY, KEY]
 
 
-async def test_a_commit_is_newer_than_what_was_said_before() -> None:
+async def test_a_later_commit_ends_a_reported_outage() -> None:
     world = RunningJob()
     async with world.outages() as outages:
         outages.watch(world.loaded())
@@ -118,7 +118,7 @@ async def test_a_commit_is_newer_than_what_was_said_before() -> None:
         assert outages.of(KEY, 1, Progress(6, committed_at=AWAY.since + 1)) is None
 
 
-async def test_a_line_that_does_not_change_is_of_a_process_that_is_gone() -> None:
+async def test_an_outage_line_that_is_not_repeated_expires() -> None:
     world = RunningJob()
     async with world.outages() as outages:
         outages.watch(world.loaded())
@@ -130,7 +130,7 @@ async def test_a_line_that_does_not_change_is_of_a_process_that_is_gone() -> Non
         assert outages.of(KEY, 1, Progress()) is None
 
 
-async def test_output_that_cannot_be_read_says_nothing_new() -> None:
+async def test_unreadable_output_does_not_end_a_reported_outage() -> None:
     world = RunningJob()
     async with world.outages() as outages:
         outages.watch(world.loaded())
@@ -141,7 +141,7 @@ async def test_output_that_cannot_be_read_says_nothing_new() -> None:
         assert outages.of(KEY, 1, Progress()) is not None
 
 
-async def test_a_job_without_commits_is_asked_seldom() -> None:
+async def test_the_output_of_a_job_without_commits_is_read_rarely() -> None:
     world = RunningJob()
     world.printed = "step 1\n"
     async with world.outages() as outages:
@@ -156,7 +156,7 @@ async def test_a_job_without_commits_is_asked_seldom() -> None:
     [{"stage": Stage.ENDING}, {"stage": Stage.SUCCEEDED}, {"ended": Exit.FAILED}, {"attempt": 2}],
     ids=["ending", "over", "the program has ended", "the next attempt"],
 )
-async def test_what_an_attempt_said_is_forgotten_with_it(more: dict[str, Any]) -> None:
+async def test_a_reported_outage_ends_with_its_attempt(more: dict[str, Any]) -> None:
     world = RunningJob()
     async with world.outages() as outages:
         outages.watch(world.loaded())

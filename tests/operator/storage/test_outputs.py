@@ -1,4 +1,4 @@
-"""When the output of an attempt is read and written, and what does not wait for it."""
+"""When the output of an attempt is read and stored, and which operations do not wait for it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOTHING = AttemptObjects()
 
 
 class ClusterWithBucket:
-    """A cluster where `printed` is what can be read now, and a bucket that raises what is in `troubles` first."""
+    """A cluster whose readable output is `printed`, and a bucket that first raises the errors in `troubles`."""
 
     def __init__(self) -> None:
         self.clock = SteppedClock()
@@ -92,7 +92,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_before_it_is_deleted_the_output_is_read_once_and_kept_without_secrets() -> None:
+async def test_the_output_is_stored_once_and_without_secrets_before_the_attempt_is_deleted() -> None:
     world = ClusterWithBucket()
     world.printed = {DRIVER: "key wJalrXUtnFEMI in us-east-1\n"}
     async with world.outputs() as outputs:
@@ -103,11 +103,11 @@ async def test_before_it_is_deleted_the_output_is_read_once_and_kept_without_sec
         assert world.reads == 1
 
 
-async def test_what_was_there_when_the_program_ended_is_kept_although_its_pods_are_gone() -> None:
+async def test_output_read_at_the_end_of_the_program_is_stored_even_if_its_pods_are_gone() -> None:
     world = ClusterWithBucket()
     world.printed = {DRIVER: "boom\n", Output(1, 0, "b"): "going\n"}
     async with world.outputs() as outputs:
-        outputs.collect(world.loaded(), world.address)  # it still runs
+        outputs.collect(world.loaded(), world.address)  # the program still runs
         await settled()
         assert world.reads == 0
         for _ in range(3):
@@ -120,7 +120,7 @@ async def test_what_was_there_when_the_program_ended_is_kept_although_its_pods_a
         assert world.kept == {DRIVER: "boom\n", Output(1, 0, "b"): "going\ngone\n"}
 
 
-async def test_deleting_does_not_wait_for_a_log_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_log_does_not_delay_the_deletion_and_is_stored_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "READING", 0.01)
     world = ClusterWithBucket()
     world.printed, world.gate = {DRIVER: "x\n"}, asyncio.Event()
@@ -129,10 +129,10 @@ async def test_deleting_does_not_wait_for_a_log_that_does_not_come(monkeypatch: 
         assert world.kept == {}
         world.gate.set()
         await settled()
-        assert world.kept == {DRIVER: "x\n"}  # it came later, and is not lost
+        assert world.kept == {DRIVER: "x\n"}  # the late output is stored
 
 
-async def test_when_the_job_has_ended_deleting_waits_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_at_the_end_of_the_job_the_deletion_waits_longer_for_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "READING", 0.01)
     world = ClusterWithBucket()
     world.printed, world.gate = {DRIVER: "accuracy 0.97\n"}, asyncio.Event()
@@ -149,7 +149,7 @@ async def test_when_the_job_has_ended_deleting_waits_longer(monkeypatch: pytest.
         assert world.kept == {DRIVER: "accuracy 0.97\n"}
 
 
-async def test_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_at_the_end_of_the_job_the_wait_for_the_output_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "READING", 0.01)
     world = ClusterWithBucket()
     world.printed, world.gate = {DRIVER: "x\n"}, asyncio.Event()
@@ -161,7 +161,7 @@ async def test_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("case", ["forced", "cluster away", "nothing there", "nothing printed"])
-async def test_where_there_is_nothing_to_keep(case: str) -> None:
+async def test_nothing_is_stored_without_output_or_when_it_cannot_be_read(case: str) -> None:
     world = ClusterWithBucket()
     world.printed = {} if case == "nothing printed" else {DRIVER: "x\n"}
     world.problem = "no answer" if case == "cluster away" else ""
@@ -172,7 +172,7 @@ async def test_where_there_is_nothing_to_keep(case: str) -> None:
     assert (world.writes, world.kept) == (0, {})
 
 
-async def test_a_bucket_that_is_away_is_tried_again() -> None:
+async def test_storing_the_output_is_retried_during_a_bucket_outage() -> None:
     world = ClusterWithBucket()
     world.printed, world.troubles = {DRIVER: "x\n"}, [StoreUnavailable("503")] * 2
     async with world.outputs() as outputs:
@@ -188,7 +188,7 @@ async def test_a_bucket_that_is_away_is_tried_again() -> None:
 @pytest.mark.parametrize(
     "trouble", [StoreRefused("no rights"), ForeignLog("s3://b/p", Owner("other"), Owner("digits"))]
 )
-async def test_a_bucket_that_refuses_is_not(trouble: SpotladderError) -> None:
+async def test_storing_the_output_is_not_retried_after_a_refusal(trouble: SpotladderError) -> None:
     world = ClusterWithBucket()
     world.printed, world.troubles = {DRIVER: "x\n"}, [trouble]
     async with world.outputs() as outputs:
@@ -199,7 +199,7 @@ async def test_a_bucket_that_refuses_is_not(trouble: SpotladderError) -> None:
     assert (world.writes, world.kept) == (1, {})
 
 
-async def test_the_folder_of_another_job_is_left_alone() -> None:
+async def test_no_output_is_stored_in_the_folder_of_another_job() -> None:
     world = ClusterWithBucket()
     world.printed = {DRIVER: "x\n"}
     CommitLog(world.store, "digits", namespace="ns", uid="another").start(1)
@@ -209,7 +209,7 @@ async def test_the_folder_of_another_job_is_left_alone() -> None:
     assert world.kept == {}
 
 
-async def test_a_defect_in_the_reading_keeps_nothing_from_being_deleted() -> None:
+async def test_an_internal_error_while_reading_does_not_block_the_deletion() -> None:
     world = ClusterWithBucket()
 
     async def broken(_attempt: int, _found: object) -> Mapping[Output, str]:
@@ -222,7 +222,7 @@ async def test_a_defect_in_the_reading_keeps_nothing_from_being_deleted() -> Non
         await outputs.before_delete(world.loaded(Exit.FAILED), 1, world.address)
 
 
-async def test_what_is_being_written_is_written_when_the_lead_is_lost() -> None:
+async def test_a_write_in_progress_completes_when_leadership_is_lost() -> None:
     world = ClusterWithBucket()
     world.printed = {DRIVER: "x\n"}
     async with world.outputs() as outputs:
@@ -238,7 +238,7 @@ def of_rank(index: int, restart: int = 0) -> Output:
     return Output(1, restart, f"workers-0-{index}")
 
 
-async def test_what_ranks_printed_before_a_restart_in_place_is_kept() -> None:
+async def test_the_output_of_ranks_before_a_restart_in_place_is_stored() -> None:
     """JobSet deletes the pods of all ranks when one of them is lost, and their logs go with them."""
     world = ClusterWithBucket()
     killed = member(0, phase="Failed", exit_code=137)
@@ -253,7 +253,7 @@ async def test_what_ranks_printed_before_a_restart_in_place_is_kept() -> None:
 
         world.printed = {of_rank(0): "killed at 7\n", of_rank(1): "step 7\n"}
         await look(member(0), member(1))
-        assert world.reads == 0  # nobody goes
+        assert world.reads == 0  # no rank stops
         await look(killed, member(1))
         assert (world.reads, world.kept) == (1, {})
         world.printed = {of_rank(1): "step 7\npeer lost\n"}
@@ -270,7 +270,7 @@ async def test_what_ranks_printed_before_a_restart_in_place_is_kept() -> None:
         assert world.kept[of_rank(0, 1)] == "step 7 again\n"
 
 
-async def test_ranks_that_go_while_they_are_read_are_read_again() -> None:
+async def test_ranks_that_stop_during_a_read_are_read_again() -> None:
     world = ClusterWithBucket()
     async with world.outputs() as outputs:
         world.gate = asyncio.Event()
@@ -288,7 +288,7 @@ async def test_ranks_that_go_while_they_are_read_are_read_again() -> None:
         assert world.reads == 2
 
 
-async def test_an_attempt_that_is_deleted_after_a_restart_keeps_what_both_printed() -> None:
+async def test_the_output_before_and_after_a_restart_is_stored_when_the_attempt_is_deleted() -> None:
     world = ClusterWithBucket()
     async with world.outputs() as outputs:
         world.printed = {of_rank(0): "killed\n"}

@@ -26,7 +26,7 @@ MESSAGE = (
 
 
 class Fake:
-    """A cluster's client. `logs` is by pod and container, `dashboard` by path; what is not there is not found."""
+    """A fake client. `logs` has the log by pod and container, `dashboard` the response by path."""
 
     def __init__(self) -> None:
         self.logs: dict[tuple[str, str], str | Exception] = {}
@@ -91,7 +91,7 @@ async def read(client: Fake, objects: AttemptObjects, nodes: Mapping[str, NodeRe
 DRIVER = Output(1, 0, "driver")
 
 
-async def test_rays_dashboard_is_asked_for_the_last_lines() -> None:
+async def test_the_driver_output_is_read_from_rays_state_api() -> None:
     client = Fake()
     client.dashboard = {
         "api/jobs/": [{"submission_id": None}, {"submission_id": "d-1"}],
@@ -101,14 +101,14 @@ async def test_rays_dashboard_is_asked_for_the_last_lines() -> None:
     assert client.asked == ["head:8265/api/jobs/", "head:8265/api/v0/logs/file"]
 
 
-async def test_where_the_state_api_does_not_answer_the_jobs_api_is_asked() -> None:
+async def test_without_the_state_api_the_output_is_read_from_the_jobs_api() -> None:
     client = Fake()
     client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/jobs/d-1/logs": '{"logs": "a \\"quoted\\" ä\\n"}'}
     assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {DRIVER: 'a "quoted" ä\n'}
     assert client.asked[-2:] == ["head:8265/api/v0/logs/file", "head:8265/api/jobs/d-1/logs"]
 
 
-async def test_of_a_long_answer_of_the_jobs_api_the_last_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_answer_of_the_jobs_api_is_cut_to_its_last_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Fake()
     text = "".join(f'step "{step}" \\ é\n' for step in range(60_000))
     client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/jobs/d-1/logs": json.dumps({"logs": text})}
@@ -120,14 +120,14 @@ async def test_of_a_long_answer_of_the_jobs_api_the_last_lines(monkeypatch: pyte
     assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {}
 
 
-async def test_without_a_dashboard_what_kuberay_has_noted() -> None:
+async def test_without_a_dashboard_the_output_is_read_from_the_rayjob_status() -> None:
     client = Fake()
     client.lists = [{"status": {"message": MESSAGE}}]
     assert await read(client, AttemptObjects(top=rayjob(message=MESSAGE), pods=(pod(),))) == {DRIVER: "step 1\nboom\n"}
     assert client.asked == ["head:8265/api/jobs/", "list metadata.name=digits-a001"]
 
 
-async def test_nothing_is_asked_where_nothing_can_be_known() -> None:
+async def test_no_request_is_sent_when_no_output_can_exist_or_be_reached() -> None:
     client = Fake()
     lost = {"node-1": node(ready="Unknown")}
     assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),)), lost) == {}
@@ -139,20 +139,20 @@ async def test_nothing_is_asked_where_nothing_can_be_known() -> None:
 @pytest.mark.parametrize(
     ("mode", "where"), [("SidecarMode", ("head", "ray-job-submitter")), ("K8sJobMode", ("sub", "ray-job-submitter"))]
 )
-async def test_kuberays_submitter_prints_what_the_program_prints(mode: str, where: tuple[str, str]) -> None:
+async def test_with_a_submitter_the_output_is_read_from_its_container_log(mode: str, where: tuple[str, str]) -> None:
     client = Fake()
     client.lists, client.logs = [pod_object("sub")], {where: "trained\n"}
     assert await read(client, AttemptObjects(top=rayjob(mode), pods=(pod(),))) == {DRIVER: "trained\n"}
 
 
-async def test_a_head_that_crashes_at_its_start() -> None:
+async def test_the_output_of_a_head_that_crashes_at_its_start_is_its_container_log() -> None:
     client = Fake()
     client.logs = {("head", "ray-head"): "no such option: --bogus\n"}
     objects = AttemptObjects(top=rayjob(), pods=(pod(phase="Failed", exit_code=2),))
     assert await read(client, objects) == {Output(1, 0, "head"): "no such option: --bogus\n"}
 
 
-async def test_of_a_jobset_every_rank_that_has_begun_those_of_the_last_restart_first() -> None:
+async def test_all_started_ranks_of_a_jobset_are_read_with_the_latest_restart_first() -> None:
     client = Fake()
     client.logs = {(f"workers-0-{index}-1", "train"): f"rank {index}\n" for index in range(4)}
     client.logs["workers-0-2-1", "train"] = Forbidden(403, "Forbidden", "no")
@@ -171,7 +171,7 @@ async def test_of_a_jobset_every_rank_that_has_begun_those_of_the_last_restart_f
     assert client.asked[-1] == "workers-0-0-0/train"
 
 
-async def test_of_many_ranks_those_that_failed_and_the_first() -> None:
+async def test_of_many_ranks_the_failed_ones_and_the_lowest_are_read() -> None:
     client = Fake()
     client.logs = {(f"workers-0-{index}-0", "train"): "x\n" for index in range(100)}
     pods = tuple(rank(index, **({"phase": "Failed", "exit_code": 1} if index == 90 else {})) for index in range(100))
@@ -179,7 +179,7 @@ async def test_of_many_ranks_those_that_failed_and_the_first() -> None:
     assert [output.source for output in found] == ["workers-0-90", *(f"workers-0-{n}" for n in range(RANKS - 1))]
 
 
-async def test_only_the_end_is_kept_in_memory() -> None:
+async def test_only_the_end_of_a_long_log_is_kept_in_memory() -> None:
     client = Fake()
     text = "".join(f"step {step}\n" for step in range(100_000))
     client.logs = {("workers-0-0-0", "train"): text, ("head", "ray-job-submitter"): text}
@@ -191,7 +191,7 @@ async def test_only_the_end_is_kept_in_memory() -> None:
     assert LONGEST - 100 < len(other) <= LONGEST + len(CUT.encode())
 
 
-async def test_a_log_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_for_output_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     class Hanging(Fake):
         async def ask(self, *_: object) -> Any:
             await asyncio.Event().wait()

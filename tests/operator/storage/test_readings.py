@@ -1,4 +1,4 @@
-"""A log is opened with what the job's Secret and the rules allow, and not at all without it."""
+"""A commit log is opened only with credentials that the job's Secret or an access rule provides."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def reading(held: dict[str, str] | Exception, *, secret: bool = True) -> tuple[R
     return Readings(cast("Any", world), cast("Any", world), ()), world, of_job
 
 
-async def test_a_secret_opens_the_log_alone() -> None:
+async def test_the_log_is_opened_with_only_the_credentials_of_the_secret() -> None:
     readings, world, of_job = reading(KEYS)
     assert await readings.of(RECORD, of_job, STATE) == Reading(True)
     (address,) = world.addresses
@@ -65,7 +65,7 @@ async def test_a_secret_opens_the_log_alone() -> None:
     ("held", "secret", "denied"),
     [({}, True, True), ({}, False, True), (CredentialsMissing("there is no Secret"), True, False)],
 )
-async def test_without_credentials_nothing_is_opened_and_what_was_known_stays(
+async def test_without_credentials_the_log_is_not_opened_and_the_known_progress_is_kept(
     held: dict[str, str] | Exception, secret: bool, denied: bool
 ) -> None:
     readings, world, of_job = reading(held, secret=secret)
@@ -75,7 +75,7 @@ async def test_without_credentials_nothing_is_opened_and_what_was_known_stays(
     assert (world.addresses, world.left) == ([], 1)
 
 
-async def test_where_it_is_denied_nothing_is_written_either() -> None:
+async def test_a_denied_log_is_not_written_either() -> None:
     readings, _, of_job = reading({}, secret=False)
     with pytest.raises(AccessDenied):
         await readings.address(RECORD, of_job)
