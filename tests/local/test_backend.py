@@ -1,4 +1,4 @@
-"""The local backend's books, with fake nodes: heads of their own, one ahead, drains, exits, records told once."""
+"""The local backend with fake nodes: heads and spare heads, drains, exits, and the timeline records."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Rig:
         return seen
 
     def whole(self) -> None:
-        """Attempt 1 is up and its program runs."""
+        """Bring up attempt 1 and start its program."""
         self.backend.launch(Launch(1, "spot-a"))
         self.up("h1")
         self.look()
@@ -133,7 +133,7 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
     return Rig(tmp_path, monkeypatch)
 
 
-def test_head_then_nodes_then_the_program(rig: Rig) -> None:
+def test_an_attempt_starts_its_head_then_its_nodes_then_the_program(rig: Rig) -> None:
     rig.backend.launch(Launch(1, "spot-a"))
     assert {pod.phase for pod in rig.look().pods} == {PodPhase.PENDING}
     assert set(rig.nodes) == {"h1"}
@@ -150,7 +150,7 @@ def test_head_then_nodes_then_the_program(rig: Rig) -> None:
     assert (rig.attempt() / "go").exists()
 
 
-def test_what_the_program_is_told(rig: Rig) -> None:
+def test_the_program_gets_its_environment_and_command(rig: Rig) -> None:
     rig.whole()
     name, environment = rig.submitted[0]
     assert name == "digits-0001"
@@ -170,12 +170,12 @@ def test_what_the_program_is_told(rig: Rig) -> None:
     assert program == {"entrypoint": "python train.py", "cwd": str(rig.folder)}
 
 
-def test_revisions_go_on_from_the_saved_one(rig: Rig) -> None:
+def test_revisions_continue_after_the_saved_one(rig: Rig) -> None:
     assert rig.backend.observe().revision == 8
     assert rig.backend.observe().revision == 9
 
 
-def test_the_next_head_is_started_ahead_once_the_program_moves(rig: Rig) -> None:
+def test_a_spare_head_is_started_when_the_program_makes_progress(rig: Rig) -> None:
     rig.whole()
     rig.look()
     assert "h2" not in rig.nodes
@@ -189,17 +189,17 @@ def test_the_next_head_is_started_ahead_once_the_program_moves(rig: Rig) -> None
     assert not any(rig.nodes[name].alive for name in ("h1", "a1-w1-1", "a1-w2-1"))
     rig.backend.launch(Launch(2, "spot-b"))
     rig.look(2)
-    assert "a2-w1-1" in rig.nodes, "its head is up already"
+    assert "a2-w1-1" in rig.nodes, "the spare head is up already"
 
 
-def test_a_program_without_heartbeats_gets_its_spare_head_too(rig: Rig) -> None:
+def test_a_spare_head_is_started_after_a_delay_without_heartbeats(rig: Rig) -> None:
     rig.whole()
     rig.now += SPARE_AFTER
     rig.look()
     assert "h2" in rig.nodes
 
 
-def test_a_spare_head_that_died_is_not_taken(rig: Rig) -> None:
+def test_a_dead_spare_head_is_not_used(rig: Rig) -> None:
     rig.whole()
     rig.now += SPARE_AFTER
     rig.look()
@@ -209,13 +209,13 @@ def test_a_spare_head_that_died_is_not_taken(rig: Rig) -> None:
     assert rig.nodes["h3"].alive
 
 
-def test_an_attempt_is_not_launched_without_the_checkpoints_that_were_there(rig: Rig) -> None:
+def test_no_attempt_is_launched_while_recorded_checkpoints_are_missing(rig: Rig) -> None:
     rig.log.gone = "step 482 was committed, and the commit log has no commit now"
     with pytest.raises(EnvironmentFailure, match=r"step 482 was committed.* mount the file system"):
         rig.backend.launch(Launch(1, "spot"))
 
 
-def test_a_head_that_does_not_come_up_is_tried_again_and_then_an_error(rig: Rig) -> None:
+def test_a_failed_head_start_is_retried_and_then_an_error(rig: Rig) -> None:
     rig.backend.launch(Launch(1, "spot-a"))
     for name in ("h1", "h2"):
         rig.nodes[name].why = "Address already in use"
@@ -225,14 +225,14 @@ def test_a_head_that_does_not_come_up_is_tried_again_and_then_an_error(rig: Rig)
         rig.backend.observe()
 
 
-def test_a_head_that_dies_is_lost(rig: Rig) -> None:
+def test_a_dead_head_is_reported_as_lost(rig: Rig) -> None:
     rig.whole()
     rig.nodes["h1"].alive = False
     (head,) = [pod for pod in rig.look().pods if pod.role is PodRole.HEAD]
     assert head.phase is PodPhase.LOST
 
 
-def test_a_refused_submission_ends_the_run_with_its_reason(rig: Rig) -> None:
+def test_a_refused_submission_ends_the_run_with_its_cause(rig: Rig) -> None:
     rig.whole()
     rig.backend._attempts[1].program.submission_error = "Ray refused the program: no"
     with pytest.raises(EnvironmentFailure, match="Ray refused the program"):
@@ -240,21 +240,21 @@ def test_a_refused_submission_ends_the_run_with_its_reason(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize(("reason", "kind"), [(Reason.EVICTION_NOTICE, "notice"), (Reason.SUSPEND_REQUESTED, "drain")])
-def test_a_drain_reaches_the_program_as_a_file(rig: Rig, reason: Reason, kind: str) -> None:
+def test_a_drain_writes_the_notice_file_of_the_program(rig: Rig, reason: Reason, kind: str) -> None:
     rig.whole()
     rig.backend.drain(Drain(1, BEGAN + 30, reason))
     notice = json.loads((rig.attempt() / "notice.json").read_text())
     assert notice == {"kind": kind, "deadline": BEGAN + 30, "reason": reason.value}
-    assert rig.look().exit is None, "it is given the time to commit"
+    assert rig.look().exit is None, "the program has time to commit"
 
 
-def test_a_drain_before_the_program_began_is_over_at_once(rig: Rig) -> None:
+def test_a_drain_before_the_program_started_ends_the_attempt_at_once(rig: Rig) -> None:
     rig.backend.launch(Launch(1, "spot-a"))
     rig.backend.drain(Drain(1, BEGAN + 30, Reason.SUSPEND_REQUESTED))
     assert rig.look().exit is Exit.INTERRUPTED
 
 
-def test_a_node_lost_while_stopping_is_not_replaced(rig: Rig) -> None:
+def test_a_node_lost_during_a_drain_is_not_replaced(rig: Rig) -> None:
     rig.whole()
     rig.backend.drain(Drain(1, BEGAN + 30, Reason.SUSPEND_REQUESTED))
     rig.nodes["a1-w1-1"].alive = False
@@ -262,7 +262,7 @@ def test_a_node_lost_while_stopping_is_not_replaced(rig: Rig) -> None:
     assert "a1-w3-1" not in rig.nodes
 
 
-def test_an_exit_is_seen_with_its_words_and_told_once(rig: Rig) -> None:
+def test_an_exit_is_observed_with_its_message_and_recorded_once(rig: Rig) -> None:
     rig.whole()
     (rig.attempt() / "driver.log").write_text("KeyError: 'x'\n")
     driver.note(rig.attempt() / "exited.json", code=1, at=BEGAN)
@@ -277,7 +277,7 @@ def test_an_exit_is_seen_with_its_words_and_told_once(rig: Rig) -> None:
     assert rig.log.looks == 1
 
 
-def test_an_exit_is_told_together_with_its_last_commit(rig: Rig) -> None:
+def test_an_exit_is_observed_together_with_the_last_commit(rig: Rig) -> None:
     rig.whole()
     rig.log.current = False
     driver.note(rig.attempt() / "exited.json", code=0, at=BEGAN)
@@ -287,7 +287,7 @@ def test_an_exit_is_told_together_with_its_last_commit(rig: Rig) -> None:
     assert (seen.attempts[0].exit, seen.progress.step) == (Exit.SUCCEEDED, 2000)
 
 
-def test_an_exit_does_not_wait_for_ever_for_a_bucket_that_is_away(rig: Rig) -> None:
+def test_the_wait_for_the_last_commit_is_limited_during_a_bucket_outage(rig: Rig) -> None:
     rig.whole()
     rig.log.current = False
     driver.note(rig.attempt() / "exited.json", code=0, at=BEGAN)
@@ -296,14 +296,14 @@ def test_an_exit_does_not_wait_for_ever_for_a_bucket_that_is_away(rig: Rig) -> N
     assert rig.look().exit is Exit.SUCCEEDED
 
 
-def test_a_program_that_was_deleted_is_told_as_killed(rig: Rig) -> None:
+def test_the_program_of_a_deleted_attempt_is_recorded_as_killed(rig: Rig) -> None:
     rig.whole()
     rig.look()
     rig.backend.delete(Delete(1, Reason.STALLED))
     assert rig.of(DriverExited) == [DriverExited(BEGAN, 1, None)]
 
 
-def test_finishing_ends_all_attempts_and_notes_the_outcome(rig: Rig) -> None:
+def test_finishing_ends_all_attempts_and_records_the_outcome(rig: Rig) -> None:
     rig.whole()
     rig.backend.finish(Finish(succeeded=False, reason=Reason.TIERS_EXHAUSTED))
     assert rig.backend.observe().attempts == ()
@@ -311,7 +311,7 @@ def test_finishing_ends_all_attempts_and_notes_the_outcome(rig: Rig) -> None:
     assert rig.pool.held == 0
 
 
-def test_pools_that_change_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_of_a_pools_availability_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from spotladder.local.pools import Window
 
     rig = Rig(tmp_path, monkeypatch)
@@ -323,7 +323,7 @@ def test_pools_that_change_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert rig.of(PoolChanged) == [PoolChanged(BEGAN, "spot-a", False), PoolChanged(BEGAN + 10, "spot-a", True)]
 
 
-def test_what_the_program_shows_moves_by_this_clock(rig: Rig) -> None:
+def test_heartbeats_of_the_program_are_timestamped_with_the_runners_clock(rig: Rig) -> None:
     rig.whole()
     assert rig.look().moved_at is None
     driver.note(rig.attempt() / "heartbeat.json", step=3, total=9, loss=0.5, at=1.0)
@@ -333,7 +333,7 @@ def test_what_the_program_shows_moves_by_this_clock(rig: Rig) -> None:
     assert (beat.step, beat.total, beat.metrics) == (3, 9, {"loss": 0.5})
 
 
-def test_temporary_files_go_with_the_attempt(rig: Rig) -> None:
+def test_temporary_files_are_deleted_with_the_attempt(rig: Rig) -> None:
     rig.whole()
     (rig.folder / "tmp" / "a1" / "left.pb").touch()
     rig.backend.delete(Delete(1, Reason.STALLED))
@@ -341,7 +341,7 @@ def test_temporary_files_go_with_the_attempt(rig: Rig) -> None:
 
 
 def plain(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The program has shown that it does not use Ray; the list grows when it is killed with its node."""
+    """Start a program that does not use Ray. The returned list grows when the program is killed with its node."""
     killed: list[str] = []
     monkeypatch.setattr(Program, "go_with_node", lambda program: killed.append(program.folder.name))
     rig.whole()
@@ -351,23 +351,21 @@ def plain(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return killed
 
 
-def test_a_program_without_ray_goes_with_a_node_that_is_lost_without_notice(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_does_not_use_ray_is_killed_with_a_lost_node(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     killed = plain(rig, monkeypatch)
     (told,) = rig.of(Noted)
     assert "counts as running on a1-w1, a1-w2" in str(told)
     rig.nodes["a1-w2-1"].alive = False
     rig.look()
     assert killed == ["0001"]
-    assert "a1-w3-1" not in rig.nodes, "nothing is left to recover in place"
+    assert "a1-w3-1" not in rig.nodes, "there is no program left to recover in place"
     driver.note(rig.attempt() / "exited.json", code=-9, at=BEGAN)
     seen = rig.look()
     assert (seen.exit, seen.message) == (Exit.FAILED, "the program ran on a1-w2, which is lost")
 
 
 @pytest.mark.parametrize("beats", [True, False])
-def test_a_program_that_may_still_connect_to_ray_or_has_is_left_to_ray(
+def test_a_program_that_uses_ray_or_may_still_connect_is_not_killed_with_a_lost_node(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, beats: bool
 ) -> None:
     killed: list[str] = []
@@ -385,7 +383,7 @@ def test_a_program_that_may_still_connect_to_ray_or_has_is_left_to_ray(
     assert rig.of(Noted) == []
 
 
-def test_a_loss_before_it_was_known_does_not_kill_a_program_without_ray_later(
+def test_a_node_loss_before_the_program_counts_as_without_ray_does_not_kill_it_later(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed: list[str] = []
@@ -399,15 +397,15 @@ def test_a_loss_before_it_was_known_does_not_kill_a_program_without_ray_later(
     rig.now += CONNECTS_WITHIN
     rig.look()
     rig.look()
-    assert rig.of(Noted), "now it is known"
+    assert rig.of(Noted), "the program counts as without Ray now"
     assert killed == []
     rig.nodes["a1-w3-1"].alive = False
     rig.look()
     assert killed == ["0001"]
 
 
-def test_a_program_without_ray_has_its_node_until_the_notice_ends(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seen: Ray drains an idle node at once, and the program was killed 1–2 s after its notice."""
+def test_a_program_that_does_not_use_ray_runs_until_the_notice_ends(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: Ray drains an idle node at once, and the program was killed 1–2 s after its notice."""
     rig.pool.plan = replace(rig.pool.plan, taken_at=(10.0,), notice=20.0)
     killed = plain(rig, monkeypatch)
     rig.now += 11
@@ -422,8 +420,8 @@ def test_a_program_without_ray_has_its_node_until_the_notice_ends(rig: Rig, monk
     assert killed == ["0001"]
 
 
-def test_what_a_start_is_at_is_told_until_the_first_step_is_done(rig: Rig) -> None:
-    """Seen: 30 s of a framework's start without a word."""
+def test_the_phase_of_a_start_is_reported_until_the_first_step_is_done(rig: Rig) -> None:
+    """Regression: no output during the 30 s in which a framework started."""
     said: list[str] = []
 
     def look() -> None:

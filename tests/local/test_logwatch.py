@@ -1,4 +1,4 @@
-"""The commit log, followed beside a run: new commits once, troubles said, the last look made."""
+"""The background reader of the commit log: new commits once, errors reported, a last read at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spotladder.local.logwatch import LogWatch
 
 
 class Bucket:
-    """A log in memory that can be away."""
+    """A commit log in a memory store, with one writer."""
 
     def __init__(self, folder: Path) -> None:
         self.store = MemoryStore()
@@ -55,12 +55,12 @@ def eventually(met: Callable[[], bool], seconds: float = 10.0) -> bool:
     return True
 
 
-def test_what_was_there_is_progress_and_no_news(watch: LogWatch) -> None:
+def test_commits_before_the_start_are_progress_but_not_new(watch: LogWatch) -> None:
     assert (watch.progress.step, watch.progress.total, watch.progress.attempt) == (10, 100, 1)
     assert watch.take_new() == []
 
 
-def test_each_commit_is_news_once(watch: LogWatch, bucket: Bucket) -> None:
+def test_each_new_commit_is_returned_once(watch: LogWatch, bucket: Bucket) -> None:
     bucket.commit(20)
     bucket.commit(30)
     assert eventually(lambda: watch.progress.step == 30)
@@ -68,7 +68,7 @@ def test_each_commit_is_news_once(watch: LogWatch, bucket: Bucket) -> None:
     assert watch.take_new() == []
 
 
-def test_a_bucket_that_is_away_is_said_once_and_changes_nothing(
+def test_a_bucket_outage_is_reported_once_and_keeps_the_progress(
     watch: LogWatch, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     follow = CommitLog.follow
@@ -94,7 +94,7 @@ def test_a_bucket_that_is_away_is_said_once_and_changes_nothing(
     assert eventually(lambda: watch.progress.step == 20)
 
 
-def test_the_end_is_noted_once(watch: LogWatch, bucket: Bucket) -> None:
+def test_the_end_of_the_job_is_recorded_once(watch: LogWatch, bucket: Bucket) -> None:
     watch.end(succeeded=True, message="Completed")
     watch.end(succeeded=True, message="Completed")
     end = bucket.log.read().end
@@ -102,8 +102,8 @@ def test_the_end_is_noted_once(watch: LogWatch, bucket: Bucket) -> None:
     assert (end.outcome, end.message) == ("Succeeded", "Completed")
 
 
-def test_commits_that_are_gone_are_no_progress(watch: LogWatch, bucket: Bucket) -> None:
-    """As when a network file system is unmounted under a run."""
+def test_deleted_commits_are_reported_and_keep_the_known_progress(watch: LogWatch, bucket: Bucket) -> None:
+    """For example when a network file system is unmounted during a run."""
     objects = dict(bucket.store.objects)
     bucket.store.objects.clear()
     assert eventually(lambda: bool(watch.gone))
@@ -113,8 +113,8 @@ def test_commits_that_are_gone_are_no_progress(watch: LogWatch, bucket: Bucket) 
     assert eventually(lambda: not watch.gone)
 
 
-def test_at_the_end_only_the_newest_commits_are_kept(watch: LogWatch, bucket: Bucket) -> None:
-    """Until then the newest of each attempt is, too. Seen: `keep: 2` left 4 GiB after success."""
+def test_at_the_end_of_the_job_only_the_newest_commits_are_kept(watch: LogWatch, bucket: Bucket) -> None:
+    """Before the end, the newest commit of each attempt is kept too. Regression: `keep: 2` left 4 GiB after success."""
     for attempt in (2, 3, 4):
         bucket.writer = bucket.log.start(attempt, "spot-a")
         bucket.commit(10 * attempt)
@@ -123,7 +123,7 @@ def test_at_the_end_only_the_newest_commits_are_kept(watch: LogWatch, bucket: Bu
     assert not list(bucket.store.list("attempts/0001"))
 
 
-def test_what_a_driver_printed_is_kept_also_when_the_bucket_was_away(
+def test_storing_the_driver_output_is_retried_after_a_bucket_outage(
     watch: LogWatch, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver, refusing = tmp_path / "driver.log", threading.Event()
@@ -143,7 +143,7 @@ def test_what_a_driver_printed_is_kept_also_when_the_bucket_was_away(
     assert outputs.read(bucket.log.store, [Output(1, 0, "driver")]) == ["password=[redacted]\nboom\n"]
 
 
-def test_what_a_driver_printed_last_is_kept_when_the_run_ends(bucket: Bucket, tmp_path: Path) -> None:
+def test_the_driver_output_is_stored_when_the_run_ends(bucket: Bucket, tmp_path: Path) -> None:
     watch = LogWatch(bucket.log, keep=2, spacing=60.0)
     watch.start()
     (tmp_path / "driver.log").write_text("bye\n")
@@ -152,7 +152,7 @@ def test_what_a_driver_printed_last_is_kept_when_the_run_ends(bucket: Bucket, tm
     assert outputs.read(bucket.log.store, [Output(1, 0, "driver")]) == ["bye\n"]
 
 
-def test_it_is_current_again_after_a_look_even_one_that_failed(
+def test_the_log_is_current_after_a_requested_read_even_if_it_failed(
     watch: LogWatch, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert watch.current

@@ -1,4 +1,4 @@
-"""Real Ray nodes: ports and folders that never collide, and nothing that outlives `kill -9` of the runner."""
+"""Real Ray nodes: ports and folders do not collide, and no process outlives `kill -9` of the runner."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def eventually(met: Callable[[], bool], seconds: float = PATIENCE) -> bool:
 
 
 class Place:
-    """A machine of its own for a test; whatever happens, nothing of it stays."""
+    """A separate machine for one test; `close` ends its processes and checks that none is left."""
 
     def __init__(self, folder: Path) -> None:
         self.mark = uuid.uuid4().hex
@@ -55,7 +55,7 @@ class Place:
 
 
 def commands(node: RayNode) -> list[str]:
-    """What runs on a node."""
+    """The command lines of the processes of a node."""
     return [" ".join(psutil.Process(pid).cmdline()) for pid in members("", {node.session})]
 
 
@@ -66,7 +66,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     place.close()
 
 
-def test_scratch_is_short_enough_for_sockets_whatever_tmpdir_says(
+def test_the_scratch_path_is_short_enough_for_sockets_with_any_tmpdir(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / ("deep" * 20)))
@@ -81,7 +81,7 @@ def test_scratch_is_short_enough_for_sockets_whatever_tmpdir_says(
         shutil.rmtree(scratch.path)
 
 
-def test_a_start_that_fails_says_why(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_node_start_reports_the_cause(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "spotladder.local.nodes._ray", lambda: ["sh", "-c", "echo; echo 'ValueError: no such option'", ""]
     )
@@ -91,14 +91,14 @@ def test_a_start_that_fails_says_why(place: Place, monkeypatch: pytest.MonkeyPat
     assert str(node.log) in (node.failed() or "")
 
 
-def test_a_head_that_does_not_say_where_it_is(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_that_prints_no_address_is_reported_as_failed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spotladder.local.nodes._ray", lambda: ["echo", "Ray runtime started."])
     head = Head("h1", place.machine)
     assert eventually(lambda: head.failed() is not None, 20)
     assert "Ray version" in (head.failed() or "")
 
 
-def test_a_head_is_up_once_it_has_said_all_of_where_it_is(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_is_up_once_it_has_printed_its_complete_address(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spotladder.local.nodes._ray", lambda: ["sh", "-c", "sleep 60"])
     head = Head("h1", place.machine)
     try:
@@ -114,7 +114,9 @@ def test_a_head_is_up_once_it_has_said_all_of_where_it_is(place: Place, monkeypa
         head.kill()
 
 
-def test_a_node_is_told_nothing_of_another_ray_or_job(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_does_not_inherit_variables_of_another_ray_cluster_or_job(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR", "SPOTLADDER_NOTICE_URL", "SPOTLADDER_ATTEMPT"):
         monkeypatch.setenv(name, "another's")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
@@ -126,8 +128,8 @@ def test_a_node_is_told_nothing_of_another_ray_or_job(place: Place, monkeypatch:
 
 
 @pytest.mark.ray
-def test_two_runs_side_by_side_one_of_them_killed(tmp_path: Path) -> None:
-    """Two heads at once, two workers that start in the same moment; one run's runner is killed with -9."""
+def test_killing_one_of_two_parallel_runs_does_not_affect_the_other(tmp_path: Path) -> None:
+    """Two heads run at the same time, two workers start simultaneously, and one runner is killed with SIGKILL."""
     (tmp_path / "own").mkdir()
     (tmp_path / "other").mkdir()
     other_mark = uuid.uuid4().hex
@@ -151,9 +153,9 @@ def test_two_runs_side_by_side_one_of_them_killed(tmp_path: Path) -> None:
         assert len(members(other_mark, sessions)) > 5
 
         other.send_signal(signal.SIGKILL)
-        assert eventually(lambda: members(other_mark, sessions) == [], 10), "nothing outlives kill -9"
+        assert eventually(lambda: members(other_mark, sessions) == [], 10), "no process outlives kill -9"
         assert eventually(lambda: not (tmp_path / "other" / "scratch").exists(), 10)
-        assert all(node.alive for node in (head, *workers)), "the run beside it is not touched"
+        assert all(node.alive for node in (head, *workers)), "the other run is not affected"
 
         workers[0].notice()
         assert eventually(lambda: not workers[0].alive, 15), "an idle node drains at once"
@@ -191,8 +193,8 @@ time.sleep(600)
 
 
 @pytest.mark.ray
-def test_a_foreign_ray_is_neither_joined_nor_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user has a Ray of their own, on the default ports, and RAY_ADDRESS points at it."""
+def test_a_ray_cluster_of_the_user_is_neither_joined_nor_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own Ray cluster uses the default ports, and RAY_ADDRESS points to it."""
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6379")
     with ExitStack() as stack:
         for port in (6379, 8265, 10001, 52365, 44227):  # Ray's defaults; another test may hold one already

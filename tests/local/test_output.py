@@ -1,4 +1,4 @@
-"""What programs write, shown as they write it."""
+"""The output of programs, shown while they run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spotladder.display.view import PlainView
 from spotladder.local.output import LogReader, WithOutput
 
 
-def test_a_log_is_read_by_whole_lines_from_where_the_last_look_ended(tmp_path: Path) -> None:
+def test_a_log_is_read_incrementally_in_whole_lines(tmp_path: Path) -> None:
     log = tmp_path / "driver.log"
     reader = LogReader(log)
     assert reader.lines() == []
@@ -23,7 +23,7 @@ def test_a_log_is_read_by_whole_lines_from_where_the_last_look_ended(tmp_path: P
     assert (reader.rest(), reader.rest()) == (["rest"], [])
 
 
-def test_output_stands_between_the_lines_of_the_view_in_the_order_in_which_it_was_written(tmp_path: Path) -> None:
+def test_program_output_and_view_lines_are_interleaved_in_order(tmp_path: Path) -> None:
     def write(attempt: int, text: str) -> None:
         log = tmp_path / f"{attempt:04d}" / "driver.log"
         log.parent.mkdir(exist_ok=True)

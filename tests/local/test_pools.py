@@ -1,4 +1,4 @@
-"""When pools give nodes and when they take them: schedules against a stepped clock."""
+"""When pools lend nodes and when they reclaim them, with a stepped clock."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def pool(**plan: object) -> PoolClock:
     return PoolClock(PoolPlan("a", **plan), BEGAN, BEGAN)  # type: ignore[arg-type]
 
 
-def test_a_pool_gives_as_many_nodes_as_it_has_and_again_what_comes_back() -> None:
+def test_a_pool_lends_its_nodes_and_lends_returned_ones_again() -> None:
     clock = pool(nodes=2)
     assert [clock.give(BEGAN), clock.give(BEGAN), clock.give(BEGAN)] == [1, 2, None]
     clock.take_back()
     assert clock.give(BEGAN) == 3
 
 
-def test_a_dry_pool_gives_nothing_and_keeps_what_it_gave() -> None:
+def test_an_unavailable_pool_lends_no_nodes_and_reclaims_none() -> None:
     clock = pool(nodes=2, dry=(Window(10, 20),))
     assert clock.give(BEGAN + 9.9) == 1
     assert clock.give(BEGAN + 10) is None
@@ -37,7 +37,7 @@ def test_a_dry_pool_gives_nothing_and_keeps_what_it_gave() -> None:
     assert clock.give(BEGAN + 20) == 2
 
 
-def test_each_given_time_takes_the_node_that_is_up_longest_once() -> None:
+def test_each_interruption_time_reclaims_the_oldest_node_once() -> None:
     clock = pool(nodes=2, taken_at=(20.0, 45.0))
     old, young = LentNode("old", 1, BEGAN + 1), LentNode("young", 2, BEGAN + 2)
     assert clock.reclaims(BEGAN + 19.9, [young, old]) == []
@@ -46,19 +46,19 @@ def test_each_given_time_takes_the_node_that_is_up_longest_once() -> None:
     assert clock.reclaims(BEGAN + 50, [young]) == ["young"]
 
 
-def test_two_times_between_two_looks_take_two_nodes() -> None:
+def test_two_interruption_times_between_two_polls_reclaim_two_nodes() -> None:
     clock = pool(nodes=2, taken_at=(20.0, 20.5))
     held = [LentNode("one", 1, BEGAN), LentNode("two", 2, BEGAN)]
     assert sorted(clock.reclaims(BEGAN + 30, held)) == ["one", "two"]
 
 
-def test_a_time_at_which_no_node_is_up_takes_none_later() -> None:
+def test_an_interruption_time_without_nodes_reclaims_none_later() -> None:
     clock = pool(taken_at=(20.0,))
     assert clock.reclaims(BEGAN + 25, []) == []
     assert clock.reclaims(BEGAN + 26, [LentNode("one", 1, BEGAN + 25)]) == []
 
 
-def test_each_given_step_takes_the_node_that_is_up_longest_once_also_when_it_is_done_again() -> None:
+def test_each_interruption_step_reclaims_the_oldest_node_once_even_if_the_step_is_repeated() -> None:
     clock = pool(nodes=2, taken_at_steps=(300, 700))
     held = [LentNode("old", 1, BEGAN + 1), LentNode("young", 2, BEGAN + 2)]
     assert clock.reclaims(BEGAN + 9, held, step=0) == []
@@ -69,7 +69,7 @@ def test_each_given_step_takes_the_node_that_is_up_longest_once_also_when_it_is_
     assert clock.reclaims(BEGAN + 14, held, step=900) == ["old"]
 
 
-def test_steps_done_elsewhere_take_nothing_here() -> None:
+def test_steps_completed_on_another_tier_reclaim_no_node() -> None:
     clock = pool(taken_at_steps=(300, 700))
     held = [LentNode("one", 1, BEGAN)]
     assert clock.reclaims(BEGAN + 1, held, step=500) == []
@@ -77,22 +77,22 @@ def test_steps_done_elsewhere_take_nothing_here() -> None:
     assert clock.reclaims(BEGAN + 3, held, step=700) == ["one"]
 
 
-def test_a_time_that_passed_while_nobody_looked_takes_no_node_that_came_later() -> None:
-    """The job was on another tier when the time came."""
+def test_an_interruption_time_before_the_next_poll_reclaims_no_younger_node() -> None:
+    """The job was on another tier at the time of the interruption."""
     clock = pool(nodes=2, taken_at=(20.0,))
     assert clock.reclaims(BEGAN + 10, []) == []
     assert clock.reclaims(BEGAN + 30, [LentNode("later", 1, BEGAN + 25)]) == []
     assert clock.reclaims(BEGAN + 40, [LentNode("later", 1, BEGAN + 25)]) == []
 
 
-def test_a_resumed_run_does_not_suffer_the_same_interruption_again() -> None:
+def test_a_resumed_run_does_not_repeat_past_interruptions() -> None:
     clock = PoolClock(PoolPlan("a", taken_at=(20.0, 100.0)), BEGAN, BEGAN + 50)
     held = [LentNode("one", 1, BEGAN + 10)]
     assert clock.reclaims(BEGAN + 51, held) == []
     assert clock.reclaims(BEGAN + 100, held) == ["one"]
 
 
-def test_a_clock_that_steps_back_takes_nothing_twice() -> None:
+def test_a_clock_that_steps_back_repeats_no_interruption() -> None:
     clock = pool(taken_at=(20.0,))
     held = [LentNode("one", 1, BEGAN)]
     assert clock.reclaims(BEGAN + 21, held) == ["one"]
@@ -101,19 +101,19 @@ def test_a_clock_that_steps_back_takes_nothing_twice() -> None:
 
 
 @given(seed=st.integers(0, 1000), ordinal=st.integers(1, 100))
-def test_a_seed_fixes_every_lifetime(seed: int, ordinal: int) -> None:
+def test_lifetimes_are_determined_by_the_seed(seed: int, ordinal: int) -> None:
     plan = PoolPlan("a", hazard_per_hour=60, seed=seed)
     assert plan.lifetime(ordinal) == PoolPlan("a", hazard_per_hour=60, seed=seed).lifetime(ordinal)
     assert 0 <= plan.lifetime(ordinal) < math.inf
 
 
-def test_lifetimes_average_what_the_hazard_says() -> None:
+def test_the_mean_lifetime_is_the_inverse_of_the_hazard() -> None:
     plan = PoolPlan("a", hazard_per_hour=60, seed=7)
     average = sum(plan.lifetime(ordinal) for ordinal in range(1, 4001)) / 4000
     assert average == pytest.approx(60, rel=0.05)
 
 
-def test_a_node_goes_at_the_end_of_its_lifetime() -> None:
+def test_a_node_is_reclaimed_at_the_end_of_its_lifetime() -> None:
     clock = pool(hazard_per_hour=60, seed=7)
     lifetime = clock.plan.lifetime(1)
     held = [LentNode("one", 1, BEGAN + 5)]
@@ -121,7 +121,7 @@ def test_a_node_goes_at_the_end_of_its_lifetime() -> None:
     assert clock.reclaims(BEGAN + 5 + lifetime + 0.001, held) == ["one"]
 
 
-def test_without_hazard_a_node_lives_for_ever() -> None:
+def test_without_a_hazard_a_node_is_never_reclaimed() -> None:
     assert PoolPlan("a").lifetime(1) == math.inf
 
 
@@ -147,11 +147,11 @@ def trace(folder: Path, *samples: int) -> Path:
         ),
     ],
 )
-def test_a_trace_becomes_windows(tmp_path: Path, samples: tuple[int, ...], windows: tuple[Window, ...]) -> None:
+def test_a_trace_is_converted_to_windows(tmp_path: Path, samples: tuple[int, ...], windows: tuple[Window, ...]) -> None:
     assert windows_of(read_trace(trace(tmp_path, *samples)), speedup=600) == windows
 
 
-def test_a_traced_pool_takes_all_it_gave_and_gives_nothing_meanwhile(tmp_path: Path) -> None:
+def test_a_traced_pool_reclaims_all_nodes_and_lends_none_during_an_outage(tmp_path: Path) -> None:
     clock = pool(nodes=2, reclaimed=windows_of(read_trace(trace(tmp_path, 0, 1, 0)), speedup=60))
     assert clock.give(BEGAN + 5) == 1
     held = [LentNode("one", 1, BEGAN + 5), LentNode("two", 2, BEGAN + 6)]
@@ -161,19 +161,19 @@ def test_a_traced_pool_takes_all_it_gave_and_gives_nothing_meanwhile(tmp_path: P
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"metadata": {}, "data": []}', '{"metadata": {"gap_seconds": "x"}}'])
-def test_what_is_no_trace_is_refused_with_what_is_wanted(tmp_path: Path, text: str) -> None:
+def test_an_invalid_trace_is_rejected_with_the_expected_format(tmp_path: Path, text: str) -> None:
     path = tmp_path / "trace.json"
     path.write_text(text)
     with pytest.raises(InvalidSpec, match=r"trace\.json.*gap_seconds"):
         read_trace(path)
 
 
-def test_a_missing_trace_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_trace_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec, match=r"none\.json"):
         read_trace(tmp_path / "none.json")
 
 
-def test_a_pool_of_a_world_file_becomes_a_plan(tmp_path: Path) -> None:
+def test_a_pool_of_a_world_file_is_converted_to_a_plan(tmp_path: Path) -> None:
     trace(tmp_path, 0, 1)
     plan = plan_of(
         "a",
@@ -194,6 +194,6 @@ def test_a_pool_of_a_world_file_becomes_a_plan(tmp_path: Path) -> None:
     assert plan.reclaimed == (Window(1),)
 
 
-def test_given_times_are_sorted(tmp_path: Path) -> None:
+def test_interruption_times_are_sorted(tmp_path: Path) -> None:
     plan = plan_of("a", Pool.model_validate({"interruptions": {"at": ["45s", "20s"]}}), tmp_path)
     assert plan.taken_at == (20.0, 45.0)

@@ -1,4 +1,4 @@
-"""What is refused before anything starts, with where and what to do."""
+"""Checks before the start of a run, and their error messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def script(folder: Path, text: str = "print('hello')\n", name: str = "train.py")
         pytest.param("python gone.py # don't wait", id="a comment is left to the shell"),
     ],
 )
-def test_what_may_run_is_let_through(tmp_path: Path, entrypoint: str) -> None:
+def test_entrypoints_that_may_work_are_accepted(tmp_path: Path, entrypoint: str) -> None:
     script(tmp_path)
     script(tmp_path, "#!/bin/sh\n", "run.sh")
     preflight.check_entrypoint(entrypoint, tmp_path)
@@ -48,15 +48,17 @@ def test_what_may_run_is_let_through(tmp_path: Path, entrypoint: str) -> None:
         pytest.param("  ", "is empty", id="blank"),
     ],
 )
-def test_what_cannot_run_is_named_with_its_field(tmp_path: Path, entrypoint: str, message: str) -> None:
+def test_an_entrypoint_that_cannot_run_is_rejected_with_its_field(
+    tmp_path: Path, entrypoint: str, message: str
+) -> None:
     script(tmp_path)
     with pytest.raises(InvalidSpec, match=message) as refused:
         preflight.check_entrypoint(entrypoint, tmp_path)
-    assert (refused.value.path, refused.value.where) == (FIELD, ""), "the reader of the file knows where"
+    assert (refused.value.path, refused.value.where) == (FIELD, ""), "the reader of the file adds the position"
     assert refused.value.exit_code == 2
 
 
-def test_a_framework_that_is_not_installed_is_named_with_its_extra(
+def test_the_error_for_a_missing_framework_names_the_extra_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preflight, "EXTRAS", {"no_such_framework": "jax"})
@@ -65,7 +67,7 @@ def test_a_framework_that_is_not_installed_is_named_with_its_extra(
         preflight.check_imports(path)
 
 
-def test_any_other_module_that_is_not_installed_is_named(tmp_path: Path) -> None:
+def test_the_error_for_any_other_missing_module_names_it(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFailure, match="no_such_module_at_all is not installed") as refused:
         preflight.check_imports(script(tmp_path, "import no_such_module_at_all.deep\n"))
     assert refused.value.exit_code == 5
@@ -83,34 +85,34 @@ def test_any_other_module_that_is_not_installed_is_named(tmp_path: Path) -> None
         pytest.param("", id="an empty script"),
     ],
 )
-def test_imports_that_can_be_found_or_may_be_missing(tmp_path: Path, text: str) -> None:
+def test_resolvable_and_optional_imports_are_accepted(tmp_path: Path, text: str) -> None:
     script(tmp_path, name="beside.py")
     (tmp_path / "package").mkdir()
     preflight.check_imports(script(tmp_path, text))
 
 
 @pytest.mark.parametrize("text", [b"def (:\n", b"\xff\xfe\x00\x01", b"x = 1\x00\n"])
-def test_what_is_no_python_is_named(tmp_path: Path, text: bytes) -> None:
+def test_the_error_for_a_script_that_is_not_python_names_the_file(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(text)
     with pytest.raises(InvalidSpec, match=r"train\.py"):
         preflight.check_imports(path)
 
 
-def test_memory_for_all_nodes_and_the_head() -> None:
+def test_memory_must_suffice_for_all_nodes_and_the_head() -> None:
     preflight.check_memory(4, available=2 * preflight.GIB)
     with pytest.raises(EnvironmentFailure, match=r"4 nodes need about 1\.4 GiB, 1\.0 GiB are free"):
         preflight.check_memory(4, available=preflight.GIB)
 
 
-def test_a_full_disk_is_said_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_before_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     preflight.check_disk(tmp_path / "not" / "there" / "yet")
     monkeypatch.setattr(preflight, "LEAST_DISK", 1 << 80)
     with pytest.raises(EnvironmentFailure, match=r"disk is full.*free space"):
         preflight.check_disk(tmp_path)
 
 
-def test_each_node_has_a_share_of_shared_memory_that_ray_accepts() -> None:
+def test_the_object_store_of_a_node_is_within_rays_limits() -> None:
     assert preflight.object_store(1) <= preflight.OBJECT_STORE_MOST
     assert preflight.object_store(10_000) == preflight.OBJECT_STORE_LEAST
 
@@ -126,10 +128,12 @@ RUN = Run(began=1.0, python="3.11", ray="2.58.1", uri="s3://bucket/a")
         (Run(2.0, "3.11", "2.58.1", "s3://bucket/b"), InvalidSpec, r"s3://bucket/a.*s3://bucket/b"),
     ],
 )
-def test_a_run_is_resumed_with_what_it_was_begun_with(here: Run, kind: type[SpotladderError], message: str) -> None:
+def test_resuming_needs_the_same_python_ray_and_checkpoint_address(
+    here: Run, kind: type[SpotladderError], message: str
+) -> None:
     with pytest.raises(kind, match=message):
         preflight.check_same(RUN, here)
 
 
-def test_the_same_again_is_fine() -> None:
+def test_resuming_with_the_same_versions_is_accepted() -> None:
     preflight.check_same(RUN, Run(99.0, "3.11", "2.58.1", RUN.uri, mark="another"))

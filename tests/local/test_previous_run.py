@@ -1,4 +1,4 @@
-"""A run that was there before: nothing of it is lost without the user's word."""
+"""A previous run of the same job: its data is never deleted without the user's option."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ SUCCEEDED = JobState(stage=Stage.SUCCEEDED, reason=Reason.COMPLETED, last_number
 
 
 @pytest.mark.parametrize("begin", list(StartMode))
-def test_where_nothing_was_everything_is_new(place: Place, begin: StartMode) -> None:
+def test_without_a_previous_run_every_mode_starts_a_new_run(place: Place, begin: StartMode) -> None:
     start = start_from(begin, place.folder, place.log, NOW)
     assert (start.state, start.run, start.resumed) == (JobState(), NOW, False)
 
@@ -81,7 +81,7 @@ def test_where_nothing_was_everything_is_new(place: Place, begin: StartMode) -> 
         (SUCCEEDED, r"it has succeeded; --fresh (?!.*--resume)"),
     ],
 )
-def test_without_a_word_a_run_is_not_touched(place: Place, state: JobState, told: str) -> None:
+def test_without_an_option_a_previous_run_is_not_touched(place: Place, state: JobState, told: str) -> None:
     place.left(state)
     place.commit(40)
     with pytest.raises(InvalidSpec, match=told):
@@ -90,13 +90,13 @@ def test_without_a_word_a_run_is_not_touched(place: Place, state: JobState, told
     assert place.log.newest() is not None
 
 
-def test_without_a_word_checkpoints_are_not_touched(place: Place) -> None:
+def test_without_an_option_existing_checkpoints_are_not_touched(place: Place) -> None:
     place.commit(40)
     with pytest.raises(InvalidSpec, match=r"up to step 40; --resume"):
         start_from(StartMode.NEW, place.folder, place.log, NOW)
 
 
-def test_fresh_forgets_state_and_checkpoints(place: Place) -> None:
+def test_fresh_deletes_state_and_checkpoints(place: Place) -> None:
     place.left(EXHAUSTED)
     place.commit(40)
     start = start_from(StartMode.FRESH, place.folder, place.log, NOW)
@@ -107,8 +107,8 @@ def test_fresh_forgets_state_and_checkpoints(place: Place) -> None:
 
 
 @pytest.mark.parametrize("torn", ["00000000.json", "00000001.json"])
-def test_fresh_forgets_a_log_that_is_torn(place: Place, torn: str) -> None:
-    """Whose it is says another entry, or the run that was here."""
+def test_fresh_deletes_a_corrupt_commit_log_of_this_job(place: Place, torn: str) -> None:
+    """The owner is known from another entry or from the previous run."""
     place.folder.save(SUSPENDED)
     place.folder.save_run(replace(THEN, uri=NOW.uri))
     place.commit(40)
@@ -117,7 +117,7 @@ def test_fresh_forgets_a_log_that_is_torn(place: Place, torn: str) -> None:
     assert not [path for path in place.bucket.rglob("*") if path.is_file()]
 
 
-def test_fresh_does_not_remove_a_torn_log_that_may_be_anothers(place: Place) -> None:
+def test_fresh_does_not_delete_a_corrupt_log_of_unknown_owner(place: Place) -> None:
     place.folder.save(SUSPENDED)
     place.folder.save_run(replace(THEN, uri="file:///elsewhere"))
     place.commit(40)
@@ -131,8 +131,8 @@ def test_fresh_does_not_remove_a_torn_log_that_may_be_anothers(place: Place) -> 
 
 @pytest.mark.parametrize("name", ["state.json", "run.json"])
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[]"])
-def test_fresh_forgets_a_state_that_cannot_be_read(place: Place, name: str, content: bytes) -> None:
-    """Which is what the message about it says."""
+def test_fresh_deletes_an_unreadable_state(place: Place, name: str, content: bytes) -> None:
+    """The error message recommends --fresh."""
     place.left(SUSPENDED)
     (place.folder.path / name).write_bytes(content)
     with pytest.raises(EnvironmentFailure, match="--fresh starts over"):
@@ -141,46 +141,46 @@ def test_fresh_forgets_a_state_that_cannot_be_read(place: Place, name: str, cont
     assert start_from(StartMode.NEW, place.folder, place.log, NOW) == RunStart(JobState(), NOW)
 
 
-def test_resuming_goes_on_as_part_of_the_same_run(place: Place) -> None:
+def test_resume_continues_the_same_run(place: Place) -> None:
     place.left(SUSPENDED)
     start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
     assert (start.state, start.run, start.resumed) == (SUSPENDED, THEN, True)
 
 
-def test_resuming_what_was_exhausted_opens_every_tier_again_and_keeps_what_was_paid(place: Place) -> None:
+def test_resuming_an_exhausted_job_resets_its_tiers_and_keeps_the_cost(place: Place) -> None:
     place.left(EXHAUSTED)
     start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
     assert start.state == JobState(last_number=5, tiers=(replace(SPENT, failures=0, exhausted_by=None),))
     assert start.state.spent_usd == EXHAUSTED.spent_usd
 
 
-def test_resuming_what_has_succeeded_says_so(place: Place) -> None:
+def test_resuming_a_succeeded_job_keeps_its_stage(place: Place) -> None:
     place.left(SUCCEEDED)
     assert start_from(StartMode.RESUME, place.folder, place.log, NOW).state.stage is Stage.SUCCEEDED
 
 
-def test_resuming_checkpoints_whose_state_is_lost(place: Place) -> None:
+def test_resume_continues_from_checkpoints_without_a_state(place: Place) -> None:
     place.commit(40, at=-1000.0)
     start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
     assert (start.state, start.run, start.resumed) == (JobState(), NOW, True)
 
 
-def test_a_run_that_takes_over_checkpoints_goes_on_under_their_name(place: Place) -> None:
+def test_a_run_that_takes_over_checkpoints_keeps_their_uid(place: Place) -> None:
     place.commit(40, at=-1000.0, uid="theirs")
     assert start_from(StartMode.RESUME, place.folder, place.log, replace(NOW, uid="mine")).run.uid == "theirs"
 
 
-# --- another run that is alive --------------------------------------------------------------------------------------
+# --- a live writer in another folder --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("begin", [StartMode.FRESH, StartMode.RESUME])
 @pytest.mark.parametrize(
     ("ago", "alive"), [(0.0, True), (59.0, True), (61.0, False), (-3600.0, True)], ids=["now", "59 s", "61 s", "ahead"]
 )
-def test_a_log_that_another_run_writes_is_neither_removed_nor_taken_over(
+def test_a_log_that_another_run_writes_is_neither_deleted_nor_taken_over(
     place: Place, begin: StartMode, ago: float, alive: bool
 ) -> None:
-    """Seen: --fresh under another --state-dir removed 1,140 steps of a running job."""
+    """Regression: --fresh with another --state-dir deleted 1,140 steps of a running job."""
     place.commit(40, at=NOW.began - ago, uid="theirs")
     before = place.log.read()
     if alive:
@@ -199,31 +199,31 @@ def test_a_writer_with_long_intervals_counts_as_alive_for_longer(place: Place) -
         start_from(StartMode.FRESH, place.folder, place.log, NOW)
 
 
-def test_a_writer_that_commits_seldom_may_not_have_committed_yet(place: Place) -> None:
+def test_the_writer_timeout_respects_a_long_commit_interval(place: Place) -> None:
     place.commit(10, at=NOW.began - 800, uid="theirs")
     with pytest.raises(EnvironmentFailure, match="it has written nothing for 900 s"):
         start_from(StartMode.FRESH, place.folder, place.log, NOW, interval=300.0)
 
 
-def test_a_job_that_has_ended_has_no_writer(place: Place) -> None:
+def test_the_log_of_a_finished_job_has_no_live_writer(place: Place) -> None:
     place.commit(40, at=NOW.began, uid="theirs")
     place.log.end_as_controller("Succeeded")
     start_from(StartMode.FRESH, place.folder, place.log, NOW)
 
 
-def test_the_run_of_this_folder_is_not_alive(place: Place) -> None:
+def test_the_previous_run_of_this_folder_is_not_a_live_writer(place: Place) -> None:
     place.folder.save(SUSPENDED)
     place.folder.save_run(replace(THEN, uid="mine"))
     place.commit(40, at=NOW.began, uid="mine")
     assert start_from(StartMode.RESUME, place.folder, place.log, NOW).run.uid == "mine"
 
 
-# --- checkpoints that are gone --------------------------------------------------------------------------------------
+# --- missing checkpoints --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("left", ["nothing", "an older log"])
-def test_resuming_without_the_checkpoints_is_refused(place: Place, left: str) -> None:
-    """Seen with a file system that was not mounted: the run began at step 0 without a word."""
+def test_resume_is_refused_when_recorded_checkpoints_are_missing(place: Place, left: str) -> None:
+    """Regression: with a file system that was not mounted, the run silently started at step 0."""
     if left == "an older log":
         place.commit(7)
     known = Progress(482, 1000, 40.0, 3)
@@ -233,14 +233,14 @@ def test_resuming_without_the_checkpoints_is_refused(place: Place, left: str) ->
     assert start_from(StartMode.FRESH, place.folder, place.log, NOW) == RunStart(JobState(), NOW)
 
 
-def test_resuming_with_another_python_is_refused(place: Place) -> None:
+def test_resume_is_refused_with_another_python_version(place: Place) -> None:
     place.left(SUSPENDED)
     with pytest.raises(EnvironmentFailure, match=r"Python 3\.11"):
         start_from(StartMode.RESUME, place.folder, place.log, Run(50.0, "3.13", "2.58.1", NOW.uri))
 
 
-def test_the_attempt_of_a_killed_runner_ends_when_the_runner_was_last_known_to_live(place: Place) -> None:
-    """Seen: the time until --resume was in the attempt's cost, and SuspendRequested was told though nobody asked."""
+def test_the_attempt_of_a_killed_runner_ends_at_the_runners_last_record(place: Place) -> None:
+    """Regression: the cost included the time until --resume, and SuspendRequested was recorded without a request."""
     spec = JobSpec(tiers=(Tier("spot-a", price=Price(3600.0)),))
     attempt = Attempt(2, "spot-a", 11.0, seen=True, running_at=12.0, whole_at=12.0, known_pods=("w1",))
     place.left(JobState(stage=Stage.RUNNING, attempt=attempt, last_number=2, tier="spot-a", clock=20.0, nodes=1))
@@ -249,23 +249,23 @@ def test_the_attempt_of_a_killed_runner_ends_when_the_runner_was_last_known_to_l
     start, moves = close_interrupted_attempt(start, spec, place.log, told)
     assert start.state.stage is Stage.IDLE
     assert start.state.failures == 0
-    assert start.state.spent_usd == pytest.approx(4.0), "until the last sign of life, not until now"
+    assert start.state.spent_usd == pytest.approx(4.0), "until the last record, not until now"
     assert [(each.at, each.move.reason) for each in moves] == [(24.0, Reason.INTERRUPTED), (24.0, Reason.GONE)]
     assert start.state.history[-1].ended_at == 24.0
     assert start.state.history[-1].reason is Reason.INTERRUPTED
 
 
-def test_without_a_live_attempt_nothing_is_laid_down(place: Place) -> None:
+def test_without_a_live_attempt_no_attempt_is_closed(place: Place) -> None:
     place.left(SUSPENDED)
     start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
     assert close_interrupted_attempt(start, JobSpec(tiers=(Tier("spot-a"),)), place.log, ()) == (start, [])
 
 
-def test_what_a_killed_runner_could_not_tell_is_told_by_the_next() -> None:
+def test_commits_that_a_killed_runner_did_not_record_are_recorded_by_the_next() -> None:
     first, second, third = (Committed(20.0 + step, 1, "spot-a", step) for step in (20, 40, 60))
     assert unrecorded_commits([first, second, third], (Noted(5.0, "x"), first)) == [second, third]
     assert unrecorded_commits([first, replace(first, attempt=2)], (first,)) == [replace(first, attempt=2)]
 
 
-def test_commits_of_a_run_of_which_nothing_is_known_are_no_news() -> None:
+def test_commits_of_a_run_without_a_timeline_are_not_recorded() -> None:
     assert unrecorded_commits([Committed(20.0, 1, "spot-a", 20)], ()) == []

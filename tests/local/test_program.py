@@ -1,4 +1,4 @@
-"""An attempt's program: the driver as a real process, Ray's part played by the test."""
+"""The program of an attempt: the driver is a real process, and the test takes the role of Ray."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Supervised:
         (2, Exit.FAILED),
     ],
 )
-def test_what_its_exit_code_means(tmp_path: Path, code: int, expected: Exit) -> None:
+def test_the_exit_code_of_the_program_determines_the_outcome(tmp_path: Path, code: int, expected: Exit) -> None:
     with Supervised(tmp_path, f"exit {code}") as job:
         job.program.release()
         assert job.ended() is expected
@@ -71,7 +71,7 @@ def test_what_its_exit_code_means(tmp_path: Path, code: int, expected: Exit) -> 
         assert job.process.wait(5) == code
 
 
-def test_it_waits_until_the_job_is_whole_and_runs_where_its_file_is(tmp_path: Path) -> None:
+def test_the_program_starts_when_it_is_released_and_runs_in_the_folder_of_the_job(tmp_path: Path) -> None:
     with Supervised(tmp_path, "pwd; echo to stderr >&2") as job:
         assert job.program.started_at is None
         assert job.program.exit() is None
@@ -83,7 +83,7 @@ def test_it_waits_until_the_job_is_whole_and_runs_where_its_file_is(tmp_path: Pa
         assert job.program.log.read_text().split("\n")[:2] == [str(tmp_path), "to stderr"]
 
 
-def test_its_last_words_are_in_the_message(tmp_path: Path) -> None:
+def test_the_message_has_the_last_output_line_and_the_path_of_the_log(tmp_path: Path) -> None:
     with Supervised(tmp_path, "echo; echo first; echo 'ValueError: no such layer'; exit 3") as job:
         job.program.release()
         job.ended()
@@ -106,7 +106,7 @@ finally:
 """
 
 
-def test_its_last_exception_is_in_the_message_without_terminal_codes(tmp_path: Path) -> None:
+def test_the_message_has_the_last_exception_without_terminal_codes(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(RAISES)
     with Supervised(tmp_path, f"{sys.executable} train.py") as job:
         job.program.release()
@@ -118,14 +118,14 @@ def test_its_last_exception_is_in_the_message_without_terminal_codes(tmp_path: P
         )
 
 
-def test_killed_by_a_signal_is_its_failure_with_the_signal_named(tmp_path: Path) -> None:
+def test_a_program_killed_by_a_signal_fails_with_the_signal_in_the_message(tmp_path: Path) -> None:
     with Supervised(tmp_path, "kill -SEGV $$") as job:
         job.program.release()
         assert job.ended() is Exit.FAILED
         assert job.program.last_words().startswith(f"signal {int(signal.SIGSEGV)}")
 
 
-def test_a_driver_that_is_killed_is_lost(tmp_path: Path) -> None:
+def test_a_killed_driver_process_is_reported_as_lost(tmp_path: Path) -> None:
     with Supervised(tmp_path, "sleep 600") as job:
         job.program.release()
         assert eventually(lambda: job.program.started_at is not None)
@@ -135,7 +135,7 @@ def test_a_driver_that_is_killed_is_lost(tmp_path: Path) -> None:
         assert "was killed" in job.program.last_words()
 
 
-def test_killing_leaves_nothing(tmp_path: Path) -> None:
+def test_killing_the_program_ends_its_driver_and_its_children(tmp_path: Path) -> None:
     with Supervised(tmp_path, "trap '' TERM; sleep 600") as job:
         job.program.release()
         assert eventually(lambda: job.program.started_at is not None)
@@ -146,7 +146,7 @@ def test_killing_leaves_nothing(tmp_path: Path) -> None:
         job.program.kill()
 
 
-def test_killed_before_it_came_up_it_never_begins(tmp_path: Path) -> None:
+def test_a_program_killed_before_its_start_never_starts(tmp_path: Path) -> None:
     program = Program(tmp_path / "attempt", "touch ran", tmp_path)
     program.kill()
     program.release()
@@ -163,7 +163,7 @@ def test_sigterm_reaches_the_program(tmp_path: Path) -> None:
         assert job.ended() is Exit.INTERRUPTED
 
 
-def test_the_first_notice_stays(tmp_path: Path) -> None:
+def test_a_second_notice_does_not_replace_the_first(tmp_path: Path) -> None:
     program = Program(tmp_path / "attempt", "true", tmp_path)
     program.ask_to_stop(Reason.EVICTION_NOTICE, 12.5)
     program.ask_to_stop(Reason.SUSPEND_REQUESTED, 99.0)
@@ -174,7 +174,7 @@ def test_the_first_notice_stays(tmp_path: Path) -> None:
     }
 
 
-def test_heartbeats_move_by_this_observers_clock(tmp_path: Path) -> None:
+def test_heartbeats_are_timestamped_with_the_runners_clock(tmp_path: Path) -> None:
     program = Program(tmp_path / "attempt", "true", tmp_path)
     assert program.beat(100.0) is None
     driver.note(program.heartbeat_file, step=3, total=9, at=5e9, loss=0.5, phase="warm")
@@ -184,18 +184,18 @@ def test_heartbeats_move_by_this_observers_clock(tmp_path: Path) -> None:
     assert program.beat(102.0) == first, "the same step is no progress"
     driver.note(program.heartbeat_file, step=1, total=9)
     assert (again := program.beat(103.0)) is not None
-    assert (again.at, again.step) == (103.0, 1), "a restart from an earlier commit moves too"
+    assert (again.at, again.step) == (103.0, 1), "a restart from an earlier commit is progress too"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"total": 3}', '{"step": "three"}'])
-def test_a_damaged_heartbeat_is_no_heartbeat(tmp_path: Path, text: str) -> None:
+def test_an_invalid_heartbeat_is_ignored(tmp_path: Path, text: str) -> None:
     program = Program(tmp_path / "attempt", "true", tmp_path)
     program.heartbeat_file.write_text(text)
     assert program.beat(1.0) is None
 
 
 class Agent:
-    """Ray's job agent, as far as a submission goes."""
+    """A fake of Ray's job agent that accepts submissions."""
 
     def __init__(self, status: int, text: str) -> None:
         self.bodies: list[dict[str, object]] = []
@@ -215,7 +215,7 @@ class Agent:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
-def test_it_is_submitted_once_and_past_any_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_is_submitted_once_and_without_a_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     agent = Agent(200, "{}")
     program = Program(tmp_path / "attempt", "true", tmp_path)
@@ -229,7 +229,7 @@ def test_it_is_submitted_once_and_past_any_proxy(tmp_path: Path, monkeypatch: py
     assert program.submission_error is None
 
 
-def test_a_submission_that_comes_to_nothing_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_submission_without_effect_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spotladder.local.program.SUBMIT_RETRY_INTERVAL", 0.0)
     agent = Agent(200, "{}")
     program = Program(tmp_path / "attempt", "true", tmp_path)
@@ -242,7 +242,7 @@ def test_a_submission_that_comes_to_nothing_is_repeated(tmp_path: Path, monkeypa
     assert sorted(str(body["submission_id"]) for body in agent.bodies) == ["digits-0001-1", "digits-0001-2"]
 
 
-def test_two_submissions_that_both_come_through_run_it_once(tmp_path: Path) -> None:
+def test_two_successful_submissions_run_the_program_once(tmp_path: Path) -> None:
     with Supervised(tmp_path, "echo ran >> runs") as job:
         command = [sys.executable, "-I", "-S", driver.__file__, str(job.program.folder)]
         assert subprocess.run(command, timeout=20, check=False).returncode == 0
@@ -251,7 +251,7 @@ def test_two_submissions_that_both_come_through_run_it_once(tmp_path: Path) -> N
         assert (tmp_path / "runs").read_text() == "ran\n"
 
 
-def test_a_refused_submission_is_told(tmp_path: Path) -> None:
+def test_a_refused_submission_is_reported(tmp_path: Path) -> None:
     agent = Agent(500, "Traceback\nRuntimeError: no worker could be started\n")
     program = Program(tmp_path / "attempt", "true", tmp_path)
     program.submit(agent.url, "digits-0001", {})
@@ -268,8 +268,8 @@ DAEMON = (
 
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS has no child subreapers")
 @pytest.mark.parametrize("how", ["kill", "go_with_node"])
-def test_a_daemon_without_environment_or_session_ends_with_its_program(tmp_path: Path, how: str) -> None:
-    """Seen: `setsid` children outlived their attempt, those of `env -i` the whole run."""
+def test_a_daemon_in_its_own_session_without_environment_ends_with_its_program(tmp_path: Path, how: str) -> None:
+    """Regression: `setsid` children outlived their attempt, and those of `env -i` outlived the run."""
     with Supervised(tmp_path, f'{sys.executable} -c "{DAEMON}" daemon.pid; echo $$ > shell; sleep 600') as job:
         job.program.release()
         noted = [tmp_path / "daemon.pid", tmp_path / "shell"]
@@ -280,11 +280,11 @@ def test_a_daemon_without_environment_or_session_ends_with_its_program(tmp_path:
         assert not alive(daemon)
         assert not alive(shell)
         if how == "go_with_node":
-            assert job.ended() is Exit.FAILED, "the driver notes the end"
+            assert job.ended() is Exit.FAILED, "the driver records the end"
             assert job.program.exit_code == -signal.SIGKILL
 
 
-def test_processes_that_orphan_themselves_leave_no_zombie(tmp_path: Path) -> None:
+def test_orphaned_processes_are_reaped(tmp_path: Path) -> None:
     with Supervised(tmp_path, "for n in 1 2 3; do sh -c 'sleep 0 & sleep 0 &'; done; touch done; sleep 600") as job:
         job.program.release()
         assert eventually((tmp_path / "done").exists)

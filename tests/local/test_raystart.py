@@ -1,4 +1,4 @@
-"""What is changed of Ray's own commands, and what is left when they are not those that were expected."""
+"""The changed command of Ray's dashboard agent, and the commands that are not changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.local.test_reaper import eventually
 
 
 def started(command: list[str]) -> list[str]:
-    """The command that Ray is given to start."""
+    """The command that Ray starts."""
     (seen,) = [with_idle_agent(lambda given, *_, **__: given)(command, "raylet", fate_share=False)]
     return list(seen)
 
@@ -35,11 +35,11 @@ def test_the_raylet_starts_the_idle_agent() -> None:
         pytest.param(["raylet", f"{AGENT_COMMAND}python agent.py --node=ab12"], id="an agent with other arguments"),
     ],
 )
-def test_another_command_is_left_as_it_is(command: list[str]) -> None:
+def test_other_commands_are_not_changed(command: list[str]) -> None:
     assert started(command) == command
 
 
-def test_the_idle_agent_serves_nothing_and_ends_with_its_raylet(tmp_path: Path) -> None:
+def test_the_idle_agent_opens_no_ports_and_ends_with_its_raylet(tmp_path: Path) -> None:
     agent = shlex.join([sys.executable, "-I", "-S", idle_agent.__file__, str(tmp_path), "ab12"])
     raylet = subprocess.Popen(["sh", "-c", f"{agent} & echo $!; wait"], stdout=subprocess.PIPE, text=True)
     assert raylet.stdout is not None

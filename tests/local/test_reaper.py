@@ -1,4 +1,4 @@
-"""Nothing outlives a run: real processes, none of them Ray."""
+"""No process outlives a run: with real processes, without Ray."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def mark() -> Iterator[str]:
 
 @pytest.fixture
 def bystander() -> Iterator[subprocess.Popen[bytes]]:
-    """A process of the same user that is none of the run's; its argument even names the mark's variable."""
+    """A process of the same user that does not belong to the run; its argument has the variable of the mark."""
     with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()", f"{MARK}=x"]) as process:
         yield process
-        assert process.poll() is None, "it was none of the run's"
+        assert process.poll() is None, "the process does not belong to the run"
         process.kill()
 
 
@@ -75,7 +75,7 @@ def runner(mark: str, scratch: Path, how: str = "wait") -> subprocess.Popen[str]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_runner_takes_everything_with_it(
+def test_all_processes_and_files_of_a_killed_runner_are_removed(
     mark: str, tmp_path: Path, bystander: subprocess.Popen[bytes], number: signal.Signals
 ) -> None:
     scratch = tmp_path / "scratch"
@@ -90,7 +90,7 @@ def test_a_killed_runner_takes_everything_with_it(
         assert eventually(lambda: not scratch.exists())
 
 
-def test_closing_ends_everything_and_waits_for_it(mark: str, tmp_path: Path) -> None:
+def test_close_ends_all_processes_and_waits_for_them(mark: str, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     with runner(mark, scratch, "close") as process:
         assert process.stdin is not None
@@ -105,7 +105,7 @@ def test_closing_ends_everything_and_waits_for_it(mark: str, tmp_path: Path) -> 
         process.kill()
 
 
-def test_a_killed_watchdog_is_replaced_and_knows_all_sessions(mark: str, tmp_path: Path) -> None:
+def test_a_killed_watchdog_is_replaced_and_ends_all_adopted_sessions(mark: str, tmp_path: Path) -> None:
     reaper = Reaper(mark, tmp_path / "none")
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as sleeper:
         reaper.adopt(sleeper.pid)
@@ -116,8 +116,8 @@ def test_a_killed_watchdog_is_replaced_and_knows_all_sessions(mark: str, tmp_pat
         assert sleeper.wait(10) == -signal.SIGKILL
 
 
-def test_a_forgotten_session_is_spared(mark: str, tmp_path: Path) -> None:
-    """Its number may be another's by now."""
+def test_a_forgotten_session_is_not_ended(mark: str, tmp_path: Path) -> None:
+    """Its process id may belong to another process now."""
     reaper = Reaper(mark, tmp_path / "none")
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as sleeper:
         reaper.adopt(sleeper.pid)
@@ -127,12 +127,12 @@ def test_a_forgotten_session_is_spared(mark: str, tmp_path: Path) -> None:
         sleeper.kill()
 
 
-def test_the_watchdog_does_not_go_with_signals_of_the_terminal(mark: str, tmp_path: Path) -> None:
+def test_the_watchdog_ignores_signals_of_the_terminal(mark: str, tmp_path: Path) -> None:
     reaper = Reaper(mark, tmp_path / "none")
     assert (
         eventually(lambda: "SigIgn" in Path(f"/proc/{reaper._watchdog.pid}/status").read_text()) if alive(1) else True
     )
-    time.sleep(0.3)  # until its handlers are set; it says nothing
+    time.sleep(0.3)  # until the watchdog has set its handlers, which it does not announce
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         reaper._watchdog.send_signal(number)
     with pytest.raises(subprocess.TimeoutExpired):
@@ -142,8 +142,8 @@ def test_the_watchdog_does_not_go_with_signals_of_the_terminal(mark: str, tmp_pa
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS has no child subreapers")
-def test_a_daemon_with_neither_mark_nor_session_ends_with_the_run(mark: str, tmp_path: Path) -> None:
-    """Below a subreaper of the run (`ray start`), it is found by its descent."""
+def test_a_daemon_without_mark_and_session_ends_with_the_run(mark: str, tmp_path: Path) -> None:
+    """The daemon is found as a descendant of a subreaper of the run (`ray start`)."""
     leave = "os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); "
     bare = leave + "os.execve('/bin/sleep', ['bare', '600'], {})"
     start = [sys.executable, "-c", f"import os; {bare}"]
@@ -162,7 +162,7 @@ def test_a_daemon_with_neither_mark_nor_session_ends_with_the_run(mark: str, tmp
         assert not any(map(alive, left))
 
 
-def test_ending_a_session_spares_others(bystander: subprocess.Popen[bytes]) -> None:
+def test_ending_a_session_does_not_affect_other_processes(bystander: subprocess.Popen[bytes]) -> None:
     command = ["sh", "-c", "sleep 600 & sleep 600"]
     with subprocess.Popen(command, start_new_session=True) as tree:
         assert eventually(lambda: len(members("", {tree.pid})) >= 2)
@@ -170,7 +170,7 @@ def test_ending_a_session_spares_others(bystander: subprocess.Popen[bytes]) -> N
         assert members("", {tree.pid}) == []
 
 
-def test_a_process_that_is_not_waited_for_is_not_alive() -> None:
+def test_a_zombie_process_is_not_alive() -> None:
     process = subprocess.Popen(["true"])
     assert eventually(lambda: not alive(process.pid))
     process.wait()

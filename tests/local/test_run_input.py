@@ -1,4 +1,4 @@
-"""`spotladder run` on bad input: one line that says where and what to do, exit code 2 or 5, nothing started or lost."""
+"""`spotladder run` with invalid input: one line with position and remedy, exit code 2 or 5, no change of any data."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
         pytest.param(("./checkpoints", "train.py"), 5, r"train\.py", id="a file where the bucket should be"),
     ],
 )
-def test_bad_jobs(
+def test_an_invalid_job_is_reported_with_its_position(
     files: Files, capsys: pytest.CaptureFixture[str], change: tuple[str, str], code: int, message: str
 ) -> None:
     files.change(*change)
@@ -88,7 +88,7 @@ def test_bad_jobs(
 
 
 @pytest.mark.parametrize("world", [True, False])
-def test_a_jobset(files: Files, capsys: pytest.CaptureFixture[str], world: bool) -> None:
+def test_a_jobset_is_rejected_in_local_mode(files: Files, capsys: pytest.CaptureFixture[str], world: bool) -> None:
     files.job.write_text(
         JOB[: JOB.index("    ray:")] + "    jobSet: {template: {spec: {replicatedJobs: [{name: w}]}}}\n"
     )
@@ -98,31 +98,31 @@ def test_a_jobset(files: Files, capsys: pytest.CaptureFixture[str], world: bool)
     assert re.search(r"job\.yaml:9:\d+: spec\.workload\.jobSet: local mode cannot run a JobSet; use", said), said
 
 
-def test_how_to_go_on_repeats_what_was_asked_for() -> None:
+def test_the_command_to_continue_repeats_the_options() -> None:
     said = _again(Path("my job.yaml"), Path("world.yaml"), Path("out"), Path("st"))
     assert said == "spotladder run 'my job.yaml' --world world.yaml --report out --state-dir st --resume"
     assert _again(Path("job.yaml"), None, None, None) == "spotladder run job.yaml --resume"
 
 
-def test_a_missing_file(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_job_file_is_reported(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     files.job.unlink()
     assert files.run() == 2
     assert "job.yaml" in capsys.readouterr().err
 
 
-def test_a_missing_world(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_world_file_is_reported(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     files.world.unlink()
     assert files.run() == 2
     assert "world.yaml" in capsys.readouterr().err
 
 
-def test_a_trace_that_is_not_there(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_trace_is_reported(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     files.world.write_text("pools:\n  a: {interruptions: {trace: gone.json}}\n")
     assert files.run() == 2
     assert "gone.json" in capsys.readouterr().err
 
 
-def test_a_framework_that_is_not_installed(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_framework_is_reported_before_the_start(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     (files.folder / "train.py").write_text("import no_such_framework\n")
     assert files.run() == 5
     assert "train.py:1: no_such_framework is not installed" in capsys.readouterr().err
@@ -133,13 +133,15 @@ def test_fresh_and_resume_exclude_each_other(files: Files, capsys: pytest.Captur
     assert "exclude each other" in capsys.readouterr().err
 
 
-def test_no_memory_for_ray(files: Files, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_for_ray_is_reported(
+    files: Files, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(preflight.memory, "available", lambda: 1024)
     assert files.run() == 5
     assert "not enough memory for Ray" in capsys.readouterr().err
 
 
-def test_ray_is_not_installed(
+def test_a_missing_ray_installation_is_reported_with_the_extra_to_install(
     files: Files, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(name: str) -> str:
@@ -150,7 +152,7 @@ def test_ray_is_not_installed(
     assert "spotladder[local]" in capsys.readouterr().err
 
 
-def test_a_job_that_is_running_already(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_that_is_already_running_is_not_started_again(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     from spotladder.local.state import JobFolder
 
     with JobFolder(files.state, "team-a", "digits").owned():
@@ -158,7 +160,7 @@ def test_a_job_that_is_running_already(files: Files, capsys: pytest.CaptureFixtu
     assert re.search(r"process \d+ is running this job", capsys.readouterr().err)
 
 
-def test_checkpoints_of_another_job(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_checkpoints_of_another_job_are_not_touched(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     from spotladder.checkpoints.log import CommitLog
     from spotladder.checkpoints.open_store import open_store
 
@@ -170,14 +172,14 @@ def test_checkpoints_of_another_job(files: Files, capsys: pytest.CaptureFixture[
     assert sorted(path.name for path in folder.rglob("*")) == before
 
 
-def test_nothing_is_left_where_nothing_ran(files: Files) -> None:
+def test_a_rejected_run_creates_no_files(files: Files) -> None:
     files.change("python train.py", "python trian.py")
     assert files.run() == 2
     assert not files.state.exists()
     assert not (files.folder / "checkpoints").exists()
 
 
-def test_a_deadline_that_has_passed(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_deadline_in_the_past_is_rejected(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     files.change("  tiers:", "  deadline: 2020-01-01T00:00:00Z\n  tiers:")
     assert files.run() == 2
     assert re.search(r"job\.yaml:5:13: spec\.deadline: is in the past", capsys.readouterr().err)
@@ -186,7 +188,7 @@ def test_a_deadline_that_has_passed(files: Files, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("option", ["--state-dir", "--report"])
-def test_the_empty_name_of_a_folder(
+def test_an_empty_folder_name_is_rejected(
     files: Files, capsys: pytest.CaptureFixture[str], option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(files.folder)
@@ -196,7 +198,7 @@ def test_the_empty_name_of_a_folder(
     assert sorted(files.folder.iterdir()) == before
 
 
-def test_a_state_folder_on_a_file_system_that_has_no_files(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_state_folder_that_cannot_be_created_is_reported(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(files.job), "--state-dir", "/proc/1/x"]) == 5
     said = capsys.readouterr().err
     assert "/proc/1/x" in said
@@ -204,7 +206,7 @@ def test_a_state_folder_on_a_file_system_that_has_no_files(files: Files, capsys:
     assert "full" not in said
 
 
-def test_a_report_that_cannot_be_written_is_told_before_anything_starts(
+def test_a_report_folder_that_is_not_writable_is_reported_before_the_start(
     files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert files.run("--report", str(files.folder / "train.py" / "report")) == 5
@@ -212,7 +214,9 @@ def test_a_report_that_cannot_be_written_is_told_before_anything_starts(
     assert not files.state.exists()
 
 
-def test_a_report_folder_that_went_away_meanwhile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_that_cannot_be_written_at_the_end_goes_to_the_run_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     spec = JobSpec(tiers=(Tier("spot-a", max_failures=0),), workers=1, submitted_at=1.0)

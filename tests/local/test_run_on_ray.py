@@ -1,4 +1,4 @@
-"""`spotladder run` as a user runs it: a process of its own, real Ray, real losses, a real bucket folder."""
+"""`spotladder run` as a user runs it: a separate process, real Ray, real node losses, a real checkpoint folder."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ pools:
 
 
 class Site:
-    """A job's folder, and the runners started for it."""
+    """The folder of a job, and the runners started for it."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder, self.name = folder, name
@@ -142,7 +142,7 @@ def site(tmp_path: Path) -> Iterator[Callable[[str], Site]]:
 
 
 def impatient(runner: subprocess.Popen[str]) -> subprocess.Popen[str]:
-    """Presses Ctrl-C until the very end: what is being taken down, and the exit code, must bear it."""
+    """Send SIGINT until the runner ends: neither the cleanup nor the exit code may be affected."""
     deadline = time.monotonic() + 30
     while runner.poll() is None and time.monotonic() < deadline:
         runner.send_signal(signal.SIGINT)
@@ -154,7 +154,7 @@ def committed(site: Site) -> int:
     return max((record.step for record in site.records() if isinstance(record, Committed)), default=0)
 
 
-def test_stopped_killed_and_resumed(site: Callable[[str], Site]) -> None:
+def test_a_stopped_or_killed_run_is_resumed_without_losing_steps(site: Callable[[str], Site]) -> None:
     """kill -9, then Ctrl-C, then Ctrl-C twice: --resume continues each time; no step is lost or done twice."""
     job = site("stubborn")
     job.lay_out(total=300)
@@ -178,14 +178,14 @@ def test_stopped_killed_and_resumed(site: Callable[[str], Site]) -> None:
     runner = job.start("--resume")
     before = newest.step
     job.until(lambda: committed(job) > before)
-    assert before in [record.step for record in job.records() if isinstance(record, Committed)], "also one not seen"
+    assert before in [record.step for record in job.records() if isinstance(record, Committed)], "even if unrecorded"
     runner.send_signal(signal.SIGINT)
     code, said = job.end(runner, 60)
     assert code == 75, said
     assert "to continue: spotladder run job.yaml --world world.yaml" in said
     state = job.saved()
     assert state.stage is Stage.SUSPENDED
-    assert state.failures == 0, "a runner that was killed is no failure of the tier"
+    assert state.failures == 0, "a killed runner is no failure of the tier"
     assert state.history[-1].end_step > before
     assert members(job.mark(), set()) == []
 
@@ -206,7 +206,7 @@ def test_stopped_killed_and_resumed(site: Callable[[str], Site]) -> None:
     assert [record.resumed for record in job.records() if isinstance(record, Began)] == [False, True, True, True]
 
 
-def test_two_jobs_at_once_and_one_that_fails(site: Callable[[str], Site]) -> None:
+def test_a_failing_job_does_not_affect_a_job_that_runs_at_the_same_time(site: Callable[[str], Site]) -> None:
     good, bad = site("good"), site("bad")
     good.lay_out(total=60)
     bad.lay_out(total=60)
@@ -248,8 +248,8 @@ pools:
 """
 
 
-def test_a_program_without_ray_has_its_notice_and_goes_with_its_node(site: Callable[[str], Site]) -> None:
-    """Seen: Ray drains idle nodes at once, and the program was killed 1-2 s after its notice, without a commit."""
+def test_a_program_that_does_not_use_ray_gets_its_notice_and_ends_with_its_node(site: Callable[[str], Site]) -> None:
+    """Regression: Ray drains idle nodes at once, and a program was killed 1-2 s after its notice without a commit."""
     job = site("plain")
     job.lay_out(total=9)
     (job.folder / "train.py").write_text(PLAIN)

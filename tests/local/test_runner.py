@@ -1,4 +1,4 @@
-"""The loop: persisted before acted on, told once, stopped and resumed. Against the fake backend and a stepped clock."""
+"""The runner's loop (persistence, records, stop and resume) with the fake backend and a stepped clock."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from spotladder.errors import EnvironmentFailure, StoreUnavailable
 from spotladder.local.runner import POLL_INTERVAL, Killed, Runner, end_interrupted_attempt
 
 BEGAN = 1_000_000.0
-PRICE = Price(3600.0, 7200.0)  # a dollar a second and node
+PRICE = Price(3600.0, 7200.0)  # one dollar per node and second
 SPEC = JobSpec(
     tiers=(
         Tier("spot-a", max_failures=0, provision_timeout=30.0, price=PRICE),
@@ -43,7 +43,7 @@ SPEC = JobSpec(
 
 
 class LiveFake(FakeBackend):
-    """The fake, with the heartbeats that a runner shows."""
+    """The fake backend with heartbeats."""
 
     last_exit: int | None = None
 
@@ -56,7 +56,7 @@ class LiveFake(FakeBackend):
 
 @dataclass
 class Rig:
-    """A runner, and a script of what the world does when: each step is called once its time has come."""
+    """A runner with a script of events: each entry has its time in seconds after the start and a function."""
 
     spec: JobSpec = SPEC
     script: list[tuple[float, Callable[[Rig], None]]] = field(default_factory=list)
@@ -158,13 +158,13 @@ def test_exit_codes(spec: JobSpec, script: list[tuple[float, Callable[[Rig], Non
 
 
 @pytest.mark.parametrize(("last_exit", "code"), [(5, 5), (1, 1), (2, 1), (None, 1)])
-def test_a_program_under_which_disk_or_bucket_gave_way_is_no_fault_of_its_own(last_exit: int | None, code: int) -> None:
+def test_a_program_that_fails_with_exit_code_5_ends_the_run_with_5(last_exit: int | None, code: int) -> None:
     rig = Rig(script=[(2, comes_up(1)), (3, ends(1, Exit.FAILED))])
     rig.backend.last_exit = last_exit
     assert rig.run() == code
 
 
-def test_a_job_that_somebody_else_owns_ends_fenced() -> None:
+def test_a_job_whose_log_another_owner_has_ends_fenced() -> None:
     def taken(rig: Rig) -> None:
         rig.backend.progress = Progress(step=5, total=9, attempt=4)
         rig.backend.end_program(1, Exit.FENCED)
@@ -172,7 +172,7 @@ def test_a_job_that_somebody_else_owns_ends_fenced() -> None:
     assert Rig(script=[(2, comes_up(1)), (3, taken)]).run() == 76
 
 
-def test_nothing_is_done_before_it_is_written_down() -> None:
+def test_every_action_is_persisted_before_it_is_executed() -> None:
     rig = Rig(script=[(2, comes_up(1)), (4, lambda rig: rig.backend.notice("a1-w1", BEGAN + 9)), (5, _drained)])
     backend, save = rig.backend, rig.save
 
@@ -208,13 +208,13 @@ def _drained(rig: Rig) -> None:
     rig.backend.end_program(1, Exit.INTERRUPTED)
 
 
-def test_a_state_that_does_not_change_is_not_written_again_and_again() -> None:
+def test_an_unchanged_state_is_not_written_repeatedly() -> None:
     rig = Rig(script=[(1, comes_up(1)), (60, ends(1, Exit.SUCCEEDED))])
     rig.run()
-    assert len(rig.saved) < 30, "one save each five seconds, for money and clock"
+    assert len(rig.saved) < 30, "at most one write per five seconds for cost and clock"
 
 
-def test_every_move_and_loss_is_told_once_with_its_count() -> None:
+def test_every_move_and_loss_is_recorded_once_with_its_count() -> None:
     rig = Rig(
         script=[
             (1, comes_up(1)),
@@ -231,14 +231,14 @@ def test_every_move_and_loss_is_told_once_with_its_count() -> None:
     assert (lost.loss.pod, lost.loss.cause, lost.failures) == ("a1-w1", Cause.INTERRUPTION, 1)
 
 
-def test_beats_commits_bills_and_troubles_are_told() -> None:
+def test_heartbeats_commits_costs_and_errors_are_recorded() -> None:
     commit = Committed(BEGAN, 1, "spot-a", 20)
     rig = Rig(
         script=[(1, comes_up(1)), (5, ends(1, Exit.SUCCEEDED))], new_commits=[commit], trouble="the bucket is away"
     )
     rig.run()
     assert rig.of(Committed) == [commit]
-    assert rig.of(Beat) == [Beat(BEGAN, 1, 7)], "the same beat once"
+    assert rig.of(Beat) == [Beat(BEGAN, 1, 7)], "an unchanged heartbeat is recorded once"
     (noted,) = rig.of(Noted)
     assert isinstance(noted, Noted)
     assert "the bucket is away" in noted.text
@@ -248,7 +248,7 @@ def test_beats_commits_bills_and_troubles_are_told() -> None:
     assert bill.on_demand == pytest.approx(2 * bill.spent)
 
 
-def test_an_outage_of_the_store_is_told_and_its_end_too() -> None:
+def test_a_bucket_outage_and_its_end_are_recorded() -> None:
     def away(rig: Rig) -> None:
         rig.backend.lose_store(1, rig.now, "refused")
 
@@ -264,7 +264,7 @@ def test_an_outage_of_the_store_is_told_and_its_end_too() -> None:
     ]
 
 
-def test_commits_that_were_stepped_over_are_told_once() -> None:
+def test_skipped_commits_are_recorded_once() -> None:
     skipped = "step 20 was not resumed from: a file is missing"
 
     def committed(step: int) -> Callable[[Rig], None]:
@@ -275,7 +275,7 @@ def test_commits_that_were_stepped_over_are_told_once() -> None:
     assert [record.text for record in rig.told if isinstance(record, Noted)] == [skipped]
 
 
-def test_a_job_that_ends_without_a_commit_says_so() -> None:
+def test_the_end_of_a_job_without_commits_says_so() -> None:
     rig = Rig(script=[(1, comes_up(1)), (5, ends(1, Exit.SUCCEEDED))])
     rig.run()
     (ended,) = rig.of(Ended)
@@ -283,7 +283,7 @@ def test_a_job_that_ends_without_a_commit_says_so() -> None:
     assert ended.message == "nothing was committed"
 
 
-def test_a_loss_before_the_first_commit_says_so() -> None:
+def test_a_loss_before_the_first_commit_is_recorded_with_a_note() -> None:
     rig = Rig(
         script=[
             (1, comes_up(1)),
@@ -298,7 +298,7 @@ def test_a_loss_before_the_first_commit_says_so() -> None:
     assert noted.text == "nothing was committed before this loss: the job restarts at step 0"
 
 
-def test_a_notice_before_the_first_commit_is_not_a_loss_yet() -> None:
+def test_a_notice_before_the_first_commit_is_recorded_without_a_note() -> None:
     """The program commits within the notice, and the next attempt resumes there."""
     rig = Rig(
         script=[
@@ -312,7 +312,7 @@ def test_a_notice_before_the_first_commit_is_not_a_loss_yet() -> None:
     assert rig.of(Noted) == []
 
 
-def test_the_last_commit_is_told_before_the_end_that_follows_it() -> None:
+def test_the_last_commit_is_recorded_before_the_end_of_the_job() -> None:
     commit = Committed(BEGAN, 1, "spot-a", 20)
 
     def finishes(rig: Rig) -> None:
@@ -325,7 +325,7 @@ def test_the_last_commit_is_told_before_the_end_that_follows_it() -> None:
     assert rig.told.index(commit) < rig.told.index(ended)
 
 
-def test_an_outcome_that_cannot_be_noted_does_not_change_the_outcome() -> None:
+def test_a_bucket_outage_at_the_end_does_not_change_the_exit_code() -> None:
     rig = Rig(script=[(1, comes_up(1)), (2, ends(1, Exit.SUCCEEDED))])
     forget, rig.backend.finish = rig.backend.finish, None  # type: ignore[method-assign, assignment]
 
@@ -338,7 +338,7 @@ def test_an_outcome_that_cannot_be_noted_does_not_change_the_outcome() -> None:
     assert any(isinstance(record, Noted) and "the bucket is away" in record.text for record in rig.told)
 
 
-def test_the_first_stop_drains_and_can_be_resumed() -> None:
+def test_the_first_ctrl_c_drains_and_the_run_can_be_resumed() -> None:
     rig = Rig(script=[(1, comes_up(1)), (3, stop), (4, _drained)])
     assert rig.run() == 75
     assert rig.runner.state.stage is Stage.SUSPENDED
@@ -351,7 +351,7 @@ def test_the_first_stop_drains_and_can_be_resumed() -> None:
     assert [record.number for record in again.runner.state.history] == [1, 2]
 
 
-def test_the_second_stop_ends_at_once() -> None:
+def test_the_second_ctrl_c_ends_the_run_at_once() -> None:
     rig = Rig(script=[(1, comes_up(1)), (3, stop), (3.5, stop)])
     with pytest.raises(Killed):
         rig.run()
@@ -359,10 +359,10 @@ def test_the_second_stop_ends_at_once() -> None:
     assert rig.saved[-1].stage is Stage.DRAINING
     ended = rig.told[-1]
     assert isinstance(ended, Ended)
-    assert (ended.exit_code, ended.reason) == (75, Reason.INTERRUPTED), "not why the job moved last"
+    assert (ended.exit_code, ended.reason) == (75, Reason.INTERRUPTED), "not the reason of the last move"
 
 
-def test_what_gives_way_around_a_run_ends_it_and_is_told_as_no_fault_of_the_job() -> None:
+def test_an_environment_failure_ends_the_run_as_interrupted() -> None:
     rig = Rig(script=[(1, comes_up(1)), (3, lambda rig: setattr(rig.backend, "observe", full))])
 
     def full() -> Observation:
@@ -375,7 +375,7 @@ def test_what_gives_way_around_a_run_ends_it_and_is_told_as_no_fault_of_the_job(
     assert (ended.exit_code, ended.reason, ended.message) == (5, Reason.INTERRUPTED, "the disk is full")
 
 
-def test_a_timeline_that_cannot_be_written_does_not_hide_why_the_run_ended() -> None:
+def test_a_timeline_that_cannot_be_written_does_not_hide_the_cause_of_the_end() -> None:
     rig = Rig(script=[(1, comes_up(1)), (3, stop), (3.5, stop)])
     tell = rig.runner._tell
 
@@ -389,20 +389,20 @@ def test_a_timeline_that_cannot_be_written_does_not_hide_why_the_run_ended() -> 
         rig.run()
 
 
-def test_a_stop_before_anything_is_up_does_not_wait() -> None:
+def test_a_stop_before_the_start_of_the_program_does_not_wait() -> None:
     rig = Rig(script=[(1, stop)])
     assert rig.run() == 75
     assert rig.now < BEGAN + 2
 
 
-def test_a_program_that_does_not_heed_is_cut_after_its_grace() -> None:
+def test_a_program_that_ignores_the_drain_is_killed_after_the_grace_period() -> None:
     rig = Rig(replace(SPEC, grace=20.0), [(1, comes_up(1)), (3, stop)])
     assert rig.run() == 75
     assert BEGAN + 23 <= rig.now < BEGAN + 24
 
 
 @pytest.mark.parametrize("stage", [Stage.STARTING, Stage.RUNNING, Stage.RECOVERING, Stage.DRAINING, Stage.ENDING])
-def test_a_killed_runner_counts_no_failure_and_costs_nothing_until_the_next(stage: Stage) -> None:
+def test_a_killed_runner_counts_no_failure_and_no_cost_until_the_next_run(stage: Stage) -> None:
     before = _killed_in(stage)
     assert before.stage is stage
     state, moves = end_interrupted_attempt(SPEC, before, Progress(), before.clock + 2)
@@ -411,7 +411,7 @@ def test_a_killed_runner_counts_no_failure_and_costs_nothing_until_the_next(stag
     assert moves
     assert Reason.SUSPEND_REQUESTED not in [move.reason for move in moves if stage is not Stage.DRAINING]
     assert state.failures == before.failures
-    assert state.spent_usd == pytest.approx(before.spent_usd + 2 * before.nodes), "a dollar a second and node"
+    assert state.spent_usd == pytest.approx(before.spent_usd + 2 * before.nodes), "one dollar per node and second"
     number = state.last_number + 1
     rig = Rig(script=[(3600, comes_up(number)), (3601, ends(number, Exit.SUCCEEDED))], now=BEGAN + 3599)
     assert rig.run(state) == 0
@@ -420,7 +420,7 @@ def test_a_killed_runner_counts_no_failure_and_costs_nothing_until_the_next(stag
 
 
 def _killed_in(stage: Stage) -> JobState:
-    """The state on the disk when the runner was killed in that stage."""
+    """The stored state of a runner that was killed in this stage."""
 
     class Kill(Exception):
         pass
@@ -444,14 +444,14 @@ def _killed_in(stage: Stage) -> JobState:
     return rig.saved[-1]
 
 
-def test_the_wait_is_short_enough_to_react() -> None:
+def test_the_poll_interval_is_at_most_100_ms() -> None:
     assert POLL_INTERVAL <= 0.1
     rig = Rig(script=[(1, comes_up(1)), (3, ends(1, Exit.SUCCEEDED))])
     rig.run()
     assert rig.now <= BEGAN + 3 + 2 * POLL_INTERVAL
 
 
-def test_a_lost_pod_stays_lost_in_the_picture() -> None:
+def test_a_lost_pod_is_shown_as_lost() -> None:
     rig = Rig(
         replace(SPEC, tiers=(replace(SPEC.tiers[0], max_failures=3),)),
         [(1, comes_up(1)), (3, lambda rig: rig.backend.lose("a1-w1")), (4, comes_up(1)), (6, ends(1, Exit.SUCCEEDED))],

@@ -1,4 +1,4 @@
-"""Folders of runs that nobody looks after are swept, with what runs there; nobody else's are."""
+"""Folders of runs whose runner and watchdog are dead are swept with their processes; others are kept."""
 
 from __future__ import annotations
 
@@ -47,26 +47,26 @@ def mark() -> Iterator[str]:
     assert end_all(mark, set()) == []
 
 
-def test_a_run_whose_runner_and_watchdog_were_killed_is_swept(mine: Scratch, mark: str) -> None:
+def test_the_processes_and_folder_of_a_killed_runner_and_watchdog_are_swept(mine: Scratch, mark: str) -> None:
     with subprocess.Popen([sys.executable, "-c", RUNNER, mark], stdout=subprocess.PIPE, text=True) as runner:
         assert runner.stdout is not None
         where, watchdog, node = runner.stdout.readline().split()
         folder, session = Path(where), int(node)
-        assert folder not in sweep(mine.path), "its runner lives"
+        assert folder not in sweep(mine.path), "its runner is alive"
         os.kill(runner.pid, signal.SIGSTOP)  # so that it cannot start another watchdog
         os.kill(int(watchdog), signal.SIGKILL)
         os.kill(runner.pid, signal.SIGKILL)
     deadline = time.monotonic() + 15
     assert members(mark, {session})
     while folder not in sweep(mine.path):
-        assert time.monotonic() < deadline, "the lock of a dead process is let go"
+        assert time.monotonic() < deadline, "the lock of a dead process is released"
         time.sleep(0.02)
     assert not folder.exists()
-    assert members(mark, {session}) == [], "also what has dropped the mark, by its session"
+    assert members(mark, {session}) == [], "processes without the mark are found by their session"
     assert mine.path.exists()
 
 
-def test_a_run_whose_watchdog_still_works_is_left_to_it(mine: Scratch, mark: str) -> None:
+def test_a_run_with_a_live_watchdog_is_not_swept(mine: Scratch, mark: str) -> None:
     other = new_scratch(mark)
     reaper = Reaper(mark, other.path, other.lock)
     other.close()  # as when the runner is killed
@@ -77,7 +77,7 @@ def test_a_run_whose_watchdog_still_works_is_left_to_it(mine: Scratch, mark: str
 
 
 @pytest.mark.parametrize("owner", [None, "not a mark", ""])
-def test_a_folder_that_proves_nothing_is_left_alone(mine: Scratch, owner: str | None) -> None:
+def test_a_folder_without_a_valid_mark_is_not_swept(mine: Scratch, owner: str | None) -> None:
     other = mine.path.parent / f"{module.PREFIX}{uuid.uuid4().hex}"
     other.mkdir()
     try:
@@ -102,7 +102,7 @@ def test_a_link_is_not_followed(mine: Scratch, tmp_path: Path) -> None:
         link.unlink()
 
 
-def test_another_users_folder_is_left_alone(mine: Scratch, mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_of_another_user_is_not_swept(mine: Scratch, mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
     other = new_scratch(mark)
     other.close()
     monkeypatch.setattr(module.os, "getuid", lambda: os.geteuid() + 1)
@@ -111,7 +111,7 @@ def test_another_users_folder_is_left_alone(mine: Scratch, mark: str, monkeypatc
     assert other.path in sweep(mine.path)
 
 
-def test_temporary_files_lie_on_the_disk_that_tmpdir_names_and_go_with_the_folder(
+def test_temporary_files_are_in_tmpdir_and_deleted_with_the_scratch_folder(
     mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module.tempfile, "gettempdir", lambda: str(tmp_path))

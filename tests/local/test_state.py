@@ -1,4 +1,4 @@
-"""The folder that a run leaves for the next one."""
+"""The folder with the stored state of a job."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> JobFolder:
     return JobFolder(tmp_path, "team-a", "digits")
 
 
-def test_what_was_saved_is_loaded(folder: JobFolder) -> None:
+def test_a_saved_state_and_run_are_loaded_unchanged(folder: JobFolder) -> None:
     assert folder.load() is None
     assert folder.load_run() is None
     with folder.owned():
@@ -35,7 +35,7 @@ def test_what_was_saved_is_loaded(folder: JobFolder) -> None:
     assert folder.load_run() == RUN
 
 
-def test_a_job_has_one_owner_in_one_process(folder: JobFolder) -> None:
+def test_a_job_folder_has_one_owner_at_a_time(folder: JobFolder) -> None:
     other = JobFolder(folder.path.parent.parent, "team-a", "digits")
     with folder.owned(), pytest.raises(AlreadyRunning, match=rf"process {os.getpid()} .*Ctrl-C"), other.owned():
         pass
@@ -43,7 +43,7 @@ def test_a_job_has_one_owner_in_one_process(folder: JobFolder) -> None:
         pass
 
 
-def test_an_owner_that_is_killed_owns_nothing(folder: JobFolder) -> None:
+def test_a_killed_owner_releases_the_job_folder(folder: JobFolder) -> None:
     code = (
         "import os, sys, signal, pathlib; from spotladder.local.state import JobFolder\n"
         "owned = JobFolder(pathlib.Path(sys.argv[1]), 'team-a', 'digits').owned(); owned.__enter__()\n"
@@ -61,13 +61,13 @@ def test_an_owner_that_is_killed_owns_nothing(folder: JobFolder) -> None:
             pass
 
 
-def test_other_jobs_are_not_in_the_way(folder: JobFolder) -> None:
+def test_different_jobs_are_owned_independently(folder: JobFolder) -> None:
     with folder.owned(), JobFolder(folder.path.parent.parent, "team-b", "digits").owned():
         pass
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"version": 99}', "[]", '{"version": 1, "stage": "Dreaming"}'])
-def test_a_damaged_state_is_named_and_kept(folder: JobFolder, text: str) -> None:
+def test_the_error_for_an_invalid_state_names_the_file_and_keeps_it(folder: JobFolder, text: str) -> None:
     with folder.owned():
         (folder.path / "state.json").write_text(text)
         with pytest.raises(EnvironmentFailure, match=r"state\.json.*--fresh"):
@@ -75,7 +75,7 @@ def test_a_damaged_state_is_named_and_kept(folder: JobFolder, text: str) -> None
     assert (folder.path / "state.json").read_text() == text
 
 
-def test_a_binary_state_is_named(folder: JobFolder) -> None:
+def test_the_error_for_a_binary_state_names_the_file(folder: JobFolder) -> None:
     with folder.owned():
         (folder.path / "state.json").write_bytes(b"\xff\xfe\x00")
         with pytest.raises(EnvironmentFailure, match=r"state\.json.*--fresh"):
@@ -83,14 +83,14 @@ def test_a_binary_state_is_named(folder: JobFolder) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"began": 1}', '{"surprise": 1}'])
-def test_a_damaged_run_is_named(folder: JobFolder, text: str) -> None:
+def test_the_error_for_an_invalid_run_file_names_the_file(folder: JobFolder, text: str) -> None:
     with folder.owned():
         (folder.path / "run.json").write_text(text)
         with pytest.raises(EnvironmentFailure, match=r"run\.json.*--fresh"):
             folder.load_run()
 
 
-def test_a_full_disk_is_said_and_the_last_state_stays(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_and_the_last_state_is_kept(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_file: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -103,13 +103,13 @@ def test_a_full_disk_is_said_and_the_last_state_stays(folder: JobFolder, monkeyp
     assert sorted(path.name for path in folder.path.iterdir()) == ["lock", "state.json"]
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_folder_that_cannot_be_created_names_it(tmp_path: Path) -> None:
     (tmp_path / "team-a").write_text("a file is in the way")
     with pytest.raises(EnvironmentFailure, match=r"team-a.*--state-dir"), JobFolder(tmp_path, "team-a", "x").owned():
         pass
 
 
-def test_clearing_forgets_the_run_and_nothing_else(folder: JobFolder) -> None:
+def test_clear_deletes_the_files_of_the_run_and_no_others(folder: JobFolder) -> None:
     with folder.owned():
         folder.save(STATE)
         folder.save_run(RUN)
@@ -129,11 +129,11 @@ def test_clearing_forgets_the_run_and_nothing_else(folder: JobFolder) -> None:
         ({}, Path("~/.local/state/spotladder").expanduser()),
     ],
 )
-def test_where_state_is_kept(environ: dict[str, str], expected: Path) -> None:
+def test_the_state_folder_is_chosen_from_the_environment(environ: dict[str, str], expected: Path) -> None:
     assert state_root(environ) == expected
 
 
-def test_a_look_at_the_owner_does_not_keep_a_runner_from_starting(tmp_path: Path) -> None:
+def test_reading_the_owner_does_not_prevent_a_runner_from_starting(tmp_path: Path) -> None:
     folder = JobFolder(tmp_path, "default", "digits")
     assert folder.owner() is None
     with folder.owned():

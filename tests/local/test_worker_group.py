@@ -70,7 +70,7 @@ def phases(pods: list[PodSeen]) -> list[PodPhase]:
     return [pod.phase for pod in pods]
 
 
-def test_a_node_that_waits_for_ray_is_no_missing_capacity() -> None:
+def test_a_node_that_waits_for_ray_counts_as_placed() -> None:
     rig = bench(provision_delay=3.0, head_is_up=False)
     assert [pod.placed for pod in rig.at(1)] == [False, False]
     assert [(pod.phase, pod.placed) for pod in rig.at(40)] == [(PodPhase.PENDING, True)] * 2
@@ -78,7 +78,7 @@ def test_a_node_that_waits_for_ray_is_no_missing_capacity() -> None:
     assert [(pod.phase, pod.placed) for pod in rig.at(60)] == [(PodPhase.PENDING, True)] * 2
 
 
-def test_nodes_come_after_the_delay_and_are_ready_when_ray_is() -> None:
+def test_nodes_start_after_the_provision_delay_and_are_ready_with_ray() -> None:
     rig = bench(provision_delay=3.0)
     rig.at(0)
     assert not rig.nodes
@@ -99,24 +99,24 @@ def test_pods_beyond_the_pool_are_unschedulable() -> None:
     assert not rig.fleet.whole
 
 
-def test_a_dry_pool_gives_nothing_until_it_is_not() -> None:
+def test_pods_are_unschedulable_while_the_pool_is_unavailable() -> None:
     rig = bench(dry=(Window(0, 10),))
     assert all(pod.unschedulable for pod in rig.at(9))
     assert not any(pod.unschedulable for pod in rig.at(10))
 
 
-def test_a_pool_that_runs_dry_takes_back_what_is_on_its_way() -> None:
+def test_a_pool_that_becomes_unavailable_cancels_pending_nodes() -> None:
     rig = bench(provision_delay=5.0, dry=(Window(2, 10),))
     rig.at(0)
     assert all(pod.unschedulable for pod in rig.at(3))
     assert rig.pool.held == 0
     rig.at(10)
-    assert not rig.nodes, "the delay begins anew"
+    assert not rig.nodes, "the provision delay restarts"
     rig.at(15)
     assert len(rig.nodes) == 2
 
 
-def test_nodes_wait_for_the_head() -> None:
+def test_nodes_start_after_the_head_is_up() -> None:
     rig = bench(head_is_up=False)
     rig.at(1)
     assert not rig.nodes
@@ -125,7 +125,7 @@ def test_nodes_wait_for_the_head() -> None:
     assert len(rig.nodes) == 2
 
 
-def test_an_interruption_gives_notice_and_then_kills_and_another_takes_the_place() -> None:
+def test_an_interruption_gives_notice_then_kills_the_node_which_is_replaced() -> None:
     rig = bench(taken_at=(20.0,), notice=5.0)
     rig.at(0)
     rig.up()
@@ -135,7 +135,7 @@ def test_an_interruption_gives_notice_and_then_kills_and_another_takes_the_place
     assert pods[0].notice_ends_at == BEGAN + 25
     assert pods[0].phase is PodPhase.RUNNING
     assert rig.nodes["a1-w1-1"].noticed == 1
-    assert rig.fleet.whole, "it takes part until it goes"
+    assert rig.fleet.whole, "the node counts until it is reclaimed"
     pods = rig.at(25)
     assert (pods[0].phase, pods[0].cause) == (PodPhase.LOST, Cause.INTERRUPTION)
     assert not rig.nodes["a1-w1-1"].alive
@@ -147,8 +147,8 @@ def test_an_interruption_gives_notice_and_then_kills_and_another_takes_the_place
     assert rig.changes("a1-w1") == [NodeChange.ASKED, NodeChange.UP, NodeChange.NOTICED, NodeChange.GONE]
 
 
-def test_a_node_that_ray_has_drained_is_there_until_its_notice_ends() -> None:
-    """Ray ends an idle node at once; the machine stays, and the program on it has its whole notice."""
+def test_a_node_drained_by_ray_is_present_until_its_notice_ends() -> None:
+    """Ray stops an idle node at once; the machine stays, and the program on it keeps its whole notice period."""
     rig = bench(taken_at=(20.0,), notice=30.0)
     rig.at(0)
     rig.up()
@@ -162,7 +162,7 @@ def test_a_node_that_ray_has_drained_is_there_until_its_notice_ends() -> None:
     assert rig.fleet.lost == ["a1-w1"]
 
 
-def test_without_notice_the_node_is_killed_at_once() -> None:
+def test_without_a_notice_period_the_node_is_killed_at_once() -> None:
     rig = bench(taken_at=(20.0,), notice=0.0)
     rig.at(0)
     rig.up()
@@ -172,7 +172,7 @@ def test_without_notice_the_node_is_killed_at_once() -> None:
     assert rig.nodes["a1-w1-1"].noticed == 0
 
 
-def test_a_node_that_somebody_killed_is_lost_and_replaced() -> None:
+def test_a_killed_node_is_lost_and_replaced() -> None:
     rig = bench()
     rig.at(0)
     rig.up()
@@ -183,7 +183,7 @@ def test_a_node_that_somebody_killed_is_lost_and_replaced() -> None:
     assert len(pods) == 3
 
 
-def test_nothing_is_replaced_once_the_attempt_is_ending() -> None:
+def test_lost_nodes_of_an_ending_attempt_are_not_replaced() -> None:
     rig = bench()
     rig.at(0)
     rig.up()
@@ -192,7 +192,7 @@ def test_nothing_is_replaced_once_the_attempt_is_ending() -> None:
     assert len(rig.at(2, replace=False)) == 2
 
 
-def test_a_start_that_fails_is_repeated_and_then_an_error_that_says_why() -> None:
+def test_a_failed_node_start_is_retried_and_then_an_error_with_the_cause() -> None:
     rig = bench(size=1)
     rig.at(0)
     for start in (1, 2):
@@ -204,7 +204,7 @@ def test_a_start_that_fails_is_repeated_and_then_an_error_that_says_why() -> Non
         rig.at(3)
 
 
-def test_closing_ends_all_nodes_and_gives_their_places_back() -> None:
+def test_close_ends_all_nodes_and_returns_them_to_the_pool() -> None:
     rig = bench()
     rig.at(0)
     rig.up()
@@ -217,7 +217,7 @@ def test_closing_ends_all_nodes_and_gives_their_places_back() -> None:
     assert rig.pool.held == 0
 
 
-def test_a_slot_that_is_waited_for_is_had_when_another_attempt_gives_it_back() -> None:
+def test_a_pending_pod_gets_the_node_that_another_attempt_returns() -> None:
     first = bench(size=1)
     first.at(0)
     second = Bench(first.pool, 1)
