@@ -1,4 +1,4 @@
-"""A whole run as a story: a scripted world, decided by the real core, written down as the runner does.
+"""A whole run: a scripted world, decisions by the real core, and records as the runner writes them.
 
 `Run` steps a clock second by second. Its timeline and its state belong together, because both come from `decide`.
 """
@@ -66,19 +66,19 @@ LIVE = Attempt(1, "spot-a", START)
 
 @dataclass
 class CloudEvents:
-    """What the cloud does, in seconds since the start."""
+    """The events of the cloud; times are seconds since the start."""
 
     notices: dict[int, float] = field(default_factory=lambda: {31: 5.0})  # when → how long before the node goes
     kills: frozenset[int] = frozenset({58})
     dry: frozenset[str] = frozenset({"spot-b"})
     provision: int = 3
-    start: int = 4  # from whole to the first step
+    start: int = 4  # seconds from all workers ready to the first step
     total: int = TOTAL
-    suspended: frozenset[int] = frozenset()  # seconds in which the user wants it to rest
+    suspended: frozenset[int] = frozenset()  # seconds in which the job is suspended
 
 
 class Run:
-    """One job through one world. `play` goes on until it is over or `until` seconds have passed."""
+    """One job in one world. `play` runs it until it ends or `until` seconds have passed."""
 
     def __init__(self, spec: JobSpec = SPEC, world: CloudEvents | None = None, name: str = "digits") -> None:
         self.job = Job(spec)

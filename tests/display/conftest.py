@@ -1,4 +1,4 @@
-"""A run that was played to its end."""
+"""A finished run."""
 
 from __future__ import annotations
 

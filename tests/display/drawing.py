@@ -1,4 +1,4 @@
-"""One moment of a run, and the lines of its picture."""
+"""A snapshot of a run, and the lines of its picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ticks and marks are readable: none lies on another."""
+"""Tick labels and marks of the charts do not overlap."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_labels_of_a_logarithmic_axis_do_not_overlap(exponent: float, size: floa
         (1e-20, 1.0, [1e-18, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 1.0]),
     ],
 )
-def test_a_logarithmic_axis(low: float, high: float, shown: list[float]) -> None:
+def test_a_logarithmic_axis_has_round_tick_values(low: float, high: float, shown: list[float]) -> None:
     assert decades(low, high) == shown
 
 
-def test_marks_that_would_lie_on_each_other_become_one() -> None:
+def test_overlapping_marks_are_merged() -> None:
     assert apart([(30.0, 1.0), (0.0, 0.0), (4.0, 0.0), (5.0, 1.0), (12.0, 0.0)], 10) == [
         (0.0, 0.0, 2),
         (5.0, 1.0, 1),
@@ -57,7 +57,7 @@ def test_marks_that_would_lie_on_each_other_become_one() -> None:
 
 
 @pytest.mark.parametrize("width", [900, 360])
-def test_two_failures_at_once_are_one_mark_with_their_number(digits: Facts, width: int) -> None:
+def test_simultaneous_failures_are_one_mark_with_their_count(digits: Facts, width: int) -> None:
     first = digits.evictions[0]
     twice = replace(digits, evictions=(*digits.evictions, replace(first, what="another", at=first.at + 0.1)))
     drawn = str(charts.timeline(twice, width))
@@ -70,7 +70,7 @@ def test_two_failures_at_once_are_one_mark_with_their_number(digits: Facts, widt
     assert all(math.dist(one, other) >= charts.MARK for one, other in combinations(places, 2))
 
 
-def test_axes_say_what_they_are(digits: Facts) -> None:
+def test_axes_have_titles_with_units(digits: Facts) -> None:
     for width in (900, 360):
         assert "time since the start (h:mm:ss)" in str(charts.timeline(digits, width))
         assert ">step<" in str(charts.loss(digits, width))

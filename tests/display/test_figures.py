@@ -39,5 +39,5 @@ from spotladder.display.figures import clock, count, measure, money, percent, ra
         (saved(1.0, 0.0), None),
     ],
 )
-def test_numbers_are_written_for_people(written: object, expected: object) -> None:
+def test_numbers_are_formatted_for_users(written: object, expected: object) -> None:
     assert written == expected

@@ -75,7 +75,7 @@ NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERR
         (Ended(START, 3, Reason.TIERS_EXHAUSTED, "all spent"), Tone.BAD, "failed: TiersExhausted: all spent"),
     ],
 )
-def test_a_record_in_a_sentence(record: Record, tone: Tone, text: str) -> None:
+def test_a_record_is_described_in_a_sentence(record: Record, tone: Tone, text: str) -> None:
     told = tell(record, SPEC)
     assert told is not None
     assert (told.tone, told.text) == (tone, text)
@@ -94,7 +94,7 @@ def test_a_record_in_a_sentence(record: Record, tone: Tone, text: str) -> None:
         moved(Reason.DRAINED, Stage.ENDING, source=Stage.DRAINING),
     ],
 )
-def test_what_others_say_already_is_not_said(record: Record) -> None:
+def test_a_record_is_not_described_when_another_one_reports_the_same_fact(record: Record) -> None:
     assert tell(record, SPEC) is None
 
 
@@ -108,11 +108,11 @@ SILENT = {
 
 
 @pytest.mark.parametrize("reason", sorted(set(Reason) - SILENT))
-def test_every_reason_for_a_move_has_a_sentence(reason: Reason) -> None:
+def test_every_reason_of_a_move_has_a_sentence(reason: Reason) -> None:
     assert tell(moved(reason, Stage.ENDING), SPEC) is not None
 
 
-def test_why_a_job_failed_is_told_once() -> None:
+def test_the_cause_of_a_failed_job_is_reported_once() -> None:
     why = "exit code 1: ValueError: no data (train.py:5)"
     move = Move(Stage.RUNNING, Stage.FAILED, Reason.APPLICATION_FAILED, 1, "spot-a", why)
     summary = RunSummary()

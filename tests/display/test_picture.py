@@ -43,40 +43,38 @@ from tests.display.drawing import WAITS, at, drawn
         ("narrow", 64, 44, 18),
     ],
 )
-def test_the_picture_is_golden(run: Run, name: str, second: int, width: int, height: int) -> None:
+def test_the_picture_matches_the_golden_file(run: Run, name: str, second: int, width: int, height: int) -> None:
     lines = [line.rstrip() for line in drawn(*at(run, second), width, height)]
     golden.check(f"view-{name}.txt", "\n".join(lines) + "\n")
 
 
 @settings(max_examples=150, deadline=None)
 @given(second=st.integers(0, 123), width=st.integers(20, 200), height=st.integers(4, 60))
-def test_no_line_is_wider_than_the_terminal_and_the_picture_never_scrolls_it(
-    second: int, width: int, height: int
-) -> None:
+def test_the_picture_fits_the_terminal(second: int, width: int, height: int) -> None:
     lines = drawn(*at(STORY, second), width, height)
     assert max(cell_len(line) for line in lines) <= width
     assert len(lines) < height
     assert "0:0" in lines[0]
     if height > 2 + len(SPEC.tiers):
-        assert any("spot-a" in line for line in lines), "the tiers are the last to be left out"
+        assert any("spot-a" in line for line in lines), "the tiers are omitted last"
 
 
 STORY = Run().play()
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (60, 20)])
-def test_the_picture_keeps_its_height_so_that_nothing_jumps(run: Run, width: int, height: int) -> None:
+def test_the_picture_has_the_same_height_throughout_the_run(run: Run, width: int, height: int) -> None:
     heights = {len(drawn(*at(run, second), width, height)) for second in range(124)}
     assert len(heights) == 1
 
 
-def test_everything_a_person_asks_for_is_there(run: Run) -> None:
+def test_the_picture_shows_phase_progress_cost_commits_and_nodes(run: Run) -> None:
     text = "\n".join(drawn(*at(run, 20)))
     for wanted in ("team-a/digits", "Running", "0:00:20", "70/400", "18\u202f%", "5.0 steps/s", "1m 06s left"):
         assert wanted in text
     for wanted in ("loss 1.361", "committed step 50, 4s ago", "spot-a-1-1", "$0.0040 spent", "0/1"):
         assert wanted in text
-    assert "saved" not in text, "one commit does not tell how long a step takes"
+    assert "saved" not in text, "the time of a step is unknown after one commit"
     assert "60\u202f% saved" in "\n".join(drawn(*at(run, 30)))
     assert "committed step 50, loss 1.589" in text
     assert "Ctrl-C drains and commits" in text
@@ -179,13 +177,13 @@ NODE = PodSeen("n1", node="n1")
         ),
     ],
 )
-def test_a_tier_says_what_it_is_up_to_and_how_long(
+def test_each_tier_shows_its_state_and_the_time_left(
     state: JobState, observation: Observation, expected: tuple[Tone, str]
 ) -> None:
     assert tier_state(ViewSnapshot(START, SPEC, state, observation), TIER) == expected
 
 
-def test_many_nodes_are_counted_not_listed() -> None:
+def test_many_nodes_are_shown_as_counts() -> None:
     pods = [PodSeen(f"n{index}", node=f"node-{index}") for index in range(64)]
     pods[0] = replace(pods[0], noticed=True)
     pods[1] = replace(pods[1], phase=PodPhase.PENDING)
@@ -196,19 +194,19 @@ def test_many_nodes_are_counted_not_listed() -> None:
     assert "node-5" not in text
 
 
-def test_a_tier_kept_for_ever_shows_no_limit() -> None:
+def test_unlimited_failures_are_shown_as_infinity() -> None:
     spec = replace(SPEC, tiers=(replace(TIER, max_failures=FOR_EVER),))
     assert "0/∞" in "\n".join(drawn(ViewSnapshot(START, spec, JobState(), Observation(0)), RunSummary()))
 
 
-def test_without_prices_or_steps_the_picture_claims_nothing() -> None:
+def test_no_savings_are_shown_without_prices_or_steps() -> None:
     text = "\n".join(drawn(ViewSnapshot(START, SPEC, JobState(), Observation(0)), RunSummary()))
     assert "saved" not in text
     assert "step 0" in text
     assert "nothing committed yet" in text
 
 
-def test_hostile_names_are_shown_as_they_are() -> None:
+def test_markup_in_names_is_shown_literally() -> None:
     spec = replace(SPEC, tiers=(replace(TIER, name="[bold red]x[/]"),))
     summary = RunSummary()
     summary.add(Began(START, "[link=evil]j[/]", "n", spec))
@@ -218,13 +216,13 @@ def test_hostile_names_are_shown_as_they_are() -> None:
         assert name in text
 
 
-def test_the_picture_says_what_a_start_is_at() -> None:
+def test_the_picture_shows_the_phase_of_the_start() -> None:
     shot = ViewSnapshot(START, SPEC, JobState(), Observation(0), doing="the first step runs")
     assert "the first step runs · nothing committed yet" in "\n".join(drawn(shot, RunSummary()))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_the_picture_says_what_a_job_on_a_cluster_waits_for(run: Run, width: int) -> None:
+def test_the_picture_shows_why_a_job_on_a_cluster_waits(run: Run, width: int) -> None:
     snapshot, summary = at(run, 1)
     lines = drawn(replace(snapshot, waits=WAITS), summary, width, 30)
     assert WAITS.replace(" ", "") in "".join(line.strip() for line in lines).replace(" ", "")

@@ -1,4 +1,4 @@
-"""The script that makes the README's pictures: what it replays is what was seen."""
+"""The script that draws the README's pictures from a recorded run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def record() -> ModuleType:
     return module
 
 
-def test_a_replayed_moment_shows_what_the_live_view_showed(record: ModuleType) -> None:
+def test_a_replayed_snapshot_equals_the_live_snapshot(record: ModuleType) -> None:
     run = Run().play()
     for shot in run.shots:
         past = [each for each in run.records if each.at <= shot.now]
@@ -44,7 +44,7 @@ def test_a_replayed_moment_shows_what_the_live_view_showed(record: ModuleType) -
         assert replayed.seen.progress.step == shot.seen.progress.step
 
 
-def test_the_picture_shows_the_wait_for_capacity_and_loads_nothing(record: ModuleType) -> None:
+def test_the_picture_shows_the_wait_for_capacity_and_loads_no_resources(record: ModuleType) -> None:
     run = Run().play()
     at = record.telling_moment(tuple(run.records))
     assert START + 59 < at < START + 72, "attempt 3 waits on spot-b"
@@ -55,14 +55,14 @@ def test_the_picture_shows_the_wait_for_capacity_and_loads_nothing(record: Modul
     assert len(drawing) < 300_000
 
 
-def test_the_pictures_are_those_of_today(record: ModuleType) -> None:
-    """`make pictures` draws them anew."""
+def test_the_stored_pictures_are_up_to_date(record: ModuleType) -> None:
+    """`make pictures` updates them."""
     for name, drawn in (("live-view.svg", record.kept_live_view()), ("report.svg", record.kept_report())):
         assert (SCRIPT.parent / name).read_text(encoding="utf-8") == drawn, "run `make pictures`"
         ElementTree.fromstring(drawn)  # noqa: S314 – drawn here
 
 
-def test_a_tier_that_was_left_after_a_notice_is_not_open(record: ModuleType) -> None:
+def test_a_tier_that_was_exhausted_by_a_notice_is_not_shown_as_open(record: ModuleType) -> None:
     records = record.read(record.RUN / "timeline.jsonl").records
     shot = record.snapshot(list(records), records[-1].at)
     spent = {tier.name: tier.exhausted_by for tier in shot.state.tiers}

@@ -1,4 +1,4 @@
-"""The report: its figures match a run of the real core, and its page loads nothing and runs no script."""
+"""The report: its figures match a run of the real core, and its page loads no resources and runs no script."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def digits() -> Facts:
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_numbers_of_a_recorded_run_are_golden(digits: Facts) -> None:
+def test_the_numbers_of_a_recorded_run_match_the_golden_file(digits: Facts) -> None:
     golden.check("digits.report.json", as_json(digits))
 
 
-def test_the_printed_table_is_golden(digits: Facts) -> None:
+def test_the_printed_table_matches_the_golden_file(digits: Facts) -> None:
     out = io.StringIO()
     print_report(digits, Console(file=out, width=40))
     golden.check("digits.report.txt", out.getvalue())
@@ -69,7 +69,7 @@ def test_the_printed_table_fits_the_terminal(digits: Facts, width: int) -> None:
 @pytest.mark.parametrize(
     "world", [CloudEvents(), CloudEvents(suspended=frozenset(range(40, 50)))], ids=["plain", "suspended"]
 )
-def test_attempts_agree_with_the_history_that_the_core_keeps(world: CloudEvents) -> None:
+def test_the_attempts_of_the_report_agree_with_the_history_in_the_state(world: CloudEvents) -> None:
     run = Run(world=world).play()
     told = [
         (each.number, each.tier, each.start, each.end, each.reason, each.failures, each.start_step)
@@ -83,7 +83,7 @@ def test_attempts_agree_with_the_history_that_the_core_keeps(world: CloudEvents)
     assert len(told) >= 4
 
 
-def test_the_attempts_costs_add_up_to_the_bill_and_the_tiers() -> None:
+def test_the_costs_of_attempts_add_up_to_those_of_tiers_and_the_total() -> None:
     run = Run().play()
     facts = facts_of(run)
     assert math.isclose(sum(each.cost for each in facts.attempts), facts.spent)
@@ -93,7 +93,7 @@ def test_the_attempts_costs_add_up_to_the_bill_and_the_tiers() -> None:
         assert math.isclose(sum(on_tier), record.cost, abs_tol=1e-12)
 
 
-def test_work_since_the_last_commit_is_recomputed_and_nothing_else() -> None:
+def test_only_work_since_the_last_commit_counts_as_recomputed() -> None:
     facts = facts_of(Run().play())
     lost = facts.attempts[1].end_step - facts.attempts[1].committed_step
     assert lost > 0
@@ -102,7 +102,7 @@ def test_work_since_the_last_commit_is_recomputed_and_nothing_else() -> None:
     assert facts.time.recomputed == pytest.approx(lost / PACE)
 
 
-def test_the_time_for_new_steps_is_the_time_they_take_and_the_parts_make_up_the_whole() -> None:
+def test_the_parts_of_the_time_add_up_to_the_length_of_the_run() -> None:
     run = Run().play()
     facts = facts_of(run)
     assert facts.steps == TOTAL
@@ -111,7 +111,7 @@ def test_the_time_for_new_steps_is_the_time_they_take_and_the_parts_make_up_the_
     assert facts.time.goodput == pytest.approx(TOTAL / PACE / facts.time.total)
 
 
-def test_an_uninterrupted_run_has_no_restart_and_recomputes_nothing() -> None:
+def test_an_uninterrupted_run_has_one_attempt_and_recomputes_no_step() -> None:
     facts = facts_of(Run(world=CloudEvents(notices={}, kills=frozenset())).play())
     assert len(facts.attempts) == 1
     assert facts.recomputed == 0
@@ -120,10 +120,10 @@ def test_an_uninterrupted_run_has_no_restart_and_recomputes_nothing() -> None:
     assert symbols is not None
     assert symbols.scenario.spot_fraction == 1
     assert symbols.scenario.max_failures == 0
-    assert yardsticks(facts).cost("blended") == pytest.approx(facts.spent), "nothing happened: the formula is exact"
+    assert yardsticks(facts).cost("blended") == pytest.approx(facts.spent), "without failures the formula is exact"
 
 
-def test_the_formulas_get_what_the_run_measured() -> None:
+def test_the_cost_formulas_use_the_measured_values_of_the_run() -> None:
     facts = facts_of(Run().play())
     symbols = measured(facts)
     assert symbols is not None
@@ -142,7 +142,7 @@ def test_the_formulas_get_what_the_run_measured() -> None:
     assert next(iter(amounts)) == "paid"
 
 
-def test_without_prices_nothing_is_claimed() -> None:
+def test_no_savings_are_reported_without_prices() -> None:
     free = tuple(replace(tier, price=Price()) for tier in SPEC.tiers)
     facts = facts_of(Run(replace(SPEC, tiers=free)).play())
     assert not yardsticks(facts)
@@ -151,7 +151,7 @@ def test_without_prices_nothing_is_claimed() -> None:
     check_page(page(facts))
 
 
-def test_spot_dearer_than_on_demand_is_said_as_extra_cost_without_formulas() -> None:
+def test_spot_prices_above_on_demand_are_reported_as_extra_cost() -> None:
     dear = tuple(replace(tier, price=Price(2.0, 1.0)) for tier in SPEC.tiers)
     facts = facts_of(Run(replace(SPEC, tiers=dear)).play())
     assert measured(facts) is None
@@ -160,7 +160,7 @@ def test_spot_dearer_than_on_demand_is_said_as_extra_cost_without_formulas() -> 
 
 
 def interrupted_and_resumed(run: Run, at: int, away: float) -> Recorded:
-    """The run as if Ctrl-C had been pressed at a second of it and `--resume` so much later."""
+    """The run with Ctrl-C at the second `at`, resumed `away` seconds later."""
     cut = START + at
     early = [record for record in run.records if record.at <= cut]
     late = [record for record in run.records if record.at > cut]
@@ -169,7 +169,7 @@ def interrupted_and_resumed(run: Run, at: int, away: float) -> Recorded:
     return Recorded((*early, Ended(cut, 75, Reason.INTERRUPTED), again, *shifted))
 
 
-def test_the_time_between_an_interrupt_and_the_resume_is_left_out() -> None:
+def test_the_time_between_a_stop_and_the_resume_is_not_counted() -> None:
     run = Run().play()
     facts = gather(interrupted_and_resumed(run, 45, 86_400.0), run.state)
     straight = facts_of(run)
@@ -182,7 +182,7 @@ def test_the_time_between_an_interrupt_and_the_resume_is_left_out() -> None:
     assert "24h 00m" in page(facts)
 
 
-def test_a_run_broken_off_is_reported_as_far_as_it_got() -> None:
+def test_an_unfinished_run_is_reported_up_to_its_last_record() -> None:
     run = Run().play(until=50)
     facts = facts_of(run)
     assert facts.exit_code is None
@@ -193,19 +193,19 @@ def test_a_run_broken_off_is_reported_as_far_as_it_got() -> None:
     assert "Broken off" in page(facts)
 
 
-def test_a_program_without_heartbeats_is_judged_by_its_commits() -> None:
+def test_progress_of_a_program_without_heartbeats_is_taken_from_its_commits() -> None:
     run = Run().play()
     silent = Recorded(tuple(record for record in run.records if not isinstance(record, Beat)))
     facts = gather(silent, run.state)
     assert facts.steps == TOTAL
-    assert facts.recomputed is None, "what no commit has is not known"
+    assert facts.recomputed is None, "steps without a commit are unknown"
     assert "– recomputed" in page(facts)
     assert json.loads(as_json(facts))["steps"]["recomputed"] is None
     assert 0 < facts.time.new < facts.time.total
     assert list(facts.losses) == [1, 2, 4]
 
 
-def test_a_restart_in_place_counts_the_steps_that_are_done_again() -> None:
+def test_steps_repeated_after_a_restart_in_place_count_as_recomputed() -> None:
     began = Began(0.0, "j", "n", JobSpec((Tier("a"),)))
     beats = [Beat(10.0 + second, 1, 10 * second) for second in range(1, 6)]  # to step 50
     commit = Committed(13.5, 1, "a", 30)
@@ -219,16 +219,16 @@ def test_a_restart_in_place_counts_the_steps_that_are_done_again() -> None:
 @pytest.mark.parametrize(
     ("counts", "failures"),
     [([1, 2], 2), ([2, 2], 2), ([1, 1, 2], 2), ([1, 2, 1], 3)],
-    ids=["one by one", "two at once", "two that are one interruption", "opened again in between"],
+    ids=["one by one", "two at once", "two that are one interruption", "reset in between"],
 )
-def test_failures_are_what_the_tiers_count_grew_by(counts: list[int], failures: int) -> None:
+def test_failures_are_the_increments_of_the_tiers_count(counts: list[int], failures: int) -> None:
     began = Began(0.0, "j", "n", JobSpec((Tier("a"),)))
     start = Moved(1.0, Move(Stage.IDLE, Stage.STARTING, Reason.STARTED, 1, "a"))
     lost = [Lost(2.0, Loss(f"w{index}", Cause.UNKNOWN, 1, "a"), number) for index, number in enumerate(counts)]
     assert gather(Recorded((began, start, *lost)), JobState()).failures == failures
 
 
-def test_a_heartbeat_that_repeats_the_last_commits_loss_is_no_point_of_the_curve() -> None:
+def test_a_heartbeat_that_repeats_the_loss_of_the_last_commit_is_not_plotted() -> None:
     began = Began(0.0, "j", "n", JobSpec((Tier("a"),)))
     records = (
         began,
@@ -241,7 +241,7 @@ def test_a_heartbeat_that_repeats_the_last_commits_loss_is_no_point_of_the_curve
     assert gather(Recorded(records), JobState()).losses == {1: ((20, 0.5), (40, 0.4))}
 
 
-def test_a_timeline_without_a_beginning_is_refused() -> None:
+def test_a_timeline_without_its_first_record_is_rejected() -> None:
     with pytest.raises(EnvironmentFailure, match="cannot be reported"):
         gather(Recorded((Noted(1.0, "x"),)), JobState())
 
@@ -259,7 +259,7 @@ worlds = st.builds(
 
 @settings(max_examples=60, deadline=None)
 @given(world=worlds, until=st.integers(1, 400))
-def test_in_any_world_the_numbers_hold_together(world: CloudEvents, until: int) -> None:
+def test_the_numbers_of_any_run_are_consistent(world: CloudEvents, until: int) -> None:
     facts = facts_of(Run(world=world).play(until))
     time = facts.time
     assert all(part >= 0 for part in (time.new, time.recomputed, time.waiting, time.starting, time.handover, time.idle))
@@ -276,7 +276,7 @@ def test_in_any_world_the_numbers_hold_together(world: CloudEvents, until: int) 
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def test_all_three_files_are_written_and_the_json_follows_its_schema(tmp_path: Path) -> None:
+def test_all_three_files_are_written_and_the_json_matches_its_schema(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "report"
     write_report(folder, *golden.recorded_run())
     assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json", "timeline.png"]
@@ -285,19 +285,19 @@ def test_all_three_files_are_written_and_the_json_follows_its_schema(tmp_path: P
     assert (folder / "timeline.png").stat().st_size < 300_000
 
 
-def test_the_picture_is_drawn_for_names_that_matplotlib_would_read_as_formulas(tmp_path: Path) -> None:
+def test_names_that_look_like_matplotlib_formulas_are_drawn(tmp_path: Path) -> None:
     spec = replace(SPEC, tiers=(replace(SPEC.tiers[0], name="$a_b$"), *SPEC.tiers[1:]))
     run = Run(spec, name="x$\\frac{$").play()
     write_report(tmp_path, Recorded(tuple(run.records)), run.state)
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_report_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentFailure, match=r"cannot write the report: .*; use another folder"):
         write_report(tmp_path / "file" / "report", *golden.recorded_run())
 
 
-def test_a_run_that_did_nothing_still_has_a_report(tmp_path: Path) -> None:
+def test_a_run_without_attempts_has_a_report(tmp_path: Path) -> None:
     facts = write_report(tmp_path, Recorded((Began(0.0, "j", "n", SPEC),)), JobState(stage=Stage.IDLE))
     assert facts.time.goodput is None
     check_page((tmp_path / "report.html").read_text(encoding="utf-8"))
@@ -307,7 +307,7 @@ def test_a_run_that_did_nothing_still_has_a_report(tmp_path: Path) -> None:
 
 
 class Page(HTMLParser):
-    """Reads a page strictly: every element closed in its turn, nothing loaded, nothing run."""
+    """A strict parser: every element is closed in order, and no resource is loaded and no script is run."""
 
     VOID = frozenset({"meta", "br", "hr"})
 
@@ -324,7 +324,7 @@ class Page(HTMLParser):
             assert not name.startswith("on"), f"a handler on {tag}"
             assert name not in {"src", "href", "xlink:href", "srcset", "action"}, f"{tag} loads {value}"
             assert "url(" not in (value or "")
-            if name != "title":  # the others hold coordinates and names of our own
+            if name != "title":  # other attributes have coordinates and fixed names
                 assert "nan" not in (value or "").lower().split(","), f"{tag} {name}={value}"
         if tag not in self.VOID:
             self.open.append(tag)
@@ -350,7 +350,7 @@ def check_page(text: str) -> Page:
     return parsed
 
 
-def test_the_page_is_well_formed_and_loads_nothing(digits: Facts) -> None:
+def test_the_page_is_well_formed_and_loads_no_resources(digits: Facts) -> None:
     parsed = check_page(page(digits))
     text = " ".join(parsed.text)
     for wanted in ("team-a/digits", "Succeeded", "Timeline", "Loss", "Cost", "Attempts", "EvictionNotice", "goodput"):
@@ -362,7 +362,7 @@ def test_the_page_is_well_formed_and_loads_nothing(digits: Facts) -> None:
 EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(1)>\x00\u202e"
 
 
-def test_no_name_or_message_becomes_markup() -> None:
+def test_names_and_messages_are_escaped_in_the_page() -> None:
     tiers = (replace(SPEC.tiers[0], name=EVIL), *SPEC.tiers[1:])
     run = Run(replace(SPEC, tiers=tiers), name=EVIL).play()
     run.records.append(Noted(run.now, EVIL))
@@ -378,7 +378,7 @@ def test_no_name_or_message_becomes_markup() -> None:
 
 
 @given(text=st.text(), value=st.text())
-def test_text_stays_text_inside_any_element(text: str, value: str) -> None:
+def test_text_and_attributes_of_elements_are_escaped(text: str, value: str) -> None:
     parsed = Page()
     parsed.feed(element("p", text, title=value))
     parsed.close()
@@ -386,14 +386,14 @@ def test_text_stays_text_inside_any_element(text: str, value: str) -> None:
     assert parsed.open == []
 
 
-def test_markup_is_joined_as_it_is_and_text_is_escaped() -> None:
+def test_markup_is_kept_and_text_is_escaped() -> None:
     assert element("b", "<", element("br"), None, class_="x y", data_x=1.50, hidden=None) == Markup(
         '<b class="x y" data-x="1.5">&lt;<br></b>'
     )
     assert join("&", Markup("&amp;")) == "&amp;&amp;"
 
 
-def test_many_tiers_attempts_and_steps_keep_the_page_small() -> None:
+def test_the_page_stays_small_with_many_tiers_attempts_and_steps() -> None:
     tiers = tuple(Tier(f"spot-{index}", 40, 30.0, CapacityType.SPOT, Price(0.4, 1.4)) for index in range(12))
     world = CloudEvents(notices={}, kills=frozenset(range(20, 2000, 30)), dry=frozenset(), total=3000)
     run = Run(replace(SPEC, tiers=tiers, recovery_timeout=2.0), world).play(2000)
@@ -403,12 +403,12 @@ def test_many_tiers_attempts_and_steps_keep_the_page_small() -> None:
     assert len(text) < 600_000
 
 
-def test_steps_of_an_unknown_total(digits: Facts) -> None:
+def test_steps_are_shown_without_an_unknown_total(digits: Facts) -> None:
     assert sentences(digits)[0][1].startswith("400/400, ")
     assert sentences(replace(digits, total=0))[0][1].startswith("400, ")
 
 
-def test_the_last_lines_of_programs_are_told(tmp_path: Path) -> None:
+def test_the_report_has_the_last_output_lines_of_programs(tmp_path: Path) -> None:
     recorded, state = golden.recorded_run()
     lines = ("Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: <b>no</b> data")
     write_report(tmp_path, replace(recorded, printed=((2, "driver", lines),)), state)
@@ -419,6 +419,6 @@ def test_the_last_lines_of_programs_are_told(tmp_path: Path) -> None:
     assert told["output"] == [{"attempt": 2, "source": "driver", "lines": list(lines)}]
 
 
-def test_without_output_there_is_no_section_for_it(tmp_path: Path) -> None:
+def test_the_report_has_no_output_section_without_output(tmp_path: Path) -> None:
     write_report(tmp_path, *golden.recorded_run())
     assert "Last output" not in (tmp_path / "report.html").read_text(encoding="utf-8")

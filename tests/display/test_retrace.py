@@ -1,4 +1,4 @@
-"""A report out of what a controller remembers of a job, beside the report out of the whole timeline of the same run."""
+"""The report from the stored state of a job, compared with the report from the whole timeline of the same run."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def whole_timeline(run: Run) -> Facts:
     return gather(Recorded(tuple(run.records)), run.state)
 
 
-def test_the_numbers_are_golden() -> None:
+def test_the_numbers_match_the_golden_file() -> None:
     golden.check("digits.retraced.json", as_json(facts_of(Run().play())))
 
 
-def test_what_the_state_remembers_is_as_it_was() -> None:
+def test_the_report_from_the_stored_state_agrees_with_the_timeline() -> None:
     run = Run().play()
     facts, true = facts_of(run), whole_timeline(run)
 
@@ -64,7 +64,7 @@ def test_what_the_state_remembers_is_as_it_was() -> None:
     assert told[-1] == "done"
 
 
-def test_a_tiers_cost_is_divided_among_its_attempts() -> None:
+def test_the_cost_of_a_tier_is_divided_among_its_attempts() -> None:
     run = Run().play()
     facts = facts_of(run)
     assert math.isclose(sum(each.cost for each in facts.attempts), facts.spent)
@@ -76,7 +76,7 @@ def test_a_tiers_cost_is_divided_among_its_attempts() -> None:
     assert "A tier's cost is divided among its attempts by the time that they ran." in facts.gaps
 
 
-def test_without_the_log_the_attempts_ends_are_known() -> None:
+def test_without_the_commit_log_the_last_step_of_each_attempt_is_known() -> None:
     facts = facts_of(Run().play(), commits=None)
     assert facts.commits == ()
     assert facts.losses == {}
@@ -85,7 +85,7 @@ def test_without_the_log_the_attempts_ends_are_known() -> None:
     assert facts.gaps[0].startswith("Without the commit log")
 
 
-def test_a_job_that_goes_on_is_told_until_now() -> None:
+def test_a_running_job_is_reported_up_to_now() -> None:
     run = Run().play(until=50)
     assert run.state.stage is Stage.RUNNING
     facts = facts_of(run, now=run.now + 30)
@@ -98,7 +98,7 @@ def test_a_job_that_goes_on_is_told_until_now() -> None:
     assert isinstance(recorded_of(run).records[-1], Looked)
 
 
-def test_a_job_that_recovers_is_not_whole() -> None:
+def test_the_time_with_all_workers_ready_ends_when_a_recovery_starts() -> None:
     run = Run(world=CloudEvents(kills=frozenset({45}), notices={})).play(until=50)
     assert run.state.stage is Stage.RECOVERING
     facts = facts_of(run)
@@ -106,7 +106,7 @@ def test_a_job_that_recovers_is_not_whole() -> None:
     assert facts.length == 50
 
 
-def test_only_the_newest_attempts_are_remembered() -> None:
+def test_the_report_covers_only_the_newest_attempts_of_the_stored_state() -> None:
     run = Run().play()
     state = replace(run.state, history=run.state.history[1:])
     commits = [record for record in run.records if isinstance(record, Committed)]
@@ -118,19 +118,19 @@ def test_only_the_newest_attempts_are_remembered() -> None:
     assert facts.gaps[0] == "The newest 3 attempts are shown; 1 earlier attempt is known by their tiers' sums only."
 
 
-def test_what_was_noted_is_told_where_it_belongs() -> None:
+def test_events_are_added_to_the_report_at_their_time() -> None:
     run = Run().play()
     lost = Lost(START + 58, Loss("spot-a-2-1", Cause.NODE_LOST, 2, "spot-a"), 0)
     noted = Noted(START + 70, "ClusterUnreachable: no answer")
     facts = facts_of(run, noted=[noted, lost])
     assert [(mark.at, mark.tier) for mark in facts.evictions] == [(58, "spot-a")]
-    assert [each.failures for each in facts.attempts] == [1, 1, 0, 0], "one count for each failure, told or not"
+    assert [each.failures for each in facts.attempts] == [1, 1, 0, 0], "each failure counts once, with or without event"
     told = {at: told.text for at, told in facts.story}
     assert told[70] == "ClusterUnreachable: no answer"
     assert "lost spot-a-2-1 (NodeLost) on spot-a" in [told.text for _, told in facts.story]
 
 
-def test_a_programs_clock_that_is_wrong_moves_no_commit_out_of_its_attempt() -> None:
+def test_commits_with_a_wrong_clock_stay_within_their_attempt() -> None:
     run = Run().play()
     commits = [replace(record, at=record.at + 3600) for record in run.records if isinstance(record, Committed)]
     facts = facts_of(run, commits=commits)
@@ -140,14 +140,14 @@ def test_a_programs_clock_that_is_wrong_moves_no_commit_out_of_its_attempt() -> 
     assert facts.length == run.state.ended_at - START
 
 
-def test_a_job_that_was_never_given_anything() -> None:
+def test_a_job_without_attempts_has_a_report() -> None:
     run = Run()
     facts = facts_of(run, now=START + 60)
     assert (facts.attempts, facts.steps, facts.length) == ((), 0, 60)
     assert '<span class="badge caution">Pending</span>' in page(facts)
 
 
-def test_a_job_that_ends_between_two_attempts_fails_then() -> None:
+def test_a_job_that_fails_without_a_live_attempt_ends_at_its_failure() -> None:
     dry = CloudEvents(notices={}, kills=frozenset(), dry=frozenset({"spot-a", "spot-b", "on-demand"}))
     run = Run(world=dry).play()
     assert run.state.reason is Reason.TIERS_EXHAUSTED
@@ -157,7 +157,7 @@ def test_a_job_that_ends_between_two_attempts_fails_then() -> None:
     assert facts.time.total == pytest.approx(facts.time.waiting)
 
 
-def test_tiers_without_a_price_make_no_claims() -> None:
+def test_no_savings_are_reported_for_tiers_without_a_price() -> None:
     run = Run().play()
     tiers = tuple(replace(tier, unpriced=tier.node_seconds) for tier in run.state.tiers if tier.name == "spot-a")
     state = replace(run.state, tiers=(*tiers, *(tier for tier in run.state.tiers if tier.name != "spot-a")))

@@ -1,4 +1,4 @@
-"""The timeline: what is written is read back, whatever kills the writer, at a cost that does not grow."""
+"""The timeline: records are decoded unchanged, survive a killed writer, and have a bounded cost."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ records = st.one_of(
 
 
 @given(record=records)
-def test_every_record_is_read_back_as_it_was_written(record: Record) -> None:
+def test_every_record_is_decoded_unchanged(record: Record) -> None:
     line = encode(record)
     assert line.isascii()
     assert "\n" not in line
     assert decode(line) == record
 
 
-def test_every_kind_of_record_has_a_strategy_or_a_test_here() -> None:
+def test_every_kind_of_record_is_covered_by_this_file() -> None:
     assert set(timeline.KINDS) == {
         *("Began", "Moved", "Lost", "Launched", "DriverStarted", "DriverExited", "NodeChanged", "PoolChanged"),
         *("Committed", "Beat", "Billed", "Noted", "Looked", "Ended"),
@@ -101,11 +101,11 @@ def test_every_kind_of_record_has_a_strategy_or_a_test_here() -> None:
 
 
 @pytest.mark.parametrize("loss", [math.inf, -math.inf])
-def test_an_infinite_loss_survives(loss: float) -> None:
+def test_an_infinite_loss_is_decoded_unchanged(loss: float) -> None:
     assert decode(encode(Beat(1.0, 1, 5, metrics={"loss": loss}))) == Beat(1.0, 1, 5, metrics={"loss": loss})
 
 
-def test_a_diverged_loss_survives_as_strict_json() -> None:
+def test_a_nan_loss_is_encoded_as_strict_json() -> None:
     line = encode(Beat(1.0, 1, 5, metrics={"loss": math.nan}))
     assert '"nan"' in line
     back = decode(line)
@@ -129,7 +129,7 @@ def write(path: Path, *records: Record) -> bytes:
 
 
 @given(cut=st.integers(0, 10_000))
-def test_whatever_a_kill_leaves_the_complete_records_are_read_and_the_file_goes_on(
+def test_a_truncated_timeline_keeps_its_complete_records_and_can_be_continued(
     tmp_path_factory: pytest.TempPathFactory, cut: int
 ) -> None:
     path = tmp_path_factory.mktemp("torn") / "timeline.jsonl"
@@ -143,7 +143,7 @@ def test_whatever_a_kill_leaves_the_complete_records_are_read_and_the_file_goes_
 
 
 @given(tail=st.binary(min_size=1, max_size=300).filter(lambda tail: b"\n" not in tail))
-def test_any_tail_without_its_newline_is_cut_off(tmp_path_factory: pytest.TempPathFactory, tail: bytes) -> None:
+def test_an_incomplete_last_line_is_truncated(tmp_path_factory: pytest.TempPathFactory, tail: bytes) -> None:
     path = tmp_path_factory.mktemp("tail") / "timeline.jsonl"
     path.write_bytes(write(path, *STORY) + tail)
     assert read(path) == Recorded(tuple(STORY))
@@ -151,7 +151,7 @@ def test_any_tail_without_its_newline_is_cut_off(tmp_path_factory: pytest.TempPa
     assert path.read_bytes().endswith(b"}\n")
 
 
-def test_a_tail_longer_than_one_block_is_cut_off(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_longer_than_one_block_is_truncated(tmp_path: Path) -> None:
     path = tmp_path / "timeline.jsonl"
     whole = write(path, *STORY)
     path.write_bytes(whole + b"\0" * 200_000)
@@ -160,7 +160,7 @@ def test_a_tail_longer_than_one_block_is_cut_off(tmp_path: Path) -> None:
 
 
 @given(junk=st.binary(max_size=80))
-def test_a_damaged_line_is_counted_and_the_others_are_read(
+def test_an_invalid_line_is_counted_and_the_others_are_read(
     tmp_path_factory: pytest.TempPathFactory, junk: bytes
 ) -> None:
     path = tmp_path_factory.mktemp("junk") / "timeline.jsonl"
@@ -183,14 +183,14 @@ def test_a_damaged_line_is_counted_and_the_others_are_read(
         "[" * 100_000,
     ],
 )
-def test_a_line_that_is_json_but_no_record_is_damaged(tmp_path: Path, line: str) -> None:
+def test_json_that_is_not_a_record_counts_as_an_invalid_line(tmp_path: Path, line: str) -> None:
     path = tmp_path / "timeline.jsonl"
     path.write_text(line + "\n", encoding="ascii")
     assert read(path) == Recorded((), damaged=1)
     Timeline(path).close()
 
 
-def test_kinds_and_fields_of_a_newer_version_are_passed_over(tmp_path: Path) -> None:
+def test_kinds_and_fields_of_a_newer_version_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "timeline.jsonl"
     path.write_text('{"kind":"Invented","at":1.0}\n{"kind":"Noted","at":2.0,"text":"x","more":[]}\n', encoding="ascii")
     assert read(path) == Recorded((Noted(2.0, "x"),))
@@ -200,7 +200,7 @@ def test_an_absent_timeline_has_no_records(tmp_path: Path) -> None:
     assert read(tmp_path / "none.jsonl") == Recorded()
 
 
-def test_samples_are_thinned_to_a_bounded_number_and_the_file_with_them(tmp_path: Path) -> None:
+def test_the_number_of_samples_and_the_size_of_the_file_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / "timeline.jsonl"
     seconds = 30 * 86_400
     with Timeline(path) as written:
@@ -223,20 +223,20 @@ def test_the_last_sample_before_another_record_is_kept(tmp_path: Path) -> None:
     assert read(path).records[1:] == (beats[0], bills[0], beats[-1], bills[-1], lost)
 
 
-def test_a_resumed_timeline_thins_by_the_age_of_the_whole_run(tmp_path: Path) -> None:
+def test_a_resumed_timeline_thins_samples_by_the_age_of_the_whole_run(tmp_path: Path) -> None:
     path = tmp_path / "timeline.jsonl"
     write(path, replace(STORY[0], at=0.0))
     write(path, *[Beat(100_000.0 + second, 1, second) for second in range(300)])
     assert 3 <= len(read(path).records) <= 6
 
 
-def test_a_clock_that_steps_back_does_not_silence_the_samples(tmp_path: Path) -> None:
+def test_samples_are_recorded_after_the_clock_stepped_back(tmp_path: Path) -> None:
     path = tmp_path / "timeline.jsonl"
     write(path, replace(STORY[0], at=0.0), Beat(1_000_000.0, 1, 1), Beat(500.0, 1, 2), Beat(1200.0, 1, 3))
     assert [record.step for record in read(path).records if isinstance(record, Beat)] == [1, 2, 3]
 
 
-def test_each_append_is_one_write_of_its_own_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_append_is_one_write_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writes: list[int] = []
     real = os.write
 
@@ -253,7 +253,7 @@ def test_each_append_is_one_write_of_its_own_line(tmp_path: Path, monkeypatch: p
 
 
 class FullDisk:
-    """Takes so many bytes, then says that there is no room."""
+    """A disk with room for the given number of bytes."""
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -267,7 +267,7 @@ class FullDisk:
         return taken
 
 
-def test_a_full_disk_is_named_and_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_and_leaves_no_incomplete_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "timeline.jsonl"
     written = Timeline(path)
     written.append(STORY[0])
@@ -281,7 +281,7 @@ def test_a_full_disk_is_named_and_leaves_no_half_line(tmp_path: Path, monkeypatc
     assert read(path) == Recorded((STORY[0], STORY[2]))
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_timeline_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentFailure, match="cannot write the timeline"):
         Timeline(tmp_path / "file" / "timeline.jsonl")
@@ -305,13 +305,13 @@ while True:
 """
 
 
-def test_a_writer_killed_in_the_middle_leaves_every_record_before_it(tmp_path: Path) -> None:
+def test_all_records_before_a_kill_are_readable(tmp_path: Path) -> None:
     path = tmp_path / "timeline.jsonl"
     writer = subprocess.Popen([sys.executable, "-c", ENDLESS, str(path)])
     try:
         deadline = time.monotonic() + 60
         while not (path.exists() and path.stat().st_size > 100_000) and time.monotonic() < deadline:
-            assert writer.poll() is None, "the writer ended by itself"
+            assert writer.poll() is None, "the writer ended on its own"
     finally:
         writer.kill()
         writer.wait()

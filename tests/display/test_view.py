@@ -1,4 +1,4 @@
-"""The live view and the plain lines, and which of them an output gets."""
+"""The live view, the plain lines, and the choice between them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plainly(run: Run, history: int = 0) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_plain_lines_are_golden(run: Run) -> None:
+def test_plain_lines_match_the_golden_file(run: Run) -> None:
     golden.check("view-plain.txt", "\n".join(plainly(run)) + "\n")
 
 
@@ -41,18 +41,18 @@ def test_plain_lines_have_no_colour_and_no_wrapping(run: Run) -> None:
     assert all(line[:7].count(":") == 2 for line in lines), "each line is one event with its time"
 
 
-def test_plain_lines_say_progress_only_now_and_then(run: Run) -> None:
+def test_plain_lines_report_progress_at_intervals(run: Run) -> None:
     progress = [line for line in plainly(run) if "cost $" in line]
     assert 10 <= len(progress) <= 14
     assert "Running on spot-a, step 70/400" in "".join(progress)
 
 
-def test_what_happened_before_a_resume_is_known_but_not_told_again(run: Run) -> None:
+def test_events_before_a_resume_are_not_printed_again(run: Run) -> None:
     assert len(plainly(run, history=60)) < len(plainly(run))
     assert not any("begins" in line for line in plainly(run, history=60))
 
 
-def test_a_terminal_gets_the_live_view_anything_else_plain_lines() -> None:
+def test_terminals_get_the_live_view_and_other_outputs_plain_lines() -> None:
     terminal = Console(file=io.StringIO(), force_terminal=True, width=80, height=24)
     assert isinstance(view_on(terminal).view, LiveView)
     assert isinstance(view_on(Console(file=io.StringIO())).view, PlainView)
@@ -61,7 +61,7 @@ def test_a_terminal_gets_the_live_view_anything_else_plain_lines() -> None:
 
 
 class Closed(io.StringIO):
-    """A terminal that was closed after so many writes."""
+    """A terminal that is closed after the given number of writes."""
 
     def __init__(self, writes: int) -> None:
         super().__init__()
@@ -76,13 +76,13 @@ class Closed(io.StringIO):
 
 @pytest.mark.parametrize("writes", [0, 1, 5, 20])
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_run_outlives_its_terminal(run: Run, writes: int, terminal: bool) -> None:
+def test_a_run_continues_after_its_terminal_was_closed(run: Run, writes: int, terminal: bool) -> None:
     out = Closed(writes)
     with view_on(Console(file=out, force_terminal=terminal, width=80, height=24)) as view:
         for record, shot in zip(run.records, run.shots, strict=False):
             view.tell(record)
             view.update(shot)
-    assert out.left < 0, "something was refused"
+    assert out.left < 0, "at least one write failed"
 
 
 PIPED = """
@@ -97,7 +97,7 @@ sys.stderr.write("went on to its end")
 """
 
 
-def test_a_run_outlives_the_reader_of_its_lines() -> None:
+def test_a_run_continues_after_the_reader_of_its_pipe_ended() -> None:
     piped = subprocess.Popen([sys.executable, "-c", PIPED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert piped.stdout is not None
     assert piped.stderr is not None
@@ -111,7 +111,7 @@ def test_a_run_outlives_the_reader_of_its_lines() -> None:
         piped.stderr.close()
 
 
-def test_the_live_view_draws_in_place_and_leaves_its_last_picture(run: Run) -> None:
+def test_the_live_view_leaves_its_last_picture_on_the_screen(run: Run) -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=80, height=24, color_system=None)
     with LiveView(console) as view:
@@ -141,7 +141,7 @@ def test_after_a_resize_the_screen_is_cleared_and_the_picture_fits(run: Run) -> 
     assert max(cell_len(line) for line in after.split("\x1b[2J")[1].splitlines() if "\x1b" not in line) <= 50
 
 
-def test_plain_lines_say_what_a_start_is_at_when_it_changes(run: Run) -> None:
+def test_plain_lines_report_changes_of_the_phase_of_the_start(run: Run) -> None:
     console = Console(file=io.StringIO(), width=100)
     view = PlainView(console)
     shown = run.shots[0]
@@ -151,7 +151,7 @@ def test_plain_lines_say_what_a_start_is_at_when_it_changes(run: Run) -> None:
     assert [line for line in said if "cost" not in line] == ["Ray starts", "the first step runs"]
 
 
-def test_plain_lines_say_what_a_job_on_a_cluster_waits_for(run: Run) -> None:
+def test_plain_lines_report_why_a_job_on_a_cluster_waits(run: Run) -> None:
     out = io.StringIO()
     view = PlainView(Console(file=out, width=80))
     snapshot, _ = at(run, 1)

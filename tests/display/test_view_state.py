@@ -19,7 +19,7 @@ from tests.core.builders import START
 from tests.display.builders import LIVE, SPEC
 
 
-def test_the_pace_is_that_of_the_last_seconds_of_this_life_of_the_program() -> None:
+def test_the_pace_is_measured_over_the_last_seconds_of_the_current_attempt() -> None:
     summary = RunSummary()
     for second in range(100):
         summary.add(Beat(START + second, 1, second * (2 if second < 50 else 1) + (50 if second >= 50 else 0)))
@@ -29,7 +29,7 @@ def test_the_pace_is_that_of_the_last_seconds_of_this_life_of_the_program() -> N
     assert summary.pace(START + 100) is None, "a new attempt has no pace yet"
 
 
-def test_the_step_is_the_programs_word_while_it_runs_else_the_newest_commits() -> None:
+def test_the_step_is_that_of_the_heartbeat_or_else_of_the_newest_commit() -> None:
     summary = RunSummary()
     summary.add(Beat(START, 1, 70, 400))
     progress = Observation(1, (), Progress(50, 400, START, 1))

@@ -1,4 +1,4 @@
-"""Golden files: a recorded run, and what is to be said of it. `UPDATE_GOLDEN=1 pytest …` writes them anew."""
+"""Golden files: a recorded run and its expected reports. `UPDATE_GOLDEN=1 pytest …` updates them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
 
 
 def recorded_run() -> tuple[Recorded, JobState]:
-    """A run over three tiers: an eviction with notice, one without, a tier without capacity, the end on on-demand."""
+    """A run on three tiers: an eviction with notice, one without, a tier without capacity, success on on-demand."""
     timeline, state = FOLDER / "digits.jsonl", FOLDER / "digits.state.json"
     if UPDATE:
         run = Run().play()
@@ -28,7 +28,7 @@ def recorded_run() -> tuple[Recorded, JobState]:
 
 
 def check(name: str, text: str) -> None:
-    """The text is what the golden file of that name says."""
+    """Assert that the text equals the golden file."""
     path = FOLDER / name
     if UPDATE:
         path.write_text(text, encoding="utf-8")
