@@ -24,33 +24,33 @@ SPOT, ON_DEMAND = 0.9731, 3.06
 def tick_job(
     available: Sequence[bool], *, work: int = 2 * HOUR, overhead: int = 180, deadline: int = 4 * HOUR
 ) -> TickJob:
-    """A job with one spot tier, whose availability is given tick by tick, and on-demand."""
+    """A job with on-demand and one spot tier; `available` has the spot availability of each tick."""
     spot = Tier("spot", -1, NEVER, CapacityType.SPOT, Price(SPOT, ON_DEMAND))
     on_demand = Tier("on-demand", -1, NEVER, CapacityType.ON_DEMAND, Price(ON_DEMAND, ON_DEMAND))
     return TickJob((TickTier(spot, tuple(available)), TickTier(on_demand)), work, overhead, deadline)
 
 
 def trace(*steps: tuple[float, int], end: float = 100 * HOUR, prices: Sequence[float] | None = None) -> Trace:
-    """A trace of steps: from this second on, so many nodes."""
+    """A trace of steps (second, number of nodes from then on)."""
     times, nodes = zip(*steps, strict=True)
     found = None if prices is None else np.array(prices, dtype=np.float64)
     return Trace("spot", np.array(times, dtype=np.float64), np.array(nodes, dtype=np.int64), end, prices=found)
 
 
 def zone(name: str, *steps: tuple[float, int], price: float = 1.0, **more: Any) -> ZonePlan:
-    """A zone with this trace; one that always has capacity without steps."""
+    """A zone with this trace; without steps, capacity is unlimited."""
     return ZonePlan(name, trace(*steps) if steps else None, Price(price, 3.0), **more)
 
 
 def market(*plans: ZonePlan, seed: int = 0) -> Market:
-    """A market of these zones; of `spot` and `on-demand` if there are none."""
+    """A market of these zones; by default `spot` and `on-demand`."""
     return Market.of(plans or (zone("spot"), zone("on-demand", price=3.0)), seed=seed)
 
 
 def runner(
     here: Market, *, workers: int = 1, max_failures: int = -1, policy: Any = None, spec: Any = None, **program: Any
 ) -> SimulationRun:
-    """A job of one hour on all zones of the market, in their order."""
+    """A job of one hour whose tiers are the zones of the market, in this order."""
     plan = ProgramPlan(**{"work": HOUR, "restart": 60.0, "commit_interval": 600.0, "commit_time": 10.0, **program})
     tiers = tuple(
         Tier(

@@ -1,4 +1,4 @@
-"""The oracle: exact on small jobs by brute force, and never dearer than a policy."""
+"""The oracle: exact on small jobs (checked by brute force), and never more expensive than a policy."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from tests.sim.builders import HOUR, ON_DEMAND, SPOT, tick_job
 TICK = 600
 
 
-def test_it_waits_for_spot_capacity_that_comes_in_time() -> None:
+def test_the_oracle_waits_for_spot_capacity_that_arrives_in_time() -> None:
     result = oracle.run(tick_job([False] * 6 + [True] * 18))
     assert (result.met, result.attempts, result.finished) == (True, 1, 6 * TICK + 180 + 2 * HOUR)
     assert result.cost == pytest.approx(SPOT * (2 * HOUR + 180) / HOUR)
 
 
-def test_it_uses_on_demand_only_for_what_spot_capacity_cannot_do() -> None:
+def test_the_oracle_uses_on_demand_only_for_work_that_spot_capacity_cannot_do() -> None:
     """6 of 24 ticks have capacity; the rest of the 2 h, and an overhead for each start, is on demand."""
     result = oracle.run(tick_job([True] * 6 + [False] * 18))
     assert (result.met, result.attempts, result.evictions) == (True, 2, 1)
     assert result.cost == pytest.approx(SPOT + ON_DEMAND * (HOUR + 360) / HOUR)
 
 
-def test_a_spell_that_is_shorter_than_the_overhead_is_not_used() -> None:
+def test_the_oracle_does_not_use_spells_shorter_than_the_overhead() -> None:
     result = oracle.run(tick_job([False, True] * 12, overhead=720))
     assert (result.attempts, result.evictions) == (1, 0)
     assert result.cost == pytest.approx(ON_DEMAND * (2 * HOUR + 720) / HOUR)
 
 
-def test_a_deadline_that_nothing_can_meet() -> None:
+def test_a_deadline_that_cannot_be_met_is_missed_without_cost() -> None:
     result = oracle.run(tick_job([True] * 24, work=2 * HOUR, overhead=720, deadline=2 * HOUR))
     assert (result.met, result.cost, result.finished) == (False, 0.0, 2 * HOUR)
 
 
-def test_a_job_with_too_many_states_is_refused() -> None:
+def test_a_job_with_too_many_states_is_rejected() -> None:
     with pytest.raises(InvalidSpec, match=r"work: has .* states for the oracle"):
         oracle.run(tick_job([True] * 500, work=70 * HOUR + 1, deadline=80 * HOUR))
 
@@ -61,7 +61,7 @@ def small_job(dice: Random) -> TickJob:
 
 
 def cheapest(job: TickJob) -> float:
-    """By trying every choice in every tick, second by second as the rules of the tick world say."""
+    """The lowest cost, found by trying every choice in every tick by the rules of the tick world."""
     ticks = -(-job.deadline // job.tick)
 
     @cache
@@ -89,7 +89,7 @@ def cheapest(job: TickJob) -> float:
 
 @settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
-def test_nothing_is_cheaper(seed: int) -> None:
+def test_the_oracle_is_as_cheap_as_a_search_over_all_choices(seed: int) -> None:
     job = small_job(Random(seed))
     result, least = oracle.run(job), cheapest(job)
     assert result.met == (least < float("inf"))
@@ -100,7 +100,7 @@ def test_nothing_is_cheaper(seed: int) -> None:
 
 @settings(max_examples=15, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
-def test_no_policy_is_cheaper(seed: int) -> None:
+def test_no_policy_is_cheaper_than_the_oracle(seed: int) -> None:
     dice = Random(seed)
     up, flags = True, list[bool]()
     while len(flags) < 72:

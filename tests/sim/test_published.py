@@ -1,4 +1,4 @@
-"""The runner of the published benchmark: which windows it takes, and how it scores."""
+"""The runner of the published benchmark: its choice of windows, and its scores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def packed(folder: Path, taken: int, windows: int = 40) -> Path:
     return folder
 
 
-def test_thirty_starts_at_equal_distances_in_the_order_of_their_names() -> None:
+def test_thirty_windows_are_chosen_at_equal_distances_by_name() -> None:
     names = sorted(f"{index}.json" for index in range(300))
     chosen = published._chosen(names)
     assert (len(chosen), chosen[0], chosen[1], chosen[-1]) == (30, names[0], names[10], names[-1])

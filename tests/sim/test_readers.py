@@ -1,4 +1,4 @@
-"""Every trace format: what is read, and one clear line for everything that is wrong."""
+"""The trace formats: valid input, and one clear line for each error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def steps(trace: Trace) -> list[tuple[float, int]]:
     return list(zip(trace.times.tolist(), trace.nodes.tolist(), strict=True))
 
 
-def test_a_window_says_preempted_and_its_name_is_the_zone(tmp_path: Path) -> None:
+def test_values_of_a_window_are_preemptions_and_its_file_name_is_the_zone(tmp_path: Path) -> None:
     trace = read_trace(written(tmp_path, "zone-1.json", window([0, 1, 0])))
     assert steps(trace) == [(0, UNLIMITED), (600, 0), (1200, UNLIMITED)]
     assert (trace.zone, trace.end, trace.gap, trace.prices) == ("zone-1", 1800, 600, None)
@@ -35,7 +35,7 @@ def test_a_window_says_preempted_and_its_name_is_the_zone(tmp_path: Path) -> Non
     assert trace.ticks(300).tolist() == [True, True, False, False, True, True]
 
 
-def test_a_zone_with_prices(tmp_path: Path) -> None:
+def test_a_zone_with_prices_is_read(tmp_path: Path) -> None:
     trace = read_trace(written(tmp_path, "a.json", window([0, 1], metadata=ZONE, prices=[0.5, 0.75])))
     assert (trace.zone, trace.on_demand_price) == ("us-east-1a", 3.06)
     assert trace.prices is not None
@@ -45,7 +45,7 @@ def test_a_zone_with_prices(tmp_path: Path) -> None:
     assert trace.prices.tolist() == [0.9, 0.9]
 
 
-def test_nodes_that_come_and_go_in_two_recordings(tmp_path: Path) -> None:
+def test_node_events_of_two_recordings_are_concatenated(tmp_path: Path) -> None:
     text = "0,add,n1\r\n0,add,n2\r\n60000,remove,n1\r\n120000,add,n3\r\n0,add,n1\r\n30000,remove,n1\r\n"
     trace = read_trace(written(tmp_path, "p3.csv", text))
     assert steps(trace) == [(0, 2), (60, 1), (120, 1), (150, 0)]
@@ -53,14 +53,14 @@ def test_nodes_that_come_and_go_in_two_recordings(tmp_path: Path) -> None:
     assert trace.available(2).tolist() == [True, False, False, False]
 
 
-def test_counts_of_nodes_in_any_order_when_asked(tmp_path: Path) -> None:
+def test_unordered_node_counts_are_read_only_with_sort(tmp_path: Path) -> None:
     file = written(tmp_path, "a.txt", "2021-12-11, 11:11:30, 55\n2021-12-11, 11:13:30, 50\n2021-12-11, 11:12:30, 54\n")
     assert steps(read_trace(file, sort=True)) == [(0, 55), (60, 54), (120, 50)]
     with pytest.raises(InvalidSpec, match=r"a\.txt: line 3: is not in order of time .* sort it or give --sort"):
         read_trace(file)
 
 
-def test_availability_in_csv(tmp_path: Path) -> None:
+def test_availability_is_read_from_csv(tmp_path: Path) -> None:
     text = "time,available,price\n2026-01-01T00:00:00Z,1,0.4\n2026-01-01T00:10:00Z,0,0.5\n"
     trace = read_trace(written(tmp_path, "a.csv", text))
     assert (steps(trace), trace.gap, trace.end) == ([(0, UNLIMITED), (600, 0)], 600, 1200)
@@ -82,11 +82,13 @@ def test_availability_in_csv(tmp_path: Path) -> None:
         ("a.csv", "time,preempted\n0,1\n60,0\n", Polarity.AVAILABLE, UNLIMITED),
     ],
 )
-def test_polarity(tmp_path: Path, name: str, text: str, polarity: Polarity | None, first: int) -> None:
+def test_the_polarity_option_overrides_the_default_of_the_format(
+    tmp_path: Path, name: str, text: str, polarity: Polarity | None, first: int
+) -> None:
     assert read_trace(written(tmp_path, name, text), polarity).nodes[0] == first
 
 
-def test_a_share_that_cannot_be_asks_for_the_polarity(tmp_path: Path) -> None:
+def test_a_trace_without_any_capacity_is_rejected_with_a_hint_to_polarity(tmp_path: Path) -> None:
     dry = written(tmp_path, "dry.json", window([1, 1, 1]))
     with pytest.raises(InvalidSpec, match=r"dry\.json: there is never capacity: .* --polarity available"):
         read_traces([dry])
@@ -96,7 +98,7 @@ def test_a_share_that_cannot_be_asks_for_the_polarity(tmp_path: Path) -> None:
     assert [trace.zone for trace in read_traces([tmp_path])] == ["dry", "other"]
 
 
-def test_egress(tmp_path: Path) -> None:
+def test_egress_prices_are_read(tmp_path: Path) -> None:
     file = written(tmp_path, "egress.csv", "from_region,to_region,price_usd_per_gb\na,b,0.02\nb,a,0.05\n")
     assert egress.read(file) == {("a", "b"): 0.02, ("b", "a"): 0.05}
 
@@ -145,7 +147,7 @@ def test_egress(tmp_path: Path) -> None:
         ("t.txt", "2021-12-11, 11:11:30, 5\n", "has fewer than two times"),
     ],
 )
-def test_bad_input(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_an_invalid_trace_is_rejected_in_one_line(tmp_path: Path, name: str, text: str, said: str) -> None:
     with pytest.raises(InvalidSpec) as caught:
         read_trace(written(tmp_path, name, text))
     message = str(caught.value)
@@ -163,7 +165,7 @@ def test_bad_input(tmp_path: Path, name: str, text: str, said: str) -> None:
         ("from_region,to_region,price_usd_per_gb\na,b,1\na,b,1\n", "line 3: the price from a to b is given twice"),
     ],
 )
-def test_bad_egress(tmp_path: Path, text: str, said: str) -> None:
+def test_an_invalid_egress_table_is_rejected(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InvalidSpec) as caught:
         egress.read(written(tmp_path, "egress.csv", text))
     assert said in str(caught.value)

@@ -1,4 +1,4 @@
-"""Synthetic traces: repeatable, and like the market that they are made for."""
+"""Synthetic traces: reproducible, with the statistics of the market that they are fitted to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_same_seed_makes_the_same_traces() -> None:
     assert first[0].nodes.tolist() != first[1].nodes.tolist()
 
 
-def test_a_fit_finds_the_market_again_and_its_survival_curves() -> None:
+def test_a_fit_recovers_the_market_and_its_survival_curves() -> None:
     made = generate(SyntheticMarket(), LONG, ["a"], 3)
     found = fit(made)
     assert found.gap == 600
@@ -33,7 +33,7 @@ def test_a_fit_finds_the_market_again_and_its_survival_curves() -> None:
         assert survival([copy], available, 60) == pytest.approx(survival([source], available, 60), abs=0.05)
 
 
-def test_zones_share_their_luck() -> None:
+def test_availability_of_correlated_zones_is_correlated() -> None:
     apart, together = (
         np.corrcoef([one.ticks(600) for one in generate(SyntheticMarket(correlation=value), LONG // 4, ["a", "b"], 1)])[
             0, 1
@@ -47,13 +47,13 @@ def test_zones_share_their_luck() -> None:
     )
 
 
-def test_more_is_lost_by_day_than_by_night() -> None:
+def test_more_capacity_is_lost_by_day_than_by_night() -> None:
     flags = generate(SyntheticMarket(diurnal=0.9), LONG // 2, ["a"], 5)[0].ticks(600)
     lost = np.flatnonzero(flags[:-1] & ~flags[1:]) % 144
     assert (lost < 72).sum() > 1.3 * (lost >= 72).sum()
 
 
-def test_spells_and_their_survival() -> None:
+def test_spells_and_survival_are_computed_from_a_trace() -> None:
     flags = np.array([True, True, False, True, False, False, True])
     assert spells(flags, True) == [(2, True), (1, True), (1, False)]
     assert spells(flags, False) == [(1, True), (2, True)]
@@ -69,13 +69,13 @@ def test_spells_and_their_survival() -> None:
         ({"gap": 0.0}, "gap: expected more than 0 s"),
     ],
 )
-def test_markets_that_cannot_be(changes: dict[str, object], said: str) -> None:
+def test_invalid_markets_are_rejected(changes: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidSpec) as caught:
         replace(SyntheticMarket(), **changes)
     assert str(caught.value).startswith(said)
 
 
-def test_traces_of_events_cannot_be_fitted() -> None:
+def test_traces_without_uniform_ticks_cannot_be_fitted() -> None:
     with pytest.raises(InvalidSpec, match="expected traces with ticks of one length"):
         fit([trace((0, 1), (10, 0))])
     with pytest.raises(InvalidSpec, match="ticks: expected 1 or more"):

@@ -1,4 +1,4 @@
-"""The tick world: rules of the published benchmark as a table, and the fast path beside the real `decide`."""
+"""The tick world: the rules of the published benchmark, and the fast path compared with the real `decide`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SPOT_IF_AVAILABLE = By(lambda view: "spot" if "spot" in view.available else "on-
 
 @pytest.mark.parametrize("run", [drive.run, fast.run])
 class TestRules:
-    def test_the_last_tick_is_billed_pro_rata_and_each_start_spends_the_overhead(
+    def test_the_last_tick_is_billed_pro_rata_and_each_start_has_an_overhead(
         self, run: Callable[[TickJob, By], TickResult]
     ) -> None:
         result = run(tick_job([True] * 24), STAY_ON_DEMAND)
@@ -59,17 +59,17 @@ class TestRules:
         assert (result.evictions, result.attempts, result.recomputed) == (1, 2, 360)
         assert result.cost == pytest.approx(SPOT + ON_DEMAND * (1 + 360 / HOUR))
 
-    def test_a_deadline_that_is_missed(self, run: Callable[[TickJob, By], TickResult]) -> None:
+    def test_a_missed_deadline_ends_the_run(self, run: Callable[[TickJob, By], TickResult]) -> None:
         result = run(tick_job([False] * 24), STAY_ON_SPOT)
         assert (result.met, result.cost, result.finished, result.ticks) == (False, 0.0, 4 * HOUR, 24)
 
-    def test_an_overhead_longer_than_a_tick(self, run: Callable[[TickJob, By], TickResult]) -> None:
+    def test_an_overhead_may_be_longer_than_a_tick(self, run: Callable[[TickJob, By], TickResult]) -> None:
         result = run(tick_job([True] * 24, overhead=720), STAY_ON_DEMAND)
         assert result.finished == 2 * HOUR + 720
 
 
 def by_digest(seed: int, names: tuple[str | None, ...]) -> By:
-    """Any function of everything that a policy can see, which keeps to its choice within a tick."""
+    """A pseudo-random function of the whole view, with the same choice throughout a tick."""
 
     def choose(view: TierView) -> str | None:
         shown = repr((seed, view.now, view.progress.step, sorted(view.available), view.spent_usd, view.deadline))
@@ -79,7 +79,7 @@ def by_digest(seed: int, names: tuple[str | None, ...]) -> By:
 
 
 def random_job(dice: Random) -> TickJob:
-    """One or two spot tiers that come and go, with or without prices over time, and on-demand."""
+    """One or two spot tiers with changing capacity, with or without changing prices, and on-demand."""
     varying = dice.random() < 0.5
     tiers = [
         TickTier(
@@ -95,7 +95,7 @@ def random_job(dice: Random) -> TickJob:
 
 
 def noted(policy: By, views: list[list[str]]) -> By:
-    """The policy; what it is shown goes to `views`, each view of a moment once."""
+    """The policy, which also appends its views to `views`, without repetitions."""
 
     def choose(view: TierView) -> str | None:
         shown = [str(sorted(value) if isinstance(value, frozenset | set) else value) for value in astuple(view)]
@@ -109,7 +109,7 @@ def noted(policy: By, views: list[list[str]]) -> By:
 @settings(max_examples=25, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_the_fast_path_is_equal_to_decide(seed: int) -> None:
-    """The same result and the same views, whatever the policy makes of them."""
+    """The results and the views are the same for any policy."""
     dice = Random(seed)
     job = random_job(dice)
     names = [entry.tier.name for entry in job.tiers]
@@ -125,7 +125,7 @@ SHIPPED = ("adaptive", "greedy", "on-demand", "ordered", "uniform-progress")
 
 
 def spelled_job(dice: Random) -> TickJob:
-    """One or two spot tiers whose capacity comes and goes in spells, an on-demand tier or none, and any slack."""
+    """One or two spot tiers with capacity in spells, an optional on-demand tier, and any slack."""
     work = dice.choice([2, 5, 11]) * HOUR + dice.choice([0, 1, 599])
     deadline = work + dice.choice([0, 1200, HOUR, 4 * HOUR, 20 * HOUR])
     ticks = -(-deadline // TICK)
@@ -146,7 +146,7 @@ def spelled_job(dice: Random) -> TickJob:
 
 
 class Witness:
-    """Asks the policy, and records what it was shown and what it chose. Money is rounded: a sum has an order."""
+    """Wraps a policy and records its views and choices. Costs are rounded because sums depend on their order."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -169,8 +169,8 @@ class Witness:
 @settings(max_examples=20, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_the_fast_path_skips_only_ticks_in_which_decide_changes_nothing(name: str, seed: int) -> None:
-    """For every shipped policy: the same result and bill; where the policy is asked, the same view and choice; where it
-    is not asked, `decide` keeps the tier of the tick before."""
+    """For every shipped policy: the result and the cost are the same; where the fast path calls the policy, the view
+    and the choice are the same; where it does not, `decide` keeps the tier of the previous tick."""
     job, policy = spelled_job(Random(seed)), registry.by_name(name)
     quick, real = Witness(policy), Witness(policy)
     assert fast.supports(job)
@@ -185,8 +185,8 @@ def test_the_fast_path_skips_only_ticks_in_which_decide_changes_nothing(name: st
 @pytest.mark.parametrize(
     ("name", "most"), [("on-demand", 2), ("ordered", 15), ("greedy", 20), ("uniform-progress", 60)]
 )
-def test_the_fast_path_asks_a_policy_rarely(name: str, most: int) -> None:
-    """420 ticks whose capacity changes 11 times: a policy is asked a few times for each change."""
+def test_the_fast_path_calls_a_policy_rarely(name: str, most: int) -> None:
+    """420 ticks with 11 changes of capacity: a policy is called a few times for each change."""
     trace = [tick % 70 < 55 for tick in range(420)]
     policy = Witness(registry.by_name(name))
     fast.run(tick_job(trace, work=60 * HOUR, deadline=70 * HOUR), policy)
@@ -194,7 +194,7 @@ def test_the_fast_path_asks_a_policy_rarely(name: str, most: int) -> None:
 
 
 @pytest.mark.parametrize("run", [drive.run, fast.run])
-def test_a_policy_that_moves_to_and_fro_is_named(run: Callable[[TickJob, By], TickResult]) -> None:
+def test_the_error_for_an_oscillating_policy_names_it(run: Callable[[TickJob, By], TickResult]) -> None:
     restless = By(lambda view: "spot" if view.current == "on-demand" else "on-demand")
     with pytest.raises(PolicyOscillates, match="policy By moves the job back and forth at 0 s"):
         run(tick_job([True] * 24), restless)
@@ -209,7 +209,7 @@ def test_a_policy_that_moves_to_and_fro_is_named(run: Callable[[TickJob, By], Ti
         ({"overhead": -1}, "overhead: expected 0 or more seconds, got -1"),
     ],
 )
-def test_jobs_that_cannot_be_simulated(changes: dict[str, int], said: str) -> None:
+def test_invalid_jobs_are_rejected(changes: dict[str, int], said: str) -> None:
     with pytest.raises(InvalidSpec) as caught:
         tick_job([True] * 24, **changes)
     assert str(caught.value).startswith(said)

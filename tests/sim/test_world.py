@@ -1,4 +1,4 @@
-"""The world: what a job costs, loses and waits for, by hand."""
+"""The simulated world: costs, lost work and waiting times, compared with values computed by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def outcome(job: SimulationRun, limit: float = 100 * HOUR) -> SimulationOutcome:
     return run(job.backend.market, [job], limit)[0]
 
 
-def test_a_calm_run_pays_from_the_node_to_the_last_commit() -> None:
+def test_an_uninterrupted_run_is_billed_from_its_first_node_to_its_last_commit() -> None:
     found = outcome(runner(market(zone("spot", provision_delay=30.0, boot=20.0)), workers=2))
     assert (found.succeeded, found.evictions, found.attempts, found.recomputed) == (True, 0, 1, 0)
     assert found.finished == 30 + 20 + 60 + HOUR + 10
@@ -30,8 +30,8 @@ def test_a_calm_run_pays_from_the_node_to_the_last_commit() -> None:
     assert found.overhead == 60
 
 
-def test_work_since_the_last_commit_is_lost_without_a_notice() -> None:
-    """Commits after 600 s of training are complete at 670 s; the node goes at 1000 s and is back at 1100 s."""
+def test_without_a_notice_work_since_the_last_commit_is_lost() -> None:
+    """The commit after 600 s of training is complete at 670 s; the node is lost at 1000 s and replaced at 1100 s."""
     found = outcome(runner(market(zone("spot", (0, 1), (1000, 0), (1100, 1)))))
     assert (found.succeeded, found.evictions, found.attempts) == (True, 1, 1)
     assert found.recomputed == 1000 - 60 - 600
@@ -40,7 +40,7 @@ def test_work_since_the_last_commit_is_lost_without_a_notice() -> None:
 
 
 @pytest.mark.parametrize("commit_time", [0.0, 10.0, 900.0])
-def test_a_run_whose_commits_do_not_wake_the_controller_has_the_same_result(commit_time: float) -> None:
+def test_the_result_does_not_depend_on_reconciling_at_every_commit(commit_time: float) -> None:
     steps = ((0, 2), (1000, 1), (1100, 2), (2500, 1), (2700, 2))
 
     def run_once(commits_wake: bool) -> SimulationOutcome:
@@ -53,25 +53,25 @@ def test_a_run_whose_commits_do_not_wake_the_controller_has_the_same_result(comm
     assert replace(few, decisions=0) == replace(every, decisions=0)
 
 
-def test_a_notice_that_is_long_enough_saves_the_work() -> None:
+def test_a_notice_longer_than_a_commit_saves_the_work() -> None:
     found = outcome(runner(market(zone("spot", (0, 1), (1000, 0), (1200, 1), notice=30.0))))
     assert (found.succeeded, found.recomputed, found.attempts, found.evictions) == (True, 0, 2, 1)
     assert found.finished == 1200 + 60 + (HOUR - 940) + 10
 
 
-def test_a_notice_that_is_too_short_does_not() -> None:
+def test_a_notice_shorter_than_a_commit_loses_the_work() -> None:
     found = outcome(runner(market(zone("spot", (0, 1), (1000, 0), (1200, 1), notice=5.0))))
     assert (found.succeeded, found.recomputed) == (True, 340)
 
 
-def test_the_next_tier_after_provision_timeout() -> None:
+def test_the_job_falls_back_after_provision_timeout() -> None:
     found = outcome(runner(market(zone("spot", (0, 0)), zone("on-demand", price=3.0))))
     assert (found.succeeded, found.attempts) == (True, 2)
     assert found.finished == 900 + 60 + HOUR + 10
     assert found.node_hours == {"spot": 0.0, "on-demand": pytest.approx((60 + HOUR + 10) / HOUR)}
 
 
-def test_the_next_tier_after_max_failures() -> None:
+def test_the_job_falls_back_after_max_failures() -> None:
     found = outcome(
         runner(market(zone("spot", (0, 1), (1000, 0), (1001, 1)), zone("on-demand", price=3.0)), max_failures=0)
     )
@@ -80,7 +80,7 @@ def test_the_next_tier_after_max_failures() -> None:
 
 
 @pytest.mark.parametrize(("atomic", "hours"), [(False, 0.25), (True, 0.0)])
-def test_a_partial_gang_that_waits_is_billed_unless_it_is_atomic(atomic: bool, hours: float) -> None:
+def test_a_waiting_partial_gang_is_billed_unless_it_is_atomic(atomic: bool, hours: float) -> None:
     job = runner(market(zone("spot", (0, 1), (900, 0)), zone("on-demand", price=3.0)), workers=2)
     job.backend.atomic = atomic
     found = outcome(job)
@@ -88,19 +88,19 @@ def test_a_partial_gang_that_waits_is_billed_unless_it_is_atomic(atomic: bool, h
     assert found.node_hours["spot"] == pytest.approx(hours)
 
 
-def test_a_gang_loses_what_it_did_when_one_of_its_nodes_goes() -> None:
+def test_a_gang_loses_its_uncommitted_work_when_one_node_is_lost() -> None:
     found = outcome(runner(market(zone("spot", (0, 4), (1000, 3), (1100, 4))), workers=4))
     assert (found.evictions, found.recomputed) == (1, 340)
     assert found.cost == pytest.approx((4 * found.finished - 100) / HOUR)
 
 
-def test_prices_over_time() -> None:
+def test_the_cost_follows_prices_that_change_over_time() -> None:
     rising = ZonePlan("spot", trace((0, 1), (1800, 1), prices=(1.0, 2.0)))
     found = outcome(runner(market(rising)))
     assert found.cost == pytest.approx((2 * found.finished - 1800) / HOUR)
 
 
-def test_egress_is_paid_when_a_commit_is_read_in_another_region() -> None:
+def test_egress_is_billed_when_a_commit_is_read_in_another_region() -> None:
     plans = zone("spot", (0, 1), (1000, 0), region="east"), zone("on-demand", price=3.0, region="west")
     job = runner(market(*plans), max_failures=0, checkpoint_gib=10.0)
     job.backend.egress = {("east", "west"): 0.02}
@@ -117,7 +117,7 @@ def test_two_jobs_share_the_capacity_of_a_zone() -> None:
     assert found[1].finished == 900 + 60 + HOUR + 10
 
 
-def test_an_attempt_without_capacity_is_refused_and_only_probes_tell_it_before() -> None:
+def test_missing_capacity_refuses_an_attempt_and_is_known_earlier_only_with_probes() -> None:
     job = runner(market(zone("spot", (0, 1)), zone("on-demand", price=3.0)), workers=2)
     job.decide()
     seen = job.backend.observe()
@@ -130,8 +130,8 @@ def test_an_attempt_without_capacity_is_refused_and_only_probes_tell_it_before()
 
 @pytest.mark.parametrize("probed", [False, True])
 @pytest.mark.parametrize("name", ["greedy", "uniform-progress", "on-demand"])
-def test_policies_with_a_deadline_keep_it_in_a_world_that_loses_all_spot_capacity(name: str, probed: bool) -> None:
-    """The work takes 10 h and the deadline is 12 h: spot is there for 3 h, comes back now and then, and stays away."""
+def test_policies_meet_the_deadline_when_all_spot_capacity_is_lost(name: str, probed: bool) -> None:
+    """10 h of work, a deadline of 12 h: spot capacity for 3 h, then for two short spells, then never again."""
     steps = [(0, 1), (3 * HOUR, 0), (4 * HOUR, 1), (4.5 * HOUR, 0), (6 * HOUR, 1), (6.2 * HOUR, 0)]
     plans = zone("spot", *steps, provision_delay=60.0), zone("on-demand", price=3.0, provision_delay=60.0)
     limits = {"max_duration": 12.0 * HOUR, "work": 10.0 * HOUR, "overhead": 130.0}
@@ -164,9 +164,9 @@ def test_the_same_seed_makes_the_same_run() -> None:
 
 @settings(max_examples=40, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
-def test_in_any_world(seed: int) -> None:
-    """What is paid is what was held, work is only lost by evictions, one program trains at a time, and a job that has
-    not failed ends with all of its work committed."""
+def test_invariants_hold_in_any_world(seed: int) -> None:
+    """The cost is that of the held nodes, only evictions lose work, one program trains at a time, and a job that does
+    not fail ends with all of its work committed."""
     dice = Random(seed)
     plans = [
         zone(f"spot-{index}", *changes(dice), price=dice.choice([0.5, 1.0]), notice=dice.choice([0.0, 5.0, 120.0]))
@@ -198,6 +198,6 @@ def test_in_any_world(seed: int) -> None:
 
 
 def changes(dice: Random) -> list[tuple[float, int]]:
-    """Capacity that changes every now and then, and stays in the end."""
+    """Capacity that changes at random times and is constant at the end."""
     times = sorted(dice.sample(range(1, 20_000), 12))
     return [(0.0, dice.randint(0, 4)), *((float(time), dice.randint(0, 4)) for time in times), (20_000.0, 6)]
