@@ -23,7 +23,7 @@ def question(*tiers: TierFacts, hours: float = 5, overhead: float = 0.2, workers
     return Question(job, tiers, hours, overhead, interval=300.0)
 
 
-def test_the_published_example() -> None:
+def test_the_plan_of_the_published_example_has_its_published_costs() -> None:
     found = choose(question())
     assert found is not None
     assert found.expected.hours == {"spot": pytest.approx(3.0), "on-demand": pytest.approx(2.0)}
@@ -32,10 +32,10 @@ def test_the_published_example() -> None:
     costs = {kind: round(result.cost, 6) for kind, result in found.estimates.items()}
     assert costs == {Accounting.CONSERVATIVE: 3.3, Accounting.BLENDED: 2.76, Accounting.AT_SPOT_PRICE: 2.4}
     assert found.usd is not None
-    assert found.usd[Accounting.BLENDED] == pytest.approx(2 * 2.76)  # of two workers at 1 USD
+    assert found.usd[Accounting.BLENDED] == pytest.approx(2 * 2.76)  # two workers at 1 USD per hour
 
 
-def test_more_tolerance_means_more_spot_and_more_failures() -> None:
+def test_a_higher_max_failures_means_more_spot_time_and_more_failures() -> None:
     found = [choose(question(), number) for number in CHOICES]
     fractions = [choice.scenario.spot_fraction for choice in found if choice]
     failures = [choice.expected.failures for choice in found if choice]
@@ -52,7 +52,7 @@ def test_equal_choices_are_omitted() -> None:
     assert best.max_failures == 8
 
 
-def test_a_job_that_ends_on_its_first_tier_sees_a_part_of_its_failures() -> None:
+def test_a_short_job_ends_on_its_first_tier_before_max_failures() -> None:
     found = expect(question(hours=1.2))
     assert found is not None
     assert found.hours == {"spot": pytest.approx(1.2)}
@@ -60,7 +60,7 @@ def test_a_job_that_ends_on_its_first_tier_sees_a_part_of_its_failures() -> None
 
 
 @pytest.mark.parametrize(("evictions", "most"), [(0.0, 3), (5.0, -1)])
-def test_a_tier_with_unlimited_failures_does_all_work(evictions: float, most: int) -> None:
+def test_a_tier_that_is_never_exhausted_does_all_the_work(evictions: float, most: int) -> None:
     facts = TierFacts(replace(SPOT, max_failures=most), "a", evictions=evictions)
     found = expect(question(facts, TierFacts(ON_DEMAND, "b")))
     assert found is not None
@@ -75,7 +75,7 @@ def test_an_unknown_eviction_rate_is_not_guessed() -> None:
     assert any("its eviction rate is unknown" in sentence for sentence in risks(unknown, None))
 
 
-def test_a_job_without_prices_is_planned_in_hours() -> None:
+def test_a_job_without_prices_is_planned_in_node_hours() -> None:
     free = TierFacts(replace(SPOT, price=Price(known=False)), "a", evictions=0.1)
     found = choose(question(free))
     assert found is not None
@@ -112,7 +112,7 @@ def test_a_job_without_risky_settings_has_no_risks() -> None:
         (question(overhead=5.0), "save nothing"),
     ],
 )
-def test_risks(asked: Question, said: str) -> None:
+def test_each_risky_setting_is_reported(asked: Question, said: str) -> None:
     assert any(said in sentence for sentence in risks(asked, choose(asked))), risks(asked, choose(asked))
 
 

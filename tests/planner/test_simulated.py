@@ -1,4 +1,4 @@
-"""The simulated estimate: against figures by hand, and its advice."""
+"""The simulated estimate, compared with figures computed by hand, and its recommendations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_without_losses_every_run_costs_the_same() -> None:
     assert [(tier.name, tier.used) for tier in found.tiers] == [("spot", 1.0), ("on-demand", 0.0)]
 
 
-def test_losses_come_at_the_rate_of_the_tier() -> None:
+def test_losses_occur_at_the_eviction_rate_of_the_tier() -> None:
     spot = TierFacts(Tier("spot", -1, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT), "a", evictions=0.25)
     found = forecast(question(spot, hours=20), Assumptions(), FEW)
     assert found.success == 1.0
@@ -37,18 +37,18 @@ def test_losses_come_at_the_rate_of_the_tier() -> None:
     assert 0 < found.recomputed < 2
 
 
-def test_the_shape_of_losses_has_mean_one_and_many_short_spells() -> None:
+def test_the_distribution_of_losses_has_mean_one_and_many_short_spells() -> None:
     assert _SHAPE.mean() == pytest.approx(1.0)
     assert (_SHAPE < 0.5).mean() > 0.5
 
 
-def test_a_request_that_is_never_met_leads_to_the_next_tier() -> None:
+def test_a_tier_without_availability_falls_back() -> None:
     spot = TierFacts(SPOT, "a", evictions=0.1, availability=0.0)
     found = forecast(question(spot, BACKUP), Assumptions(), 10)
     assert [(tier.name, tier.used) for tier in found.tiers] == [("spot", 0.0), ("on-demand", 1.0)]
 
 
-def test_the_same_seed_gives_the_same_answer_and_another_one_does_not() -> None:
+def test_the_same_seed_gives_the_same_estimate() -> None:
     first, again, other = (forecast(question(), Assumptions(), 8, seed) for seed in (3, 3, 300))
     assert first == again
     assert first != other
@@ -60,7 +60,7 @@ def test_a_higher_max_failures_keeps_the_job_on_spot_for_longer() -> None:
     assert none.cost.mean > five.cost.mean
 
 
-def test_the_probability_of_meeting_a_deadline() -> None:
+def test_the_estimate_has_the_probability_of_meeting_the_deadline() -> None:
     """A deadline that leaves 30 minutes for starts and losses is met by some runs."""
     found = forecast(question(max_duration=5.5 * 3600), Assumptions(), FEW)
     assert 0.0 < found.success < 1.0
@@ -80,13 +80,13 @@ def test_the_probability_of_meeting_a_deadline() -> None:
         (question(TierFacts(SPOT, "a", evictions=200.0), BACKUP), "spec.tiers[0]: 4000 losses would be simulated"),
     ],
 )
-def test_jobs_that_are_not_simulated(asked: Question, said: str) -> None:
+def test_jobs_that_cannot_be_simulated_are_rejected_with_the_cause(asked: Question, said: str) -> None:
     with pytest.raises(InvalidSpec) as caught:
         forecast(asked, Assumptions(), 1)
     assert str(caught.value).startswith(said)
 
 
-def test_the_cheaper_tier_comes_first() -> None:
+def test_the_recommended_order_starts_with_the_cheaper_tier() -> None:
     dear = TierFacts(Tier("dear", 0, price=Price(0.5, 1.0), capacity_type=CapacityType.SPOT), "a", evictions=0.1)
     cheap = TierFacts(Tier("cheap", 0, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT), "b", evictions=0.1)
     order = best_order(question(dear, cheap, BACKUP))
@@ -95,7 +95,7 @@ def test_the_cheaper_tier_comes_first() -> None:
     assert best_order(question(cheap, dear, BACKUP)) is None
 
 
-def test_the_commit_interval_is_that_of_young_and_grows_with_age() -> None:
+def test_the_recommended_commit_interval_is_youngs_and_grows_with_the_age_of_nodes() -> None:
     advice = interval(question(), 10.0)
     assert advice is not None
     between = 3600 / (5 / 6 * 2)
