@@ -1,4 +1,4 @@
-"""The data file of the `adaptive` policy: what it contains, and what is refused."""
+"""The data file of the `adaptive` policy: its content, and the errors for invalid files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spotladder.policies.adaptive_model import parsed, shipped, written
 HOUR = 3600.0
 
 
-def test_the_model_of_the_package_survives_a_round_trip() -> None:
+def test_the_shipped_model_is_unchanged_by_writing_and_parsing() -> None:
     model, again = shipped(), parsed(written(shipped()), "again")
     assert (again.shares, again.hazards, again.slack) == (model.shares, model.hazards, model.slack)
     assert len(model.slack) == len(OVERHEADS) * len(RATIOS) * len(model.shares) * 2 * len(AGES) * len(WORK)
@@ -36,7 +36,7 @@ def test_the_model_of_the_package_survives_a_round_trip() -> None:
         (1800.0, 8.0, 600.0, 12 * HOUR, (9900.0, 34575.0)),
     ],
 )
-def test_the_slacks_of_the_published_model(
+def test_the_shipped_model_has_fixed_slacks(
     overhead: float, ratio: float, age: float, work: float, slack: tuple[float, float]
 ) -> None:
     """Fixed figures: a change of the file format must not change a decision."""
@@ -44,13 +44,13 @@ def test_the_slacks_of_the_published_model(
     assert least_slack(shipped(), even, (overhead, ratio), age, work) == pytest.approx(slack, abs=0.1)
 
 
-def test_the_registry_hands_the_model_to_the_policy() -> None:
+def test_the_registry_creates_the_policy_with_the_shipped_model() -> None:
     policy = registry.by_name("adaptive")
     assert isinstance(policy, Adaptive)
     assert policy._model is shipped()
 
 
-def test_the_policy_and_its_file_are_loaded_only_when_they_are_used() -> None:
+def test_the_adaptive_policy_and_its_model_are_loaded_only_on_use() -> None:
     program = (
         "import sys; from spotladder.policies import registry; registry.by_name('ordered'); "
         "used = [name for name in sys.modules if 'adaptive' in name]; assert not used, used; "
@@ -80,18 +80,20 @@ def edited(change: Callable[[dict[str, Any]], object]) -> str:
         (lambda file: file["slack"][0].__setitem__(0, True), "slack[0]: expected 88 integers"),
     ],
 )
-def test_a_file_of_another_shape_is_refused(change: Callable[[dict[str, Any]], object], problem: str) -> None:
+def test_an_invalid_model_file_is_rejected_with_the_field(
+    change: Callable[[dict[str, Any]], object], problem: str
+) -> None:
     with pytest.raises(EnvironmentFailure) as caught:
         parsed(edited(change), "model.json")
     assert str(caught.value).startswith(f"model.json: {problem}")
 
 
-def test_a_truncated_file_is_refused() -> None:
+def test_a_truncated_model_file_is_rejected() -> None:
     with pytest.raises(EnvironmentFailure, match=r"^model\.json: is not JSON: "):
         parsed(written(shipped())[:-10], "model.json")
 
 
-def test_a_missing_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_missing_model_file_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adaptive_model, "FILE", "absent.json")
     with pytest.raises(EnvironmentFailure, match=r"absent\.json: cannot be read: No such file or directory"):
         shipped.__wrapped__()
