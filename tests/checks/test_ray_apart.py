@@ -1,4 +1,4 @@
-"""Which process of a test run gets which test: one runs those that start Ray, until there is nothing else."""
+"""The assignment of tests to processes: one process runs the tests that start Ray, until no others are left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MINE, OTHER = "mine", "other"
 
 
 def following(waiting: list[str], **running: dict[str, dict[str, bool]]) -> str:
-    """What the process `mine` gets next."""
+    """The scope that the process `mine` gets next."""
     scheduler: Any = RayApart.__new__(RayApart)
     scheduler.workqueue = OrderedDict((scope, {scope: False}) for scope in waiting)
     scheduler.assigned_work = {MINE: {}, OTHER: {}, **running}
@@ -33,18 +33,20 @@ def following(waiting: list[str], **running: dict[str, dict[str, bool]]) -> str:
         pytest.param([UNIT_2, UNIT], {}, UNIT_2, id="no Ray is left"),
     ],
 )
-def test_what_is_next(waiting: list[str], running: dict[str, dict[str, bool]], expected: str) -> None:
+def test_a_process_gets_ray_tests_only_if_no_other_process_runs_them(
+    waiting: list[str], running: dict[str, dict[str, bool]], expected: str
+) -> None:
     assert following(waiting, **running) == expected
 
 
-def test_tests_that_share_a_ray_stay_together_and_all_others_go_one_by_one() -> None:
+def test_tests_that_share_a_ray_cluster_are_one_scope_and_others_separate_ones() -> None:
     scheduler: Any = RayApart.__new__(RayApart)
     assert scheduler._split_scope("tests/train/test_tune.py::test_one[a::b]") == "tests/train"
     assert scheduler._split_scope(RAY) == RAY
     assert scheduler._split_scope(UNIT) == UNIT
 
 
-def test_files_with_ray_exist() -> None:
+def test_the_listed_ray_files_exist() -> None:
     from tests.docs.markdown import ROOT
 
     assert [name for name in RAY_FILES if not (ROOT / name).exists()] == []

@@ -27,7 +27,7 @@ SUITES = loaded(ROOT / ".ci" / "suites.py")
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> ModuleType:
-    """The script in a small repository of its own."""
+    """The script in a small, separate repository."""
     for name in (".ci/run", "Makefile", "tests/kube/test_one.py", "controller/a.py", "docs/page.md", ".gitignore"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def _no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPOTLADDER_CLUSTER_TOOL", raising=False)
 
 
-def test_a_recorded_suite_is_skipped_and_says_why(checkout: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recorded_suite_is_skipped_with_a_reason(checkout: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert not checkout.passed("kube")
     checkout.record("kube")
     assert checkout.passed("kube")
@@ -90,7 +90,7 @@ def test_a_changed_provider_makes_the_suite_run(
 
 
 @pytest.mark.parametrize("suite", sorted(SUITES.SUITES))
-def test_the_inputs_hold_every_module_that_the_tests_import(suite: str) -> None:
+def test_the_inputs_of_a_suite_include_every_module_that_its_tests_import(suite: str) -> None:
     missing = imported(sorted((ROOT / "tests" / suite).glob("*.py"))) - set(SUITES.inputs(suite))
     assert [str(path.relative_to(ROOT)) for path in sorted(missing)] == []
 
@@ -100,7 +100,7 @@ SOURCES = {"tests": ROOT, "spotladder": ROOT / "controller", "spotladder_infra":
 
 
 def imported(files: list[Path]) -> set[Path]:
-    """These files and the project's modules that they import, directly or not, also inside functions."""
+    """These files and the project's modules that they import, directly or indirectly, including inside functions."""
     found, queue = set(files), list(files)
     while queue:
         for node in ast.walk(ast.parse(queue.pop().read_text())):
@@ -118,7 +118,7 @@ def imported(files: list[Path]) -> set[Path]:
 
 
 def module_file(name: str) -> Path | None:
-    """The file of one of the project's modules; None for a package of others or a name inside a module."""
+    """The file of one of the project's modules; None for third-party packages and names inside a module."""
     folder = SOURCES.get(name.partition(".")[0])
     if folder is None:
         return None
