@@ -84,7 +84,7 @@ class Case(NamedTuple):
 def changed(text: str, *changes: tuple[str, str]) -> str:
     """The text with each old part, which must occur once, replaced by the new one."""
     for old, new in changes:
-        assert text.count(old) == 1, f"{old!r} is there {text.count(old)} times"
+        assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"
         text = text.replace(old, new)
     return text
 

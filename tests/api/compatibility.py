@@ -35,7 +35,7 @@ def breaks(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 def _narrowed(old: Schema, new: Schema, at: str) -> Iterator[str]:
     for key in _FIXED:
-        # A default or a list's keys may not even be added: objects that are stored would change their meaning.
+        # A default or list keys must not be added either: stored objects would change their meaning.
         widened = key not in new and key in ("format", "pattern")
         if old.get(key) != new.get(key) and not widened:
             yield f"{at}: {key} was {old.get(key)}, is {new.get(key)}"

@@ -38,7 +38,7 @@ from spotladder.errors import InvalidSpec
         ("file:///etc", "s3://*", False),
     ],
 )
-def test_within(uri: str, allowed: str, within: bool) -> None:
+def test_an_address_is_within_an_allowed_address_by_whole_path_segments(uri: str, allowed: str, within: bool) -> None:
     assert StoreAddress.parse(uri).within(StoreAddress.parse(allowed, pattern=True)) is within
 
 
@@ -53,7 +53,7 @@ NOT_PLAIN = [
 
 
 @pytest.mark.parametrize("text", NOT_PLAIN)
-def test_an_address_that_can_be_read_in_two_ways_is_refused(text: str) -> None:
+def test_an_ambiguous_address_is_rejected(text: str) -> None:
     with pytest.raises(InvalidSpec, match="write"):
         StoreAddress.parse(text)
 
@@ -69,7 +69,7 @@ ANYTHING = st.text(alphabet=st.sampled_from([*string.ascii_lowercase[:3], *"/.%2
 
 
 @given(ANYTHING)
-def test_no_spelling_escapes_the_allowed_folder(rest: str) -> None:
+def test_no_accepted_address_leaves_the_allowed_folder(rest: str) -> None:
     """An accepted address names an object below the allowed folder, however it is decoded and resolved."""
     try:
         address = StoreAddress.parse(f"s3://bucket/team/{rest}")
@@ -82,7 +82,7 @@ def test_no_spelling_escapes_the_allowed_folder(rest: str) -> None:
 
 
 @given(st.text(min_size=1, max_size=12), st.text(max_size=12))
-def test_another_bucket_is_never_within(bucket: str, rest: str) -> None:
+def test_an_address_of_another_bucket_is_never_within(bucket: str, rest: str) -> None:
     assume(bucket != "bucket" and not bucket.startswith("bucket/"))
     try:
         address = StoreAddress.parse(f"s3://{bucket}{rest}")
@@ -93,7 +93,7 @@ def test_another_bucket_is_never_within(bucket: str, rest: str) -> None:
 
 
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=4))
-def test_an_address_prints_as_it_was_written(folders: list[str]) -> None:
+def test_an_address_is_printed_as_written(folders: list[str]) -> None:
     text = "gs://bucket/" + "/".join(folders)
     with suppress(InvalidSpec):
         assert str(StoreAddress.parse(text)) == text.removesuffix("/")
@@ -112,11 +112,11 @@ def test_an_address_prints_as_it_was_written(folders: list[str]) -> None:
         ("http://[0:0:0:0:0:ffff:a9fe:a9fe]", ("http", "::ffff:169.254.169.254", 80)),
     ],
 )
-def test_endpoints(text: str, parsed: tuple[str, str, int]) -> None:
+def test_endpoints_are_parsed_and_normalized(text: str, parsed: tuple[str, str, int]) -> None:
     endpoint = Endpoint.parse(text)
     assert (endpoint.scheme, endpoint.port) == (parsed[0], parsed[2])
     assert endpoint == Endpoint.parse(str(endpoint))
-    if not text.startswith("http://[0"):  # how a mapped address is printed depends on Python's version
+    if not text.startswith("http://[0"):  # the text form of a mapped address depends on Python's version
         assert endpoint.host == parsed[1]
 
 
@@ -133,7 +133,7 @@ def test_endpoints(text: str, parsed: tuple[str, str, int]) -> None:
         "https://store.example/../x", "https://store.example//x", "https://store.example/%2e", " https://store.example",
     ],
 )  # fmt: skip
-def test_an_endpoint_that_can_be_read_in_two_ways_is_refused(text: str) -> None:
+def test_an_ambiguous_endpoint_is_rejected(text: str) -> None:
     with pytest.raises(InvalidSpec):
         Endpoint.parse(text)
 
@@ -152,5 +152,5 @@ def test_an_endpoint_that_can_be_read_in_two_ways_is_refused(text: str) -> None:
         ("https://evil-store.example", "https://store.example", False),
     ],
 )
-def test_endpoints_match(text: str, allowed: str, matches: bool) -> None:
+def test_an_endpoint_matches_an_allowed_pattern(text: str, allowed: str, matches: bool) -> None:
     assert Endpoint.parse(text).matches(Endpoint.parse(allowed, pattern=True)) is matches

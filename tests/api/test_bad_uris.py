@@ -71,5 +71,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_message(case: Case) -> None:
+def test_the_message_for_an_invalid_checkpoint_address(case: Case) -> None:
     assert said_about(changed(JOB, (case.old, case.new))) == [case.message]

@@ -60,5 +60,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_message(case: Case) -> None:
+def test_the_message_for_an_invalid_world(case: Case) -> None:
     assert said_about(changed(WORLD, (case.old, case.new)), "world.yaml") == [case.message]

@@ -86,5 +86,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_message(case: Case) -> None:
+def test_the_message_for_invalid_yaml(case: Case) -> None:
     assert said_about(changed(JOB, (case.old, case.new))) == [case.message]

@@ -23,8 +23,8 @@ from tests.api.compatibility import breaks
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "spotladder-crds" / "templates"
 RELEASED = Path(__file__).parent / "released"
-"""The CRDs of each release, by version: what is stored in clusters must stay readable. The folder of a version
-is made when it is released (`spotladder crds --to tests/api/released/VERSION`) and never changed afterwards."""
+"""The CRDs of each release, by version: objects stored in clusters must stay readable. The folder of a version
+is created with the release (`spotladder crds --to tests/api/released/VERSION`) and never changed afterwards."""
 
 BY_NAME = {definition["spec"]["names"]["plural"]: definition for definition in crds()}
 
@@ -81,13 +81,13 @@ def test_every_spec_field_is_bounded() -> None:
             assert "maxProperties" in schema, at
 
 
-def test_a_status_has_no_defaults_and_its_state_no_bound() -> None:
+def test_the_status_has_no_defaults_and_the_stored_state_no_maximum_length() -> None:
     assert not [at for at, schema in EVERYWHERE if ".status" in at and "default" in schema]
     assert "maxLength" not in schema_of("tieredjobs")["properties"]["status"]["properties"]["state"]
 
 
 def filled(schema: dict[str, Any], value: Any) -> Any:
-    """The value with the defaults that an API server adds."""
+    """The value with the defaults that the API server adds."""
     if isinstance(value, dict):
         known = schema.get("properties", {})
         for name, inner in known.items():
@@ -118,7 +118,7 @@ def test_schema_defaults_equal_model_defaults(plural: str, model: type[TieredJob
     assert checked(Document("", completed, {}, {}), model) == checked(document, model)
 
 
-def test_columns() -> None:
+def test_the_printer_columns_refer_to_existing_fields() -> None:
     columns = BY_NAME["tieredjobs"]["spec"]["versions"][0]["additionalPrinterColumns"]
     shown = [column["name"].upper() for column in columns if not column.get("priority")]
     assert shown == ["PHASE", "TIER", "ATTEMPT", "FAILURES", "PROGRESS", "COST", "SAVED", "AGE"]
@@ -133,7 +133,7 @@ def test_columns() -> None:
                 assert schema["type"] == (column["type"] if "[" not in column["jsonPath"] else "array"), column
 
 
-def test_names() -> None:
+def test_the_crds_have_short_names_scopes_and_status_subresources() -> None:
     names = {plural: definition["spec"]["names"] for plural, definition in BY_NAME.items()}
     assert names["tieredjobs"]["shortNames"] == ["tj"]
     assert names["capacitytiers"]["shortNames"] == ["ct"]
@@ -146,18 +146,20 @@ def test_names() -> None:
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
-def test_the_command_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_crds_command_prints_all_definitions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crds"]) == 0
     printed = list(YAML(typ="safe", pure=True).load_all(capsys.readouterr().out))
     assert printed == crds()
 
 
-def test_the_command_writes_one_file_for_each(tmp_path: Path) -> None:
+def test_the_crds_command_writes_one_file_per_definition(tmp_path: Path) -> None:
     assert main(["crds", "--to", str(tmp_path / "new")]) == 0
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["capacitytiers.yaml", "tieredjobs.yaml"]
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_crds_command_reports_a_folder_that_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("")
     assert main(["crds", "--to", str(tmp_path / "file" / "below")]) == 5
     assert "cannot be written" in capsys.readouterr().err
@@ -218,7 +220,7 @@ HARMLESS: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("what", BREAKING)
-def test_a_breaking_change_is_found(what: str) -> None:
+def test_a_breaking_change_is_detected(what: str) -> None:
     new = deepcopy(BY_NAME["tieredjobs"])
     BREAKING[what](new)
     assert breaks(BY_NAME["tieredjobs"], new) != []

@@ -22,7 +22,7 @@ def refusal(text: str) -> str:
     return str(caught.value)
 
 
-def test_values_and_names_have_places() -> None:
+def test_values_and_keys_have_locations() -> None:
     document = documents_of("a:\n  b: [1, {c: 2}]\n", "f.yaml")[0]
     assert document.data == {"a": {"b": [1, {"c": 2}]}}
     assert document.where(("a", "b")) == "f.yaml:2:6"
@@ -37,7 +37,7 @@ def test_scalars_follow_yaml_1_2() -> None:
     assert documents_of(text, "f")[0].data == [*expected, "5"]
 
 
-def test_anchors_and_merge_keys() -> None:
+def test_anchors_and_merge_keys_are_resolved() -> None:
     text = "base: &b {k: 1, m: 2}\njob: {<<: *b, m: 3}\nmore: {<<: [*b, {z: 4}]}\n"
     assert documents_of(text, "f")[0].data == {
         "base": {"k": 1, "m": 2},
@@ -75,14 +75,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_text_is_refused_at_once(name: str) -> None:
+def test_malicious_text_is_rejected_quickly(name: str) -> None:
     text, said = HOSTILE[name]
     started = time.monotonic()
     assert said in refusal(text)
     assert time.monotonic() - started < 10
 
 
-def test_a_very_long_number_is_text() -> None:
+def test_a_very_long_number_is_read_as_text() -> None:
     assert documents_of("9" * 5000, "f")[0].data == "9" * 5000
 
 
@@ -96,7 +96,7 @@ def refused_file(path: str | Path) -> str:
     return str(caught.value)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_file_names_it(tmp_path: Path) -> None:
     file = tmp_path / "no.yaml"
     assert refused_file(file) == f"{file}: cannot be read: No such file or directory; give the path of a YAML file"
 
@@ -105,14 +105,14 @@ def test_a_folder_is_rejected(tmp_path: Path) -> None:
     assert "cannot be read: Is a directory" in refused_file(tmp_path)
 
 
-def test_a_binary_file_is_refused(tmp_path: Path) -> None:
+def test_a_binary_file_is_rejected(tmp_path: Path) -> None:
     said = "is not a YAML text file (binary data or not UTF-8 at byte 0); give a YAML file in UTF-8"
     assert said in refused_file(written(tmp_path, "job.yaml", bytes(range(128, 256))))
     assert "at byte 1)" in refused_file(written(tmp_path, "job.yaml", b"a\0b"))
     assert "not UTF-8" in refused_file(written(tmp_path, "job.yaml", "a: ü".encode("utf-16")))
 
 
-def test_ten_megabytes_are_refused_without_reading_them(tmp_path: Path) -> None:
+def test_a_file_above_the_size_limit_is_rejected_without_reading_it(tmp_path: Path) -> None:
     file = written(tmp_path, "job.yaml", b"- a\n" * (10 * LARGEST_FILE // 4))
     started = time.monotonic()
     assert (
@@ -122,7 +122,7 @@ def test_ten_megabytes_are_refused_without_reading_them(tmp_path: Path) -> None:
     assert time.monotonic() - started < 2
 
 
-def test_an_endless_file_is_refused() -> None:
+def test_an_endless_file_is_rejected() -> None:
     assert "must be at most 1 MiB" in refused_file("/dev/zero")
 
 
@@ -130,19 +130,19 @@ def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     assert read_documents(written(tmp_path, "job.yaml", b"\xef\xbb\xbfa: 1"))[0].data == {"a": 1}
 
 
-def test_windows_line_ends(tmp_path: Path) -> None:
+def test_windows_line_endings_are_accepted(tmp_path: Path) -> None:
     document = read_documents(written(tmp_path, "job.yaml", b"a: 1\r\nb: 2\r\n"))[0]
     assert document.data == {"a": 1, "b": 2}
     assert document.where(("b",)).endswith(":2:4")
 
 
-def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dash_reads_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a: 1")))
     document = read_documents("-")[0]
     assert (document.data, document.where(("a",))) == ({"a": 1}, "<stdin>:1:4")
 
 
-def test_a_file_name_cannot_break_the_line(tmp_path: Path) -> None:
+def test_control_characters_in_a_file_name_are_escaped(tmp_path: Path) -> None:
     file = written(tmp_path, "a\n\x1b[31mb.yaml", b"\0")
     assert os.linesep not in refused_file(file)
     assert "\x1b" not in refused_file(file)

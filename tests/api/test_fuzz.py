@@ -22,7 +22,7 @@ PATIENT = settings(deadline=5000, suppress_health_check=[HealthCheck.too_slow, H
 
 
 def said(text: str) -> list[str]:
-    """The error lines of a user; errors other than InvalidSpec propagate and fail the test."""
+    """The error lines that a user sees; errors other than InvalidSpec propagate and fail the test."""
     try:
         for document in documents_of(text, "f.yaml"):
             model = model_of(document)
@@ -48,7 +48,7 @@ def check(text: str) -> None:
 
 @PATIENT
 @given(st.binary(max_size=400))
-def test_any_bytes(tmp_path_factory: Any, raw: bytes) -> None:
+def test_any_bytes_are_read_or_rejected_in_one_line_each(tmp_path_factory: Any, raw: bytes) -> None:
     file = tmp_path_factory.getbasetemp() / "fuzz.yaml"
     file.write_bytes(raw)
     for problem in review([file]).problems:
@@ -66,13 +66,13 @@ YAML_PIECES = st.sampled_from(
 
 @PATIENT
 @given(st.lists(YAML_PIECES | st.text(max_size=3), max_size=40).map("".join))
-def test_any_yaml_like_text(text: str) -> None:
+def test_any_yaml_like_text_is_read_or_rejected_in_one_line_each(text: str) -> None:
     check(text)
 
 
 @PATIENT
 @given(st.integers(0, len(JOB)), st.integers(0, 12), st.text(max_size=8) | YAML_PIECES)
-def test_a_job_with_a_piece_replaced(start: int, length: int, piece: str) -> None:
+def test_a_job_with_replaced_text_is_read_or_rejected_in_one_line_each(start: int, length: int, piece: str) -> None:
     check(JOB[:start] + piece + JOB[start + length :])
 
 
@@ -111,19 +111,19 @@ FULL_WORLD = documents_of(WORLD, "f")[0].data
 
 @PATIENT
 @given(st.sampled_from(places(FULL_JOB)), VALUES)
-def test_a_job_with_a_value_replaced(path: tuple[Any, ...], value: Json) -> None:
+def test_a_job_with_a_replaced_value_is_read_or_rejected_in_one_line_each(path: tuple[Any, ...], value: Json) -> None:
     check(json.dumps(replaced(FULL_JOB, path, value)))
 
 
 @PATIENT
 @given(st.sampled_from(places(FULL_WORLD)), VALUES)
-def test_a_world_with_a_value_replaced(path: tuple[Any, ...], value: Json) -> None:
+def test_a_world_with_a_replaced_value_is_read_or_rejected_in_one_line_each(path: tuple[Any, ...], value: Json) -> None:
     check(json.dumps(replaced(FULL_WORLD, path, value)))
 
 
 @PATIENT
 @given(st.sampled_from([p for p in places(FULL_JOB) if p and isinstance(p[-1], str)]), st.text(max_size=70))
-def test_a_job_with_a_name_replaced(path: tuple[Any, ...], name: str) -> None:
+def test_a_job_with_a_renamed_key_is_read_or_rejected_in_one_line_each(path: tuple[Any, ...], name: str) -> None:
     around = FULL_JOB
     for part in path[:-1]:
         around = around[part]

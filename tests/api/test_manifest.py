@@ -28,7 +28,7 @@ spec: {capacityType: spot, price: {perNodeHour: 1}}
 
 
 def closed(schema: Any) -> Any:
-    """The schema as an API server applies it to a file: a field that it does not know is refused."""
+    """The schema as the API server applies it to a file: unknown fields are rejected."""
     if isinstance(schema, list):
         return [closed(inner) for inner in schema]
     if not isinstance(schema, dict):
@@ -105,7 +105,7 @@ def test_the_schema_accepts_every_valid_tier(name: str) -> None:
     assert refusals(sent(changed(TIER, TIERS[name]))) == []
 
 
-def test_the_schema_is_applied() -> None:
+def test_the_schema_of_this_test_rejects_invalid_fields() -> None:
     (document,) = documents_of(changed(JOB, ("  grace: 90s", "  budget: 250")), "f.yaml")
     assert refusals(document.data) == ["$.spec.budget: 250 is not of type 'string'"]
 

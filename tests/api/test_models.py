@@ -75,7 +75,7 @@ spec:
 """
 
 
-def test_a_capacity_tier_with_all_fields() -> None:
+def test_a_capacity_tier_with_all_fields_is_valid() -> None:
     assert said_about(TIER, "tier.yaml") == []
 
 
@@ -90,12 +90,12 @@ TIER_CASES = {
 
 
 @pytest.mark.parametrize("price", TIER_CASES)
-def test_prices_of_a_capacity_tier(price: str) -> None:
+def test_invalid_prices_of_a_capacity_tier_are_rejected(price: str) -> None:
     lines = said_about(TIER.replace('price: {perNodeHour: "0.42", onDemandPerNodeHour: "1.41"}', price), "tier.yaml")
     assert [line.split(": ", 1)[1] for line in lines] == [TIER_CASES[price]]
 
 
-def test_misspelt_capacity_type() -> None:
+def test_a_misspelt_capacity_type_is_rejected_with_a_suggestion() -> None:
     lines = said_about(TIER.replace("capacityType: spot", "capacityType: ondemand"), "tier.yaml")
     assert lines == [
         'tier.yaml:5:17: spec.capacityType: "ondemand" is not one of spot, on-demand, reserved; did you mean on-demand?'
@@ -106,7 +106,7 @@ NAME_CHARACTERS = st.text(alphabet="abcdefghijklmnopqrstuvwxyz0123456789-_.ABCÄ
 
 
 @given(NAME_CHARACTERS)
-def test_a_name_is_taken_or_the_suggested_one_is(name: str) -> None:
+def test_a_suggested_name_is_valid(name: str) -> None:
     quoted = name.replace("'", "''")
     lines = said_about(JOB.replace("name: digits", f"name: '{quoted}'"))
     if lines and "for example" in lines[0]:

@@ -18,14 +18,14 @@ def resolved(folder: Path, job: str = JOB, world: str = WORLD) -> JobSpec:
     return job_spec(read_job(written(folder, "job.yaml", job)), capacity, submitted_at=7.0)
 
 
-def test_tiers_come_with_the_capacity_and_price_of_their_pools(tmp_path: Path) -> None:
+def test_tiers_have_the_capacity_type_and_price_of_their_pools(tmp_path: Path) -> None:
     assert resolved(tmp_path).tiers == (
         Tier("spot-a", 3, 600.0, CapacityType.SPOT, Price(0.42, 1.41), notice=5.0, surge=True),
         Tier("on-demand", 1, 1800.0, CapacityType.ON_DEMAND, Price(1.41, 1.41), notice=30.0, surge=True),
     )
 
 
-def test_defaults_are_those_of_the_documentation(tmp_path: Path) -> None:
+def test_unset_fields_have_the_documented_defaults(tmp_path: Path) -> None:
     spec = resolved(tmp_path)
     assert (spec.workers, spec.submitted_at) == (2, 7.0)
     assert (spec.recovery_timeout, spec.stall_timeout, spec.grace) == (90.0, 1500.0, 90.0)
@@ -35,7 +35,7 @@ def test_defaults_are_those_of_the_documentation(tmp_path: Path) -> None:
     assert (spec.deadline, spec.max_duration, spec.budget, spec.suspend) == (None, None, None, False)
 
 
-def test_all_fields_reach_the_core(tmp_path: Path) -> None:
+def test_all_fields_are_converted(tmp_path: Path) -> None:
     more = """\
   recoveryTimeout: 45s
   stallTimeout: 5m
@@ -58,13 +58,15 @@ def test_all_fields_reach_the_core(tmp_path: Path) -> None:
     assert (spec.deadline, spec.max_duration, spec.budget, spec.suspend) == (1796083200.0, 21600.0, 250.5, True)
 
 
-def test_a_refusal_may_exhaust_a_tier(tmp_path: Path) -> None:
+def test_on_insufficient_capacity_is_converted(tmp_path: Path) -> None:
     text = changed(JOB, ("maxFailures: 3\n", "maxFailures: 3\n    onInsufficientCapacity: fallback\n"))
     assert [tier.on_insufficient_capacity for tier in resolved(tmp_path, text).tiers] == ["fallback", "wait"]
 
 
 @pytest.mark.parametrize(("interval", "expected"), [("30s", 600.0), ("2m", 600.0), ("3m", 900.0), ("50steps", 600.0)])
-def test_a_stall_is_five_intervals_or_ten_minutes(tmp_path: Path, interval: str, expected: float) -> None:
+def test_the_default_stall_timeout_is_five_intervals_or_ten_minutes(
+    tmp_path: Path, interval: str, expected: float
+) -> None:
     assert resolved(tmp_path, changed(JOB, ("interval: 5m", f"interval: {interval}"))).stall_timeout == expected
 
 
@@ -73,7 +75,7 @@ def test_workers_are_summed_over_groups_and_hosts(tmp_path: Path) -> None:
     assert resolved(tmp_path, changed(JOB, ("replicas: 2", more))).workers == 14
 
 
-def test_a_tier_without_pool_is_named_with_the_right_one(tmp_path: Path) -> None:
+def test_the_error_for_a_tier_without_pool_suggests_a_similar_one(tmp_path: Path) -> None:
     job = written(tmp_path, "job.yaml", changed(JOB, ("capacityTier: g5-od-use1", "capacityTier: g5-od-us1")))
     with pytest.raises(InvalidSpec) as caught:
         read_job_and_world(job, written(tmp_path, "world.yaml", WORLD))
@@ -83,7 +85,7 @@ def test_a_tier_without_pool_is_named_with_the_right_one(tmp_path: Path) -> None
     )
 
 
-def test_every_tier_without_pool_is_named(tmp_path: Path) -> None:
+def test_every_tier_without_pool_is_reported(tmp_path: Path) -> None:
     world = "pools: {elsewhere: {}}\n"
     with pytest.raises(InvalidSpec) as caught:
         resolved(tmp_path, world=world)
@@ -96,7 +98,7 @@ def test_a_pool_without_price_costs_nothing(tmp_path: Path) -> None:
     assert [tier.price for tier in resolved(tmp_path, world=world).tiers] == [Price(), Price()]
 
 
-def test_the_local_program(tmp_path: Path) -> None:
+def test_the_local_program_has_entrypoint_workers_and_environment(tmp_path: Path) -> None:
     text = changed(
         JOB,
         (
@@ -117,14 +119,14 @@ def test_the_local_program(tmp_path: Path) -> None:
     assert dict(on_demand.env) == {"EPOCHS": "3", "SEED": "2"}
 
 
-def test_a_jobset_does_not_run_here(tmp_path: Path) -> None:
+def test_a_jobset_is_rejected_in_local_mode(tmp_path: Path) -> None:
     start = JOB.index("    ray:")
     text = JOB[:start] + "    jobSet: {template: {spec: {replicatedJobs: [{name: workers}]}}}\n"
     with pytest.raises(InvalidSpec, match=r"local mode cannot run a JobSet; use workload\.ray"):
         resolved(tmp_path, text)
 
 
-# --- which document a file holds -------------------------------------------------------------------------------------
+# --- the kind of document in a file ----------------------------------------------------------------------------------
 
 
 def refused_job(folder: Path, text: str) -> str:
@@ -133,7 +135,7 @@ def refused_job(folder: Path, text: str) -> str:
     return str(caught.value).removeprefix(f"{folder}/")
 
 
-def test_two_documents_are_one_too_many(tmp_path: Path) -> None:
+def test_a_job_file_with_two_documents_is_rejected(tmp_path: Path) -> None:
     said = (
         "job.yaml:32:1: the file must have one document, but a second one begins here; give a TieredJob in its own file"
     )
@@ -153,7 +155,7 @@ def test_a_job_is_rejected_as_a_world(tmp_path: Path) -> None:
         read_world(written(tmp_path, "job.yaml", JOB))
 
 
-def test_output_of_kubectl_can_be_read(tmp_path: Path) -> None:
+def test_the_output_of_kubectl_get_is_accepted(tmp_path: Path) -> None:
     set_by_kubernetes = "  name: digits\n  uid: 1-2\n  generation: 3\n  creationTimestamp: '2026-11-21T00:00:00Z'\n"
     text = changed(JOB, ("  name: digits\n", set_by_kubernetes)) + "status: {phase: Running}\n"
     assert read_job(written(tmp_path, "job.yaml", text)).metadata.name == "digits"

@@ -25,11 +25,11 @@ def said(folder: Path, *texts: str) -> list[str]:
     return [str(problem).removeprefix(f"{folder}/") for problem in reviewed(folder, *texts).problems]
 
 
-def test_a_job_alone_is_not_asked_for_its_capacity(tmp_path: Path) -> None:
+def test_a_job_without_capacity_files_is_valid(tmp_path: Path) -> None:
     assert said(tmp_path, JOB) == []
 
 
-def test_a_job_and_its_capacity_in_one_file(tmp_path: Path) -> None:
+def test_a_job_and_its_capacity_tiers_may_be_in_one_file(tmp_path: Path) -> None:
     found = reviewed(tmp_path, JOB + TIERS)
     assert not found.problems
     assert [(entry.kind, entry.name, entry.valid) for entry in found.objects] == [
@@ -39,7 +39,7 @@ def test_a_job_and_its_capacity_in_one_file(tmp_path: Path) -> None:
     ]
 
 
-def test_a_tier_without_pool(tmp_path: Path) -> None:
+def test_a_tier_without_a_pool_is_reported(tmp_path: Path) -> None:
     job = changed(JOB, ("capacityTier: g5-od-use1", "capacityTier: g5-od"))
     assert said(tmp_path, WORLD, job) == [
         (
@@ -50,7 +50,7 @@ def test_a_tier_without_pool(tmp_path: Path) -> None:
     assert [entry.valid for entry in reviewed(tmp_path, WORLD, job).objects] == [True, False]
 
 
-def test_a_pool_that_is_smaller_than_the_job(tmp_path: Path) -> None:
+def test_a_pool_smaller_than_the_job_is_reported(tmp_path: Path) -> None:
     """A regression test: `validate` accepted such a pool, and `run` exhausted all tiers."""
     world = changed(WORLD, ("spot\n    nodes: 2", "spot\n    nodes: 1"))
     assert said(tmp_path, world, JOB) == [
@@ -69,7 +69,7 @@ def test_an_invalid_world_adds_no_errors_to_the_job(tmp_path: Path) -> None:
     assert lines == ["0.yaml:7:5: pools.g5-spot-use1a.notise: is not a known field; did you mean notice?"]
 
 
-def test_two_jobs_of_one_name(tmp_path: Path) -> None:
+def test_two_jobs_with_the_same_name_are_reported(tmp_path: Path) -> None:
     assert said(tmp_path, f"{JOB}---\n{JOB}") == [
         f'0.yaml:35:9: metadata.name: "digits" is already the name of the TieredJob at {tmp_path}/0.yaml:4:9'
     ]
@@ -77,7 +77,7 @@ def test_two_jobs_of_one_name(tmp_path: Path) -> None:
     assert said(tmp_path, JOB, elsewhere) == []
 
 
-def test_the_same_file_twice(tmp_path: Path) -> None:
+def test_the_same_file_given_twice_is_valid(tmp_path: Path) -> None:
     file = written(tmp_path, "job.yaml", JOB)
     assert review([file, file]).problems == ()
 
@@ -92,7 +92,7 @@ DEADLINE = changed(JOB, ("  grace: 90s", "  deadline: 2026-12-01T00:00:00Z"))
 
 
 @pytest.mark.parametrize(("day", "late"), [(1, True), (2, True), (30, False)])
-def test_a_deadline_that_has_passed(tmp_path: Path, day: int, late: bool) -> None:
+def test_a_deadline_in_the_past_is_reported(tmp_path: Path, day: int, late: bool) -> None:
     now = datetime(2026, 11 if day == 30 else 12, day, tzinfo=UTC).timestamp()
     found = review([written(tmp_path, "job.yaml", DEADLINE)], now=now)
     assert [entry.valid for entry in found.objects] == [not late]
@@ -121,7 +121,7 @@ AT = "0.yaml:8:28: pools.g5-spot-use1a.interruptions.trace"
         ('{"metadata": {"gap_seconds": 60}, "data": [0, 1]}', ""),
     ],
 )
-def test_a_trace_is_read_with_its_world(tmp_path: Path, trace: str | None, message: str) -> None:
+def test_an_invalid_trace_of_a_world_is_reported(tmp_path: Path, trace: str | None, message: str) -> None:
     if trace is not None:
         written(tmp_path, "trace.json", trace)
     lines = said(tmp_path, TRACED)
@@ -135,7 +135,7 @@ def test_a_trace_is_read_with_its_world(tmp_path: Path, trace: str | None, messa
 
 
 @pytest.mark.timeout(20)
-def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_named_pipe_is_rejected_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "job.yaml")
     (problem,) = review([tmp_path / "job.yaml"]).problems
     assert problem.message == (
@@ -145,7 +145,7 @@ def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
     assert ["trace.json cannot be read: it is a named pipe" in line for line in said(tmp_path, TRACED)] == [True]
 
 
-def test_a_pipe_of_the_shell_is_read(tmp_path: Path) -> None:
+def test_a_shell_process_substitution_is_read(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.write(writer, JOB.encode())
     os.close(writer)
