@@ -1,4 +1,4 @@
-"""The part of an API server that an election uses, in memory: versions, conflicts, and outages."""
+"""A fake of the part of the API server that an election uses: versions, conflicts, and outages."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from spotladder.operator.settings import read_settings
         ),
     ],
 )
-def test_a_flag_says_what_the_settings_say(flag: str, written: dict[str, object]) -> None:
+def test_a_flag_is_equivalent_to_its_settings(flag: str, written: dict[str, object]) -> None:
     assert parse_flag(flag) == ("east", ClusterAddress.model_validate(written))
 
 
@@ -30,7 +30,7 @@ def test_a_flag_says_what_the_settings_say(flag: str, written: dict[str, object]
     "flag", ["", "east", "east=", "=eks:a/b", "east=eks:training", "east=gke:a/b", "east=gke:a//b", "east=aks:a/b",
              "east=secret:", "east=secret:ns/name"]
 )  # fmt: skip
-def test_a_flag_that_says_nothing_is_refused(flag: str) -> None:
+def test_an_invalid_cluster_flag_is_rejected_with_the_format(flag: str) -> None:
     with pytest.raises(InvalidSpec, match="NAME=eks:REGION/NAME"):
         parse_flag(flag)
 
@@ -46,14 +46,14 @@ def test_a_flag_that_says_nothing_is_refused(flag: str) -> None:
         ("clusters: {East: {eks: {name: a, region: b}}}", "clusters"),
     ],
 )
-def test_settings_that_say_nothing_are_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_cluster_settings_are_rejected(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(text)
     with pytest.raises(InvalidSpec, match=said):
         read_settings(file, {})
 
 
-def test_flags_are_added_to_the_clusters_of_the_file(tmp_path: Path) -> None:
+def test_flags_extend_and_override_the_clusters_of_the_settings_file(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("clusters: {east: {eks: {name: a, region: b}}, west: {eks: {name: c, region: d}}}")
     found = read_settings(file, {"clusters": dict([parse_flag("west=secret:west")])}).clusters

@@ -33,7 +33,8 @@ def thing(name: str, version: int, value: str = "", uid: str = "") -> dict[str, 
 
 
 class Server:
-    """Lists what it has at `version`; a watch gives what is put into `stream`, an exception ends it."""
+    """A fake server: lists return `things` at `version`; a watch returns the events in `stream`, and an exception
+    ends it."""
 
     def __init__(self) -> None:
         self.things: dict[str, dict[str, Any]] = {}
@@ -79,7 +80,7 @@ async def cached(server: Server) -> AsyncIterator[tuple[Cache[Thing], SteppedClo
         task.cancel()
 
 
-async def test_it_lists_all_pages_then_follows() -> None:
+async def test_the_cache_lists_all_pages_and_then_watches() -> None:
     server = Server()
     server.things = {name: thing(name, 1, "x") for name in "abc"}
     async with cached(server) as (cache, clock, seen):
@@ -94,7 +95,7 @@ async def test_it_lists_all_pages_then_follows() -> None:
         assert seen[3:] == [("x", "y"), ("x", "–"), ("–", "x")]
 
 
-async def test_an_update_without_news_wakes_nobody() -> None:
+async def test_an_update_without_a_relevant_change_triggers_no_callback() -> None:
     server = Server()
     server.things = {"a": thing("a", 1, "x")}
     async with cached(server) as (cache, clock, seen):
@@ -106,7 +107,7 @@ async def test_an_update_without_news_wakes_nobody() -> None:
         assert found.resource_version == "9"
 
 
-async def test_a_cut_watch_goes_on_where_it_was_also_after_a_bookmark() -> None:
+async def test_an_interrupted_watch_resumes_from_its_last_event_or_bookmark() -> None:
     server = Server()
     async with cached(server) as (cache, clock, _):
         server.tell("ADDED", thing("a", 5))
@@ -120,19 +121,19 @@ async def test_a_cut_watch_goes_on_where_it_was_also_after_a_bookmark() -> None:
 
 
 @pytest.mark.parametrize(("tries", "restored"), [(1, False), (8, True)])
-async def test_tries_without_an_answer_for_some_seconds_are_an_interruption(tries: int, restored: bool) -> None:
+async def test_watch_retries_without_an_answer_for_some_seconds_are_an_interruption(tries: int, restored: bool) -> None:
     server = Server()
     async with cached(server) as (cache, clock, _):
         for _ in range(tries):
             server.stream.put_nowait(ClusterUnreachable("cut"))
         await clock.advance(60)
-        assert cache.restored_at is None, "it has not answered yet"
+        assert cache.restored_at is None, "the server has not answered yet"
         server.tell("MODIFIED", thing("a", 5))
         await clock.advance(0)
         assert (cache.restored_at == clock.ticks()) is restored
 
 
-async def test_410_lists_again_and_tells_what_went_meanwhile() -> None:
+async def test_a_410_response_relists_and_reports_deleted_objects() -> None:
     server = Server()
     server.things = {"a": thing("a", 1, "x"), "b": thing("b", 1, "x")}
     async with cached(server) as (cache, clock, seen):
@@ -146,7 +147,7 @@ async def test_410_lists_again_and_tells_what_went_meanwhile() -> None:
         assert server.watched_from[-1] == "30"
 
 
-async def test_a_first_listing_that_takes_too_long_is_begun_again_and_nobody_relies_on_its_beginning() -> None:
+async def test_an_expired_first_list_is_restarted_and_the_cache_has_not_synced_before() -> None:
     server = Server()
     server.things = {"a": thing("a", 1)}
     server.refuse = Expired(410, "Expired", "the continue token is too old")
@@ -160,7 +161,7 @@ async def test_a_first_listing_that_takes_too_long_is_begun_again_and_nobody_rel
         assert len(cache) == 1
 
 
-async def test_a_defect_is_told_and_everything_is_listed_again() -> None:
+async def test_an_internal_error_is_reported_and_the_cache_relists() -> None:
     server = Server()
     server.things = {"a": thing("a", 1)}
     async with cached(server) as (cache, clock, _):
@@ -175,7 +176,7 @@ async def test_a_defect_is_told_and_everything_is_listed_again() -> None:
         assert server.watched_from == ["1", "4"]
 
 
-async def test_our_own_write_is_there_at_once_and_late_news_do_not_undo_it() -> None:
+async def test_an_own_write_is_visible_at_once_and_not_reverted_by_older_events() -> None:
     server = Server()
     server.things = {"a": thing("a", 1, "old")}
     async with cached(server) as (cache, clock, _):
@@ -192,7 +193,7 @@ async def test_our_own_write_is_there_at_once_and_late_news_do_not_undo_it() -> 
         assert found.value == "newer"
 
 
-def test_what_comes_back_of_our_own_write_is_not_looked_at_again() -> None:
+def test_the_event_of_an_own_write_is_not_processed_again() -> None:
     trimmed: list[str] = []
 
     def trim(found: dict[str, Any]) -> Thing:
@@ -206,7 +207,7 @@ def test_what_comes_back_of_our_own_write_is_not_looked_at_again() -> None:
     assert [found.value for found in cache.all()] == ["8"]
 
 
-async def test_a_listing_that_began_before_our_write_does_not_take_it_away() -> None:
+async def test_a_list_older_than_an_own_write_does_not_remove_it() -> None:
     server = Server()
     async with cached(server) as (cache, clock, _):
         cache.put(thing("mine", 50))
@@ -216,7 +217,7 @@ async def test_a_listing_that_began_before_our_write_does_not_take_it_away() -> 
         assert cache.get("mine") is not None
 
 
-async def test_the_answer_to_a_write_does_not_bring_back_what_is_deleted() -> None:
+async def test_the_response_to_a_write_does_not_restore_a_deleted_object() -> None:
     server = Server()
     server.things = {"a": thing("a", 1)}
     async with cached(server) as (cache, clock, _):
@@ -228,7 +229,7 @@ async def test_the_answer_to_a_write_does_not_bring_back_what_is_deleted() -> No
         assert cache.get("a") is not None
 
 
-async def test_what_is_not_known_yet_is_not_gone() -> None:
+async def test_an_object_newer_than_the_cache_is_not_reported_as_gone() -> None:
     server = Server()
     server.things = {"a": thing("a", 1)}
     async with cached(server) as (cache, clock, _):
@@ -243,7 +244,7 @@ async def test_what_is_not_known_yet_is_not_gone() -> None:
         assert not cache.is_gone("b", "", at="1000")
 
 
-async def test_a_kind_that_is_not_installed_is_told_and_found_later() -> None:
+async def test_a_missing_crd_is_reported_and_found_once_installed() -> None:
     server = Server()
     server.refuse = NotFound(404, "NotFound", "the server could not find the requested resource")
     async with cached(server) as (cache, clock, _):
@@ -255,7 +256,7 @@ async def test_a_kind_that_is_not_installed_is_told_and_found_later() -> None:
         assert (cache.absent, cache.problem, len(cache)) == (False, "", 1)
 
 
-async def test_rights_that_are_taken_away_are_told() -> None:
+async def test_revoked_permissions_are_reported() -> None:
     server = Server()
     async with cached(server) as (cache, clock, _):
         server.refuse = Forbidden(403, "Forbidden", "no")
@@ -267,7 +268,7 @@ async def test_rights_that_are_taken_away_are_told() -> None:
         assert cache.problem == ""
 
 
-async def test_a_server_that_ends_every_watch_at_once_is_not_asked_all_the_time() -> None:
+async def test_a_server_that_ends_every_watch_at_once_is_polled_with_backoff() -> None:
     server = Server()
     async with cached(server) as (_, clock, _):
         for _ in range(1000):
@@ -276,7 +277,7 @@ async def test_a_server_that_ends_every_watch_at_once_is_not_asked_all_the_time(
         assert len(server.watched_from) < 20
 
 
-def test_an_empty_cache_is_a_cache() -> None:
+def test_a_scoped_cache_returns_its_empty_cache_of_a_namespace() -> None:
     cache: Cache[Thing] = Cache(cast("Client", Server()), PODS, Thing.of, clock=SteppedClock(), namespace="team-a")
     scoped = Scoped([cache])
     assert scoped.within("team-a") is cache

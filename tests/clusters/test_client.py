@@ -59,7 +59,7 @@ def refused(status: int, **headers: str) -> web.Response:
         ((PODS, "ns/../x", "a b"), "/api/v1/namespaces/ns%2F..%2Fx/pods/a%20b"),
     ],
 )
-def test_paths(arguments: tuple[Any, ...], path: str) -> None:
+def test_api_paths_are_built_and_escaped(arguments: tuple[Any, ...], path: str) -> None:
     assert path_of(*arguments) == path
 
 
@@ -74,7 +74,7 @@ def test_paths(arguments: tuple[Any, ...], path: str) -> None:
         (503, ClusterUnreachable),
     ],
 )
-async def test_answers_are_errors_by_what_is_to_be_done(status: int, error: type[SpotladderError]) -> None:
+async def test_status_codes_raise_the_matching_error(status: int, error: type[SpotladderError]) -> None:
     async with api(lambda _: refused(status)) as client:
         with pytest.raises(error) as raised:
             await client.get(PODS, "a", "ns")
@@ -82,7 +82,7 @@ async def test_answers_are_errors_by_what_is_to_be_done(status: int, error: type
         assert "get pods/a" in str(raised.value)
 
 
-async def test_each_call_is_told_of_as_rbac_names_it() -> None:
+async def test_each_request_is_reported_with_its_rbac_verb_and_resource() -> None:
     told: list[tuple[str, str, int]] = []
 
     def answer(request: web.Request) -> web.Response:
@@ -107,13 +107,13 @@ async def test_each_call_is_told_of_as_rbac_names_it() -> None:
     ]
 
 
-async def test_nobody_there() -> None:
+async def test_a_refused_connection_raises_cluster_unreachable() -> None:
     async with Client(Connection("http://127.0.0.1:9", Fixed())) as client:
         with pytest.raises(ClusterUnreachable):
             await client.get(PODS, "a", "ns")
 
 
-async def test_429_is_answered_by_waiting_as_long_as_it_says() -> None:
+async def test_a_429_response_is_retried_after_its_retry_after() -> None:
     waits: list[float] = []
 
     class Noting(SystemClock):
@@ -126,7 +126,7 @@ async def test_429_is_answered_by_waiting_as_long_as_it_says() -> None:
     assert waits == [3.0, 1.0]
 
 
-async def test_429_for_ever_and_429_for_long_are_the_callers_business() -> None:
+async def test_repeated_429_responses_or_a_long_retry_after_raise_throttled() -> None:
     async with api(lambda _: refused(429, **{"Retry-After": "0"})) as client:
         with pytest.raises(Throttled):
             await client.get(PODS, "a", "ns")
@@ -135,7 +135,7 @@ async def test_429_for_ever_and_429_for_long_are_the_callers_business() -> None:
             await client.get(PODS, "a", "ns")
 
 
-async def test_the_clusters_clock_is_known_from_its_answers() -> None:
+async def test_the_clock_of_the_cluster_is_read_from_its_responses() -> None:
     def answer(_: web.Request) -> web.Response:
         return web.json_response({}, headers={"Date": format_datetime(datetime.now(UTC) - timedelta(hours=1))})
 
@@ -144,7 +144,7 @@ async def test_the_clusters_clock_is_known_from_its_answers() -> None:
         assert client.ahead == pytest.approx(-3600, abs=3)
 
 
-async def test_401_renews_the_credentials_once() -> None:
+async def test_a_401_response_renews_the_credentials_once() -> None:
     class Renewed:
         async def headers(self, *, fresh: bool = False) -> dict[str, str]:
             return {"Authorization": "new" if fresh else "old"}
@@ -156,7 +156,7 @@ async def test_401_renews_the_credentials_once() -> None:
         assert await client.get(PODS, "a", "ns") == {"ok": True}
 
 
-async def test_a_write_asks_its_guard_and_reading_does_not() -> None:
+async def test_writes_check_the_leader_guard_and_reads_do_not() -> None:
     written: list[str] = []
 
     def answer(request: web.Request) -> Any:
@@ -182,7 +182,7 @@ async def test_a_write_asks_its_guard_and_reading_does_not() -> None:
     assert written == ["GET"]
 
 
-async def test_a_write_gives_up_when_the_guards_time_is_over() -> None:
+async def test_a_write_times_out_when_the_guard_expires() -> None:
     import asyncio
 
     async def slowly(_: web.Request) -> Any:
@@ -194,7 +194,7 @@ async def test_a_write_gives_up_when_the_guards_time_is_over() -> None:
             await client.delete(PODS, "a", "ns")
 
 
-async def test_pages_are_followed_to_the_end() -> None:
+async def test_a_list_reads_all_pages() -> None:
     def answer(request: web.Request) -> Any:
         at = int(request.query.get("continue", "0"))
         more = str(at + 1) if at < 2 else ""
@@ -204,7 +204,7 @@ async def test_pages_are_followed_to_the_end() -> None:
         assert [page.items[0]["n"] async for page in client.pages(PODS, "ns")] == [0, 1, 2]
 
 
-async def test_a_watch_takes_lines_of_any_length_however_they_are_cut() -> None:
+async def test_a_watch_reads_lines_of_any_length_across_chunks() -> None:
     long = "x" * 300_000
 
     async def answer(request: web.Request) -> Any:
@@ -221,7 +221,7 @@ async def test_a_watch_takes_lines_of_any_length_however_they_are_cut() -> None:
     assert found == [("ADDED", 300_000), ("BOOKMARK", 1)]
 
 
-async def test_a_watch_from_too_far_back_is_expired_both_ways() -> None:
+async def test_a_watch_with_an_old_version_raises_expired_from_status_or_event() -> None:
     line = '{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"too old"}}\n'
     for answer in (lambda _: refused(410), lambda _: web.Response(text=line)):
         async with api(answer) as client:
@@ -233,7 +233,7 @@ async def test_a_watch_from_too_far_back_is_expired_both_ways() -> None:
 @pytest.mark.parametrize(
     "line", ['{"kind":"Status","status":"Failure","message":"upstream went away"}', '{"type":"ADDED"}', "[]", "3"]
 )
-async def test_what_is_no_event_ends_a_watch_as_if_the_connection_were_cut(line: str) -> None:
+async def test_an_invalid_watch_event_ends_the_watch_like_a_lost_connection(line: str) -> None:
     async with api(lambda _: web.Response(text=f"{line}\n")) as client:
         with pytest.raises(ClusterUnreachable, match="watch pods: no event"):
             async for _ in client.watch(PODS, "ns", version="1"):

@@ -38,7 +38,7 @@ async def test_the_current_context_is_used(tmp_path: Path) -> None:
     assert "secret-token" not in repr(found)
 
 
-async def test_name_and_password(tmp_path: Path) -> None:
+async def test_user_name_and_password_are_sent_as_basic_authentication(tmp_path: Path) -> None:
     found = connect(written(tmp_path, config(username="me", password="pw")))  # noqa: S106
     assert await found.credentials.headers() == {"Authorization": "Basic " + base64.b64encode(b"me:pw").decode()}
 
@@ -84,7 +84,7 @@ async def test_name_and_password(tmp_path: Path) -> None:
         (config(**{"auth-provider": {"name": "gcp"}}), "exec plugin"),
     ],
 )
-def test_a_kubeconfig_that_cannot_be_used_says_why_and_quotes_no_secret(
+def test_the_error_for_an_invalid_kubeconfig_has_the_cause_and_no_secret(
     tmp_path: Path, content: Any, says: str
 ) -> None:
     with pytest.raises(EnvironmentFailure) as raised:
@@ -99,7 +99,7 @@ def test_a_kubeconfig_that_cannot_be_used_says_why_and_quotes_no_secret(
     "server",
     ["", "east", "east:6443", "ftp://east", "https://", "https://:6443", "https://east:99999", "https://east:x"],
 )
-def test_a_server_that_is_no_address(server: str, tmp_path: Path) -> None:
+def test_an_invalid_server_address_is_rejected(server: str, tmp_path: Path) -> None:
     body = {**config(), "clusters": [{"name": "east", "cluster": {"server": server}}]}
     with pytest.raises(EnvironmentFailure) as raised:
         connect(written(tmp_path, body))
@@ -108,19 +108,19 @@ def test_a_server_that_is_no_address(server: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("server", ["https://east", "http://127.0.0.1:65535/k8s/clusters/c-1", "HTTPS://[::1]:6443"])
-def test_servers_that_are_addresses(server: str, tmp_path: Path) -> None:
+def test_valid_server_addresses_are_accepted(server: str, tmp_path: Path) -> None:
     body = {**config(), "clusters": [{"name": "east", "cluster": {"server": server}}]}
     assert connect(written(tmp_path, body)).server == server
 
 
-def test_a_kubeconfig_that_is_no_text(tmp_path: Path) -> None:
+def test_a_binary_kubeconfig_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_bytes(b"\x7fELF\xff")
     with pytest.raises(EnvironmentFailure, match=r"config: is no text; it should be a kubeconfig"):
         connect(str(file))
 
 
-async def test_numbers_are_text_where_kubectl_takes_them_so(tmp_path: Path) -> None:
+async def test_numbers_are_accepted_as_text_where_kubectl_accepts_them(tmp_path: Path) -> None:
     found = connect(written(tmp_path, config(username="me", password=5)))
     assert await found.credentials.headers() == {"Authorization": "Basic " + base64.b64encode(b"me:5").decode()}
     connect(written(tmp_path, config(exec={"command": "aws", "args": ["-n", 5], "env": [{"name": "N", "value": 0}]})))
@@ -128,7 +128,7 @@ async def test_numbers_are_text_where_kubectl_takes_them_so(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("authority", ["AAAA", base64.b64encode("é".encode()).decode()])
 @pytest.mark.parametrize("field", ["certificate-authority-data", "client-certificate-data"])
-def test_certificates_that_are_none(tmp_path: Path, field: str, authority: str) -> None:
+def test_invalid_certificates_are_rejected(tmp_path: Path, field: str, authority: str) -> None:
     body = config(**{"client-certificate-data": "%%%"})
     body["clusters"][0]["cluster"] = {"server": "https://east", "certificate-authority-data": authority}
     if field == "client-certificate-data":
@@ -137,7 +137,7 @@ def test_certificates_that_are_none(tmp_path: Path, field: str, authority: str) 
         connect(written(tmp_path, body))
 
 
-def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_kubeconfig_has_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFailure, match="set a cluster with --kubeconfig or KUBECONFIG"):
         connect(str(tmp_path / "none"))
 
@@ -171,14 +171,14 @@ def both(folder: Path, monkeypatch: pytest.MonkeyPatch, first: Any, second: Any)
         {"current-context": ""},
     ],
 )
-def test_a_file_that_holds_little_is_fine_beside_another(
+def test_an_incomplete_kubeconfig_is_accepted_together_with_a_complete_one(
     other: Any, swapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both(tmp_path, monkeypatch, *((config(), other) if swapped else (other, config())))
     assert (connect().server, contexts()) == ("http://east:1", ("work",))
 
 
-def test_parts_of_a_kubeconfig_make_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kubeconfig_may_be_split_into_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = config()
     users = {"users": whole.pop("users")}
     both(tmp_path, monkeypatch, users, whole)
@@ -194,7 +194,9 @@ async def test_the_first_file_that_sets_a_value_wins(tmp_path: Path, monkeypatch
     assert await found.credentials.headers() == {"Authorization": "Bearer secret-token"}
 
 
-def test_files_of_which_none_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_several_unusable_kubeconfigs_names_all_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     both(tmp_path, monkeypatch, "", {"users": []})
     with pytest.raises(EnvironmentFailure, match=r"a, .*b: has no clusters; it should be a kubeconfig"):
         connect()
@@ -205,18 +207,20 @@ def test_files_of_which_none_can_be_used(tmp_path: Path, monkeypatch: pytest.Mon
         contexts()
 
 
-def test_a_file_that_cannot_be_read_is_none_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_kubeconfig_is_an_error_and_a_missing_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join([written(tmp_path, config()), str(tmp_path)]))
     with pytest.raises(EnvironmentFailure, match="Is a directory"):
         connect()
 
 
-def test_outside_of_a_pod(tmp_path: Path) -> None:
+def test_the_in_cluster_configuration_is_rejected_outside_a_pod(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFailure, match="this is no pod"):
         in_cluster(tmp_path, {})
 
 
-async def test_a_tokens_file_is_read_again(tmp_path: Path) -> None:
+async def test_a_token_file_is_read_again_after_its_interval_or_on_request(tmp_path: Path) -> None:
     clock, file = SteppedClock(), tmp_path / "token"
     file.write_text("one\n")
     token = TokenFile(file, clock)
@@ -229,7 +233,7 @@ async def test_a_tokens_file_is_read_again(tmp_path: Path) -> None:
     assert await token.headers() == {"Authorization": "Bearer three"}
 
 
-async def test_a_tokens_file_that_is_no_text(tmp_path: Path) -> None:
+async def test_a_binary_token_file_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_bytes(b"\xff")
     with pytest.raises(EnvironmentFailure, match="token: the token cannot be read: it is no text"):
@@ -253,7 +257,7 @@ print(json.dumps({"status": {"token": f"t{number}", "expirationTimestamp": "EXPI
 """
 
 
-async def test_a_program_is_asked_once_until_its_token_expires(tmp_path: Path) -> None:
+async def test_an_exec_plugin_is_run_again_only_when_its_token_expires(tmp_path: Path) -> None:
     credentials = program(tmp_path, COUNTING.replace("EXPIRES", "2999-01-01T00:00:00Z"))
     for _ in range(3):
         assert await credentials.headers() == {"Authorization": "Bearer t1"}
@@ -274,13 +278,13 @@ async def test_a_program_is_asked_once_until_its_token_expires(tmp_path: Path) -
         ("print('{}')", "printed no ExecCredential"),
     ],
 )
-async def test_a_program_that_fails(tmp_path: Path, body: str, says: str) -> None:
+async def test_the_error_for_a_failed_exec_plugin_has_its_output(tmp_path: Path, body: str, says: str) -> None:
     with pytest.raises(EnvironmentFailure) as raised:
         await program(tmp_path, body).headers()
     assert says in str(raised.value)
 
 
-async def test_a_program_that_is_not_installed_says_how_to_get_it() -> None:
+async def test_the_error_for_a_missing_exec_plugin_has_the_install_hint() -> None:
     missing = TokenProgram(["no-such-plugin"], {}, "v1", "install it\n from there")
     with pytest.raises(EnvironmentFailure, match=r"no-such-plugin.*install it from there"):
         await missing.headers()

@@ -1,4 +1,4 @@
-"""EKS, against moto's server: the cluster's description, the token's form, and its renewal on a stepped clock."""
+"""EKS, with moto's server: the description of the cluster, the format of the token, and its renewal."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def decoded(headers: dict[str, str]) -> tuple[str, dict[str, list[str]]]:
     return url.path, parse_qs(url.query)
 
 
-async def test_a_cluster_is_found_by_its_name_and_region(cloud: str) -> None:
+async def test_an_eks_cluster_is_found_by_its_name_and_region(cloud: str) -> None:
     clock = SteppedClock()
     address = ClusterAddress(eks=EksAddress(name="training", region="us-west-2"))
     source = source_of(address, home=Client(), namespace="", clock=clock)
@@ -61,7 +61,7 @@ async def test_a_cluster_is_found_by_its_name_and_region(cloud: str) -> None:
     assert found.tls is not None
     assert found.context == "eks:us-west-2/training"
     assert await source.connection() is found
-    assert await source.connection(fresh=True) is found  # looked at again, and nothing has changed
+    assert await source.connection(fresh=True) is found  # described again without a change
     path, query = decoded(await found.credentials.headers())
     assert path == "/"
     assert query["Action"] == ["GetCallerIdentity"]
@@ -71,19 +71,19 @@ async def test_a_cluster_is_found_by_its_name_and_region(cloud: str) -> None:
     assert query["X-Amz-Credential"][0].endswith("/us-west-2/sts/aws4_request")
 
 
-async def test_a_role_is_taken_on_first(cloud: str) -> None:
+async def test_a_configured_role_is_assumed_first(cloud: str) -> None:
     found = await Eks("training", "us-west-2", role=cloud, clock=SteppedClock()).connection()
     _, query = decoded(await found.credentials.headers())
     assert not query["X-Amz-Credential"][0].startswith("AKIAOURS/")
     assert query["X-Amz-Security-Token"]
 
 
-async def test_a_cluster_that_does_not_exist_is_named(cloud: str) -> None:
+async def test_the_error_for_a_missing_cluster_names_it(cloud: str) -> None:
     with pytest.raises(EnvironmentFailure, match=r"EKS cluster other in us-west-2: .*ResourceNotFound"):
         await Eks("other", "us-west-2", clock=SteppedClock()).connection()
 
 
-async def test_without_credentials_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_aws_credentials_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

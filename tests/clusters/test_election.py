@@ -16,7 +16,7 @@ def candidate(server: LeaseServer, name: str, clock: SteppedClock) -> Election:
     return Election(cast("Client", server), namespace="ns", name="lease", identity=name, clock=clock)
 
 
-async def test_one_of_two_leads() -> None:
+async def test_only_one_of_two_candidates_leads() -> None:
     server, clock = LeaseServer(), SteppedClock()
     a, b = candidate(server, "a", clock), candidate(server, "b", clock)
     assert await a.attempt()
@@ -26,7 +26,7 @@ async def test_one_of_two_leads() -> None:
         b.fence()
 
 
-async def test_who_renews_keeps_it_and_who_does_not_loses_it_before_another_gets_it() -> None:
+async def test_a_leader_that_stops_renewing_stops_leading_before_another_candidate_leads() -> None:
     server, clock = LeaseServer(), SteppedClock()
     a, b = candidate(server, "a", clock), candidate(server, "b", clock)
     await a.attempt()
@@ -43,7 +43,7 @@ async def test_who_renews_keeps_it_and_who_does_not_loses_it_before_another_gets
     assert b.leading
 
 
-async def test_a_leader_that_reaches_nobody_stops_in_time() -> None:
+async def test_a_leader_that_cannot_reach_the_api_server_stops_in_time() -> None:
     server, clock = LeaseServer(), SteppedClock()
     a = candidate(server, "a", clock)
     await a.attempt()
@@ -57,7 +57,7 @@ async def test_a_leader_that_reaches_nobody_stops_in_time() -> None:
     assert keeping.done()
 
 
-async def test_why_the_lease_cannot_be_had_is_told_until_it_can() -> None:
+async def test_a_failure_to_acquire_the_lease_is_reported_until_it_succeeds() -> None:
     server, clock = LeaseServer(), SteppedClock()
     a, b = candidate(server, "a", clock), candidate(server, "b", clock)
     server.down = True
@@ -74,7 +74,7 @@ async def test_why_the_lease_cannot_be_had_is_told_until_it_can() -> None:
     assert b.problem == ""  # another leads: nothing is wrong
 
 
-async def test_a_wrong_wall_clock_takes_nothing_from_the_leader() -> None:
+async def test_a_wrong_wall_clock_does_not_take_the_lease_from_the_leader() -> None:
     server, ours, theirs = LeaseServer(), SteppedClock(), SteppedClock(5_000_000_000)
     a, b = candidate(server, "a", ours), candidate(server, "b", theirs)
     await a.attempt()
@@ -85,7 +85,7 @@ async def test_a_wrong_wall_clock_takes_nothing_from_the_leader() -> None:
     assert a.leading
 
 
-async def test_a_released_lease_is_taken_at_once() -> None:
+async def test_a_released_lease_is_acquired_at_once() -> None:
     server, clock = LeaseServer(), SteppedClock()
     a, b = candidate(server, "a", clock), candidate(server, "b", clock)
     await a.attempt()
@@ -97,7 +97,7 @@ async def test_a_released_lease_is_taken_at_once() -> None:
     assert server.lease["spec"]["leaseTransitions"] == 2
 
 
-async def test_somebody_annotates_the_lease_and_the_leader_stays() -> None:
+async def test_a_change_of_the_lease_by_a_user_does_not_end_leadership() -> None:
     server, clock = LeaseServer(), SteppedClock()
     a = candidate(server, "a", clock)
     await a.attempt()
@@ -109,7 +109,7 @@ async def test_somebody_annotates_the_lease_and_the_leader_stays() -> None:
     keeping.cancel()
 
 
-async def test_a_lease_that_is_removed_is_made_again() -> None:
+async def test_a_deleted_lease_is_recreated() -> None:
     server, clock = LeaseServer(), SteppedClock()
     a = candidate(server, "a", clock)
     await a.attempt()
@@ -121,7 +121,7 @@ async def test_a_lease_that_is_removed_is_made_again() -> None:
     keeping.cancel()
 
 
-async def test_a_leader_whose_lease_was_taken_notices_at_the_next_renewal() -> None:
+async def test_a_leader_that_lost_its_lease_stops_at_the_next_renewal() -> None:
     server, clock = LeaseServer(), SteppedClock()
     a, b = candidate(server, "a", clock), candidate(server, "b", clock)
     await a.attempt()

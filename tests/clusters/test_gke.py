@@ -1,4 +1,4 @@
-"""GKE, against a fake of its API and of Google's token endpoint: what goes over the wire is Google's own libraries'."""
+"""GKE, with a fake of its API and of Google's token endpoint; the requests are sent by Google's own libraries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AUTHORITY = base64.b64encode(Path(certifi.where()).read_bytes()).decode()
 
 
 class Cloud:
-    """Google's container API and its token endpoint. `cluster` is what the API answers."""
+    """A fake of Google's container API and token endpoint. `cluster` is the response of the API."""
 
     def __init__(self) -> None:
         self.cluster: dict[str, Any] = {"endpoint": "10.0.0.2", "masterAuth": {"clusterCaCertificate": AUTHORITY}}
@@ -45,7 +45,7 @@ class Cloud:
         return web.json_response({"access_token": f"token-{self.tokens}", "expires_in": 3600, "token_type": "Bearer"})
 
     def manager(self, credentials: Any) -> Any:
-        """The real client, by way of HTTP to this machine."""
+        """The real client, which sends its requests to the fake over HTTP."""
         from google.cloud.container_v1 import ClusterManagerClient
         from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerRestTransport
 
@@ -57,7 +57,7 @@ class Cloud:
 
 @asynccontextmanager
 async def cloud(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cloud]:
-    """The fake, and a service account's key that leads to it."""
+    """The fake, and the key of a service account that refers to it."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -84,7 +84,7 @@ def training(made: Cloud, clock: SteppedClock, name: str = "training") -> Gke:
     return Gke("ml", "europe-west4", name, clock=clock, manager=made.manager)
 
 
-async def test_a_cluster_is_found_and_its_token_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_gke_cluster_is_found_and_its_token_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SteppedClock(datetime.now(UTC).timestamp())
     async with cloud(tmp_path, monkeypatch) as made:
         source = training(made, clock)
@@ -103,7 +103,9 @@ async def test_a_cluster_is_found_and_its_token_renewed(tmp_path: Path, monkeypa
         assert await found.credentials.headers(fresh=True) != second
 
 
-async def test_the_dns_endpoint_is_taken_where_it_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_dns_endpoint_is_used_where_external_traffic_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with cloud(tmp_path, monkeypatch) as made:
         for allowed, server in ((False, "https://10.0.0.2"), (True, "https://gke-1.gke.goog")):
             public = {"endpoint": "gke-1.gke.goog", "allowExternalTraffic": allowed}
@@ -111,7 +113,9 @@ async def test_the_dns_endpoint_is_taken_where_it_may_be(tmp_path: Path, monkeyp
             assert (await training(made, SteppedClock()).connection()).server == server
 
 
-async def test_what_is_wrong_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_errors_of_gke_and_of_the_token_endpoint_have_their_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with cloud(tmp_path, monkeypatch) as made:
         where = "GKE cluster projects/ml/locations/europe-west4/clusters"
         with pytest.raises(EnvironmentFailure, match=f"{where}/other: 404"):

@@ -17,7 +17,7 @@ from tests.clusters.test_connection import config
 
 
 class Vault:
-    """The home cluster's API server with one Secret."""
+    """A fake API server of the home cluster, with one Secret."""
 
     def __init__(self) -> None:
         self.data: dict[str, str] | None = {}
@@ -40,7 +40,7 @@ def source(home: Client, clock: SteppedClock, **more: Any) -> KubeconfigSecret:
     return KubeconfigSecret(home, "spotladder", "cluster-east", clock=clock, **options)
 
 
-async def test_a_secret_is_read_again_seldom_and_is_the_same_connection_until_it_changes() -> None:
+async def test_a_secret_is_read_again_after_its_interval_and_the_connection_changes_only_with_it() -> None:
     vault, clock = Vault(), SteppedClock()
     async with api(vault) as home:
         east = source(home, clock)
@@ -58,7 +58,7 @@ async def test_a_secret_is_read_again_seldom_and_is_the_same_connection_until_it
         assert await east.connection() is second
 
 
-async def test_other_keys_and_contexts() -> None:
+async def test_the_key_and_the_context_of_a_secret_are_configurable() -> None:
     vault = Vault()
     vault.put({**config(), "current-context": ""}, key="value")
     async with api(vault) as home:
@@ -83,7 +83,7 @@ async def test_other_keys_and_contexts() -> None:
          "client-certificate-data is not base64"),
     ],
 )  # fmt: skip
-async def test_a_secret_that_cannot_be_understood_says_why_and_where(content: Any, says: str) -> None:
+async def test_the_error_for_an_invalid_secret_has_the_cause_and_names_the_secret(content: Any, says: str) -> None:
     vault = Vault()
     vault.put(content)
     async with api(vault) as home:
@@ -93,7 +93,7 @@ async def test_a_secret_that_cannot_be_understood_says_why_and_where(content: An
         assert "secret-token" not in str(raised.value)
 
 
-async def test_a_secret_that_is_not_there_or_may_not_be_read() -> None:
+async def test_missing_or_forbidden_secrets_are_reported_with_the_cause() -> None:
     vault = Vault()
     async with api(vault) as home:
         vault.data = None
@@ -107,7 +107,7 @@ async def test_a_secret_that_is_not_there_or_may_not_be_read() -> None:
             await source(home, SteppedClock()).connection()
 
 
-async def test_a_file_is_read_each_time(tmp_path: Path) -> None:
+async def test_a_kubeconfig_file_is_read_each_time(tmp_path: Path) -> None:
     file = tmp_path / "east"
     with pytest.raises(EnvironmentFailure, match="No such file"):
         await KubeconfigFile(file).connection()

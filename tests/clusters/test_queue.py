@@ -21,7 +21,7 @@ async def running(throttle: Throttle | None = None) -> AsyncIterator[tuple[Queue
         task.cancel()
 
 
-async def test_a_key_waits_once_however_often_it_is_added() -> None:
+async def test_a_key_is_queued_once_however_often_it_is_added() -> None:
     async with running() as (queue, _):
         for _ in range(3):
             queue.add("a")
@@ -30,7 +30,7 @@ async def test_a_key_waits_once_however_often_it_is_added() -> None:
         assert queue.depth == 0
 
 
-async def test_a_key_that_is_worked_on_comes_again_afterwards_and_not_before() -> None:
+async def test_a_key_added_while_it_is_processed_is_requeued_afterwards() -> None:
     async with running() as (queue, _):
         queue.add("a")
         await queue.get()
@@ -44,7 +44,7 @@ async def test_a_key_that_is_worked_on_comes_again_afterwards_and_not_before() -
         assert not queue.busy
 
 
-async def test_a_worker_whose_passes_wait_for_nothing_lets_others_run_between_them() -> None:
+async def test_a_busy_worker_yields_to_other_tasks_between_keys() -> None:
     async with running() as (queue, _):
         for number in range(100):
             queue.add(str(number))
@@ -62,7 +62,7 @@ async def test_a_worker_whose_passes_wait_for_nothing_lets_others_run_between_th
         assert next(turns) >= 100
 
 
-async def test_a_later_look_is_taken_when_its_time_comes_the_earliest_asked_for() -> None:
+async def test_a_delayed_key_is_queued_at_the_earliest_requested_time() -> None:
     async with running() as (queue, clock):
         queue.add_at("a", 30)
         queue.add_at("a", 10)
@@ -76,7 +76,7 @@ async def test_a_later_look_is_taken_when_its_time_comes_the_earliest_asked_for(
         assert queue.depth == 0
 
 
-async def test_failures_double_the_pause_up_to_a_limit_and_success_forgets_them() -> None:
+async def test_failures_double_the_backoff_up_to_a_limit_and_success_resets_it() -> None:
     async with running() as (queue, clock):
         pauses = []
         for _ in range(14):
@@ -99,7 +99,7 @@ async def test_failures_double_the_pause_up_to_a_limit_and_success_forgets_them(
         assert queue.depth == 1
 
 
-async def test_changes_do_not_cut_a_failing_keys_pause_short() -> None:
+async def test_changes_do_not_shorten_the_backoff_of_a_failing_key() -> None:
     async with running() as (queue, clock):
         queue.add("a")
         await queue.get()
@@ -111,7 +111,7 @@ async def test_changes_do_not_cut_a_failing_keys_pause_short() -> None:
             await clock.advance(0.1)
 
 
-async def test_what_changed_during_a_failed_pass_is_not_lost() -> None:
+async def test_a_change_during_a_failed_reconcile_is_not_lost() -> None:
     async with running() as (queue, clock):
         queue.add("a")
         await queue.get()
@@ -121,7 +121,7 @@ async def test_what_changed_during_a_failed_pass_is_not_lost() -> None:
         assert await queue.get() == "a"
 
 
-async def test_a_forgotten_key_is_not_woken() -> None:
+async def test_a_forgotten_key_is_not_queued() -> None:
     async with running() as (queue, clock):
         queue.add_at("a", 5)
         queue.forget("a")
@@ -129,7 +129,7 @@ async def test_a_forgotten_key_is_not_woken() -> None:
         assert queue.depth == 0
 
 
-async def test_no_key_is_ever_worked_on_by_two() -> None:
+async def test_no_key_is_processed_by_two_workers_at_the_same_time() -> None:
     async with running() as (queue, clock):
         working: set[str] = set()
         looked: dict[str, int] = {}
@@ -155,7 +155,7 @@ async def test_no_key_is_ever_worked_on_by_two() -> None:
             worker.cancel()
 
 
-async def test_the_throttle_bounds_how_many_begin() -> None:
+async def test_the_throttle_bounds_the_rate_of_reconciles() -> None:
     clock = SteppedClock()
     throttle = Throttle(10, 5, clock)
     taken = 0

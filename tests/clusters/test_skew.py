@@ -12,15 +12,17 @@ AT = 1795262400.0
     ("date", "asked", "answered", "expected"),
     [
         (NOON, AT, AT + 0.1, 0.0),
-        (NOON, AT + 0.95, AT + 0.99, 0.0),  # it was cut to the second
+        (NOON, AT + 0.95, AT + 0.99, 0.0),  # the header is truncated to seconds
         (NOON, AT - 2.0, AT - 1.9, 0.0),
-        (NOON, AT - 30.0, AT + 30.0, 0.0),  # a slow answer says nothing
+        (NOON, AT - 30.0, AT + 30.0, 0.0),  # a slow response gives no information
         (NOON, AT - 3600.0, AT - 3599.5, 3599.5),
         (NOON, AT + 3600.0, AT + 3600.5, -3599.0),
-        (NOON, AT - 60.0, AT - 10.0, 10.0),  # by so much at least
+        (NOON, AT - 60.0, AT - 10.0, 10.0),  # the minimum skew
         (None, AT, AT, 0.0),
         ("yesterday", AT, AT, 0.0),
     ],
 )
-def test_what_a_date_says_of_a_clock(date: str | None, asked: float, answered: float, expected: float) -> None:
+def test_clock_skew_is_computed_from_the_date_header(
+    date: str | None, asked: float, answered: float, expected: float
+) -> None:
     assert ahead(date, asked, answered) == pytest.approx(expected)
