@@ -1,8 +1,8 @@
-"""The operator as an `AttemptBackend`, on an API server in memory.
+"""The operator as an `AttemptBackend`, on a fake API server in memory.
 
-The operator's own methods are coroutines and serve all jobs; this adapter gives one job's to the conformance suite. It
-calls what the reconciler calls: `load.observe`, and the executor with a decision of one action. KubeRay, the scheduler
-and the program are played by `KubernetesRig`.
+The operator's own methods are coroutines and serve all jobs; this adapter serves one job for the conformance suite. It
+makes the same calls as the reconciler: `load.observe`, and the executor with a decision of one action. `KubernetesRig`
+takes the roles of KubeRay, the scheduler and the program.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tests.kube.world import WORKERS, World
 T = TypeVar("T")
 NAMESPACE, JOB = "team-a", "digits"
 MOST = 200
-"""Rounds after which something that should come about has not."""
+"""Maximum number of polls for an expected change."""
 
 
 class KubernetesBackend:
@@ -64,7 +64,7 @@ class KubernetesBackend:
         self._run(self._do(action))
 
     def delete(self, action: Delete) -> None:
-        """The operator first keeps the output of the attempt, and deletes when the core asks again: so does this."""
+        """Repeat the action: the operator stores the output of the attempt first and deletes on a later call."""
 
         async def until_marked() -> None:
             for _ in range(MOST):
@@ -72,13 +72,13 @@ class KubernetesBackend:
                 left = self._session.clusters.home.inventory.attempts((NAMESPACE, JOB)).get(action.attempt)
                 if left is None or left.top is None or left.top.deleting:
                     return
-                await asyncio.sleep(0.001)  # outputs are read and written by threads
+                await asyncio.sleep(0.001)  # threads read and write the outputs
             raise AssertionError(f"attempt {action.attempt} is not deleted")
 
         self._run(until_marked())
 
     def finish(self, action: Finish) -> None:
-        """In a terminal stage the core asks for the end of every attempt beside `Finish`."""
+        """In a terminal stage the core also deletes every attempt."""
         for seen in self.observe().attempts:
             self.delete(Delete(seen.number, action.reason))
         self._run(self._do(action))
@@ -120,7 +120,7 @@ class KubernetesBackend:
 
 
 class KubernetesRig:
-    """KubeRay creates an attempt's pods at once; nodes come, and programs end, when the test says so."""
+    """KubeRay creates the pods of an attempt at once; the test adds nodes and ends programs."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -150,7 +150,7 @@ class KubernetesRig:
         return session
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do this; then the cluster does its part, and the caches learn of it."""
+        """Run this; then the cluster's components act, and the caches are updated."""
 
         async def all_of_it() -> T:
             result = await work
@@ -162,7 +162,7 @@ class KubernetesRig:
         return self._loop.run_until_complete(all_of_it())
 
     async def _play(self) -> None:
-        """KubeRay, the garbage collector, and programs that stop when they are told."""
+        """Act as KubeRay, as the garbage collector, and as programs that stop after a notice."""
         here, jobs = self._here, set(await self._here.rayjobs())
         for name in sorted(jobs - self._started):
             attempt = int(name[-3:])
@@ -184,7 +184,7 @@ class KubernetesRig:
                 await self._exit(int(name[-3:]), 75)
 
     async def _scale(self, attempt: int) -> None:
-        """KubeRay deletes the workers that are named, and creates those that are missing."""
+        """Act as KubeRay: delete the workers in workersToDelete and create missing ones."""
         here = self._here
         try:
             group = await here.worker_group(attempt)
@@ -202,7 +202,7 @@ class KubernetesRig:
             await here.pod(attempt, "worker", index, run=False)
 
     async def _lost_pods(self, pods: list[dict[str, Any]]) -> set[str]:
-        """The pods whose nodes are gone: `kill_worker` creates their replacements itself."""
+        """The pods whose nodes are gone; `kill_worker` creates their replacements."""
         nodes = {node["metadata"]["name"] async for page in self._here.client.pages(NODES) for node in page.items}
         return {pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName", "") not in {"", *nodes}}
 
@@ -237,7 +237,7 @@ class KubernetesRig:
         return seen
 
     def kill_worker(self, uid: str) -> None:
-        """The node goes, its pod is not removed yet, and KubeRay creates another."""
+        """Delete the node; its pod is not removed yet, and KubeRay creates another one."""
 
         async def gone() -> None:
             for number in [int(name[-3:]) for name in self._started]:

@@ -1,7 +1,7 @@
-"""What every AttemptBackend must hold, asked of the fake, the simulator, the operator on an API
+"""The contract of AttemptBackend, tested with the fake, the simulator, the operator on a fake API
 server in memory, and real Ray on this machine.
 
-A rig says how the world is moved for its backend; the suite never waits by itself but through the rig.
+A rig controls the world of its backend; the suite waits only through the rig.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ WORKERS = 2
 
 @dataclass
 class FakeRig:
-    """The world moves when the test says so."""
+    """The fake backend; the test triggers every change."""
 
     backend: FakeBackend = field(default_factory=lambda: FakeBackend(WORKERS))
 
@@ -84,7 +84,7 @@ class FakeRig:
 
 @dataclass
 class SilentLog:
-    """A commit log that nobody writes."""
+    """A commit log without a writer."""
 
     progress: Progress = field(default_factory=Progress)
     ended: list[bool] = field(default_factory=list)
@@ -114,7 +114,7 @@ while not (folder / "end").exists():
 
 
 class LocalRig:
-    """Real Ray; the world moves by itself."""
+    """Real Ray in real time."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "program.py").write_text(PROGRAM)
@@ -202,7 +202,7 @@ Rig = FakeRig | LocalRig | SimRig | KubernetesRig
 
 @pytest.fixture(scope="module")
 def real_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRig]:
-    """One head for the whole module; each test deletes its attempts and takes new numbers."""
+    """One Ray head for the whole module; each test deletes its attempts and uses new numbers."""
     rig = LocalRig(tmp_path_factory.mktemp("conforms"))
     yield rig
     rig.close()
@@ -230,7 +230,7 @@ _lock = threading.Lock()
 
 @pytest.fixture
 def number(rig: Rig) -> int:
-    """An attempt's number that was not used on this rig."""
+    """An attempt number that has not been used on this rig."""
     with _lock:
         return next(_numbers) if isinstance(rig, LocalRig) else 1
 
@@ -255,7 +255,7 @@ def test_a_launched_attempt_is_in_the_next_observation(rig: Rig, number: int) ->
     assert len(workers_of(seen)) == WORKERS
 
 
-def test_launching_twice_makes_one_attempt(rig: Rig, number: int) -> None:
+def test_launching_twice_creates_one_attempt(rig: Rig, number: int) -> None:
     rig.backend.launch(Launch(number, "spot-a"))
     before = rig.backend.observe().attempt(number)
     rig.backend.launch(Launch(number, "spot-a"))
@@ -265,7 +265,7 @@ def test_launching_twice_makes_one_attempt(rig: Rig, number: int) -> None:
     assert workers_of(after) == workers_of(before)
 
 
-def test_revisions_only_rise(rig: Rig, number: int) -> None:
+def test_revisions_never_decrease(rig: Rig, number: int) -> None:
     revisions = [rig.backend.observe().revision]
     rig.backend.launch(Launch(number, "spot-a"))
     revisions.append(rig.backend.observe().revision)
@@ -274,13 +274,13 @@ def test_revisions_only_rise(rig: Rig, number: int) -> None:
     assert revisions == sorted(revisions)
 
 
-def test_what_is_gone_can_be_drained_and_deleted_again(rig: Rig, number: int) -> None:
+def test_draining_and_deleting_a_missing_attempt_has_no_effect(rig: Rig, number: int) -> None:
     rig.backend.drain(Drain(number, time.time(), Reason.POLICY))
     rig.backend.delete(Delete(number, Reason.POLICY))
     assert rig.backend.observe().attempt(number) is None
 
 
-def test_a_deleted_attempt_goes_and_stays_gone(rig: Rig, number: int) -> None:
+def test_a_deleted_attempt_disappears_permanently(rig: Rig, number: int) -> None:
     rig.backend.launch(Launch(number, "spot-a"))
     rig.backend.observe()
     rig.backend.delete(Delete(number, Reason.POLICY))
@@ -289,7 +289,7 @@ def test_a_deleted_attempt_goes_and_stays_gone(rig: Rig, number: int) -> None:
     assert rig.backend.observe().attempt(number) is None
 
 
-def test_an_attempt_is_whole_loses_a_worker_gets_another_and_is_drained(rig: Rig, number: int) -> None:
+def test_a_lost_worker_is_replaced_and_a_drain_interrupts_the_program(rig: Rig, number: int) -> None:
     rig.backend.launch(Launch(number, "spot-a"))
     seen = rig.bring_up(number)
     assert all(pod.placed and not pod.silent and pod.exit_code is None for pod in seen.pods)
@@ -317,8 +317,8 @@ def test_an_attempt_is_whole_loses_a_worker_gets_another_and_is_drained(rig: Rig
     assert found.exit is Exit.INTERRUPTED
 
 
-def test_a_pod_is_replaced_before_it_goes(rig: Rig, number: int) -> None:
-    """Every call twice, as after a crash. A backend that cannot replace pods says so."""
+def test_a_pod_is_replaced_before_it_is_removed(rig: Rig, number: int) -> None:
+    """Every call is made twice, as after a crash. A backend that cannot replace pods reports no surplus."""
     rig.backend.launch(Launch(number, "spot-a"))
     seen = rig.bring_up(number)
     if isinstance(rig, SimRig | LocalRig):
@@ -338,7 +338,7 @@ def test_a_pod_is_replaced_before_it_goes(rig: Rig, number: int) -> None:
     assert (more.surplus, len(workers_of(more))) == (1, WORKERS + 1)
     rig.bring_up(number)
     told = replace(hand_over=True, remove=False)
-    assert going in workers_of(told), "the pod hears the notice while it runs"
+    assert going in workers_of(told), "the pod receives the notice while it runs"
     left = replace(hand_over=True, remove=True)
     assert (left.surplus, left.exit) == (0, None)
     assert going not in workers_of(left)
@@ -346,8 +346,8 @@ def test_a_pod_is_replaced_before_it_goes(rig: Rig, number: int) -> None:
     assert whole(rig.until(lambda seen: whole(seen, number)), number)
 
 
-def test_a_program_that_crashes_is_its_own_failure_and_no_lost_pod(rig: Rig, number: int) -> None:
-    """A crash of the program is an exit, not a loss: no tier may pay for it."""
+def test_a_crash_of_the_program_is_an_exit_and_no_lost_pod(rig: Rig, number: int) -> None:
+    """A crash of the program is an exit, not a loss: it must not count against the tier."""
     rig.backend.launch(Launch(number, "spot-a"))
     rig.bring_up(number)
     rig.let_program_crash(number)
@@ -359,7 +359,7 @@ def test_a_program_that_crashes_is_its_own_failure_and_no_lost_pod(rig: Rig, num
 
 
 def job_of(backend: FakeBackend, **more: Any) -> Callable[[float], JobState]:
-    """A job that is decided on by what this backend sees, after each step of the clock."""
+    """A job that is reconciled with this backend after each step of the clock."""
     spec = JobSpec((Tier("spot", 0), Tier("on-demand", -1)), workers=backend.workers, **more)
     state, now = JobState(), 1000.0
 
@@ -379,7 +379,7 @@ def job_of(backend: FakeBackend, **more: Any) -> Callable[[float], JobState]:
     return after
 
 
-def test_silence_of_all_nodes_passes_without_a_failure() -> None:
+def test_silence_of_all_nodes_causes_no_failure() -> None:
     backend = FakeBackend(WORKERS)
     after = job_of(backend)
     after(0)
@@ -393,7 +393,7 @@ def test_silence_of_all_nodes_passes_without_a_failure() -> None:
     assert (state.stage, state.failures, state.last_number, state.impeded) == (Stage.RUNNING, 0, 1, None)
 
 
-def test_a_start_that_crashes_again_and_again_leaves_no_tier_and_fails() -> None:
+def test_a_crash_loop_at_the_start_exhausts_no_tier_and_fails_the_job() -> None:
     backend = FakeBackend(WORKERS)
     after = job_of(backend)
     state = after(0)
@@ -408,7 +408,7 @@ def test_a_start_that_crashes_again_and_again_leaves_no_tier_and_fails() -> None
     assert [record.exhausted_by for record in state.tiers] == [None]
 
 
-def test_two_attempts_have_no_pod_in_common_and_only_the_asked_one_ends(rig: Rig, number: int) -> None:
+def test_two_attempts_share_no_pods_and_are_deleted_independently(rig: Rig, number: int) -> None:
     other = next(_numbers) if isinstance(rig, LocalRig) else number + 1
     rig.backend.launch(Launch(number, "spot-a"))
     rig.backend.launch(Launch(other, "spot-b"))
@@ -421,7 +421,7 @@ def test_two_attempts_have_no_pod_in_common_and_only_the_asked_one_ends(rig: Rig
     assert seen.attempt(other) is not None
 
 
-def test_a_program_that_ends_well_is_seen_to_and_finishing_releases_all(rig: Rig, number: int) -> None:
+def test_a_successful_exit_is_observed_and_finish_deletes_all_attempts(rig: Rig, number: int) -> None:
     rig.backend.launch(Launch(number, "spot-a"))
     rig.bring_up(number)
     rig.let_program_end(number)
