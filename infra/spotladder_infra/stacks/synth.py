@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from spotladder.errors import EnvironmentFailure
 from spotladder_infra import outputs
+from spotladder_infra.packages import require_packages
 from spotladder_infra.stacks import node
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
@@ -44,7 +43,7 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
     wanted = [cluster for cluster in clusters if cluster.cloud in CREATED]
     if not wanted:
         return []
-    _require(wanted)
+    require_packages("cdktn", *sorted({BINDINGS[cluster.cloud] for cluster in wanted}))
     node.choose()
     cdktn = _cdktn()
     app = cdktn.App(outdir=str(out.absolute()), context=CONTEXT)
@@ -90,12 +89,3 @@ def _backend(cdktn: Any, stack: Any, fleet: Fleet, cluster: Cluster, state: Path
         )
     else:
         cdktn.GcsBackend(stack, bucket=bucket, prefix=name)
-
-
-def _require(clusters: Sequence[Cluster]) -> None:
-    packages = ["cdktn", *sorted({BINDINGS[cluster.cloud] for cluster in clusters})]
-    missing = [name for name in packages if find_spec(name) is None]
-    if missing:
-        raise EnvironmentFailure(
-            f"the package {missing[0].replace('_', '-')} is missing: install it with pip install 'spotladder[infra]'"
-        )

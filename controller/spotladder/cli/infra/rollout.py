@@ -222,9 +222,9 @@ def _place(
 
     Raises:
         InvalidSpec: A cluster or the cloud is unknown.
-        EnvironmentFailure: A program is missing.
+        EnvironmentFailure: A program or a package is missing.
     """
-    from spotladder_infra.rollout.cluster import RolloutSite
+    from spotladder_infra.packages import require_packages
     from spotladder_infra.rollout.tools import require
 
     fleet = read(path, warn=True).fleet
@@ -235,9 +235,12 @@ def _place(
         rollout = fleet.spec.rollout.model_copy(update={"canary": canary})
         fleet = fleet.model_copy(update={"spec": fleet.spec.model_copy(update={"rollout": rollout})})
     require("pulumi", "helm", "kubectl")
+    require_packages("pulumi")
     folder = charts
     if folder is None and fleet.spec.platform.charts:
         folder = path.parent / fleet.spec.platform.charts
+    from spotladder_infra.rollout.cluster import RolloutSite
+
     return RolloutSite(fleet, state, folder), targets
 
 
