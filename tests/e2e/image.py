@@ -21,7 +21,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def build() -> str:
-    """The image's tag. Builds the image if none of this code exists yet, and removes the previous one."""
+    """The image's tag. Builds the image if none of this code exists yet, and removes old ones: another checkout may
+    use the newest."""
     files = [path for path in _tracked("controller", "examples", "pyproject.toml", "constraints.txt") if path.is_file()]
     digest = hashlib.sha256()
     for path in [*files, Path(__file__)]:
@@ -34,7 +35,8 @@ def build() -> str:
 
 
 def _build(tag: str, files: list[Path]) -> None:
-    for old in tar_of(tag).parent.glob("localhost_spotladder-e2e_*.tar"):
+    built = tar_of(tag).parent.glob("localhost_spotladder-e2e_*.tar")
+    for old in sorted(built, key=lambda path: path.stat().st_mtime)[:-1]:
         old.unlink()
     with tempfile.TemporaryDirectory() as folder:
         for path in [*files, ROOT / "README.md", ROOT / "LICENSE", *_tracked("infra", "charts")]:

@@ -18,6 +18,5 @@ def test_one_packet_in_twenty_is_lost(here: E2eCluster) -> None:
         here.until("it has committed", here.steps, 300)
         here.cluster.remove(here.worker_node())
         here.succeeds(limit=600)
-    path = here.path()
-    assert (path[0], path[-1]) == (("spot", "MaxFailuresExceeded"), ("on-demand", "Completed"))
+    assert here.last_on_each_tier() == [("spot", "MaxFailuresExceeded"), ("on-demand", "Completed")]
     here.is_the_uninterrupted_result(steps=120)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from tests.e2e.world import E2eCluster
 
@@ -34,8 +34,7 @@ def test_notice_then_no_capacity_then_killed_nodes_then_on_demand(here: E2eClust
     here.runs("spot-c", "digits", past=here.steps("digits"))
     here.cluster.kill(here.worker_node("digits"))
     status = here.succeeds("digits")
-    by_tier = [list(attempts) for _tier, attempts in groupby(here.path("digits"), lambda attempt: attempt[0])]
-    assert [attempts[-1] for attempts in by_tier] == [
+    assert here.last_on_each_tier("digits") == [
         ("spot-a", "EvictionNotice"),
         ("spot-b", "InsufficientCapacity"),
         ("spot-c", "MaxFailuresExceeded"),

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -239,6 +240,11 @@ class E2eCluster:
     def path(self, name: str = "job") -> list[tuple[str, str]]:
         """Tier and reason of each ended attempt."""
         return [(attempt["tier"], attempt["reason"]) for attempt in self.status(name).get("attempts", [])]
+
+    def last_on_each_tier(self, name: str = "job") -> list[tuple[str, str]]:
+        """Tier and reason of the last attempt on each tier, in the order of the tiers. On a busy machine, Ray sometimes
+        fails to start and the controller tries again on the same tier; `path` has these attempts too."""
+        return [list(attempts)[-1] for _tier, attempts in groupby(self.path(name), lambda attempt: attempt[0])]
 
     # --- waits ------------------------------------------------------------------------------------------------------
 
