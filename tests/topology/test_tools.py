@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra import packages
 from spotladder_infra.stacks import node
 from spotladder_infra.stacks import synth as module
 from spotladder_infra.topology.fleet import Fleet
@@ -40,13 +41,13 @@ def test_a_missing_package_is_named(
     cluster: str, missing: str, fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = ModuleSpec("cdktn", None)
-    monkeypatch.setattr(module, "find_spec", lambda name: there if name == "cdktn" else None)
+    monkeypatch.setattr(packages, "find_spec", lambda name: there if name == "cdktn" else None)
     with pytest.raises(EnvironmentFailure, match=rf"{missing} is missing: .* pip install 'spotladder\[infra\]'"):
         module.synth(fleet, [fleet.cluster(cluster)], tmp_path / "out", tmp_path / "state")
 
 
 def test_clusters_that_exist_need_nothing(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    monkeypatch.setattr(packages, "find_spec", lambda _: None)
     assert module.synth(fleet, [fleet.cluster("lab")], tmp_path / "out", tmp_path / "state") == []
 
 

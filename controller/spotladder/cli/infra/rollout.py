@@ -50,9 +50,9 @@ def rollout(
       spotladder infra rollout
       spotladder infra rollout --target east --charts mirror
     """
+    place, targets = _place(fleet, charts, state, target, cloud, canary=canary)
     from spotladder_infra.rollout import waves
 
-    place, targets = _place(fleet, charts, state, target, cloud, canary=canary)
     options = _options(place.fleet, fleet, targets, concurrency=concurrency, smoke=smoke)
     with _progress() as progress:
         results = waves.rollout(place, options, progress)
@@ -75,9 +75,9 @@ def preview(
       spotladder infra preview
       spotladder infra preview --target east --output json
     """
+    place, targets = _place(fleet, charts, state, target, cloud)
     from spotladder_infra.rollout.plan import waves
 
-    place, targets = _place(fleet, charts, state, target, cloud)
     order = [(number, name) for number, wave in enumerate(waves(place.fleet, tuple(targets)), 1) for name in wave]
     entries = [
         {"wave": str(number), "cluster": name, **_described(change)}
@@ -158,9 +158,9 @@ def rollback(
       spotladder infra rollback
       spotladder infra rollback --target east
     """
+    place, targets = _place(fleet, charts, state, target, cloud)
     from spotladder_infra.rollout import waves
 
-    place, targets = _place(fleet, charts, state, target, cloud)
     with _progress() as progress:
         results = waves.rollback(place, _options(place.fleet, fleet, targets, concurrency=None, smoke=False), progress)
     _finish(results, "correct the cause and run the same command again")
@@ -186,13 +186,13 @@ def upgrade(
       spotladder infra upgrade
       spotladder infra upgrade --target east --apply
     """
+    place, targets = _place(fleet, charts, state, target, cloud)
     from dataclasses import asdict
 
     from spotladder_infra.rollout import waves
     from spotladder_infra.rollout.plan import waves as order
     from spotladder_infra.rollout.upgrade import stages
 
-    place, targets = _place(fleet, charts, state, target, cloud)
     if apply:
         with _progress() as progress:
             results = waves.upgrade(
