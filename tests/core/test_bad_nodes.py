@@ -7,7 +7,7 @@ import pytest
 from spotladder.core.bad_nodes import AVOIDED_NODES_LIMIT, REMEMBERED_NODES, bad_nodes, with_node_failures
 from spotladder.core.model import JobState, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import Job, attempt, head, lost, spec, tier, whole, worker
+from tests.core.builders import Job, attempt, head, lost, pending, spec, tier, whole, worker
 
 
 def failed(uid: str, node: str = "n1", cause: Cause = Cause.UNKNOWN) -> PodSeen:
@@ -56,6 +56,30 @@ def test_crashes_at_the_start_count_against_the_node() -> None:
         assert job.state.reason is Reason.START_CRASHED
         job.see(after=1)
     assert (bad_nodes(job.state), job.state.stage, job.state.failures) == (("n1",), Stage.IDLE, 0)
+
+
+def test_a_tier_without_capacity_beside_its_bad_nodes_is_not_exhausted() -> None:
+    """A node that may be bad is better than a fallback: Ray may have been slow, not the node."""
+    job = Job(spec(tier("spot-a", 9, 60), tier("on-demand")))
+    for number in (1, 2):
+        job.see(after=301)
+        crashed = PodSeen(
+            "w", PodRole.WORKER, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, node="n1", exit_code=1
+        )
+        job.see(attempt(number, head(), crashed), after=1)
+        job.see(after=1)
+    job.see(after=301)
+    assert (job.number, bad_nodes(job.state)) == (3, ("n1",))
+    job.see(attempt(3, head(), worker("w-0"), pending("w-1")), after=60)
+    assert job.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
+    assert "no capacity without the avoided nodes n1 (2 failed pods)" in job.state.message
+    job.see(after=1)
+    assert (job.number, job.state.tier, bad_nodes(job.state)) == (4, "spot-a", ())
+    job.see(attempt(4, head(), worker("w-0"), pending("w-1")), after=58)
+    assert job.state.stage is Stage.STARTING
+    job.see(attempt(4, head(), worker("w-0"), pending("w-1")), after=1)
+    job.see(after=1)
+    assert job.state.tier == "on-demand"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spotladder.core.availability import with_sightings
-from spotladder.core.bad_nodes import with_node_failures
+from spotladder.core.bad_nodes import avoids, with_node_failures, without_node_failures
 from spotladder.core.crashes import CRASH_LIMIT, crash_of, crashed_pods, told, with_denial, with_failed_start
 from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
@@ -199,7 +199,8 @@ def provision_timed_out(draft: Draft) -> None:
     """End the attempt if provisionTimeout has expired; it runs from the moment at which not all workers are ready.
 
     provisionTimeout is suspended during every impediment that has another timer or none; recoveryTimeout is suspended
-    while only the user, or restored contact, can help.
+    while only the user, or restored contact, can help. An attempt that avoids nodes says nothing about the capacity of
+    its tier: the next attempt runs on the same tier and avoids none.
     """
     tier, seen, since = draft.here.tier, draft.here.attempt_seen, draft.state.waiting_since
     rule = rule_of(draft.here)
@@ -213,7 +214,11 @@ def provision_timed_out(draft: Draft) -> None:
         return
     if seen is None and draft.seen.launched:
         return  # no operator has acted on it yet: that is not capacity, and `operator_silent` soon says so
-    if rule.exhausts:
+    if rule.exhausts and (avoided := avoids(draft.state)):
+        draft.state = replace(without_node_failures(draft.state), waiting_since=None)
+        why = f"no capacity without the avoided nodes {avoided}: the next attempt may use them"
+        draft.move(Reason.INSUFFICIENT_CAPACITY, why)
+    elif rule.exhausts:
         draft.state = with_sightings(draft.state, {tier.name: False}, draft.now)
         if draft.choice.keeps_open:
             draft.state = replace(draft.state, waiting_since=None)

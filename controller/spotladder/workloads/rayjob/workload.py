@@ -60,6 +60,12 @@ _READINESS_TIMES = {"initialDelaySeconds": 1, "periodSeconds": 2, "timeoutSecond
 """With KubeRay's own 50 s until a node that was ready, or hangs, counts as not ready."""
 
 
+_HEAD_QUERIES = 150
+"""The number of times, two seconds apart, that a worker asks Ray's GCS for the head before its start fails. With Ray's
+own 20, the workers of an attempt crash when the head takes more than 40 s to register, for example on a busy node.
+`startTimeout` limits the start."""
+
+
 class RayJobKind:
     """Implements `WorkloadKind`."""
 
@@ -156,7 +162,10 @@ def _group(group: dict[str, Any], overlay: PodOverlay, role: PodRole, at: Path) 
     group["template"] = template
     drain = drain_of(template["spec"]["terminationGracePeriodSeconds"], overlay.tier.notice)
     ray = template["spec"]["containers"][0]
-    with_env(ray, variables({"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(drain)}), unless_set=True)
+    settings = {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(drain)}
+    if role is PodRole.WORKER:
+        settings["RAY_NUM_REDIS_GET_RETRIES"] = str(_HEAD_QUERIES)
+    with_env(ray, variables(settings), unless_set=True)
 
 
 def _probed(group: dict[str, Any], role: PodRole) -> None:
