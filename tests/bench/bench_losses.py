@@ -28,7 +28,7 @@ def measure() -> Sequence[Row]:
         for loss in LOSSES:
             with site.world() as here:
                 here.heads(1 + loss.spare(HEADS))
-                here.pool(SPOT, 2 + loss.spare(SPOT), notice="30s")
+                here.pool(SPOT, 2 + loss.spare(SPOT), notice=f"{loss.notice:g}s")
                 here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
                 here.runs(SPOT)
                 ours = lose(here, loss)

@@ -78,8 +78,9 @@ class Cluster:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
         if done.returncode and "not there after" in done.stderr:  # The nodes continue to start.
             nodes = [f"node/{name}" for name in names]
-            wait = ["wait", "--for=condition=Ready", "--timeout=300s", *nodes]
-            call([str(program("kubectl")), f"--kubeconfig={self.kubeconfig}", *wait])
+            for state in ("create", "condition=Ready"):
+                wait = ["wait", f"--for={state}", "--timeout=300s", *nodes]
+                call([str(program("kubectl")), f"--kubeconfig={self.kubeconfig}", *wait])
         else:
             assert done.returncode == 0, f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}"
 
