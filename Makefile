@@ -77,8 +77,8 @@ test-kube: setup ## The controller on a bare API server (needs etcd and kube-api
 
 # Two tests at a time, each process with a cluster of its own. The tests of the pools need a third cluster, with
 # Karpenter, and the removal undoes an installation: they run afterwards, alone.
-E2E       := $(BIN)/python -m pytest tests/e2e -n 2 --maxschedchunk 1 --durations=0 --ignore=tests/e2e/test_pools.py --ignore=tests/e2e/test_zz_removal.py
-E2E_ALONE := $(BIN)/python -m pytest tests/e2e/test_pools.py --durations=0
+E2E       := $(BIN)/python -m pytest tests/e2e -v -n 2 --maxschedchunk 1 --durations=0 --ignore=tests/e2e/test_pools.py --ignore=tests/e2e/test_zz_removal.py
+E2E_ALONE := $(BIN)/python -m pytest tests/e2e/test_pools.py -v --durations=0
 
 test-e2e: setup ## Everything on real nodes that are killed, then the removal (needs root and SPOTLADDER_CLUSTER_TOOL; ONLY=zombie)
 ifdef ONLY
