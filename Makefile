@@ -80,7 +80,7 @@ test-kube: setup ## The controller on a bare API server (needs etcd and kube-api
 E2E       := $(BIN)/python -m pytest tests/e2e -v -n 2 --maxschedchunk 1 --durations=0 --ignore=tests/e2e/test_pools.py --ignore=tests/e2e/test_zz_removal.py
 E2E_ALONE := $(BIN)/python -m pytest tests/e2e/test_pools.py -v --durations=0
 
-test-e2e: setup ## Everything on real nodes that are killed, then the removal (needs root and SPOTLADDER_CLUSTER_TOOL; ONLY=zombie)
+test-e2e: setup-infra ## Everything on real nodes that are killed, then the removal (needs root and SPOTLADDER_CLUSTER_TOOL; ONLY=zombie)
 ifdef ONLY
 	$(BIN)/python -m pytest tests/e2e -k $(ONLY)
 else
