@@ -171,6 +171,17 @@ def test_suspend_drains_the_attempt_and_resume_continues_on_the_same_tier() -> N
     assert decision.actions == (Launch(2, "spot-a"),)
 
 
+def test_a_suspended_job_has_the_reason_of_its_spec() -> None:
+    """Regression: a local run that was stopped by Ctrl-C told of a request to suspend it."""
+    job = Job().running()
+    job.edit(suspend=True, suspend_reason=Reason.STOP_REQUESTED).see(whole(1), after=1)
+    job.see(attempt(1, head(), exit=Exit.INTERRUPTED), after=1)
+    job.see(after=1)
+    assert job.state.history[-1].reason is Reason.STOP_REQUESTED
+    assert Reason.SUSPEND_REQUESTED not in job.reasons
+    assert (job.state.stage, job.state.reason) == (Stage.SUSPENDED, Reason.STOP_REQUESTED)
+
+
 def test_a_job_suspended_before_its_start_launches_nothing() -> None:
     job = Job(spec(suspend=True))
     assert job.see().actions == ()

@@ -239,7 +239,7 @@ def test_a_refused_submission_ends_the_run_with_its_cause(rig: Rig) -> None:
         rig.backend.observe()
 
 
-@pytest.mark.parametrize(("reason", "kind"), [(Reason.EVICTION_NOTICE, "notice"), (Reason.SUSPEND_REQUESTED, "drain")])
+@pytest.mark.parametrize(("reason", "kind"), [(Reason.EVICTION_NOTICE, "notice"), (Reason.STOP_REQUESTED, "drain")])
 def test_a_drain_writes_the_notice_file_of_the_program(rig: Rig, reason: Reason, kind: str) -> None:
     rig.whole()
     rig.backend.drain(Drain(1, BEGAN + 30, reason))
@@ -250,13 +250,13 @@ def test_a_drain_writes_the_notice_file_of_the_program(rig: Rig, reason: Reason,
 
 def test_a_drain_before_the_program_started_ends_the_attempt_at_once(rig: Rig) -> None:
     rig.backend.launch(Launch(1, "spot-a"))
-    rig.backend.drain(Drain(1, BEGAN + 30, Reason.SUSPEND_REQUESTED))
+    rig.backend.drain(Drain(1, BEGAN + 30, Reason.STOP_REQUESTED))
     assert rig.look().exit is Exit.INTERRUPTED
 
 
 def test_a_node_lost_during_a_drain_is_not_replaced(rig: Rig) -> None:
     rig.whole()
-    rig.backend.drain(Drain(1, BEGAN + 30, Reason.SUSPEND_REQUESTED))
+    rig.backend.drain(Drain(1, BEGAN + 30, Reason.STOP_REQUESTED))
     rig.nodes["a1-w1-1"].alive = False
     rig.look()
     assert "a1-w3-1" not in rig.nodes

@@ -166,7 +166,7 @@ def test_sigterm_reaches_the_program(tmp_path: Path) -> None:
 def test_a_second_notice_does_not_replace_the_first(tmp_path: Path) -> None:
     program = Program(tmp_path / "attempt", "true", tmp_path)
     program.ask_to_stop(Reason.EVICTION_NOTICE, 12.5)
-    program.ask_to_stop(Reason.SUSPEND_REQUESTED, 99.0)
+    program.ask_to_stop(Reason.STOP_REQUESTED, 99.0)
     assert json.loads(program.notice_file.read_text()) == {
         "kind": "notice",
         "deadline": 12.5,

@@ -343,6 +343,9 @@ def test_the_first_ctrl_c_drains_and_the_run_can_be_resumed() -> None:
     assert rig.run() == 75
     assert rig.runner.state.stage is Stage.SUSPENDED
     assert rig.backend.observe().attempts == ()
+    assert rig.runner.state.history[-1].reason is Reason.STOP_REQUESTED, "spec.suspend is not set"
+    reasons = [record.move.reason for record in rig.of(Moved) if isinstance(record, Moved)]
+    assert reasons[-4:] == [Reason.STOP_REQUESTED, Reason.DRAINED, Reason.GONE, Reason.STOP_REQUESTED]
     assert (rig.shown[0].hint, rig.shown[0].doing) == ("Ctrl-C drains and commits", "Ray starts")
     assert any(snapshot.hint == "Ctrl-C again kills" for snapshot in rig.shown)
     again = Rig(script=[(1, comes_up(2)), (3, ends(2, Exit.SUCCEEDED))])
@@ -409,7 +412,7 @@ def test_a_killed_runner_counts_no_failure_and_no_cost_until_the_next_run(stage:
     assert state.stage is Stage.IDLE
     assert state.attempt is None
     assert moves
-    assert Reason.SUSPEND_REQUESTED not in [move.reason for move in moves if stage is not Stage.DRAINING]
+    assert Reason.STOP_REQUESTED not in [move.reason for move in moves if stage is not Stage.DRAINING]
     assert state.failures == before.failures
     assert state.spent_usd == pytest.approx(before.spent_usd + 2 * before.nodes), "one dollar per node and second"
     number = state.last_number + 1

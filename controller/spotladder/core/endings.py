@@ -149,7 +149,7 @@ def unwanted(draft: Draft) -> bool:
     """End the attempt if a limit of the job, the user or the policy requires it."""
     wish: tuple[Reason, str] | None = draft.here.limit
     if wish is None and draft.spec.suspend:
-        wish = (Reason.SUSPEND_REQUESTED, "")
+        wish = (draft.spec.suspend_reason, "")
     if wish is None and draft.here.tier is None:
         wish = (Reason.TIER_REMOVED, f"{draft.here.attempt.tier} is no longer among the tiers")
     if wish is None and _updates_now(draft):

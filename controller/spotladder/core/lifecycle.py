@@ -116,7 +116,7 @@ def _idle(draft: Draft) -> None:
     if (limit := draft.here.limit) is not None:
         return draft.move(*limit)
     if draft.spec.suspend:
-        return draft.move(Reason.SUSPEND_REQUESTED)
+        return draft.move(draft.spec.suspend_reason)
     if corrected(draft.state, draft.spec):
         draft.state = forgotten(replace(draft.state, paused_until=None))
     if draft.state.paused_until is not None and draft.now < draft.state.paused_until:

@@ -63,7 +63,8 @@ class Reason(StrEnum):
     GONE = "Gone"
     LEFT_BEHIND = "LeftBehind"  # not confirmed gone but fenced: nothing that it still writes is resumed from
     # the user
-    SUSPEND_REQUESTED = "SuspendRequested"
+    SUSPEND_REQUESTED = "SuspendRequested"  # spec.suspend
+    STOP_REQUESTED = "StopRequested"  # a local run was interrupted (Ctrl-C)
     RESUME_REQUESTED = "ResumeRequested"
     # outcomes
     COMPLETED = "Completed"

@@ -20,6 +20,7 @@ _BEGINNING: Mapping[Reason, Stage] = {
     Reason.BEGIN_AGAIN: Stage.IDLE,
     Reason.WAITING_TO_BEGIN_AGAIN: Stage.IDLE,
     Reason.SUSPEND_REQUESTED: Stage.SUSPENDED,
+    Reason.STOP_REQUESTED: Stage.SUSPENDED,
     Reason.TIERS_EXHAUSTED: Stage.FAILED,
     Reason.BACKOFF_LIMIT_EXCEEDED: Stage.FAILED,
     Reason.DEADLINE_EXCEEDED: Stage.FAILED,
@@ -45,6 +46,7 @@ _LOST: Mapping[Reason, Stage] = {
 
 _WANTED = (
     Reason.SUSPEND_REQUESTED,
+    Reason.STOP_REQUESTED,
     Reason.DEADLINE_EXCEEDED,
     Reason.BUDGET_EXCEEDED,
     Reason.TIER_REMOVED,

@@ -202,6 +202,7 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.GRACE_EXCEEDED: (Tone.BAD, lambda move: f"attempt {move.attempt} was killed: its grace period is over"),
     Reason.LEFT_BEHIND: (Tone.CAUTION, lambda move: f"attempt {move.attempt} is not confirmed gone; it is fenced"),
     Reason.SUSPEND_REQUESTED: (Tone.CAUTION, _stops),
+    Reason.STOP_REQUESTED: (Tone.CAUTION, _stops),
     Reason.RESUME_REQUESTED: (Tone.QUIET, lambda _: "is resumed"),
     Reason.COMPLETED: (Tone.GOOD, _job),
     Reason.APPLICATION_FAILED: (Tone.BAD, _job),

@@ -137,7 +137,7 @@ class Runner:
             if self._asked > 1:
                 raise Killed("killed before it stopped by itself; its commits are kept")
             now = self._clock()
-            spec = replace(self._spec, suspend=True) if self._asked else self._spec
+            spec = self._stopped_spec() if self._asked else self._spec
             seen = self._backend.observe()
             decision = decide(spec, self.state, seen, now, self._policy)
             self._persist(decision, now)
@@ -151,6 +151,9 @@ class Runner:
                 return self._ended(ExitCode.INTERRUPTED, now)
             if not decision.moves:
                 self._wait(POLL_INTERVAL)
+
+    def _stopped_spec(self) -> JobSpec:
+        return replace(self._spec, suspend=True, suspend_reason=Reason.STOP_REQUESTED)
 
     def _persist(self, decision: Decision, now: Instant) -> None:
         changed = decision.state.lasting != self.state.lasting

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from spotladder.core.model.units import Instant, Seconds
+from spotladder.core.reasons import Reason
 
 FOR_EVER = -1
 """`max_failures` of a tier that is never left because of lost pods."""
@@ -93,7 +94,8 @@ class JobSpec:
     counts from there. `budget` is in USD. `settle` is the failure attribution window: how long after a program's
     failure the loss of a pod may still explain it. `contact_timeout` is how long pods on silent nodes do not count as
     lost while a loss of contact is more likely than the loss of the nodes. `start_timeout` is how long an attempt may
-    take to be ready once every pod has its node and its image.
+    take to be ready once every pod has its node and its image. `suspend_reason` is the reason of the transitions that
+    `suspend` causes.
 
     `work` is the total training time of the job without interruptions; None if unknown. `overhead` is the time that an
     attempt needs until it makes progress, without the wait for capacity. `decision_interval` is the longest time
@@ -119,6 +121,7 @@ class JobSpec:
     max_duration: Seconds | None = None
     budget: float | None = None
     suspend: bool = False
+    suspend_reason: Reason = Reason.SUSPEND_REQUESTED
     work: Seconds | None = None
     overhead: Seconds = 0.0
     decision_interval: Seconds = 60.0
