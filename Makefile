@@ -39,6 +39,8 @@ demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on
 test: setup ## Tests that need nothing but this machine
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/infra
 
+# RETRY=1 runs the tests that failed once more, one at a time: servers, clusters and several Rays share this machine.
+
 # PyTorch and JAX run in separate processes: the compilers that they bring do not work in the same one. JOBS=1 runs one
 # part after the other.
 JOBS ?= 2
@@ -46,11 +48,16 @@ JOBS ?= 2
 test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts, and of Ray Train and Ray Tune with nodes that are lost
 	@$(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target test-torch test-jax test-raytrain
 
-test-torch test-jax: test-%: setup-frameworks
-	$(BIN)/python -m pytest -p no:cacheprovider -m frameworks -k $* tests/frameworks/test_$*.py tests/frameworks/test_same_weights.py tests/examples
+# Each part has its own list of failed tests, since the parts run side by side.
+FRAMEWORKS = $(BIN)/python -m pytest -o cache_dir=.pytest_cache/$@ -m frameworks
 
+test-torch test-jax: TESTS = -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%.py) tests/frameworks/test_same_weights.py tests/examples
+test-torch test-jax: setup-frameworks
+	$(FRAMEWORKS) $(TESTS) $(if $(RETRY),|| $(FRAMEWORKS) $(TESTS) --last-failed)
+
+test-raytrain: TESTS = -k "raytrain or tune" tests/train tests/examples
 test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost
-	$(BIN)/python -m pytest -p no:cacheprovider -m frameworks -k "raytrain or tune" tests/train tests/examples
+	$(FRAMEWORKS) $(TESTS) $(if $(RETRY),|| $(FRAMEWORKS) $(TESTS) --last-failed)
 
 $(VENV)/.setup-infra: $(VENV)/.setup
 	@echo "installing the bindings of AWS and Google Cloud and an emulator of AWS (about 600 MB) …"
@@ -66,10 +73,11 @@ INFRA_TESTS := $(BIN)/python -m pytest tests/infra
 test-infra: setup-infra ## Terraform stacks: golden files, plans, policies, and a real apply on an emulator of AWS (needs terraform or tofu)
 	$(INFRA_TESTS) $(if $(RETRY),|| $(INFRA_TESTS) --last-failed)
 
-test-stores: setup ## The commit log on the stores of several vendors (needs npm)
-	$(BIN)/python -m pytest tests/stores
+STORES := $(BIN)/python -m pytest tests/stores
 
-# RETRY=1 runs once more, one at a time, the tests that failed: real API servers and machines share this one.
+test-stores: setup ## The commit log on the stores of several vendors (needs npm)
+	$(STORES) $(if $(RETRY),|| $(STORES) --last-failed)
+
 KUBE := $(BIN)/python -m pytest tests/kube -n 2
 
 test-kube: setup ## The controller on a bare API server (needs etcd and kube-apiserver: KUBEBUILDER_ASSETS or SPOTLADDER_TOOLS)
