@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 import socket
 import struct
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -120,3 +123,47 @@ def new_bucket(endpoint: str) -> str:
     name = f"bucket-{secrets.token_hex(4)}"
     boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(Bucket=name)
     return f"s3://{name}/some prefix"
+
+
+class Keys:
+    """The access keys of one user of a moto server that checks them."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["*"], "Resource": "*"}]}
+        iam = self._iam()
+        self._user = secrets.token_hex(4)
+        iam.create_user(UserName=self._user)
+        iam.put_user_policy(UserName=self._user, PolicyName="all", PolicyDocument=json.dumps(everything))
+        self._free = [iam.create_access_key(UserName=self._user)["AccessKey"] for _ in range(2)]
+
+    def take(self) -> tuple[str, str]:
+        """An unused key: its id and its secret."""
+        key = self._free.pop()
+        return key["AccessKeyId"], key["SecretAccessKey"]
+
+    def revoke(self, key: str, secret: str) -> None:
+        """Delete a key. Its own request deletes it, since the server refuses requests without a valid one."""
+        iam = self._iam(aws_access_key_id=key, aws_secret_access_key=secret)
+        iam.delete_access_key(UserName=self._user, AccessKeyId=key)
+
+    def _iam(self, **credentials: str) -> Any:
+        import boto3  # type: ignore[import-untyped]
+
+        return boto3.client("iam", endpoint_url=self._endpoint, region_name="us-east-1", **credentials)
+
+
+@contextmanager
+def checked_keys(endpoint: str) -> Iterator[Keys]:
+    """Meanwhile the moto server checks the keys, signatures and policies of all requests."""
+    keys = Keys(endpoint)
+    _check_keys_after(endpoint, "0")
+    try:
+        yield keys
+    finally:
+        _check_keys_after(endpoint, "inf")
+
+
+def _check_keys_after(endpoint: str, requests: str) -> None:
+    url = f"{endpoint}/moto-api/reset-auth"
+    urllib.request.urlopen(urllib.request.Request(url, requests.encode(), {"Content-Type": "text/plain"}), timeout=10)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,7 +20,7 @@ from spotladder.train.environment import Environment
 from spotladder.train.membership import join
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
-from tests.checkpoints.servers import Outage, moto, new_bucket, use_s3
+from tests.checkpoints.servers import Outage, checked_keys, moto, new_bucket, use_s3
 from tests.train.builders import variables
 
 AWAY = 3.0
@@ -100,49 +98,56 @@ def uri(server: str) -> str:
     return new_bucket(server).replace(" ", "-")  # moto cannot check the signature of a blank
 
 
-@pytest.fixture
-def user(server: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """From here on the server checks keys; the environment has those of a user. Call it to take them away."""
-    import boto3  # type: ignore[import-untyped]
-
-    def checked_after(requests: str) -> None:
-        body = urllib.request.Request(
-            f"{server}/moto-api/reset-auth", requests.encode(), {"Content-Type": "text/plain"}
-        )
-        urllib.request.urlopen(body, timeout=10).close()
-
-    def take_away() -> None:
-        checked_after("1")
-        iam.delete_access_key(UserName="u", AccessKeyId=key["AccessKeyId"])
-
-    iam = boto3.client("iam", endpoint_url=server, region_name="us-east-1")
-    may = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["s3:*"], "Resource": "*"}]}
-    iam.create_user(UserName="u")
-    iam.put_user_policy(UserName="u", PolicyName="s3", PolicyDocument=json.dumps(may))
-    key = iam.create_access_key(UserName="u")["AccessKey"]
-    use_s3(monkeypatch, server, key["AccessKeyId"], key["SecretAccessKey"])
-    checked_after("0")
-    try:
-        yield take_away
-    finally:
-        checked_after("inf")
-
-
 def test_keys_that_are_taken_away_end_the_program_with_77(
-    uri: str, user: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    server: str, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = Job(join(Environment(variables(Path(), uri=uri, interval="1steps")), ProcessRank()))
+    with checked_keys(server) as keys:
+        key, secret = keys.take()
+        use_s3(monkeypatch, server, key, secret)
+        job = Job(join(Environment(variables(Path(), uri=uri, interval="1steps")), ProcessRank()))
+        _commit(job, 1)
+        keys.revoke(key, secret)
+        with pytest.raises(
+            RightsRefused, match="access denied: check the bucket's policy and AWS_ACCESS_KEY_ID"
+        ) as found:
+            _commit(job, 2)
+        assert exit_code_of(found.value) == 77
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+        with pytest.raises(RightsRefused):
+            join(Environment(variables(Path(), uri=uri, attempt=2)), ProcessRank())
 
-    def commit(step: int) -> None:
-        with job.commit(step) as folder:
-            (folder / "w").write_bytes(b"%d" % step)
-        job.flush()
 
-    commit(1)
-    user()
-    with pytest.raises(RightsRefused, match="access denied: check the bucket's policy and AWS_ACCESS_KEY_ID") as found:
-        commit(2)
-    assert exit_code_of(found.value) == 77
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-    with pytest.raises(RightsRefused):
-        join(Environment(variables(Path(), uri=uri, attempt=2)), ProcessRank())
+def test_keys_that_are_replaced_in_their_file_are_read_again(
+    server: str, uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "credentials"
+
+    def write(key: str, secret: str) -> None:
+        file.write_text(f"[team]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n")
+
+    with checked_keys(server) as keys:
+        old, new = keys.take(), keys.take()
+        write(*old)
+        use_s3(monkeypatch, server, *old)
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+        monkeypatch.setenv("AWS_PROFILE", "team")
+        monkeypatch.setattr(store_retry, "FIRST_RETRY_INTERVAL", 0.1)
+        job = Job(join(Environment(variables(Path(), uri=uri, interval="1steps")), ProcessRank()))
+        _commit(job, 1)
+        keys.revoke(*old)
+        replaced = threading.Timer(1.0, write, new)
+        replaced.start()
+        _commit(job, 2)
+        assert replaced.finished.is_set()
+        job.close()
+        newest = CommitLog(open_store(uri), "digits").newest()
+    assert newest is not None
+    assert newest.step == 2
+
+
+def _commit(job: Job, step: int) -> None:
+    with job.commit(step) as folder:
+        (folder / "w").write_bytes(b"%d" % step)
+    job.flush()

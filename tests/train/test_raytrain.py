@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.open_store import open_store
 from spotladder.train.environment import Environment
 from spotladder.train.membership import join
 from spotladder.train.ranks import ProcessRank
+from tests.checkpoints.servers import Outage, checked_keys, moto, new_bucket, use_s3
 from tests.train.builders import log_of, variables
 from tests.train.machine import Machine, until
 
@@ -80,6 +85,36 @@ def test_an_attempt_that_was_replaced_ends_with_76(machine: Machine, tmp_path: P
     assert driver.wait(60) == 76
     assert newest_step(tmp_path) == before
     replacing.close()
+
+
+def test_an_outage_of_the_bucket_ends_nothing_and_refused_keys_end_the_driver_with_77(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heartbeat = tmp_path / "heartbeat"
+
+    def beat() -> dict[str, Any]:
+        return json.loads(heartbeat.read_text()) if heartbeat.exists() else {}
+
+    with moto(monkeypatch) as endpoint, closing(Outage(endpoint)) as bucket:
+        uri = new_bucket(endpoint).replace(" ", "-")  # moto cannot check the signature of a blank
+        with checked_keys(endpoint) as keys:
+            key, secret = keys.take()
+            use_s3(monkeypatch, endpoint, key, secret)
+            log = CommitLog(open_store(uri), "digits")
+            use_s3(monkeypatch, bucket.endpoint, key, secret)
+            config = {"total": 50_000, "pause": 0.02}
+            driver = machine.driver("session_loop", tmp_path, config, uri=uri, heartbeat=heartbeat)
+            until(lambda: log.newest() is not None)
+            bucket.begin("refused")
+            until(lambda: "store" in beat())
+            during = beat()["step"]
+            until(lambda: beat()["step"] > during + 50)  # the program goes on after it has waited for a commit
+            bucket.end()
+            done = beat()["step"]
+            until(lambda: (newest := log.newest()) is not None and newest.step >= done)
+            keys.revoke(key, secret)
+            assert driver.wait(90) == 77
+    assert starts(tmp_path, 0) == [(1, 0)], "neither the outage nor the refusal starts the workers again"
 
 
 def test_an_unmodified_script_that_reports_is_committed_interrupted_and_resumed(

@@ -1,6 +1,7 @@
 """A Ray Train script on the session: adds up step numbers with two workers and a barrier in every step."""
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -34,7 +35,8 @@ def loop(config: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    ray.init(log_to_driver=False)
+    credentials = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    ray.init(log_to_driver=False, runtime_env={"env_vars": credentials})  # the nodes were started without them
     trainer = DataParallelTrainer(
         loop,
         train_loop_config=json.loads(sys.argv[1]),
