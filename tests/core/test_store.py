@@ -8,8 +8,8 @@ import pytest
 
 from spotladder.core.crashes import FIRST_BACKOFF, LONGEST_BACKOFF
 from spotladder.core.impediment import classify
-from spotladder.core.model import Exit, Impediment, Progress, Stage
-from spotladder.core.reasons import Reason
+from spotladder.core.model import Exit, Impediment, PodPhase, PodRole, PodSeen, Progress, Stage
+from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
 from tests.core.builders import Job, attempt, spec, tier, whole
 
@@ -94,6 +94,35 @@ def test_refused_credentials_are_no_failure_and_back_off() -> None:
     job.commit(20).see(whole(job.number), after=1)
     refuse(job)
     assert job.state.paused_until == pytest.approx(job.now - 1 + FIRST_BACKOFF)
+
+
+def test_a_crash_after_refused_credentials_is_not_explained_by_them() -> None:
+    """Regression: until the next commit, every backoff was explained by the credentials of an earlier attempt."""
+    job = refuse(running())
+    assert job.state.paused_until is not None
+    job.now = job.state.paused_until
+    job.see()
+    number = job.number
+    job.see(attempt(number), after=1)
+    crashed = PodSeen("head", PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, exit_code=2)
+    job.see(attempt(number, crashed), after=1)
+    job.see(after=1)
+    assert (job.state.stage, job.state.denied) == (Stage.IDLE, REFUSED)
+    assert job.state.impeded is not None
+    assert (job.state.impeded.impediment, job.state.impeded.reason) == (Impediment.PROGRAM, Reason.CRASH_LOOP)
+
+
+def test_a_program_that_interrupts_itself_after_refused_credentials_is_a_crash_loop() -> None:
+    job = refuse(running())
+    assert job.state.paused_until is not None
+    job.now = job.state.paused_until
+    for _ in range(2):
+        number = job.running().number
+        job.see(whole(number, exit=Exit.INTERRUPTED), after=1)
+        job.see(after=1)
+    assert job.state.stage is Stage.IDLE
+    assert job.state.impeded is not None
+    assert job.state.impeded.reason is Reason.CRASH_LOOP
 
 
 @pytest.mark.parametrize("stage", [Stage.STARTING, Stage.RUNNING, Stage.RECOVERING])

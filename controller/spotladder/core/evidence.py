@@ -74,8 +74,9 @@ def access_denied(here: Situation) -> str:
     seen, state = here.attempt_seen, here.state
     if state.stage is Stage.IDLE:
         waits = state.paused_until is not None and here.now < state.paused_until
+        refused_last = bool(state.history) and state.history[-1].reason is Reason.ACCESS_DENIED
         said = f"the checkpoint store refused the credentials of the last attempt: {state.denied}"
-        return said if waits and state.denied else ""
+        return said if waits and refused_last else ""
     refused = seen.rights_refused if seen is not None else ""
     return refused or _blocked_by(here, Blocker.RIGHTS)
 

@@ -30,7 +30,7 @@ def paced(state: JobState, attempt: Attempt, progress: Progress, now: Instant) -
 def pause_told(state: JobState) -> str:
     """Why a job pauses because of `paced`; "" for any other pause."""
     last = state.history[-1] if state.history else None
-    if last is None or not state.tier or state.unready or state.denied or last.reason not in _BY_ITSELF:
+    if last is None or not state.tier or state.unready or last.reason not in _BY_ITSELF:
         return ""
     if last.end_step > last.start_step:
         return ""
