@@ -150,7 +150,9 @@ class Keys:
     def _iam(self, **credentials: str) -> Any:
         import boto3  # type: ignore[import-untyped]
 
-        return boto3.client("iam", endpoint_url=self._endpoint, region_name="us-east-1", **credentials)
+        # A session of its own: the default one may have read its settings before the test changed them.
+        session = boto3.Session()
+        return session.client("iam", endpoint_url=self._endpoint, region_name="us-east-1", **credentials)
 
 
 @contextmanager
