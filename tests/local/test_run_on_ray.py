@@ -211,7 +211,7 @@ def test_a_failing_job_does_not_affect_a_job_that_runs_at_the_same_time(site: Ca
     good.lay_out(total=60)
     bad.lay_out(total=60)
     (bad.folder / "train.py").write_text("print('on the way', flush=True)\nraise ValueError('no such layer')\n")
-    first, second = good.start(world=False), bad.start()
+    first, second = good.start("--resume", world=False), bad.start()
     code, said = bad.end(second)
     assert code == 1, said
     assert "ValueError: no such layer" in said
@@ -220,6 +220,7 @@ def test_a_failing_job_does_not_affect_a_job_that_runs_at_the_same_time(site: Ca
     assert bad.saved().record("spot-a").failures == 0
     code, said = good.end(first)
     assert code == 0, said
+    assert "there is nothing to resume" in said
     assert not [record for record in good.records() if isinstance(record, Moved) and record.move.reason == "HeadLost"]
     assert len(good.saved().history) == 1, "without a world no node is ever lost"
 

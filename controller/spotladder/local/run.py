@@ -106,7 +106,7 @@ def run_locally(
                     tell(move)
                 meta = request.job.metadata
                 tell(timeline.Began(time.time(), meta.name, meta.namespace, spec, start.resumed))
-                for text in plan.warnings:
+                for text in (*plan.warnings, *_nothing_to_resume(request, start)):
                     tell(timeline.Noted(time.time(), text))
                 return _run(replace(plan, spec=spec), start, folder, watch, (tell, view), stopping=stopping)
 
@@ -219,6 +219,11 @@ def _warnings(request: Request) -> Iterator[str]:
     ignored = local_program(request.job, request.job.spec.tiers[0].name).ignored
     if ignored:
         yield f"the run uses this machine's Python: {', '.join(ignored)} of runtimeEnvYAML is ignored"
+
+
+def _nothing_to_resume(request: Request, start: RunStart) -> Iterator[str]:
+    if request.mode is StartMode.RESUME and not start.resumed:
+        yield "there is nothing to resume: no previous run and no commits were found, so the job begins at step 0"
 
 
 def _named(run: Run) -> dict[str, str]:
