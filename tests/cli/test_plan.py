@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from spotladder.api.read import read_job
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import Answer, call
 
 Capture = pytest.CaptureFixture[str]
 
 
-def planned(capsys: Capture, folder: Path, *more: str, job: str = JOB, world: str = WORLD) -> Answer:
+def planned(capsys: Capture, folder: Path, *more: str | Path, job: str = JOB, world: str = WORLD) -> Answer:
     files = written(folder, "job.yaml", job), written(folder, "world.yaml", world)
     return call(capsys, "plan", "-f", files[0], "--world", files[1], "--hours", "5", *more)
 
@@ -180,3 +181,33 @@ def test_a_deadline_that_cannot_be_met(limit: str, said: str, capsys: Capture, t
     answer = planned(capsys, tmp_path, *RATE, job=job)
     assert (answer.code, answer.out) == (2, "")
     assert said in answer.err
+
+
+def test_the_advised_job_is_written_and_valid(capsys: Capture, tmp_path: Path) -> None:
+    target = tmp_path / "advised.yaml"
+    job = changed(JOB, ("maxFailures: 3", "maxFailures: 0"), ("interval: 5m", "interval: 1h"))
+    rate = ("--evictions-per-node-hour", "0.3", "--runs", "20")
+    answer = planned(capsys, tmp_path, *rate, "--write", target, job=job)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.splitlines()[-1] == f"advised job: {target}"
+    assert "advice: use maxFailures " in answer.out
+    advised = read_job(target)
+    assert advised.spec.tiers[0].max_failures != 0
+    assert call(capsys, "validate", target).code == 0
+    again = planned(capsys, tmp_path, *rate, "--write", target, job=job)
+    assert (again.code, again.out) == (2, "")
+    assert f"--write: {target} exists: name a new file" in again.err
+
+
+def test_a_job_without_better_settings_is_written_as_it_is(capsys: Capture, tmp_path: Path) -> None:
+    target = tmp_path / "advised.yaml"
+    rate = ("--evictions-per-node-hour", "0", "--runs", "5", "-o", "json")
+    answer = planned(capsys, tmp_path, *rate, "--write", target)
+    assert json.loads(answer.out)["simulation"]["advice"]["proposal"] is None
+    assert target.read_text() == JOB
+
+
+def test_an_advised_job_needs_simulated_runs(capsys: Capture, tmp_path: Path) -> None:
+    answer = planned(capsys, tmp_path, *RATE, "--runs", "0", "--write", tmp_path / "advised.yaml")
+    assert (answer.code, answer.out) == (2, "")
+    assert "--write: needs simulated runs" in answer.err

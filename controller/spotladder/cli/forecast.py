@@ -14,8 +14,9 @@ from spotladder.core.model import FOR_EVER
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
-    from spotladder.planner.advice import IntervalAdvice, Order
+    from spotladder.planner.advice import IntervalAdvice
     from spotladder.planner.plan import Question
+    from spotladder.planner.search import Proposal
     from spotladder.planner.simulated import Assumptions, Distribution, Forecast
 
 MOST_VALUES = 50
@@ -74,20 +75,22 @@ def _durations(text: str) -> list[tuple[str, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The forecast of the job, those of its variants, and what follows from the statistics."""
+    """The forecast of the job, those of its variants, and the settings that follow from them and from the
+    statistics."""
 
     assumptions: Assumptions
     seed: int
     own: Forecast
     variants: tuple[tuple[WhatIf, tuple[tuple[str, Forecast], ...]], ...]
-    order: Order | None
+    proposal: Proposal | None
     interval: IntervalAdvice | None
 
 
 def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int, asked: list[WhatIf]) -> Simulated:
     """Simulate the job and its variants, each with the same seeds. Raises InvalidSpec."""
-    from spotladder.planner.advice import best_order, interval
-    from spotladder.planner.simulated import forecast, with_tier
+    from spotladder.planner.advice import interval
+    from spotladder.planner.search import proposal
+    from spotladder.planner.simulated import forecast, outcomes, summed, with_tier
 
     variants = tuple(
         (
@@ -102,10 +105,11 @@ def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int,
         )
         for one in asked
     )
-    own = forecast(question, assumptions, runs, seed)
-    return Simulated(
-        assumptions, seed, own, variants, best_order(question), interval(question, assumptions.commit_time)
-    )
+    own = outcomes(question, assumptions, range(seed, seed + runs))
+    best = interval(question, assumptions.commit_time)
+    wanted = None if best is None or question.interval is None else rounded(best.interval)
+    found = proposal(question, assumptions, own, seed, wanted)
+    return Simulated(assumptions, seed, summed(question, own), variants, found, best)
 
 
 def print_forecast(found: Simulated, question: Question) -> None:
@@ -146,10 +150,8 @@ def advice(found: Simulated, question: Question) -> list[str]:
         if timeout < ready:
             told = f"it is {format_duration(timeout)}, and a node is ready after {format_duration(ready)}"
             sentences.append(f"raise provisionTimeout of {facts.tier.name}: {told}")
-    if found.order is not None:
-        sentences.append(
-            f"order the tiers {', '.join(found.order.tiers)}: ${found.order.usd:.2f} by the closed formulas"
-        )
+    if found.proposal is not None:
+        sentences.append(_proposed(found.proposal, question))
     if (best := found.interval) is not None:
         young = best.curve[-1]
         sentences.append(
@@ -167,6 +169,26 @@ def advice(found: Simulated, question: Question) -> list[str]:
                 "timeouts of the spot tiers below that"
             )
     return sentences
+
+
+def _proposed(found: Proposal, question: Question) -> str:
+    """The changed settings and their effect."""
+    known = {facts.tier.name: facts.tier for facts in question.tiers}
+    names = [facts.tier.name for facts in found.tiers]
+    changes = [f"the order {', '.join(names)}"] if names != list(known) else []
+    for facts in found.tiers:
+        old, new = known[facts.tier.name], facts.tier
+        if new.max_failures != old.max_failures:
+            changes.append(f"maxFailures {new.max_failures} on {new.name}")
+        if new.provision_timeout != old.provision_timeout:
+            changes.append(f"provisionTimeout {format_duration(new.provision_timeout)} on {new.name}")
+    if found.commit_interval is not None:
+        changes.append(f"commits every {format_duration(found.commit_interval)}")
+    before, after = found.before, found.after
+    effect = f"${after.cost.mean:.2f} instead of ${before.cost.mean:.2f}"
+    if after.success != before.success:
+        effect += f", and {100 * after.success:.0f} % of the runs succeed instead of {100 * before.success:.0f} %"
+    return f"use {'; '.join(changes)}: {effect} (means of {after.runs} runs); --write FILE writes this job"
 
 
 def told(assumptions: Assumptions, question: Question) -> list[str]:
@@ -204,7 +226,8 @@ def plain(found: Simulated, question: Question) -> dict[str, Any]:
             for one, results in found.variants
         ],
         "advice": {
-            "tierOrder": None if found.order is None else list(found.order.tiers),
+            "tierOrder": _order(found, question),
+            "proposal": None if found.proposal is None else _plain_proposal(found.proposal),
             "commitIntervalSeconds": None if found.interval is None else round(found.interval.interval, 1),
             "commitIntervalByAge": []
             if found.interval is None
@@ -219,6 +242,28 @@ def plain(found: Simulated, question: Question) -> dict[str, Any]:
             "sentences": advice(found, question),
         },
         "assumptions": told(found.assumptions, question),
+    }
+
+
+def _order(found: Simulated, question: Question) -> list[str] | None:
+    """The names of the tiers in the proposed order; None if it is the job's."""
+    names = [] if found.proposal is None else [facts.tier.name for facts in found.proposal.tiers]
+    return None if names in ([], [facts.tier.name for facts in question.tiers]) else names
+
+
+def _plain_proposal(found: Proposal) -> dict[str, Any]:
+    return {
+        "tiers": [
+            {
+                "name": facts.tier.name,
+                "maxFailures": facts.tier.max_failures,
+                "provisionTimeout": format_duration(facts.tier.provision_timeout),
+            }
+            for facts in found.tiers
+        ],
+        "commitInterval": None if found.commit_interval is None else format_duration(found.commit_interval),
+        "before": _plain(found.before),
+        "after": _plain(found.after),
     }
 
 
@@ -277,5 +322,10 @@ def _limit(question: Question) -> float | None:
     return min(limits, default=None)
 
 
+def rounded(seconds: float) -> float:
+    """A whole number of seconds, and of minutes from ten minutes on; at least 1 s."""
+    return max(1.0, float(round(seconds)) if seconds < 600 else 60.0 * round(seconds / 60))
+
+
 def _rounded(seconds: float) -> str:
-    return format_duration(round(seconds) if seconds < 600 else 60.0 * round(seconds / 60))
+    return format_duration(rounded(seconds))

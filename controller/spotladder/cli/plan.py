@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +18,7 @@ from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, Estimate
-from spotladder.errors import InvalidSpec
+from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder.planner.plan import MOST
 
 if TYPE_CHECKING:
@@ -80,6 +81,12 @@ def plan(
         str, typer.Option(metavar="DURATION", help="From ready workers to the first step, at each start.")
     ] = "3m",
     commit_time: Annotated[str, typer.Option(metavar="DURATION", help="Duration of a commit.")] = "10s",
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the job with the advised settings to this file, which must not exist."
+        ),
+    ] = None,
     output: OutputOption = Format.TABLE,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
@@ -94,22 +101,16 @@ def plan(
       spotladder plan job.yaml --hours 5
       spotladder plan -f job.yaml --hours 5 --world world.yaml --evictions-per-node-hour 0.1 -o json
       spotladder plan job.yaml --hours 5 --what-if spot-a.maxFailures=0..5
+      spotladder plan job.yaml --hours 5 --write advised.yaml
     """
     from spotladder.api.read import read_job
     from spotladder.planner.plan import Question
 
-    given = [path for path in (file, filename) if path is not None]
-    if len(given) != 1:
-        raise Refused("expected exactly one job file: spotladder plan job.yaml --hours 5")
-    job = read_job(given[0])
-    if world is not None:
-        facts, spec = _of_world(job, world)
-    else:
-        facts, spec = on_cluster(ClusterTarget(None, context, kubeconfig), lambda cluster: _of_cluster(cluster, job))
-    if evictions is not None:
-        from dataclasses import replace
-
-        facts = tuple(replace(entry, evictions=evictions if entry.spot else 0.0, observed=math.inf) for entry in facts)
+    source = _only_file(file, filename)
+    if write is not None and (write.exists() or str(source) == "-"):
+        raise Refused(f"--write: {write} exists: name a new file" if write.exists() else "--write: give a job file")
+    job = read_job(source)
+    facts, spec = _facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
     interval = _interval(job)
     if overhead is None:
         overhead = RESTART + (interval or 0.0) / 2 / HOUR
@@ -120,21 +121,48 @@ def plan(
     installed = find_spec("numpy") is not None
     if runs and formulas["choices"] and installed:
         simulated = forecast.simulate(question, _assumptions(interval, restart, commit_time), runs, seed, variants)
-    elif variants:
+    elif variants or write is not None:
         raise InvalidSpec(
             "needs simulated runs: give --runs and --evictions-per-node-hour, and install spotladder[sim]",
-            path="--what-if",
+            path="--what-if" if variants else "--write",
         )
+    if write is not None and simulated is not None:
+        _write(write, source, question, simulated)
     if output is not Format.TABLE:
         data = None if simulated is None else forecast.plain(simulated, question)
         return print_data({**formulas, "simulation": data}, output)
     _print(question, accounting)
     if simulated is not None:
         forecast.print_forecast(simulated, question)
-    elif runs and formulas["choices"] and not installed:
+    elif runs and formulas["choices"]:
         typer.echo("no simulated runs: install 'spotladder[sim]'")
     for sentence in formulas["risks"]:
         typer.echo(f"risk: {sentence}")
+    if write is not None:
+        typer.echo(f"advised job: {write}")
+
+
+def _only_file(*given: Path | None) -> Path:
+    """The one job file. Raises Refused for none and for two."""
+    files = [path for path in given if path is not None]
+    if len(files) != 1:
+        raise Refused("expected exactly one job file: spotladder plan job.yaml --hours 5")
+    return files[0]
+
+
+def _write(target: Path, source: Path, question: Question, simulated: forecast.Simulated) -> None:
+    """Write the job with the proposed settings; unchanged if there are none."""
+    from spotladder.atomic import write_text
+    from spotladder.planner.job_file import with_settings
+
+    text, found = source.read_text(encoding="utf-8-sig"), simulated.proposal
+    if found is not None:
+        after = [facts.tier for facts in found.tiers]
+        text = with_settings(text, str(target), question.spec.tiers, after, found.commit_interval)
+    try:
+        write_text(target, text)
+    except OSError as error:
+        raise EnvironmentFailure(f"--write: {target} cannot be written: {error.strerror or error}") from None
 
 
 def _assumptions(interval: float | None, restart: str, commit_time: str) -> Assumptions:
@@ -155,6 +183,20 @@ def _interval(job: TieredJob) -> float | None:
 
     interval = job.spec.checkpoints.interval
     return None if interval.endswith(("step", "steps")) else parse_duration(interval)
+
+
+def _facts(
+    job: TieredJob, world: Path | None, target: ClusterTarget, evictions: float | None
+) -> tuple[tuple[TierFacts, ...], Any]:
+    """The tiers, from the world file or else from the cluster, and the job's spec. `evictions` replaces the rates of
+    the spot tiers."""
+    if world is not None:
+        facts, spec = _of_world(job, world)
+    else:
+        facts, spec = on_cluster(target, lambda cluster: _of_cluster(cluster, job))
+    if evictions is not None:
+        facts = tuple(replace(entry, evictions=evictions if entry.spot else 0.0, observed=math.inf) for entry in facts)
+    return facts, spec
 
 
 def _of_world(job: TieredJob, file: Path) -> tuple[tuple[TierFacts, ...], Any]:

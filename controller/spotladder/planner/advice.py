@@ -9,7 +9,7 @@ from itertools import permutations
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting
 from spotladder.core.model import Seconds
-from spotladder.planner.plan import Question, between_failures, choose
+from spotladder.planner.plan import Question, TierFacts, between_failures, choose
 from spotladder.planner.simulated import with_tiers
 from spotladder.sim.synthetic import AGES, SyntheticMarket
 
@@ -28,19 +28,27 @@ class Order:
 def best_order(question: Question) -> Order | None:
     """The cheapest order of the spot tiers, before the other tiers in the job's order. None if the cost is unknown, or
     if the job's own order is the cheapest one."""
+    own, found = _usd(question), _orders(question)
+    if own is None or not found or found[0][0] >= own - 0.005:
+        return None
+    usd, order = found[0]
+    return Order(tuple(facts.tier.name for facts in order), usd)
+
+
+def cheapest_orders(question: Question, number: int) -> list[tuple[TierFacts, ...]]:
+    """At most so many orders of the tiers, cheapest first by the closed formulas; the spot tiers come first."""
+    return [order for _usd, order in _orders(question)[:number]]
+
+
+def _orders(question: Question) -> list[tuple[float, tuple[TierFacts, ...]]]:
+    """The cost in USD of each order of the spot tiers whose cost is known, cheapest first."""
     spot = [facts for facts in question.tiers if facts.spot]
     others = [facts for facts in question.tiers if not facts.spot]
     if not 0 < len(spot) <= MOST_SPOT_TIERS:
-        return None
-    own = _usd(question)
-    found = [(order, _usd(with_tiers(question, [*order, *others]))) for order in permutations(spot)]
-    known = [(usd, order) for order, usd in found if usd is not None]
-    if own is None or not known:
-        return None
-    usd, order = min(known, key=lambda entry: entry[0])
-    if usd >= own - 0.005:
-        return None
-    return Order(tuple(facts.tier.name for facts in (*order, *others)), usd)
+        return []
+    orders = [(*order, *others) for order in permutations(spot)]
+    found = [(usd, order) for order in orders if (usd := _usd(with_tiers(question, order))) is not None]
+    return sorted(found, key=lambda entry: entry[0])
 
 
 def _usd(question: Question) -> float | None:

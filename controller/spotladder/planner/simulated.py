@@ -14,7 +14,7 @@ show the difference between the variants.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, quantiles
 
@@ -97,6 +97,11 @@ class Forecast:
 def forecast(question: Question, assumptions: Assumptions, runs: int, seed: int = 0) -> Forecast:
     """Simulate the job `runs` times. Raises InvalidSpec for a job that cannot be simulated: an unknown eviction rate, a
     deadline before the end of the work, or more than MOST_LOSSES losses."""
+    return summed(question, outcomes(question, assumptions, range(seed, seed + runs)))
+
+
+def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int]) -> list[SimulationOutcome]:
+    """One run for each seed. Raises InvalidSpec like `forecast`."""
     spec, horizon = _relative(question)
     program = ProgramPlan(
         max(1, round(question.hours * HOUR)),
@@ -106,23 +111,21 @@ def forecast(question: Question, assumptions: Assumptions, runs: int, seed: int 
         commits_wake=False,
     )
     _check_losses(question, horizon)
-    zones = tuple(
-        ZoneSource(
-            ZonePlan(
-                facts.tier.name,
-                None,
-                facts.tier.price,
-                assumptions.ready_after if facts.ready_after is None else facts.ready_after,
-                0.0,
-                facts.tier.notice if facts.spot else 0.0,
-                region="here",
-            ),
-            () if not facts.spot else tuple(_trace(facts, spec.workers, horizon, seed + run) for run in range(runs)),
-        )
-        for facts in question.tiers
-    )
-    scenario = Scenario(spec, program, zones, {tier.name: tier.name for tier in spec.tiers})
-    return _summed(question, [simulate(scenario, "ordered", run) for run in range(runs)])
+    tiers = {tier.name: tier.name for tier in spec.tiers}
+
+    def run(seed: int) -> SimulationOutcome:
+        zones = tuple(_zone(facts, assumptions, spec.workers, horizon, seed) for facts in question.tiers)
+        return simulate(Scenario(spec, program, zones, tiers), "ordered", seed)
+
+    return [run(seed) for seed in seeds]
+
+
+def _zone(facts: TierFacts, assumptions: Assumptions, workers: int, horizon: Seconds, seed: int) -> ZoneSource:
+    """The capacity of the tier in the run with this seed."""
+    ready_after = assumptions.ready_after if facts.ready_after is None else facts.ready_after
+    notice = facts.tier.notice if facts.spot else 0.0
+    plan = ZonePlan(facts.tier.name, None, facts.tier.price, ready_after, 0.0, notice, region="here")
+    return ZoneSource(plan, (_trace(facts, workers, horizon, seed),) if facts.spot else ())
 
 
 def with_tier(question: Question, name: str, **changes: object) -> Question:
@@ -216,22 +219,23 @@ def _shape() -> Floats:
 _SHAPE = _shape()
 
 
-def _summed(question: Question, outcomes: Sequence[SimulationOutcome]) -> Forecast:
-    succeeded = [one for one in outcomes if one.succeeded]
+def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
+    """The forecast from at least one run."""
+    succeeded = [one for one in found if one.succeeded]
     tiers = []
     for facts in question.tiers:
-        hours = [one.node_hours.get(facts.tier.name, 0.0) for one in outcomes]
+        hours = [one.node_hours.get(facts.tier.name, 0.0) for one in found]
         cost = Distribution.of([spent * facts.tier.price.per_node_hour for spent in hours])
         used = sum(spent > 0 for spent in hours) / len(hours)
         tiers.append(TierForecast(facts.tier.name, used, fmean(hours) / question.spec.workers, cost))
     return Forecast(
-        runs=len(outcomes),
-        success=len(succeeded) / len(outcomes),
-        success_range=_wilson(len(succeeded), len(outcomes)),
-        cost=Distribution.of([one.cost for one in outcomes]),
+        runs=len(found),
+        success=len(succeeded) / len(found),
+        success_range=_wilson(len(succeeded), len(found)),
+        cost=Distribution.of([one.cost for one in found]),
         hours=Distribution.of([one.finished / HOUR for one in succeeded]) if succeeded else None,
-        losses=fmean(one.evictions for one in outcomes),
-        recomputed=fmean(one.recomputed for one in outcomes) / HOUR,
+        losses=fmean(one.evictions for one in found),
+        recomputed=fmean(one.recomputed for one in found) / HOUR,
         tiers=tuple(tiers),
     )
 

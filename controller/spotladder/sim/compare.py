@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cache
 from multiprocessing import get_context
 from random import Random
 from statistics import fmean, quantiles
@@ -14,6 +15,7 @@ import numpy as np
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import JobSpec, Seconds
+from spotladder.core.policies import Policy
 from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
 from spotladder.sim.synthetic import SyntheticMarket, generate
@@ -114,13 +116,20 @@ def compare(
     """Every policy on every seed. `processes` run in parallel; the result does not depend on their number. `done` is
     called after each run. Raises InvalidSpec for an unknown policy, or traces that are too short."""
     for name in policies:
-        registry.by_name(name)
+        installed(name)
     runs = [(scenario, name, seed) for name in policies for seed in range(seeds)]
     outcomes = []
     for outcome in map(_simulated, runs) if processes == 1 else _spread(runs, processes):
         outcomes.append(outcome)
         done()
     return [Summary(name, tuple(outcomes[index * seeds : (index + 1) * seeds])) for index, name in enumerate(policies)]
+
+
+@cache
+def installed(name: str) -> Policy:
+    """The policy of that name, loaded once: the search for entry points takes longer than a run, and a policy keeps
+    nothing between its choices. Raises InvalidSpec for an unknown one."""
+    return registry.by_name(name)
 
 
 def _simulated(run: tuple[Scenario, str, int]) -> SimulationOutcome:
@@ -148,7 +157,7 @@ def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:
         scenario.probed,
     )
     spec = replace(scenario.spec, submitted_at=START, work=float(scenario.program.work), overhead=scenario.start)
-    runner = SimulationRun(spec, registry.by_name(policy), backend)
+    runner = SimulationRun(spec, installed(policy), backend)
     return run(market, [runner], scenario.horizon + HOUR)[0]
 
 

@@ -20,7 +20,6 @@ from spotladder.core.model import (
     Replace,
     Seconds,
     Stage,
-    Tier,
 )
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
@@ -123,17 +122,13 @@ class SimulationRun:
 
     def _priced(self) -> JobSpec:
         """The spec with the current prices."""
-        market = self.backend.market
-
-        def priced(tier: Tier) -> Tier:
-            price = market.zone(self.backend.tiers[tier.name]).price(market.now)
-            return (
-                tier
-                if price == tier.price.per_node_hour
-                else replace(tier, price=replace(tier.price, per_node_hour=price))
-            )
-
-        return replace(self.spec, tiers=tuple(map(priced, self.spec.tiers)))
+        market, tiers = self.backend.market, self.spec.tiers
+        prices = tuple(market.zone(self.backend.tiers[tier.name]).price(market.now) for tier in tiers)
+        if prices != tuple(tier.price.per_node_hour for tier in tiers):
+            priced = zip(tiers, prices, strict=True)
+            tiers = tuple(replace(tier, price=replace(tier.price, per_node_hour=price)) for tier, price in priced)
+            self.spec = replace(self.spec, tiers=tiers)
+        return self.spec
 
     def _apply(self, action: Action) -> None:
         match action:

@@ -1,0 +1,83 @@
+"""The proposed settings: their order, maxFailures, provisionTimeout and commit interval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from spotladder.core.model import FOR_EVER, CapacityType, Price, Tier
+from spotladder.planner.plan import Question, TierFacts
+from spotladder.planner.search import Proposal, proposal
+from spotladder.planner.simulated import Assumptions, outcomes
+from tests.planner.test_plan import ON_DEMAND, SPOT, question
+
+BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
+RUNS = 20
+
+
+def spot(name: str, price: float, max_failures: int = FOR_EVER, **facts: Any) -> TierFacts:
+    tier = Tier(name, max_failures, price=Price(price, 1.0), capacity_type=CapacityType.SPOT)
+    return TierFacts(tier, name, **{"evictions": 0.1, **facts})
+
+
+def found(asked: Question, assumptions: Assumptions | None = None, interval: float | None = None) -> Proposal | None:
+    known = assumptions or Assumptions()
+    return proposal(asked, known, outcomes(asked, known, range(RUNS)), 0, interval)
+
+
+def test_the_cheaper_tier_comes_first() -> None:
+    better = found(question(spot("dear", 0.5), spot("cheap", 0.1), BACKUP))
+    assert better is not None
+    assert [facts.tier.name for facts in better.tiers] == ["cheap", "dear", "on-demand"]
+    assert better.after.cost.mean < better.before.cost.mean
+    assert (better.before.runs, better.after.runs) == (RUNS, RUNS)
+
+
+def test_a_low_max_failures_is_raised() -> None:
+    better = found(question(spot("spot", 0.1, max_failures=0, evictions=0.3), BACKUP))
+    assert better is not None
+    assert better.tiers[0].tier.max_failures in (2, 5, FOR_EVER)
+    assert better.tiers[1] == BACKUP
+    assert better.after.cost.mean < better.before.cost.mean
+
+
+def test_settings_that_are_good_are_kept() -> None:
+    assert found(question(spot("spot", 0.1), BACKUP)) is None
+    assert found(question(spot("spot", 0.1, evictions=0.0), BACKUP)) is None
+
+
+def test_the_deadline_comes_before_the_cost() -> None:
+    """A restart costs half an hour, so that a job with losses that stays on spot misses a deadline of 6 h."""
+    asked = question(spot("spot", 0.1, evictions=0.4), BACKUP, max_duration=6 * 3600.0)
+    better = found(asked, Assumptions(restart=1800.0))
+    assert better is not None
+    assert better.after.success > better.before.success
+    assert better.tiers[0].tier.max_failures != FOR_EVER
+
+
+def test_a_provision_timeout_shorter_than_the_start_of_a_node_is_raised() -> None:
+    hasty = replace(SPOT, provision_timeout=60.0)
+    better = found(question(TierFacts(hasty, "a", evictions=0.0, ready_after=170.0), BACKUP))
+    assert better is not None
+    assert better.tiers[0].tier.provision_timeout == 360.0
+    assert better.after.tiers[0].used == 1.0
+
+
+def test_another_commit_interval_is_proposed_if_it_costs_less() -> None:
+    asked = question(spot("spot", 0.1, evictions=0.4), BACKUP)
+    rare = Assumptions(commit_interval=3600.0)
+    better = found(asked, rare, 300.0)
+    assert better is not None
+    assert better.commit_interval == 300.0
+    assert better.after.recomputed < better.before.recomputed
+    assert found(question(spot("spot", 0.1, evictions=0.0), BACKUP), rare, 300.0) is None
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_the_same_seeds_give_the_same_proposal(seed: int) -> None:
+    asked = question(spot("spot", 0.1, max_failures=0, evictions=0.3), BACKUP)
+    known = Assumptions()
+    first, again = (proposal(asked, known, outcomes(asked, known, range(seed, seed + RUNS)), seed) for _ in range(2))
+    assert first == again
